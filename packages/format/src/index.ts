@@ -1,0 +1,3 @@
+export * from './errors.js';
+export * from './layout.js';
+export * from './source.js';

@@ -1,0 +1,70 @@
+import type { Source } from './source.js';
+
+/** The kinds of shard files. */
+export type LayoutName = 'tar' | 'lmdb' | 'msgpack';
+
+/** Where one field of a sample lies in its shard: `offset` and `bytes` of the payload alone. */
+export interface FieldPosition {
+  readonly name: string;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/** Where one sample lies in its shard: the smallest span that holds all of it, headers included. */
+export interface SamplePosition {
+  readonly key: string;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly fields: readonly FieldPosition[];
+}
+
+/** One field to be written. A `value` of an integer or a string is typed where the layout has types. */
+export interface FieldSize {
+  readonly name: string;
+  readonly bytes: number;
+}
+
+/** What a finished shard is, and where everything in it lies, in the order in which samples were committed. */
+export interface FinishedShard {
+  /** Size of the file in bytes. */
+  readonly bytes: number;
+  /** crc32 of the whole file. */
+  readonly crc32: number;
+  /** Per sample: offset and length of its span. */
+  readonly sampleOffset: Float64Array;
+  readonly sampleBytes: Float64Array;
+  /** Per field, samples in order and each sample's fields in the order in which they were laid out: payload offset. */
+  readonly payloadOffset: Float64Array;
+}
+
+/**
+ * Writes one shard front to back. Synchronous, since it runs in a worker that has nothing else to do; payloads are read
+ * straight into the write buffer, so that no byte is copied without need.
+ */
+export interface ShardWriter {
+  /**
+   * Lays out the next sample in the write buffer and returns the place of each payload, in the order of `fields`
+   * (sorted by name by the caller). The caller fills them, then calls {@link commit} or {@link discard}.
+   */
+  begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[];
+  /** The sample that was begun is complete. */
+  commit(): void;
+  /** The sample that was begun is not to be written; nothing of it stays. */
+  discard(): void;
+  /** Writes the rest and flushes it to the disk (fdatasync). The file descriptor stays open. */
+  finish(): FinishedShard;
+}
+
+/** One kind of shard file: an object of functions. */
+export interface ShardLayout {
+  readonly name: LayoutName;
+  /** With the dot: `.tar`. */
+  readonly extension: string;
+  /** Opens a writer on a new, empty file. `shard` is its final name, for messages. */
+  createWriter(fd: number, shard: string): ShardWriter;
+  /**
+   * Walks a shard by its headers and yields its samples in the order of the file, some hundreds at a time. Throws a
+   * tagged error with shard and offset at the first thing that is not as the layout says.
+   */
+  samples(source: Source): AsyncGenerator<readonly SamplePosition[]>;
+}
