@@ -1,0 +1,96 @@
+import { ShardtoolError } from '@shardtool/format';
+
+/** The read buffers are full, and nothing that is still to come will free them. */
+export class ReadBufferError extends ShardtoolError {}
+
+/** Shared memory comes in segments of this size, since one buffer cannot grow without end. */
+export const SEGMENT_BYTES = 2 ** 30;
+/** Blocks begin at multiples of a cache line. */
+const ALIGNMENT = 64;
+
+interface Gap {
+  offset: number;
+  bytes: number;
+}
+
+/**
+ * Places blocks of differing size in shared memory: the lowest gap that is large enough, so that pages that were never
+ * needed are never touched and cost nothing. A place is a byte offset over all segments; it never crosses from one
+ * segment to the next.
+ */
+export class Arena {
+  readonly capacity: number;
+  readonly segments: readonly SharedArrayBuffer[];
+  readonly #gaps: Gap[] = [];
+  #used = 0;
+  #peak = 0;
+
+  /** `capacity` in bytes. Memory is reserved here and taken when it is first written. */
+  constructor(capacity: number) {
+    this.capacity = Math.ceil(capacity / ALIGNMENT) * ALIGNMENT;
+    const segments: SharedArrayBuffer[] = [];
+    for (let start = 0; start < this.capacity; start += SEGMENT_BYTES) {
+      const bytes = Math.min(SEGMENT_BYTES, this.capacity - start);
+      segments.push(new SharedArrayBuffer(bytes));
+      this.#gaps.push({ offset: start, bytes });
+    }
+    this.segments = segments;
+  }
+
+  /** Bytes in use now, and the most that ever were. */
+  get used(): number {
+    return this.#used;
+  }
+  get peak(): number {
+    return this.#peak;
+  }
+
+  /** The offset of a free place of `bytes` bytes, or -1 where there is none now. */
+  allocate(bytes: number): number {
+    const size = Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
+    const index = this.#gaps.findIndex((gap) => gap.bytes >= size);
+    if (index < 0) return -1;
+    const gap = this.#gaps[index]!;
+    const offset = gap.offset;
+    if (gap.bytes === size) this.#gaps.splice(index, 1);
+    else {
+      gap.offset += size;
+      gap.bytes -= size;
+    }
+    this.#used += size;
+    this.#peak = Math.max(this.#peak, this.#used);
+    return offset;
+  }
+
+  /** Gives back what {@link allocate} of the same `bytes` returned. */
+  free(offset: number, bytes: number): void {
+    const size = Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
+    this.#used -= size;
+    const at = this.#gaps.findIndex((gap) => gap.offset > offset);
+    const index = at < 0 ? this.#gaps.length : at;
+    const before = this.#gaps[index - 1];
+    const after = this.#gaps[index];
+    const joinsBefore = before !== undefined && before.offset + before.bytes === offset && offset % SEGMENT_BYTES !== 0;
+    const end = offset + size;
+    const joinsAfter = after !== undefined && after.offset === end && end % SEGMENT_BYTES !== 0;
+    if (joinsBefore && joinsAfter) {
+      before.bytes += size + after.bytes;
+      this.#gaps.splice(index, 1);
+    } else if (joinsBefore) before.bytes += size;
+    else if (joinsAfter) {
+      after.offset = offset;
+      after.bytes += size;
+    } else this.#gaps.splice(index, 0, { offset, bytes: size });
+  }
+
+  /** A view of `bytes` bytes at `offset`. */
+  view(offset: number, bytes: number): Uint8Array {
+    return arenaView(this.segments, offset, bytes);
+  }
+}
+
+/** A view of `bytes` bytes at `offset` of an arena's segments; what a worker, which has the segments alone, uses. */
+export function arenaView(segments: readonly SharedArrayBuffer[], offset: number, bytes: number): Uint8Array {
+  const segment = Math.floor(offset / SEGMENT_BYTES);
+  return new Uint8Array(segments[segment]!, offset - segment * SEGMENT_BYTES, bytes);
+}

@@ -1,0 +1,97 @@
+import { Worker } from 'node:worker_threads';
+import { ShardtoolError } from '@shardtool/format';
+
+/** A decode worker ended, threw or could not start. `cause` has what it said. */
+export class WorkerDiedError extends ShardtoolError {}
+
+/**
+ * Worker threads that live as long as the pool. They are ref'd only while the consumer waits for a batch, so that a
+ * program that stops asking can end; a worker that ends by itself is a failure that the consumer hears of.
+ */
+export class WorkerPool<Message> {
+  readonly #workers: Worker[] = [];
+  readonly #exits: Promise<unknown>[] = [];
+  #closing = false;
+  #failure: WorkerDiedError | undefined;
+  #onFailure: () => void = () => {};
+
+  /** Starts `count` workers on the built file `entry`; resolves when each has said `ready`. */
+  static async start<Message extends { readonly kind: string }>(options: {
+    readonly entry: URL;
+    readonly count: number;
+    readonly workerData: (worker: number) => unknown;
+    readonly onMessage: (message: Message) => void;
+    readonly onFailure: () => void;
+  }): Promise<WorkerPool<Message>> {
+    const pool = new WorkerPool<Message>();
+    const starting = Array.from({ length: options.count }, (_, i) => pool.#startWorker(i, options));
+    try {
+      await Promise.all(starting);
+    } catch (error) {
+      await pool.close(() => {});
+      throw error;
+    }
+    pool.#onFailure = options.onFailure;
+    if (pool.#failure !== undefined) options.onFailure();
+    pool.unref();
+    return pool;
+  }
+
+  /** Why the pool can go on no more, if so. */
+  get failure(): WorkerDiedError | undefined {
+    return this.#failure;
+  }
+
+  ref(): void {
+    for (const worker of this.#workers) worker.ref();
+  }
+
+  unref(): void {
+    for (const worker of this.#workers) worker.unref();
+  }
+
+  /** Asks the workers to end by `stop`, and ends those that have not after two seconds. */
+  async close(stop: () => void): Promise<void> {
+    this.#closing = true;
+    stop();
+    const terminate = setTimeout(() => {
+      for (const worker of this.#workers) void worker.terminate();
+    }, 2000);
+    this.ref();
+    await Promise.all(this.#exits);
+    clearTimeout(terminate);
+  }
+
+  #startWorker(
+    index: number,
+    options: {
+      readonly entry: URL;
+      readonly workerData: (worker: number) => unknown;
+      readonly onMessage: (message: Message) => void;
+    },
+  ): Promise<void> {
+    const worker = new Worker(options.entry, { workerData: options.workerData(index), name: `shardtool-${index}` });
+    this.#workers.push(worker);
+    this.#exits.push(new Promise((resolve) => worker.once('exit', resolve)));
+    return new Promise((resolve, reject) => {
+      const died = (error: WorkerDiedError) => {
+        reject(error);
+        if (this.#closing || this.#failure !== undefined) return;
+        this.#failure = error;
+        this.#onFailure();
+      };
+      worker.on('message', (message: Message & { readonly kind: string }) => {
+        if (message.kind === 'ready') resolve();
+        else options.onMessage(message);
+      });
+      worker.on('error', (cause: Error) => {
+        died(new WorkerDiedError({}, `Decode worker ${index} failed: ${cause.message}`, { cause }));
+      });
+      worker.on('exit', (code) => {
+        died(
+          new WorkerDiedError({}, `Decode worker ${index} ended with exit code ${code} while batches were to come.`),
+        );
+      });
+    });
+  }
+}
