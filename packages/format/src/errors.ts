@@ -32,3 +32,25 @@ export class OptionError extends ShardtoolError {}
 
 /** A file could not be opened, read or written. `cause` has the system's own error. */
 export class FileError extends ShardtoolError {}
+
+/** The bytes of a shard are not what its layout says: a wrong checksum, an impossible length, a malformed record. */
+export class DamagedShardError extends ShardtoolError {}
+
+/** A shard ends before what it announces. */
+export class CutShardError extends DamagedShardError {}
+
+/** A shard holds something that is no plain file: a link, a device, a sparse file. */
+export class UnsupportedEntryError extends ShardtoolError {}
+
+/** The name of an entry leaves the folder it stands in, is not text, or would not read back as the same key and field. */
+export class EntryNameError extends ShardtoolError {}
+
+/** A key stands twice in one shard, or a field twice in one sample. `otherOffset` is where it stood first. */
+export class DuplicateKeyError extends ShardtoolError {
+  readonly otherOffset: number;
+
+  constructor(where: Whereabouts & { otherOffset: number }, message: string) {
+    super(where, message);
+    this.otherOffset = where.otherOffset;
+  }
+}

@@ -55,6 +55,9 @@ export interface ShardWriter {
   finish(): FinishedShard;
 }
 
+/** Hears of a file in a shard that belongs to no sample: in tar, a dotfile or a name without a dot. */
+export type OnSkipped = (name: string, offset: number) => void;
+
 /** One kind of shard file: an object of functions. */
 export interface ShardLayout {
   readonly name: LayoutName;
@@ -66,5 +69,5 @@ export interface ShardLayout {
    * Walks a shard by its headers and yields its samples in the order of the file, some hundreds at a time. Throws a
    * tagged error with shard and offset at the first thing that is not as the layout says.
    */
-  samples(source: Source): AsyncGenerator<readonly SamplePosition[]>;
+  samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]>;
 }

@@ -1,3 +1,4 @@
+import { readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { FileError } from './errors.js';
 
@@ -15,6 +16,11 @@ export interface Source {
    * `target.length` only where the file ends. `target` may lie in shared memory.
    */
   readAt(offset: number, target: Uint8Array): Promise<number>;
+  /**
+   * The same without a turn of the event loop, which costs ten times what a short read of a cached page does. Only
+   * files on this machine have it; for reads of a few KiB.
+   */
+  readNow?(offset: number, target: Uint8Array): number;
   close(): Promise<void>;
 }
 
@@ -39,12 +45,26 @@ function fileSource(location: string, size: number, handle: FileHandle): Source 
     async readAt(offset, target) {
       let done = 0;
       while (done < target.length) {
-        const { bytesRead } = await handle.read(target, done, target.length - done, offset + done);
+        const { bytesRead } = await handle
+          .read(target, done, target.length - done, offset + done)
+          .catch((cause) => unreadable(location, offset + done, cause));
         if (bytesRead === 0) break;
         done += bytesRead;
       }
       return done;
     },
+    readNow(offset, target) {
+      try {
+        return readSync(handle.fd, target, 0, target.length, offset);
+      } catch (cause) {
+        return unreadable(location, offset, cause);
+      }
+    },
     close: () => handle.close(),
   };
+}
+
+function unreadable(location: string, offset: number, cause: unknown): never {
+  const message = `${location} cannot be read at byte ${offset} (${(cause as Error).message}).`;
+  throw new FileError({ path: location, offset }, message, { cause });
 }
