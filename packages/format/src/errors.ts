@@ -54,3 +54,16 @@ export class DuplicateKeyError extends ShardtoolError {
     this.otherOffset = where.otherOffset;
   }
 }
+
+/**
+ * An image cannot be decoded: it is damaged, of an unsupported kind, or larger than allowed. The codecs, which know
+ * neither shard nor key, leave both out; `reason` is the sentence without them.
+ */
+export class SampleDecodeError extends ShardtoolError {
+  readonly reason: string;
+
+  constructor(where: Whereabouts, reason: string, options?: { cause?: unknown }) {
+    super(where, where.key === undefined ? reason : `${where.shard ?? ''}: image "${where.key}" is bad: ${reason}`, options);
+    this.reason = reason;
+  }
+}
