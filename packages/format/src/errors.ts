@@ -67,3 +67,37 @@ export class SampleDecodeError extends ShardtoolError {
     this.reason = reason;
   }
 }
+
+/** The index of a shard is missing a column, damaged, or not written by shardtool. */
+export class ShardIndexError extends ShardtoolError {}
+
+/** dataset.json is not what shardtool writes. */
+export class ManifestError extends ShardtoolError {}
+
+/** A folder without dataset.json: the pack was interrupted, or the folder is no dataset. */
+export class UnfinishedPackError extends ShardtoolError {}
+
+/** A file was written by a newer shardtool. `found` is its version, `known` the newest that this one reads. */
+export class VersionError extends ShardtoolError {
+  readonly found: number;
+  readonly known: number;
+
+  constructor(where: Whereabouts & { found: number; known: number }, message: string) {
+    super(where, message);
+    this.found = where.found;
+    this.known = where.known;
+  }
+}
+
+/** Why an image's header cannot be used. */
+export type ImageTrouble = 'empty' | 'not-an-image' | 'cut' | 'no-size' | 'too-large' | 'unsupported';
+
+/** The header of an image says that it cannot be packed or decoded. */
+export class ImageError extends ShardtoolError {
+  readonly trouble: ImageTrouble;
+
+  constructor(where: Whereabouts & { trouble: ImageTrouble }, message: string) {
+    super(where, message);
+    this.trouble = where.trouble;
+  }
+}

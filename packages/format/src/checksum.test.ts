@@ -1,0 +1,26 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { crc32, crc32Hex } from './checksum.js';
+
+test('the checksum of "123456789" is the check value of CRC-32/ISO-HDLC', () => {
+  expect(crc32(Buffer.from('123456789'))).toBe(0xcbf43926);
+});
+
+test('a payload summed in pieces has the checksum of the whole', () => {
+  fc.assert(
+    fc.property(fc.uint8Array(), fc.uint8Array(), (head, tail) => {
+      expect(crc32(tail, crc32(head))).toBe(crc32(Buffer.concat([head, tail])));
+    }),
+  );
+});
+
+test('bytes in shared memory have the checksum of their copy', () => {
+  const shared = new Uint8Array(new SharedArrayBuffer(5));
+  shared.set([1, 2, 3, 4, 5]);
+  expect(crc32(shared)).toBe(crc32(Uint8Array.of(1, 2, 3, 4, 5)));
+});
+
+test('a checksum is written as eight digits', () => {
+  expect(crc32Hex(0xcbf43926)).toBe('cbf43926');
+  expect(crc32Hex(0x2a)).toBe('0000002a');
+});
