@@ -1,0 +1,83 @@
+import { blockAt, blockEnd, blockStart, type EpochOrder, type StreamCut, stagger } from './epoch-order.js';
+import { type EpochSpan, type Leg, legsOf, modulo } from './legs.js';
+import type { Piece, SampleNumbers } from './units.js';
+
+/** A block that a rank reads as a whole. */
+export interface PlannedBlock {
+  /** 0, 1, 2, ... in the order in which blocks are first needed. */
+  readonly ordinal: number;
+  /** The pass over the samples, which is the epoch unless `epochSamples` is set: part of each sample's random numbers. */
+  readonly pass: number;
+  /** Numbers of the samples, in the order in which they are consumed. */
+  readonly samples: SampleNumbers;
+  /** Index of the first sample that is used. Above 0 only where an epoch is taken up in the middle. */
+  readonly from: number;
+  /** What is read, in the order of the line. */
+  readonly pieces: readonly Piece[];
+  /** Rows that refer to this block. */
+  readonly uses: number;
+}
+
+/** A rank's rows: its own positions of the epoch from `start` on. */
+export interface RowRange {
+  readonly span: EpochSpan;
+  readonly start: number;
+  readonly rows: number;
+  readonly rank: number;
+  readonly worldSize: number;
+  readonly cut: StreamCut;
+}
+
+/** The stretches of passes through which the rows of a range go. */
+export function legsOfRange({ span, start, rows, rank, worldSize }: RowRange): Generator<Leg, undefined> {
+  const end = rows === 0 ? start : start + modulo(rank - start, worldSize) + (rows - 1) * worldSize + 1;
+  return legsOf(span, start, end, rank, worldSize);
+}
+
+/** The rank's own positions in a leg: every worldSize-th from `first` on, `rows` of them. */
+export function ownPositions({ from, to, lane }: Leg, worldSize: number): { first: number; rows: number } {
+  const first = from + modulo(lane - from, worldSize);
+  return { first, rows: Math.max(0, Math.ceil((to - first) / worldSize)) };
+}
+
+export function* plannedBlocks(
+  range: RowRange,
+  orderOf: (pass: number) => EpochOrder,
+): Generator<PlannedBlock, undefined> {
+  const { cut } = range;
+  let ordinal = 0;
+  for (const leg of legsOfRange(range)) {
+    for (const position of firstNeeds(leg, cut, range.worldSize)) {
+      const s = position % cut.streams;
+      const i = (position - s) / cut.streams;
+      const block = blockAt(cut, s, i);
+      const end = Math.min(blockEnd(cut, s, block), Math.ceil((leg.to - s) / cut.streams));
+      const { samples, pieces } = orderOf(leg.pass).block(s, block);
+      yield { ordinal, pass: leg.pass, samples, from: i - blockStart(cut, s, block), pieces, uses: end - i };
+      ordinal++;
+    }
+  }
+}
+
+/**
+ * The positions at which this rank comes to a new block, rising. First one for each of its streams, in turn. From then
+ * on blocks begin at fixed indexes, so that the streams follow each other in the same cycle every blockSamples indexes.
+ */
+function* firstNeeds(leg: Leg, cut: StreamCut, worldSize: number): Generator<number, undefined> {
+  const { streams, blockSamples } = cut;
+  const { first, rows } = ownPositions(leg, worldSize);
+  const visits = Math.min(rows, streams / worldSize);
+  for (let visit = 0; visit < visits; visit++) yield first + visit * worldSize;
+  if (rows === visits) return;
+  const phase = (s: number) => (blockSamples - stagger(cut, s)) % blockSamples;
+  const own = Array.from({ length: streams / worldSize }, (_, n) => leg.lane + n * worldSize);
+  const cycle = own.map((s) => ({ s, phase: phase(s) })).sort((a, b) => a.phase - b.phase || a.s - b.s);
+  const firstIndex = Math.floor(first / streams);
+  for (let base = firstIndex - (firstIndex % blockSamples); ; base += blockSamples) {
+    for (const { s, phase } of cycle) {
+      const position = (base + phase) * streams + s;
+      if (position >= leg.to) return;
+      if (position >= first + streams) yield position;
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import { OptionError, shuffle } from '@shardtool/format';
+import { type Line, layLine, type Piece, type SampleNumbers, type Unit, unitOf } from './units.js';
+import { MAX_STREAMS } from './words.js';
+
+/** What the order of an epoch depends on: these values, and nothing else. */
+export interface OrderOptions {
+  /** Samples of each shard (0 is allowed), in the order of the manifest; under a selection, the selected ones. */
+  readonly counts: ArrayLike<number>;
+  /** 0 to 2^53 - 1. */
+  readonly seed: number;
+  /** Below 2^32. */
+  readonly epoch: number;
+  /** Streams that are read side by side over all ranks, at most 65,536. */
+  readonly streams: number;
+  /** Samples of a stream that are shuffled together. */
+  readonly blockSamples: number;
+  /** By default the one that fits the sizes. */
+  readonly unit?: Unit | undefined;
+  /** False: nothing is permuted. Streams still take turns, so the order on disk is that of one stream. */
+  readonly shuffle?: boolean | undefined;
+}
+
+/** How the line of all samples is cut into streams, and those into blocks. Indexes count from a stream's beginning. */
+export interface StreamCut {
+  readonly samples: number;
+  readonly streams: number;
+  readonly blockSamples: number;
+}
+
+/** Samples of stream s: equal shares, one more for the first `samples % streams`. */
+export function streamLength({ samples, streams }: StreamCut, s: number): number {
+  return Math.floor(samples / streams) + (s < samples % streams ? 1 : 0);
+}
+
+/** The place of stream s on the line. */
+export function streamStart({ samples, streams }: StreamCut, s: number): number {
+  return s * Math.floor(samples / streams) + Math.min(s, samples % streams);
+}
+
+/** How much shorter the first block of stream s is. Staggered, so that not all streams want their next block at once. */
+export function stagger({ streams, blockSamples }: StreamCut, s: number): number {
+  return Math.floor((s * blockSamples) / streams);
+}
+
+/** The block of stream s in which index i lies. */
+export function blockAt(cut: StreamCut, s: number, i: number): number {
+  return Math.floor((i + stagger(cut, s)) / cut.blockSamples);
+}
+
+/** The first index of a block. */
+export function blockStart(cut: StreamCut, s: number, block: number): number {
+  return Math.max(0, block * cut.blockSamples - stagger(cut, s));
+}
+
+/** The index behind the last one of a block. */
+export function blockEnd(cut: StreamCut, s: number, block: number): number {
+  return Math.min(streamLength(cut, s), (block + 1) * cut.blockSamples - stagger(cut, s));
+}
+
+/** The samples of one block, and how they are read. */
+export interface BlockSamples {
+  /** In the order in which they are consumed. */
+  readonly samples: SampleNumbers;
+  /** In the order of the line. */
+  readonly pieces: readonly Piece[];
+}
+
+/** The order of one pass over the samples. A sample's number is the samples of all shards before its own, plus its index there. */
+export interface EpochOrder extends StreamCut {
+  readonly line: Line;
+  /** Block `block` of stream s. */
+  block(s: number, block: number): BlockSamples;
+  /** The sample at a position of the global order, which takes the streams in turn. */
+  at(position: number): number;
+  /** The position of a sample: the inverse of {@link at}. */
+  positionOf(number: number): number;
+}
+
+/** Checks the options and computes what the whole epoch needs: the permuted line. Throws {@link OptionError}. */
+export function epochOrder(options: OrderOptions): EpochOrder {
+  const { counts, seed, epoch, streams, blockSamples, shuffle: isShuffled = true } = options;
+  checkOrderOptions(options);
+  const unit = options.unit ?? unitOf(counts, streams, blockSamples);
+  const line = layLine({ counts, seed, epoch, unit, blockSamples, shuffle: isShuffled });
+  const cut: StreamCut = { samples: line.samples, streams, blockSamples };
+  const Numbers = line.samples < 2 ** 32 ? Uint32Array : Float64Array;
+
+  const block = (s: number, number: number): BlockSamples => {
+    const from = blockStart(cut, s, number);
+    const size = blockEnd(cut, s, number) - from;
+    const place = streamStart(cut, s) + from;
+    const pieces = line.pieces(place, place + size);
+    const samples = new Numbers(size);
+    let i = 0;
+    for (const piece of pieces) for (let j = 0; j < piece.count; j++) samples[i++] = piece.number + j;
+    if (isShuffled) shuffle(samples, size, seed, epoch, s, number);
+    return { samples, pieces };
+  };
+  return {
+    ...cut,
+    line,
+    block,
+    at(position) {
+      const s = position % streams;
+      const i = (position - s) / streams;
+      const number = blockAt(cut, s, i);
+      return block(s, number).samples[i - blockStart(cut, s, number)]!;
+    },
+    positionOf(number) {
+      const place = line.placeOf(number);
+      const s = streamAt(cut, place);
+      const k = blockAt(cut, s, place - streamStart(cut, s));
+      const i = blockStart(cut, s, k) + block(s, k).samples.indexOf(number);
+      return i * streams + s;
+    },
+  };
+}
+
+/** The stream that has a place of the line. */
+export function streamAt({ samples, streams }: StreamCut, place: number): number {
+  const share = Math.floor(samples / streams);
+  const longer = samples % streams;
+  const s = Math.floor(place / (share + 1));
+  return s < longer ? s : longer + Math.floor((place - longer * (share + 1)) / share);
+}
+
+/** Throws {@link OptionError} that names the value that is out of its limits. */
+export function checkOrderOptions({ counts, seed, epoch, streams, blockSamples }: OrderOptions): void {
+  checkWhole('seed', seed, 0, Number.MAX_SAFE_INTEGER);
+  checkWhole('epoch', epoch, 0, 2 ** 32 - 1);
+  checkWhole('streams', streams, 1, MAX_STREAMS);
+  checkWhole('blockSamples', blockSamples, 1, 2 ** 31 - 1);
+  for (let k = 0; k < counts.length; k++) {
+    if (!Number.isSafeInteger(counts[k]) || counts[k]! < 0) checkWhole(`counts[${k}]`, counts[k]!, 0);
+  }
+}
+
+/** Throws {@link OptionError} where a value is not a whole number within the limits. */
+export function checkWhole(name: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return;
+  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`;
+  throw new OptionError({}, `${name} is ${value}: it must be a whole number ${range}.`);
+}

@@ -1,0 +1,124 @@
+import { legsOfRange, ownPositions, type RowRange } from './blocks.js';
+import { blockAt, blockEnd, blockStart, type StreamCut, streamLength } from './epoch-order.js';
+import type { Leg } from './legs.js';
+
+/** One batch of one rank. The columns have one entry a row. */
+export interface PlannedBatch {
+  /** 0, 1, 2, ... from the position on from which the plan was made. */
+  readonly index: number;
+  /** Ordinal of the block. */
+  readonly block: Int32Array;
+  /** Index among the block's samples. */
+  readonly item: Int32Array;
+  /** 0 where a sample comes again only to fill the batch. */
+  readonly valid: Uint8Array;
+  /** Samples of the epoch that are delivered with this batch, over all ranks. */
+  readonly position: number;
+}
+
+export interface BatchSizes {
+  readonly batches: number;
+  readonly batchSize: number;
+  readonly globalBatch: number;
+}
+
+/**
+ * The rows alone, without the samples: whoever follows them needs only to know that the streams take turns and when each
+ * comes to its next block. Blocks are numbered as plannedBlocks numbers them, since both go by first need.
+ */
+export function* plannedBatches(range: RowRange, sizes: BatchSizes): Generator<PlannedBatch, undefined> {
+  const legs = legsOfRange(range);
+  const ordinals = { next: 0 };
+  let leg: LegRows | undefined;
+  let left = range.rows;
+  for (let index = 0; index < sizes.batches; index++) {
+    const rows = Math.min(left, sizes.batchSize);
+    const block = new Int32Array(rows);
+    const item = new Int32Array(rows);
+    const valid = new Uint8Array(rows);
+    for (let row = 0; row < rows; ) {
+      if (leg === undefined || leg.left === 0) {
+        leg = new LegRows(legs.next().value!, range.cut, range.worldSize, ordinals);
+        continue;
+      }
+      const taken = leg.take(block, item, row, rows - row);
+      if (leg.valid) valid.fill(1, row, row + taken);
+      row += taken;
+    }
+    left -= rows;
+    const position = Math.min(range.span.samples, range.start + (index + 1) * sizes.globalBatch);
+    yield { index, block, item, valid, position };
+  }
+}
+
+/** Where a rank is in each of its streams, in the order in which it visits them. */
+class LegRows {
+  readonly valid: boolean;
+  /** Rows that are still to come. */
+  left: number;
+  readonly #cut: StreamCut;
+  readonly #ordinals: { next: number };
+  readonly #first: number;
+  readonly #worldSize: number;
+  readonly #visits: number;
+  /** By visit: ordinal of the current block, the next item in it, items left, and the stream's samples behind it. */
+  readonly #block: Int32Array;
+  readonly #item: Int32Array;
+  readonly #itemsLeft: Int32Array;
+  readonly #behind: Float64Array;
+  #visit = 0;
+
+  constructor(leg: Leg, cut: StreamCut, worldSize: number, ordinals: { next: number }) {
+    const { first, rows } = ownPositions(leg, worldSize);
+    this.valid = leg.valid;
+    this.left = rows;
+    this.#cut = cut;
+    this.#ordinals = ordinals;
+    this.#first = first;
+    this.#worldSize = worldSize;
+    this.#visits = Math.min(rows, cut.streams / worldSize);
+    this.#block = new Int32Array(this.#visits);
+    this.#item = new Int32Array(this.#visits);
+    this.#itemsLeft = new Int32Array(this.#visits);
+    this.#behind = new Float64Array(this.#visits).fill(-1);
+  }
+
+  /** Fills up to `wanted` rows from `row` on, and returns how many. */
+  take(block: Int32Array, item: Int32Array, row: number, wanted: number): number {
+    const count = Math.min(wanted, this.left);
+    let visit = this.#visit;
+    for (let end = row + count; row < end; row++) {
+      if (this.#itemsLeft[visit] === 0) this.#nextBlock(visit);
+      block[row] = this.#block[visit]!;
+      item[row] = this.#item[visit]!++;
+      this.#itemsLeft[visit]!--;
+      if (++visit === this.#visits) visit = 0;
+    }
+    this.#visit = visit;
+    this.left -= count;
+    return count;
+  }
+
+  #nextBlock(visit: number): void {
+    const behind = this.#behind[visit]!;
+    if (behind < 0) this.#enterStream(visit);
+    else {
+      const items = Math.min(this.#cut.blockSamples, behind);
+      this.#item[visit] = 0;
+      this.#itemsLeft[visit] = items;
+      this.#behind[visit] = behind - items;
+    }
+    this.#block[visit] = this.#ordinals.next++;
+  }
+
+  #enterStream(visit: number): void {
+    const position = this.#first + visit * this.#worldSize;
+    const s = position % this.#cut.streams;
+    const i = (position - s) / this.#cut.streams;
+    const current = blockAt(this.#cut, s, i);
+    const end = blockEnd(this.#cut, s, current);
+    this.#item[visit] = i - blockStart(this.#cut, s, current);
+    this.#itemsLeft[visit] = end - i;
+    this.#behind[visit] = streamLength(this.#cut, s) - end;
+  }
+}

@@ -1,0 +1,29 @@
+import { philox } from '@shardtool/format';
+
+/** The version of the order. A change that moves any sample needs a new one. */
+export const ORDER_VERSION = 1;
+
+/** Streams are numbered from 0 below this. The numbers above are free for sequences of another purpose. */
+export const MAX_STREAMS = 65_536;
+
+/**
+ * Sequences that are not a stream's blocks stand in the stream's place of the Philox counter, far above every stream, so
+ * that no word is ever used for two purposes: the permutation of the units ...
+ */
+export const UNITS_STREAM = 0xffffffff;
+/** ... and how often a weighted sample comes, where `block` and i are the upper and lower half of the sample's number. */
+export const WEIGHTS_STREAM = 0xfffffffd;
+
+/** What decides the random words: seed from 0 to 2^53 - 1, epoch below 2^32. */
+export interface Randomness {
+  readonly seed: number;
+  readonly epoch: number;
+}
+
+const WORDS = new Uint32Array(4);
+
+/** Word i of a block of a stream: output i mod 4 of Philox4x32-10 for the counter (i / 4, block, stream, epoch) under the key `seed`. */
+export function word({ seed, epoch }: Randomness, stream: number, block: number, i: number): number {
+  philox(Math.floor(i / 4), block, stream, epoch, seed, Math.floor(seed / 2 ** 32), WORDS);
+  return WORDS[i & 3]!;
+}
