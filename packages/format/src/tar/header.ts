@@ -1,0 +1,199 @@
+import { compressed, damaged, notText } from './faults.js';
+import { decodeText } from './text.js';
+
+/** Headers and payloads fill whole blocks. */
+export const BLOCK_BYTES = 512;
+
+/** What a header says about its entry: the kinds that have a part of their own in reading; everything else by its letter. */
+export const EntryType = {
+  File: '0',
+  Directory: '5',
+  LocalPax: 'x',
+  GlobalPax: 'g',
+  GnuLongName: 'L',
+  GnuLongLink: 'K',
+} as const;
+
+/**
+ * One tar header block. POSIX.1-2017 pax, "ustar Interchange Format"; the older v7 and GNU formats differ in the prefix
+ * and in numbers. `bytes` is the payload without the padding to the next 512; `type` the type flag, `0` for all files.
+ */
+export interface TarHeader {
+  readonly name: string;
+  readonly bytes: number;
+  readonly type: string;
+}
+
+// Where the fields stand in a block, and how long they are.
+const NAME_BYTES = 100;
+const SIZE_AT = 124;
+const SIZE_DIGITS = 11;
+const CHECKSUM_AT = 148;
+const CHECKSUM_BYTES = 8;
+const TYPE_AT = 156;
+const MAGIC_AT = 257;
+const PREFIX_AT = 345;
+const PREFIX_BYTES = 155;
+
+const ZERO = 0x30;
+const SPACE = 0x20;
+const LETTER_U = 0x75;
+const DIGIT_7 = 0x37;
+const MAX_OCTAL_SIZE = 8 ** SIZE_DIGITS - 1;
+
+/** Rounds a payload up to whole blocks. Any size up to 2^53, so no bit operations. */
+export function padded(bytes: number): number {
+  const over = bytes % BLOCK_BYTES;
+  return over === 0 ? bytes : bytes + BLOCK_BYTES - over;
+}
+
+/**
+ * Decodes the block at `at`; `shard` and `offset` are for messages. Null for a block of zeros, which ends an archive.
+ * Throws a `DamagedShardError` where checksum or size are wrong, an `EntryNameError` where the name is not UTF-8.
+ */
+export function decodeHeader(block: Buffer, at: number, shard: string, offset: number): TarHeader | null {
+  if (!checksumHolds(block, at, shard, offset)) return null;
+  const bytes = decodeNumber(block, at + SIZE_AT, SIZE_DIGITS + 1);
+  if (Number.isNaN(bytes)) throw damaged(shard, offset, 'has a size that is not a number');
+  if (bytes < 0) throw damaged(shard, offset, `has a negative size (${bytes})`);
+  const flag = block[at + TYPE_AT]!;
+  // v7 has NUL for a file; 7 is a file that some old system wished to lie in one piece.
+  const type = flag === 0 || flag === DIGIT_7 ? EntryType.File : String.fromCharCode(flag);
+  return { name: decodeName(block, at, shard, offset), bytes, type };
+}
+
+/** False for a block of zeros. Throws where the sum is neither the unsigned nor the signed one of old tars. */
+function checksumHolds(block: Buffer, at: number, shard: string, offset: number): boolean {
+  let sum = 0;
+  for (let i = at; i < at + BLOCK_BYTES; i++) sum += block[i]!;
+  if (sum === 0) return false;
+  // The checksum's own bytes count as spaces.
+  for (let i = at + CHECKSUM_AT; i < at + CHECKSUM_AT + CHECKSUM_BYTES; i++) sum += SPACE - block[i]!;
+  const stored = decodeOctal(block, at + CHECKSUM_AT, CHECKSUM_BYTES);
+  if (stored === sum || stored === signedSum(block, at, sum)) return true;
+  if (offset === 0 && block[at] === 0x1f && block[at + 1] === 0x8b) throw compressed(shard);
+  throw damaged(shard, offset, `has a wrong checksum (it sums up to ${sum}, and says ${stored}), or is none`);
+}
+
+function signedSum(block: Buffer, at: number, unsigned: number): number {
+  let sum = unsigned;
+  for (let i = at; i < at + BLOCK_BYTES; i++) {
+    const outside = i < at + CHECKSUM_AT || i >= at + CHECKSUM_AT + CHECKSUM_BYTES;
+    if (outside && block[i]! > 0x7f) sum -= 0x100;
+  }
+  return sum;
+}
+
+/** GNU base-256 where the first bit is set (GNU tar manual, "Extensions to tar"), else octal. NaN where it is neither. */
+function decodeNumber(block: Buffer, at: number, length: number): number {
+  const first = block[at]!;
+  if (first < 0x80) return decodeOctal(block, at, length);
+  // Two's complement, big-endian; the first byte is 0x80 or 0xff except in numbers far beyond any file.
+  let value = first & 0x40 ? (first & 0x7f) - 0x80 : first & 0x7f;
+  for (let i = at + 1; i < at + length; i++) value = value * 0x100 + block[i]!;
+  return value;
+}
+
+/** Digits after any spaces, up to a space, a NUL or the field's end. An empty field is 0; anything else is NaN. */
+function decodeOctal(block: Buffer, at: number, length: number): number {
+  const end = at + length;
+  let i = at;
+  while (i < end && block[i] === SPACE) i++;
+  let value = 0;
+  for (; i < end; i++) {
+    const digit = block[i]! - ZERO;
+    if (digit === -ZERO || digit === SPACE - ZERO) break;
+    if (digit < 0 || digit > 7) return Number.NaN;
+    value = value * 8 + digit;
+  }
+  return value;
+}
+
+function decodeName(block: Buffer, at: number, shard: string, offset: number): string {
+  const name = decodeText(block, at, at + NAME_BYTES);
+  const prefix = hasPrefix(block, at) ? decodeText(block, at + PREFIX_AT, at + PREFIX_AT + PREFIX_BYTES) : '';
+  if (name === null || prefix === null) throw notText(shard, offset);
+  return prefix === '' ? name : `${prefix}/${name}`;
+}
+
+/** Only POSIX ustar has one ("ustar" and a NUL); GNU ("ustar" and spaces) keeps times there, v7 nothing. */
+function hasPrefix(block: Buffer, at: number): boolean {
+  return block[at + PREFIX_AT] !== 0 && block[at + MAGIC_AT] === LETTER_U && block[at + MAGIC_AT + 5] === 0;
+}
+
+/**
+ * Writes the header of a file (or of a pax record) into the block at `at`, checksum included: mode 0644, and no time,
+ * owner or device, so that equal input gives equal bytes. False where name or size do not fit a ustar header: then the
+ * block's content is undefined and a pax record has to carry them. `name` holds no NUL.
+ */
+export function encodeHeader(
+  target: Uint8Array,
+  at: number,
+  name: string,
+  bytes: number,
+  type: string = EntryType.File,
+): boolean {
+  if (bytes > MAX_OCTAL_SIZE) return false;
+  const split = name.length > NAME_BYTES ? prefixEnd(name) : 0;
+  if (split < 0) return false;
+  target.set(TEMPLATE, at);
+  const nameSum = putAscii(target, at, name, split === 0 ? 0 : split + 1, name.length);
+  const prefixSum = putAscii(target, at + PREFIX_AT, name, 0, split);
+  if (Number.isNaN(nameSum + prefixSum)) return false;
+  const flag = type.charCodeAt(0);
+  target[at + TYPE_AT] = flag;
+  const sizeSum = putOctal(target, at + SIZE_AT, SIZE_DIGITS, bytes);
+  putOctal(target, at + CHECKSUM_AT, 6, TEMPLATE_SUM + nameSum + prefixSum + sizeSum + flag);
+  target[at + CHECKSUM_AT + 6] = 0;
+  return true;
+}
+
+/** The slash that splits a long name into prefix and name, or -1 where none does. */
+function prefixEnd(name: string): number {
+  const slash = name.lastIndexOf('/', PREFIX_BYTES);
+  const rest = name.length - slash - 1;
+  return slash > 0 && rest > 0 && rest <= NAME_BYTES ? slash : -1;
+}
+
+/** Copies ASCII text and returns the sum of its codes; NaN where it is not ASCII. */
+function putAscii(target: Uint8Array, at: number, text: string, from: number, to: number): number {
+  let sum = 0;
+  for (let i = from; i < to; i++) {
+    const code = text.charCodeAt(i);
+    if (code > 0x7f) return Number.NaN;
+    target[at + i - from] = code;
+    sum += code;
+  }
+  return sum;
+}
+
+/** Writes exactly `digits` octal digits and returns the sum of the digits beyond what '0' counts for. */
+function putOctal(target: Uint8Array, at: number, digits: number, value: number): number {
+  let rest = value;
+  let sum = 0;
+  for (let i = at + digits - 1; i >= at; i--) {
+    const digit = rest % 8;
+    target[i] = ZERO + digit;
+    sum += digit;
+    rest = (rest - digit) / 8;
+  }
+  return sum;
+}
+
+const TEMPLATE = template();
+const TEMPLATE_SUM = TEMPLATE.reduce((sum, byte) => sum + byte, 0);
+
+/** A header with everything that does not change. Its checksum counts as spaces, its size as zeros, its type not at all. */
+function template(): Uint8Array {
+  const block = Buffer.alloc(BLOCK_BYTES);
+  block.write('0000644\0', 100, 'latin1'); // mode
+  block.write('0000000\0', 108, 'latin1'); // uid
+  block.write('0000000\0', 116, 'latin1'); // gid
+  block.write('00000000000\0', SIZE_AT, 'latin1');
+  block.write('00000000000\0', 136, 'latin1'); // mtime
+  block.write('        ', CHECKSUM_AT, 'latin1');
+  block.write('ustar\x0000', MAGIC_AT, 'latin1');
+  block.write('0000000\0', 329, 'latin1'); // device numbers
+  block.write('0000000\0', 337, 'latin1');
+  return block;
+}

@@ -1,0 +1,60 @@
+import { damaged, notText } from './faults.js';
+import { decodeText } from './text.js';
+
+/** What pax records say about an entry, as far as reading needs it. An empty path takes an earlier one back. */
+export interface PaxOverrides {
+  readonly path?: string;
+  readonly bytes?: number;
+  /** One of GNU tar's records for sparse files is among them. */
+  readonly sparse?: true;
+}
+
+const SPACE = 0x20;
+const EQUALS = 0x3d;
+const NEWLINE = 0x0a;
+
+/**
+ * Decodes the records of a pax header, `"%d %s=%s\n"` each with its whole length in front (POSIX.1-2017 pax, "pax
+ * Extended Header"). `shard` and `offset` are for messages. Throws a `DamagedShardError` where a record or its
+ * length is malformed, an `EntryNameError` where a path is not UTF-8.
+ */
+export function decodePax(payload: Buffer, shard: string, offset: number): PaxOverrides {
+  const overrides: { path?: string; bytes?: number; sparse?: true } = {};
+  let at = 0;
+  while (at < payload.length) {
+    const space = payload.indexOf(SPACE, at);
+    const length = space < 0 ? '' : payload.toString('latin1', at, space);
+    const end = at + Number(length);
+    const equals = payload.indexOf(EQUALS, space);
+    // The shortest record is "5 a=\n"; a length of more digits than a block counts cannot be right either.
+    const sound = /^[1-9]\d{0,8}$/.test(length) && end <= payload.length && equals > space + 1 && equals < end - 1;
+    if (!sound || payload[end - 1] !== NEWLINE) throw damaged(shard, offset, 'has a malformed pax record');
+    const keyword = payload.toString('latin1', space + 1, equals);
+    const value = payload.subarray(equals + 1, end - 1);
+    if (keyword === 'path') overrides.path = decodePath(value, shard, offset);
+    else if (keyword === 'size') overrides.bytes = decodeSize(value, shard, offset);
+    else if (keyword.startsWith('GNU.sparse.')) overrides.sparse = true;
+    at = end;
+  }
+  return overrides;
+}
+
+function decodePath(value: Buffer, shard: string, offset: number): string {
+  const path = value.includes(0) ? null : decodeText(value, 0, value.length);
+  if (path === null) throw notText(shard, offset);
+  return path;
+}
+
+function decodeSize(value: Buffer, shard: string, offset: number): number {
+  const text = value.toString('latin1');
+  if (/^\d{1,20}$/.test(text)) return Number(text);
+  throw damaged(shard, offset, `has a pax record with a size of ${JSON.stringify(text)}`);
+}
+
+/** Encodes one record. Its length counts its own digits. */
+export function encodePaxRecord(keyword: string, value: string): Buffer {
+  const rest = Buffer.from(` ${keyword}=${value}\n`);
+  let length = rest.length + 1;
+  while (length !== rest.length + String(length).length) length = rest.length + String(length).length;
+  return Buffer.concat([Buffer.from(String(length)), rest]);
+}

@@ -1,0 +1,166 @@
+import { fdatasyncSync, writeSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
+import { EntryNameError, FileError, OptionError, ShardtoolError } from '../errors.js';
+import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
+import { readsBack, whyUnsafe } from '../sample-name.js';
+import { encodeEntryHeaders, maxHeaderBytes } from './entry-headers.js';
+import { BLOCK_BYTES, padded } from './header.js';
+import { NumberList } from './number-list.js';
+
+/** Samples are collected here, and go to the file in one write. */
+const BUFFER_BYTES = 16 << 20;
+/** The file's checksum follows so far behind, while the bytes are still in the processor's cache. */
+const CHECKSUM_BYTES = 256 << 10;
+/** Two blocks of zeros (POSIX.1-2017 pax, "ustar Interchange Format"). tar pads to 10,240 for tapes; no reader asks for it. */
+const END_BYTES = 2 * BLOCK_BYTES;
+
+/**
+ * Writes a tar shard: ustar headers with pax records only where a name or a size needs them. The same samples give the
+ * same bytes. Payloads go from the caller's hand straight into the buffer that is written.
+ */
+export class TarWriter implements ShardWriter {
+  readonly #fd: number;
+  readonly #shard: string;
+  #buffer = new Uint8Array(BUFFER_BYTES);
+  /** Where in the file the buffer begins. */
+  #bufferStart = 0;
+  /** Where in the buffer the complete samples end. */
+  #committed = 0;
+  /** How far in the buffer the checksum has come. */
+  #summed = 0;
+  #crc = 0;
+  /** The sample that was begun: where its last payload ends in the buffer, 0 when there is none; and where its first is kept. */
+  #begunEnd = 0;
+  #begunPayload = 0;
+  readonly #knownFields = new Set<string>();
+  readonly #sampleOffset = new NumberList();
+  readonly #sampleBytes = new NumberList();
+  readonly #payloadOffset = new NumberList();
+
+  /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
+  constructor(fd: number, shard: string) {
+    this.#fd = fd;
+    this.#shard = shard;
+  }
+
+  begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {
+    this.#checkNames(key, fields);
+    this.discard();
+    this.#makeRoom(key, fields);
+    const payloads: Uint8Array[] = [];
+    let at = this.#committed;
+    for (const { name, bytes } of fields) {
+      const payloadAt = encodeEntryHeaders(this.#buffer, at, `${key}.${name}`, bytes);
+      this.#begunEnd = payloadAt + bytes;
+      at = payloadAt + padded(bytes);
+      this.#buffer.fill(0, this.#begunEnd, at);
+      this.#payloadOffset.push(this.#bufferStart + payloadAt);
+      payloads.push(this.#buffer.subarray(payloadAt, this.#begunEnd));
+    }
+    return payloads;
+  }
+
+  commit(): void {
+    if (this.#begunEnd === 0) throw new Error('commit() without begin()');
+    this.#sampleOffset.push(this.#bufferStart + this.#committed);
+    this.#sampleBytes.push(this.#begunEnd - this.#committed);
+    this.#committed = padded(this.#begunEnd);
+    this.#begunEnd = 0;
+    this.#begunPayload = this.#payloadOffset.length;
+    if (this.#committed - this.#summed >= CHECKSUM_BYTES) this.#sum();
+  }
+
+  discard(): void {
+    this.#begunEnd = 0;
+    this.#payloadOffset.truncate(this.#begunPayload);
+  }
+
+  finish(): FinishedShard {
+    this.discard();
+    if (this.#committed + END_BYTES > this.#buffer.length) this.#flush();
+    this.#buffer.fill(0, this.#committed, this.#committed + END_BYTES);
+    this.#committed += END_BYTES;
+    this.#flush();
+    try {
+      fdatasyncSync(this.#fd);
+    } catch (cause) {
+      throw unwritable(this.#shard, cause);
+    }
+    return {
+      bytes: this.#bufferStart,
+      crc32: this.#crc,
+      sampleOffset: this.#sampleOffset.toArray(),
+      sampleBytes: this.#sampleBytes.toArray(),
+      payloadOffset: this.#payloadOffset.toArray(),
+    };
+  }
+
+  /** Refuses what would read back as another sample, or not at all. */
+  #checkNames(key: string, fields: readonly FieldSize[]): void {
+    const shard = this.#shard;
+    if (fields.length === 0) throw new OptionError({ shard, key }, `${shard}: sample "${key}" has no field to write.`);
+    const reason = whyUnsafe(key);
+    if (reason !== null) {
+      throw new EntryNameError(
+        { shard, key },
+        `${shard}: the key ${JSON.stringify(key)} ${reason}; choose a relative one.`,
+      );
+    }
+    if (!readsBack(key, 'x') || loneSurrogate.test(key)) throw notReadBack(shard, key, 'key');
+    for (const { name } of fields) {
+      if (this.#knownFields.has(name)) continue;
+      if (!readsBack('x', name) || whyUnsafe(name) !== null || loneSurrogate.test(name)) {
+        throw notReadBack(shard, key, `field "${name}"`);
+      }
+      this.#knownFields.add(name);
+    }
+  }
+
+  /** Empties the buffer where the sample would not fit behind the others, and takes a larger one where it must. */
+  #makeRoom(key: string, fields: readonly FieldSize[]): void {
+    let room = 0;
+    for (const { name, bytes } of fields) room += maxHeaderBytes(key) + maxHeaderBytes(name) + padded(bytes);
+    if (this.#committed + room > this.#buffer.length) this.#flush();
+    if (room <= this.#buffer.length) return;
+    try {
+      this.#buffer = new Uint8Array(room);
+    } catch (cause) {
+      const message = `${this.#shard}: sample "${key}" needs ${room} bytes of memory at once, more than there is; leave it out.`;
+      throw new ShardtoolError({ shard: this.#shard, key }, message, { cause });
+    }
+  }
+
+  #sum(): void {
+    this.#crc = crc32(this.#buffer.subarray(this.#summed, this.#committed), this.#crc);
+    this.#summed = this.#committed;
+  }
+
+  #flush(): void {
+    this.#sum();
+    try {
+      for (let at = 0; at < this.#committed; ) at += writeSync(this.#fd, this.#buffer, at, this.#committed - at);
+    } catch (cause) {
+      throw unwritable(this.#shard, cause);
+    }
+    this.#bufferStart += this.#committed;
+    this.#committed = 0;
+    this.#summed = 0;
+  }
+}
+
+/** UTF-16 that is no text: it would become U+FFFD, and two names could become one. */
+const loneSurrogate = /\p{Surrogate}/u;
+
+function notReadBack(shard: string, key: string, what: string): EntryNameError {
+  const message =
+    `${shard}: the ${what} of sample ${JSON.stringify(key)} would not read back as it is; ` +
+    `the last part of a key has no dot, and a field is lower case and has no slash.`;
+  return new EntryNameError({ shard, key }, message);
+}
+
+function unwritable(shard: string, cause: unknown): FileError {
+  const remedy =
+    (cause as NodeJS.ErrnoException).code === 'ENOSPC' ? 'free some space on its disk' : 'check its folder';
+  const message = `${shard} cannot be written (${(cause as Error).message}); ${remedy}, then pack again.`;
+  return new FileError({ shard, path: shard }, message, { cause });
+}
