@@ -2,7 +2,7 @@ import type { ShardIndex } from '@shardtool/format';
 import type { PlannedBlock } from '../order/batches.js';
 import type { Selection } from '../selection/selection.js';
 import { type Arena, ReadBufferError } from './arena.js';
-import { type Block, type BlockRows, blockRows, type LoadedShard, type Stretch, stretchesOf } from './block.js';
+import { type Block, type BlockReader, type BlockRows, blockRows, type LoadedShard, type Stretch, stretchesOf } from './block.js';
 import { Signal } from './signal.js';
 
 /** Where blocks come from: shards by number. */
@@ -12,19 +12,9 @@ export interface ShardStore {
   read(shard: number, offset: number, target: Uint8Array): Promise<void>;
 }
 
-/** What a batch asks for blocks; {@link StreamingReader} and the resident reader are of this kind. */
-export interface BlockReader {
-  /** The block, at once where it is in memory. Asked in rising order of first use. */
-  get(ordinal: number): Block | Promise<Block>;
-  /** The block's last row is decoded: its memory is free. */
-  release(block: Block): void;
-  /** Ends reading; resolves when no read is under way. */
-  close(): Promise<void>;
-}
-
 export interface StreamingOptions {
   readonly blocks: Iterator<PlannedBlock>;
-  /** Numbers on the line: {@link firstNumbers}. */
+  /** Number on the line of each shard's first sample. */
   readonly first: Float64Array;
   readonly selection: Selection;
   readonly store: ShardStore;
@@ -112,7 +102,7 @@ export class StreamingReader implements BlockReader {
       this.#live++;
       this.#reading++;
       readStretches(shards, place, store, arena)
-        .then(() => this.#blocks.set(planned.ordinal, blockOf(planned, rows, shards, place, bytes)))
+        .then(() => this.#blocks.set(planned.ordinal, blockOf(this, planned, rows, shards, place, bytes)))
         .catch((error: unknown) => this.#fail(error))
         .finally(() => {
           this.#reading--;
@@ -167,7 +157,7 @@ export class ResidentReader implements BlockReader {
       const next = this.#blocks.next();
       if (next.done) throw new Error(`block ${ordinal} is not part of the plan`);
       const rows = blockRows(next.value, this.#first, this.#selection);
-      this.#planned.set(next.value.ordinal, blockOf(next.value, rows, this.#shards, 0, 0));
+      this.#planned.set(next.value.ordinal, blockOf(this, next.value, rows, this.#shards, 0, 0));
     }
     return this.#planned.get(ordinal)!;
   }
@@ -222,6 +212,7 @@ async function readStretch(shard: number, stretch: Stretch, store: ShardStore, a
 }
 
 function blockOf(
+  reader: BlockReader,
   planned: PlannedBlock,
   rows: BlockRows,
   shards: ReadonlyMap<number, LoadedShard>,
@@ -229,7 +220,9 @@ function blockOf(
   bytes: number,
 ): Block {
   return {
+    reader,
     ordinal: planned.ordinal,
+    pass: planned.pass,
     items: planned.samples.length,
     shard: rows.shard,
     row: rows.row,

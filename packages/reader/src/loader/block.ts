@@ -1,6 +1,17 @@
 import type { ShardIndex } from '@shardtool/format';
 import type { PlannedBlock } from '../order/batches.js';
+import { lastAtMost } from '../order/units.js';
 import type { Selection } from '../selection/selection.js';
+
+/** What batches ask for blocks. */
+export interface BlockReader {
+  /** The block, at once where it is in memory. Asked in rising order of first use. */
+  get(ordinal: number): Block | Promise<Block>;
+  /** The block's last row is done with: its memory is free. */
+  release(block: Block): void;
+  /** Ends reading; resolves when no read is under way. */
+  close(): Promise<void>;
+}
 
 /** A stretch of a shard that is read at once into the arena. */
 export interface Stretch {
@@ -64,7 +75,11 @@ export interface LoadedShard {
  * consumed.
  */
 export interface Block {
+  /** Who read it and takes its memory back. */
+  readonly reader: BlockReader;
   readonly ordinal: number;
+  /** The pass over the samples: with the seed the origin of their random numbers. */
+  readonly pass: number;
   readonly items: number;
   readonly shard: Int32Array;
   readonly row: Uint32Array;
@@ -97,7 +112,7 @@ export function blockRows(planned: PlannedBlock, first: Float64Array, selection:
   const occurrence = new Uint32Array(items);
   for (let i = 0; i < items; i++) {
     const number = planned.samples[i]!;
-    const k = shardAt(first, number);
+    const k = lastAtMost(first, number);
     const rows = selection.rows(k);
     const at = number - first[k]!;
     shard[i] = k;
@@ -121,25 +136,6 @@ export function blockRows(planned: PlannedBlock, first: Float64Array, selection:
     occurrence,
     perShard: Array.from(byShard, ([k, parts]) => ({ shard: k, rows: parts.length === 1 ? parts[0]! : concat(parts) })),
   };
-}
-
-/** The number on the line of each shard's first sample, and the total behind the last. */
-export function firstNumbers(counts: ArrayLike<number>): Float64Array {
-  const first = new Float64Array(counts.length + 1);
-  for (let k = 0; k < counts.length; k++) first[k + 1] = first[k]! + counts[k]!;
-  return first;
-}
-
-/** The shard that holds a number of the line; shards without samples are stepped over. */
-export function shardAt(first: Float64Array, number: number): number {
-  let low = 0;
-  let high = first.length - 1;
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if (first[middle]! <= number) low = middle;
-    else high = middle;
-  }
-  return low;
 }
 
 /** How many equal rows stand right before this one: weights repeat a row in place. */

@@ -19,6 +19,7 @@ const SLOT_WORDS = 16;
 /** Words of one slot, from SLOT_WORDS + slot * SLOT_STRIDE. */
 const DONE = 0;
 const WANTED = 1;
+const POSTED = 2;
 const SLOT_STRIDE = 16;
 
 const JOB_BYTES = 64;
@@ -81,6 +82,12 @@ export class Control {
     const at = SLOT_WORDS + slot * SLOT_STRIDE;
     Atomics.store(this.#words, at + DONE, 0);
     Atomics.store(this.#words, at + WANTED, rows);
+    Atomics.store(this.#words, at + POSTED, 0);
+  }
+
+  /** Messages that workers have posted for this slot since it was opened: so many will arrive. */
+  posted(slot: number): number {
+    return Atomics.load(this.#words, SLOT_WORDS + slot * SLOT_STRIDE + POSTED);
   }
 
   /** Jobs of a full slot are to be done once more: it waits for `rows` of them again. */
@@ -182,6 +189,11 @@ export class Control {
     const at = SLOT_WORDS + slot * SLOT_STRIDE;
     const done = Atomics.add(this.#words, at + DONE, 1) + 1;
     if (done >= Atomics.load(this.#words, at + WANTED)) Atomics.notify(this.#words, at + DONE);
+  }
+
+  /** To be called right before a message for this slot is posted. */
+  countPosted(slot: number): void {
+    Atomics.add(this.#words, SLOT_WORDS + slot * SLOT_STRIDE + POSTED, 1);
   }
 
   countWarnings(count: number): void {

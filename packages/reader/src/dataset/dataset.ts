@@ -1,0 +1,111 @@
+import { type LayoutName, ShardtoolError } from '@shardtool/format';
+import { Loader } from '../loader/loader.js';
+import type { LoaderOptions } from '../loader/options.js';
+import { KeyTable } from './key-table.js';
+import { readSample, readSamples, type Sample, type SamplesOptions } from './samples.js';
+import { type ShardFile, ShardFiles } from './shard-files.js';
+
+/** There is no sample with the key or number that was asked for. */
+export class NoSuchSampleError extends ShardtoolError {}
+
+/** What a dataset is made of; {@link openDataset} finds it out. */
+export interface DatasetParts {
+  readonly location: string;
+  readonly format: LayoutName;
+  /** Equal for equal data: a state of a loader belongs to one identity. */
+  readonly identity: string;
+  readonly shards: readonly ShardFile[];
+  readonly classes: readonly string[];
+  /** Samples of each class, where known. */
+  readonly classSamples: readonly number[];
+  /** Names of all fields. */
+  readonly fields: readonly string[];
+}
+
+/** Shards that belong together. Opening reads the manifest; indexes and shards are read when they are needed. */
+export class Dataset implements AsyncDisposable {
+  readonly location: string;
+  readonly format: LayoutName;
+  readonly identity: string;
+  readonly classes: readonly string[];
+  readonly classSamples: readonly number[];
+  readonly fields: readonly string[];
+  readonly #files: ShardFiles;
+  #keys: Promise<KeyTable> | null = null;
+
+  constructor(parts: DatasetParts) {
+    this.location = parts.location;
+    this.format = parts.format;
+    this.identity = parts.identity;
+    this.classes = parts.classes;
+    this.classSamples = parts.classSamples;
+    this.fields = parts.fields;
+    this.#files = new ShardFiles(parts.shards);
+  }
+
+  /** Number of samples. */
+  get size(): number {
+    return this.#files.firstSample.at(-1)!;
+  }
+
+  get shards(): readonly ShardFile[] {
+    return this.#files.files;
+  }
+
+  /** Bytes of all shards. */
+  get bytes(): number {
+    return this.shards.reduce((sum, shard) => sum + shard.bytes, 0);
+  }
+
+  /** The shards with their open files and indexes, for stages that read them. */
+  get files(): ShardFiles {
+    return this.#files;
+  }
+
+  /**
+   * One sample, by key or by number. The first look-up by key reads all keys; later ones take microseconds. Throws
+   * {@link NoSuchSampleError}.
+   */
+  async get(keyOrNumber: string | number, options: { readonly checksum?: boolean } = {}): Promise<Sample> {
+    const number = typeof keyOrNumber === 'number' ? keyOrNumber : await this.numberOf(keyOrNumber);
+    if (!Number.isInteger(number) || number < 0 || number >= this.size) {
+      const name = typeof keyOrNumber === 'number' ? `number ${keyOrNumber}` : `the key "${keyOrNumber}"`;
+      throw new NoSuchSampleError(
+        { path: this.location, ...(typeof keyOrNumber === 'string' && { key: keyOrNumber }) },
+        `${this.location} has no sample with ${name}; "shardtool ls ${this.location} --samples" lists the ${this.size} it has.`,
+      );
+    }
+    return readSample(this.#files, number, options.checksum ?? true);
+  }
+
+  /** The number of the sample with this key, or -1. */
+  async numberOf(key: string): Promise<number> {
+    this.#keys ??= this.#readKeys();
+    return (await this.#keys).numberOf(key);
+  }
+
+  /** Samples as they are stored, in the order of the dataset. A sample's bytes are valid until the next is asked for. */
+  samples(options: SamplesOptions = {}): AsyncGenerator<Sample> {
+    return readSamples(this.#files, options);
+  }
+
+  /** Shuffled, decoded batches. Throws OptionError for options that are not allowed. */
+  loader(options: LoaderOptions = {}): Loader {
+    return new Loader(this, options);
+  }
+
+  /** Closes the shards. Loaders of this dataset end with an error. */
+  async close(): Promise<void> {
+    this.#files.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #readKeys(): Promise<KeyTable> {
+    const table = new KeyTable(this.size);
+    for (const shard of this.shards) table.add(await shard.loadKeys());
+    return table;
+  }
+}

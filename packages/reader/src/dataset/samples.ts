@@ -1,0 +1,127 @@
+import { checkFieldCrc32, type ShardIndex } from '@shardtool/format';
+import type { ShardFiles } from './shard-files.js';
+
+/** One sample as it is stored. `fields` are by name (`jpg`, `cls`); what they hold is not decoded. */
+export interface Sample {
+  /** Number in the dataset. */
+  readonly number: number;
+  readonly shard: string;
+  readonly key: string;
+  /** Class number, -1 where there is none. */
+  readonly cls: number;
+  readonly fields: Readonly<Record<string, Uint8Array>>;
+}
+
+export interface SamplesOptions {
+  /** Number of the first sample. Default 0. */
+  readonly from?: number;
+  /** Number behind the last. Default: all. */
+  readonly to?: number;
+  /** Whether every field's crc32 is checked; a wrong one throws. Default false. */
+  readonly checksum?: boolean;
+}
+
+/** Read at once: small enough to stay in the processor's cache between the read and its use. */
+const WINDOW_BYTES = 2 ** 20;
+/** Windows read ahead, the one in use included. */
+const WINDOWS = 3;
+
+/** Rows whose bytes lie in one stretch of a shard. */
+interface Window {
+  readonly shard: number;
+  readonly index: ShardIndex;
+  readonly from: number;
+  readonly to: number;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/**
+ * Samples in the order of the dataset, read front to back. The bytes of a sample are valid until the next one is asked
+ * for: the buffers are used again. Throws {@link SampleChecksumError} with shard and key.
+ */
+export async function* readSamples(files: ShardFiles, options: SamplesOptions = {}): AsyncGenerator<Sample> {
+  const { from = 0, to = files.firstSample.at(-1)!, checksum = false } = options;
+  const buffers: Uint8Array[] = [];
+  const ahead: { window: Window; buffer: Uint8Array; ready: Promise<void> }[] = [];
+  const windows = planWindows(files, from, to);
+  const readNext = async (): Promise<void> => {
+    const next = await windows.next();
+    if (next.done) return;
+    const window = next.value;
+    let buffer = buffers.pop();
+    if (buffer === undefined || buffer.length < window.bytes) buffer = new Uint8Array(Math.max(WINDOW_BYTES, window.bytes));
+    const ready = files.read(window.shard, window.offset, buffer.subarray(0, window.bytes));
+    // The error is seen where the window's turn comes; until then it must not count as unhandled.
+    ready.catch(() => {});
+    ahead.push({ window, buffer, ready });
+  };
+  try {
+    while (ahead.length < WINDOWS) {
+      const before = ahead.length;
+      await readNext();
+      if (ahead.length === before) break;
+    }
+    for (let turn = ahead.shift(); turn !== undefined; turn = ahead.shift()) {
+      await turn.ready;
+      yield* windowSamples(files, turn.window, turn.buffer, checksum);
+      buffers.push(turn.buffer);
+      await readNext();
+    }
+  } finally {
+    await Promise.allSettled(ahead.map(({ ready }) => ready));
+  }
+}
+
+async function* planWindows(files: ShardFiles, first: number, end: number): AsyncGenerator<Window> {
+  for (let shard = 0; shard < files.files.length; shard++) {
+    const base = files.firstSample[shard]!;
+    const from = Math.max(0, first - base);
+    const to = Math.min(files.files[shard]!.samples, end - base);
+    if (from >= to) continue;
+    const index = await files.index(shard);
+    yield* shardWindows(shard, index, from, to);
+  }
+}
+
+/** Cuts rows `from` to `to - 1` into windows: rows that follow each other in the file, up to {@link WINDOW_BYTES}. */
+function* shardWindows(shard: number, index: ShardIndex, from: number, to: number): Generator<Window> {
+  let row = from;
+  while (row < to) {
+    const offset = index.offset[row]!;
+    let end = offset + index.bytes[row]!;
+    let next = row + 1;
+    while (next < to && index.offset[next]! >= offset) {
+      const nextEnd = index.offset[next]! + index.bytes[next]!;
+      if (nextEnd - offset > WINDOW_BYTES) break;
+      end = Math.max(end, nextEnd);
+      next++;
+    }
+    yield { shard, index, from: row, to: next, offset, bytes: end - offset };
+    row = next;
+  }
+}
+
+function* windowSamples(files: ShardFiles, window: Window, buffer: Uint8Array, checksum: boolean): Generator<Sample> {
+  const { index, offset } = window;
+  const shard = files.files[window.shard]!.name;
+  const base = files.firstSample[window.shard]!;
+  const columns = [...index.fields];
+  for (let row = window.from; row < window.to; row++) {
+    const fields: Record<string, Uint8Array> = {};
+    for (const [name, column] of columns) {
+      const at = column.offset[row]!;
+      if (at < 0) continue;
+      const bytes = buffer.subarray(at - offset, at - offset + column.bytes[row]!);
+      if (checksum) checkFieldCrc32({ shard, key: index.key[row]!, field: name, bytes, expected: column.crc32[row]! });
+      fields[name] = bytes;
+    }
+    yield { number: base + row, shard, key: index.key[row]!, cls: index.cls[row]!, fields };
+  }
+}
+
+/** One sample by its number; the bytes are its own. */
+export async function readSample(files: ShardFiles, number: number, checksum: boolean): Promise<Sample> {
+  for await (const sample of readSamples(files, { from: number, to: number + 1, checksum })) return sample;
+  throw new RangeError(`sample ${number} is not within 0..${files.firstSample.at(-1)! - 1}`);
+}

@@ -1,0 +1,90 @@
+import { FileError, openSource, type ShardIndex, ShardtoolError, type Source } from '@shardtool/format';
+import type { ShardStore } from '../loader/block-reader.js';
+import { Recent } from './recent.js';
+
+/** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */
+export class ShardCutError extends ShardtoolError {}
+
+/** One shard of a dataset. */
+export interface ShardFile {
+  /** As messages name it: `000000.tar`. */
+  readonly name: string;
+  /** The file to read; for LMDB the `data.mdb` inside the folder. */
+  readonly path: string;
+  readonly bytes: number;
+  readonly samples: number;
+  /** Reads the keys alone. */
+  loadKeys(): Promise<readonly string[]>;
+  /** Reads the index, or has it from when it was made. */
+  loadIndex(): Promise<ShardIndex>;
+}
+
+/** Open files are few and large; this stays far below the usual limit of 1,024. */
+const OPEN_FILES = 128;
+const KEPT_INDEXES = 64;
+/** Long reads are cut into pieces of this size that run side by side. */
+const PIECE_BYTES = 4 * 2 ** 20;
+
+/** The shards of a dataset with their open files and indexes, of which the most recently used are kept. */
+export class ShardFiles implements ShardStore {
+  readonly files: readonly ShardFile[];
+  /** Number in the dataset of each shard's first sample, and the total behind the last. */
+  readonly firstSample: Float64Array;
+  readonly #sources: Recent<number, Source>;
+  readonly #indexes: Recent<number, ShardIndex>;
+
+  constructor(files: readonly ShardFile[]) {
+    this.files = files;
+    this.firstSample = new Float64Array(files.length + 1);
+    for (let k = 0; k < files.length; k++) this.firstSample[k + 1] = this.firstSample[k]! + files[k]!.samples;
+    this.#sources = new Recent(
+      OPEN_FILES,
+      (shard) => openSource(files[shard]!.path),
+      (source) => void source.close(),
+    );
+    this.#indexes = new Recent(KEPT_INDEXES, (shard) => files[shard]!.loadIndex());
+  }
+
+  /** At least so many indexes stay in memory: as many shards as are read in turn. */
+  keepIndexes(count: number): void {
+    this.#indexes.reserve(count);
+  }
+
+  index(shard: number): Promise<ShardIndex> {
+    return this.#indexes.get(shard);
+  }
+
+  async read(shard: number, offset: number, target: Uint8Array): Promise<void> {
+    const source = await this.#sources.get(shard);
+    if (target.length <= PIECE_BYTES) return this.#readPiece(shard, source, offset, target);
+    const pieces: Promise<void>[] = [];
+    for (let at = 0; at < target.length; at += PIECE_BYTES) {
+      pieces.push(this.#readPiece(shard, source, offset + at, target.subarray(at, at + PIECE_BYTES)));
+    }
+    await Promise.all(pieces);
+  }
+
+  async #readPiece(shard: number, source: Source, offset: number, target: Uint8Array): Promise<void> {
+    const { name, path } = this.files[shard]!;
+    let got: number;
+    try {
+      got = await source.readAt(offset, target);
+    } catch (cause) {
+      throw new FileError({ shard: name, path, offset }, `${path} cannot be read at byte ${offset} (${(cause as Error).message}).`, {
+        cause,
+      });
+    }
+    if (got < target.length) {
+      throw new ShardCutError(
+        { shard: name, path, offset: offset + got },
+        `${name} ends at byte ${offset + got}, but its index names bytes up to ${offset + target.length}: it was cut or ` +
+          'replaced since it was packed. Run "shardtool verify" on the dataset.',
+      );
+    }
+  }
+
+  close(): void {
+    this.#sources.clear();
+    this.#indexes.clear();
+  }
+}

@@ -1,0 +1,39 @@
+import type { FieldValue } from '../dataset/field-values.js';
+
+/** One image of a `list` batch: uint8 [height, width, 3]. */
+export interface ImageArray {
+  readonly pixels: Uint8Array;
+  readonly height: number;
+  readonly width: number;
+}
+
+/**
+ * What the consumer gets. Arrays over shared memory (`images`, `encoded`) are valid until the next batch is asked for,
+ * or until {@link Batch.release}; copy what is to live longer.
+ */
+export interface Batch {
+  readonly epoch: number;
+  /** Number of the batch since the start of the epoch or of the resumed part. */
+  readonly index: number;
+  /** Rows, n below. */
+  readonly size: number;
+  /** uint8 or float32 pixels, as `shape` says; null where the images stay encoded or come as a list. */
+  readonly images: Uint8Array | Float32Array | null;
+  /** [n, height, width, 3] or [n, 3, height, width]. */
+  readonly shape: readonly [number, number, number, number] | null;
+  /** With `collate: 'list'`: an array for each image. */
+  readonly list: readonly ImageArray[] | null;
+  /** With `transform: 'raw'`: the encoded images. */
+  readonly encoded: readonly Uint8Array[] | null;
+  /** Class numbers, int32 [n]; -1 where a sample has none. */
+  readonly labels: Int32Array;
+  /** 0 marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was skipped. */
+  readonly valid: Uint8Array;
+  /** Number of each sample in the dataset. */
+  readonly numbers: Float64Array;
+  readonly keys: readonly string[];
+  /** Values of the fields that are neither image nor class, by field name; null where a sample lacks the field. */
+  readonly fields: Readonly<Record<string, readonly (FieldValue | null)[]>>;
+  /** The slot may be used again. The arrays over shared memory are not to be touched after that. */
+  release(): void;
+}

@@ -1,0 +1,125 @@
+import { OptionError } from '@shardtool/format';
+import { z } from 'zod';
+import type { TransformInput } from '../transform/transform.js';
+
+/** What {@link Dataset.loader} takes. Everything is optional. */
+export interface LoaderOptions {
+  /** Rows of this rank's batches. Default 64. */
+  readonly batchSize?: number;
+  /** Rows of a batch over all ranks, instead of `batchSize`. */
+  readonly globalBatchSize?: number;
+  /**
+   * A preset (`train224`, `eval224`), a list of steps, or `raw`: images stay encoded. Default: images are decoded as
+   * they are, which needs images of one size or `collate: 'list'`.
+   */
+  readonly transform?: TransformInput | 'raw';
+  /** Default 0. With the epoch it decides the order and every random number. */
+  readonly seed?: number;
+  /** The first epoch. Default 0. */
+  readonly epoch?: number;
+  /** Epochs that one iteration goes through. Default 1; Infinity is allowed. */
+  readonly repeat?: number;
+  /** Default true. False: the order on disk. */
+  readonly shuffle?: boolean;
+  /** Forces the unit of the shuffle; by default it follows from the sizes. */
+  readonly shuffleUnit?: 'sample' | 'shard' | 'chunk';
+  /** Streams that are read at once over all ranks. Default: the least common multiple of 192 and `worldSize`. */
+  readonly streams?: number;
+  /** Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB. */
+  readonly shuffleBufferSize?: number;
+  /** Default: RANK and WORLD_SIZE, else SLURM_PROCID and SLURM_NTASKS, else 0 of 1. */
+  readonly rank?: number;
+  readonly worldSize?: number;
+  /** What becomes of an incomplete last batch. Default `partial` alone, `pad` with more than one rank. */
+  readonly lastBatch?: 'pad' | 'drop' | 'partial';
+  /** An epoch is exactly this many samples of the endless sequence of passes. */
+  readonly epochSamples?: number;
+  /** Only these classes, by name or number. */
+  readonly classes?: readonly (string | number)[];
+  /** Only these keys. */
+  readonly keys?: readonly string[];
+  /** Only samples for which this holds, over the columns of the index: `width >= 256 and cls in (3, 7)`. */
+  readonly where?: string;
+  /** How often a sample comes in an epoch, by class (name or number) or by a function of its key and class. */
+  readonly weights?: Readonly<Record<string, number>> | ((sample: { readonly key: string; readonly cls: number }) => number);
+  /** Decode workers. Default: the number of cores. */
+  readonly workers?: number;
+  /** Batch slots: batches that are made ahead, the consumer's included. Default 4. */
+  readonly prefetchBatches?: number;
+  /** Whether crc32 of each image is checked. Default `first-epoch`. */
+  readonly checksum?: 'first-epoch' | 'always' | 'never';
+  /** `stack` (default): one array of images of one size. `list`: an array for each image. */
+  readonly collate?: 'stack' | 'list';
+  /** The field that is the image. Default: the sample's first field of an image kind. */
+  readonly image?: string;
+  /** Fields that come along as arrays of values. Default: all that are neither image nor class. */
+  readonly fields?: readonly string[];
+  /** Default `raise`. `skip` marks the row not valid, `substitute` takes the next good sample of the same block. */
+  readonly onBadSample?: 'raise' | 'skip' | 'substitute';
+  /** Images of more pixels are bad samples. Default 178,956,970, as in Pillow. */
+  readonly maxPixels?: number;
+  /** Turns images as their EXIF orientation says. Default false, as in torchvision. */
+  readonly applyExifOrientation?: boolean;
+  /** Most memory for encoded samples, in bytes. Default: half of the machine's memory. */
+  readonly readBufferBytes?: number;
+  /** Reads under way at once. Default 4. */
+  readonly readConcurrency?: number;
+  /** `auto` (default): a batch is valid until the next is asked for. `manual`: until `batch.release()`. */
+  readonly release?: 'auto' | 'manual';
+  /** Goes on where {@link Loader.state} was taken. */
+  readonly state?: unknown;
+  /** Ends the iteration with the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+const count = z.number().int().positive();
+
+const schema = z.strictObject({
+  batchSize: count.optional(),
+  globalBatchSize: count.optional(),
+  transform: z.unknown().optional(),
+  seed: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
+  epoch: z.number().int().min(0).max(0xffffffff).default(0),
+  repeat: z.union([count, z.literal(Number.POSITIVE_INFINITY)]).default(1),
+  shuffle: z.boolean().default(true),
+  shuffleUnit: z.enum(['sample', 'shard', 'chunk']).optional(),
+  streams: count.max(65_536).optional(),
+  shuffleBufferSize: count.optional(),
+  rank: z.number().int().min(0).optional(),
+  worldSize: count.optional(),
+  lastBatch: z.enum(['pad', 'drop', 'partial']).optional(),
+  epochSamples: count.optional(),
+  classes: z.array(z.union([z.string(), z.number().int()])).optional(),
+  keys: z.array(z.string()).optional(),
+  where: z.string().optional(),
+  weights: z.union([z.record(z.string(), z.number().min(0)), z.custom<(sample: never) => number>(isFunction)]).optional(),
+  workers: count.max(1024).optional(),
+  prefetchBatches: count.default(4),
+  checksum: z.enum(['first-epoch', 'always', 'never']).default('first-epoch'),
+  collate: z.enum(['stack', 'list']).default('stack'),
+  image: z.string().optional(),
+  fields: z.array(z.string()).optional(),
+  onBadSample: z.enum(['raise', 'skip', 'substitute']).default('raise'),
+  maxPixels: count.default(178_956_970),
+  applyExifOrientation: z.boolean().default(false),
+  readBufferBytes: count.optional(),
+  readConcurrency: count.default(4),
+  release: z.enum(['auto', 'manual']).default('auto'),
+  state: z.unknown().optional(),
+  signal: z.instanceof(AbortSignal).optional(),
+});
+
+export type CheckedOptions = z.output<typeof schema>;
+
+/** Fills in the defaults. Throws {@link OptionError} that names the option and what is allowed. */
+export function checkOptions(options: LoaderOptions): CheckedOptions {
+  const result = schema.safeParse(options);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  const name = issue.path.join('.') || (issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : 'options');
+  throw new OptionError({}, `The loader's option ${name} is not right: ${issue.message}.`);
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function';
+}

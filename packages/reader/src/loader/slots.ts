@@ -1,0 +1,64 @@
+import { OptionError } from '@shardtool/format';
+
+/** WebAssembly memory ends here: addresses are 32 bits wide. */
+const MEMORY_LIMIT_BYTES = 2 ** 32;
+const PAGE_BYTES = 65_536;
+/** Between regions, so that a write past one's end would not be silent in the tests. */
+const GUARD_BYTES = 64;
+/** A worker with less than this cannot decode an ordinary photo. */
+const SMALLEST_SCRATCH_BYTES = 16 * 2 ** 20;
+
+/**
+ * The one memory that WebAssembly kernels write: the batch slots, then a scratch region for each worker. All of it is
+ * address space; pages are taken when they are first written.
+ */
+export interface MemoryPlan {
+  readonly slots: number;
+  /** Bytes of a full batch of images. */
+  readonly slotBytes: number;
+  readonly rowBytes: number;
+  readonly workers: number;
+  readonly scratchBytes: number;
+  readonly pages: number;
+}
+
+/**
+ * Lays the memory out. `rowBytes` is one finished image; `scratchBytes` what a worker wishes for at most. Throws
+ * {@link OptionError} with the sum where the slots leave the workers too little.
+ */
+export function planMemory(options: {
+  readonly slots: number;
+  readonly rows: number;
+  readonly rowBytes: number;
+  readonly workers: number;
+  readonly scratchBytes: number;
+}): MemoryPlan {
+  const { slots, rows, rowBytes, workers } = options;
+  const slotBytes = rows * rowBytes;
+  const slotTotal = slots * (aligned(slotBytes) + GUARD_BYTES);
+  const share = Math.floor((MEMORY_LIMIT_BYTES - slotTotal) / workers) - GUARD_BYTES;
+  const scratchBytes = Math.min(aligned(options.scratchBytes), Math.floor(share / 64) * 64);
+  if (scratchBytes < Math.min(SMALLEST_SCRATCH_BYTES, options.scratchBytes)) {
+    throw new OptionError(
+      {},
+      `${slots} batch slots of ${slotBytes} bytes and the scratch of ${workers} workers do not fit the 4 GiB that ` +
+        'WebAssembly can address: choose a smaller batchSize, fewer prefetchBatches or fewer workers.',
+    );
+  }
+  const total = slotTotal + workers * (scratchBytes + GUARD_BYTES);
+  return { slots, slotBytes, rowBytes, workers, scratchBytes, pages: Math.ceil(total / PAGE_BYTES) };
+}
+
+/** Address of a slot's first byte. */
+export function slotAddress(plan: MemoryPlan, slot: number): number {
+  return slot * (aligned(plan.slotBytes) + GUARD_BYTES);
+}
+
+/** Address of a worker's scratch. */
+export function scratchAddress(plan: MemoryPlan, worker: number): number {
+  return slotAddress(plan, plan.slots) + worker * (plan.scratchBytes + GUARD_BYTES);
+}
+
+function aligned(bytes: number): number {
+  return Math.ceil(bytes / 64) * 64;
+}

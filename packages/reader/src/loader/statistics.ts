@@ -1,0 +1,88 @@
+/** A sample that could not be used, and why. */
+export interface BadSample {
+  readonly shard: string;
+  readonly key: string;
+  readonly reason: string;
+  /** Key of the sample that took its row, with `onBadSample: 'substitute'`. */
+  readonly substitute?: string;
+}
+
+/** Where an iteration's time went, and what went wrong. Times in milliseconds. */
+export interface LoaderReport {
+  readonly batches: number;
+  readonly samples: number;
+  /** From asking for the first batch to having it. */
+  readonly firstBatchMs: number;
+  /** The consumer waited for a batch whose samples were not yet read. */
+  readonly ioMs: number;
+  /** The consumer waited for a batch whose samples were not yet decoded. */
+  readonly decodeMs: number;
+  /** The consumer was at work with a batch. */
+  readonly consumerMs: number;
+  /** What bounds the rate: the largest of the three. */
+  readonly bound: 'io' | 'decode' | 'consumer';
+  /** Images that were decoded although something in them was odd. */
+  readonly warnings: number;
+  readonly bad: number;
+  /** The first bad samples, at most {@link KEPT_BAD_SAMPLES}. */
+  readonly badSamples: readonly BadSample[];
+  /** Most bytes of encoded samples that were in memory at once. */
+  readonly readBufferPeakBytes: number;
+}
+
+/** So many bad samples are kept by name; all are counted. */
+const KEPT_BAD_SAMPLES = 10_000;
+
+export class Statistics {
+  #batches = 0;
+  #samples = 0;
+  #firstBatchMs = 0;
+  #ioMs = 0;
+  #decodeMs = 0;
+  #consumerMs = 0;
+  #bad = 0;
+  readonly #badSamples: BadSample[] = [];
+  #deliveredAt = 0;
+
+  /** The consumer asks for a batch; returns the time. */
+  asked(): number {
+    const now = performance.now();
+    if (this.#deliveredAt > 0) this.#consumerMs += now - this.#deliveredAt;
+    return now;
+  }
+
+  /** The batch asked for at `askedAt` is there; all of its samples had been read at `readAt`. */
+  delivered(rows: number, askedAt: number, readAt: number): void {
+    const now = performance.now();
+    const io = Math.min(Math.max(readAt - askedAt, 0), now - askedAt);
+    this.#ioMs += io;
+    this.#decodeMs += now - askedAt - io;
+    if (this.#batches === 0) this.#firstBatchMs = now - askedAt;
+    this.#batches++;
+    this.#samples += rows;
+    this.#deliveredAt = now;
+  }
+
+  countBad(sample: BadSample): void {
+    this.#bad++;
+    if (this.#badSamples.length < KEPT_BAD_SAMPLES) this.#badSamples.push(sample);
+  }
+
+  report(warnings: number, readBufferPeakBytes: number): LoaderReport {
+    const times = { io: this.#ioMs, decode: this.#decodeMs, consumer: this.#consumerMs };
+    const [bound] = Object.entries(times).sort((a, b) => b[1] - a[1])[0]! as ['io' | 'decode' | 'consumer', number];
+    return {
+      batches: this.#batches,
+      samples: this.#samples,
+      firstBatchMs: this.#firstBatchMs,
+      ioMs: this.#ioMs,
+      decodeMs: this.#decodeMs,
+      consumerMs: this.#consumerMs,
+      bound,
+      warnings,
+      bad: this.#bad,
+      badSamples: this.#badSamples,
+      readBufferPeakBytes,
+    };
+  }
+}
