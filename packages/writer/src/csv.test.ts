@@ -1,0 +1,45 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { CsvSyntaxError, parseCsv } from './csv.js';
+
+const cellsOf = (text: string) => [...parseCsv(text)].map((record) => record.cells);
+
+test('cells are split at commas and lines, with LF and with CRLF', () => {
+  expect(cellsOf('path,class\r\na.jpg,cat\nb.jpg,dog')).toEqual([
+    ['path', 'class'],
+    ['a.jpg', 'cat'],
+    ['b.jpg', 'dog'],
+  ]);
+});
+
+test('a quoted cell keeps commas, line breaks and doubled quotes', () => {
+  expect(cellsOf('"a,b","c ""d"" e","f\ng"\n')).toEqual([['a,b', 'c "d" e', 'f\ng']]);
+});
+
+test('an empty cell at the end of a line is a cell', () => {
+  expect(cellsOf('a,\n,b\n')).toEqual([
+    ['a', ''],
+    ['', 'b'],
+  ]);
+});
+
+test('empty lines are left out, and line numbers count them and the breaks inside quotes', () => {
+  expect([...parseCsv('a,"x\ny"\n\nb,c\n')].map((record) => record.line)).toEqual([1, 4]);
+});
+
+test('a quote that is never closed is an error with its line', () => {
+  expect(() => cellsOf('a,b\n"c,d\n')).toThrow(expect.objectContaining({ line: 2 }));
+  expect(() => cellsOf('"a"b,c')).toThrow(CsvSyntaxError);
+});
+
+test('whatever is written with quotes reads back', () => {
+  const cell = fc.string({ unit: fc.constantFrom('a', ',', '"', '\n', '\r', ' ', 'ß') });
+  const record = fc.array(cell, { minLength: 2, maxLength: 4 });
+  fc.assert(
+    fc.property(fc.array(record), fc.constantFrom('\n', '\r\n'), (records, end) => {
+      const quote = (value: string) => `"${value.replaceAll('"', '""')}"`;
+      const text = records.map((cells) => cells.map(quote).join(',') + end).join('');
+      expect(cellsOf(text)).toEqual(records);
+    }),
+  );
+});

@@ -1,0 +1,51 @@
+import { ShardtoolError } from '@shardtool/format';
+
+/** The folder to be packed is missing, is no folder, or cannot be read. */
+export class SourceError extends ShardtoolError {}
+
+/** The source holds no file that could be packed. */
+export class NoImagesError extends ShardtoolError {}
+
+/** A file's name is not UTF-8, so no key, index or other program could name it. */
+export class FileNameError extends ShardtoolError {}
+
+/** A symbolic link leads back to a folder above itself. */
+export class LinkLoopError extends ShardtoolError {}
+
+/** Two files would end at the same key, or at the same field of a key. `paths` has both. */
+export class KeyCollisionError extends ShardtoolError {
+  readonly paths: readonly string[];
+
+  constructor(key: string, paths: readonly string[], message: string) {
+    super({ key, path: paths[0] }, message);
+    this.paths = paths;
+  }
+}
+
+/** The labels file, or the list of files or classes, says something that does not fit. `line` counts from 1. */
+export class LabelsError extends ShardtoolError {
+  readonly line: number | undefined;
+
+  constructor(path: string, line: number | undefined, message: string, options?: { cause?: unknown }) {
+    super({ path }, message, options);
+    this.line = line;
+  }
+}
+
+/** The output folder holds something already. */
+export class OutputNotEmptyError extends ShardtoolError {}
+
+/** Another pack is at work in the output folder. */
+export class OutputLockedError extends ShardtoolError {}
+
+/** The output's disk has too little room, or ran out of it. */
+export class DiskFullError extends ShardtoolError {}
+
+/** A file cannot be packed: unreadable, changed meanwhile, or not an image that is known. */
+export class BadFileError extends ShardtoolError {}
+
+/** More files were bad than `maxBad` allows. */
+export class TooManyBadError extends ShardtoolError {}
+
+/** A worker thread ended before its shard was done. */
+export class WorkerDiedError extends ShardtoolError {}

@@ -1,0 +1,66 @@
+/**
+ * Many paths in little memory, readable in place by worker threads: one text of all paths, where each ends, and how long
+ * each file is. About 12 bytes a file besides the letters of its path.
+ */
+export interface FileTable {
+  readonly count: number;
+  /** UTF-8 of all paths (relative to the source, with "/"), one after the other, in shared memory. */
+  readonly text: Uint8Array;
+  /** `ends[i]`: where path i ends in `text`. */
+  readonly ends: Float64Array;
+  /** Size of each file in bytes; 0 until it was measured. */
+  readonly bytes: Float64Array;
+}
+
+/** Builds the table of `paths`, in their order. */
+export function createFileTable(paths: readonly string[]): FileTable {
+  const ends = new Float64Array(new SharedArrayBuffer(paths.length * 8));
+  let end = 0;
+  for (let i = 0; i < paths.length; i++) {
+    end += Buffer.byteLength(paths[i]!);
+    ends[i] = end;
+  }
+  const text = Buffer.from(new SharedArrayBuffer(end));
+  for (let i = 0; i < paths.length; i++) text.write(paths[i]!, i === 0 ? 0 : ends[i - 1]!);
+  return { count: paths.length, text, ends, bytes: new Float64Array(new SharedArrayBuffer(paths.length * 8)) };
+}
+
+/** The path of file `index`, relative to the source. */
+export function pathAt(files: FileTable, index: number): string {
+  const { buffer, byteOffset, byteLength } = files.text;
+  const start = index === 0 ? 0 : files.ends[index - 1]!;
+  return Buffer.from(buffer, byteOffset, byteLength).toString('utf8', start, files.ends[index]!);
+}
+
+/** Length of the path of file `index` in UTF-8. */
+export function pathBytes(files: FileTable, index: number): number {
+  return files.ends[index]! - (index === 0 ? 0 : files.ends[index - 1]!);
+}
+
+/** Sorts strings by code point: JavaScript's own order is by UTF-16 unit, which differs where surrogates occur. */
+export function sortByCodePoint(strings: string[]): string[] {
+  return strings.some((string) => SURROGATE.test(string)) ? strings.sort(compareCodePoints) : strings.sort();
+}
+
+/** Sorted strings without the ones that come again. */
+export function withoutRepeats(sorted: string[]): string[] {
+  return sorted.filter((path, i) => i === 0 || path !== sorted[i - 1]);
+}
+
+const SURROGATE = /[\ud800-\udfff]/;
+
+/** Below 0 where `a` comes first by code point, above 0 where `b` does. */
+export function compareCodePoints(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const unitA = a.charCodeAt(i);
+    const unitB = b.charCodeAt(i);
+    if (unitA !== unitB) return codePointRank(unitA) - codePointRank(unitB);
+  }
+  return a.length - b.length;
+}
+
+/** A surrogate stands for a code point above every other unit. */
+function codePointRank(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
+}

@@ -1,0 +1,132 @@
+import { type Dirent, readdirSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { FileNameError, LinkLoopError, SourceError } from './errors.js';
+
+/** An entry of a folder, as `readdir` gives it; never a link. */
+export type FolderEntry = Pick<Dirent, 'name' | EntryQuestion>;
+
+type EntryQuestion =
+  | 'isFile'
+  | 'isDirectory'
+  | 'isSymbolicLink'
+  | 'isBlockDevice'
+  | 'isCharacterDevice'
+  | 'isFIFO'
+  | 'isSocket';
+
+const REPLACEMENT = '\ufffd';
+/** Glob patterns do not match across these, so such a name would be left out without a word. */
+const LINE_BREAK = /[\n\r\u2028\u2029]/;
+
+/**
+ * Lists folders of one tree for a walk from the top down, each link replaced by what it leads to. A folder that is
+ * reached on two paths is listed on the first and empty on the second; folders come before links, and links by name, so
+ * that it is the same one every time.
+ */
+export class FolderReader {
+  /** Folders that were reached again on another path, and left out there. */
+  readonly repeated: string[] = [];
+  /** By the path walked: where the folder really lies. */
+  readonly #real = new Map<string, string>();
+  /** By where it really lies: the path on which it was listed. */
+  readonly #listed = new Map<string, string>();
+
+  /**
+   * The entries of the folder at `path` (absolute). Throws {@link SourceError} where it cannot be read,
+   * {@link LinkLoopError} for a link to a folder above, {@link FileNameError} for a name that cannot be a key.
+   */
+  list(path: string): FolderEntry[] {
+    try {
+      const real = this.#realPath(path);
+      const first = this.#listed.get(real) ?? path;
+      if (first !== path) {
+        this.repeated.push(path);
+        return [];
+      }
+      this.#listed.set(real, path);
+      return this.#resolveLinks(path, real, readdirSync(path, { withFileTypes: true }));
+    } catch (cause) {
+      if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
+      throw new SourceError({ path }, `The folder ${path} cannot be read (${cause.message}).`, { cause });
+    }
+  }
+
+  #resolveLinks(path: string, real: string, entries: Dirent[]): FolderEntry[] {
+    const links: FolderEntry[] = [];
+    const others: FolderEntry[] = [];
+    for (const entry of entries) {
+      if (entry.name.includes(REPLACEMENT)) refuseUndecodable(path, entry.name);
+      if (LINE_BREAK.test(entry.name)) refuseLineBreak(path, entry.name);
+      if (entry.isSymbolicLink()) links.push(this.#follow(path, entry.name));
+      else others.push(entry);
+      if (entry.isDirectory()) this.#real.set(join(path, entry.name), join(real, entry.name));
+    }
+    return [...others, ...links.sort((a, b) => (a.name < b.name ? -1 : 1))];
+  }
+
+  /** What a link leads to. One that leads nowhere passes for a file: whether it matters shows when it is read. */
+  #follow(folder: string, name: string): FolderEntry {
+    const path = join(folder, name);
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (!stat?.isDirectory()) return entryOf(name, stat === undefined || stat.isFile() ? 'file' : 'other');
+    const target = realpathSync.native(path);
+    for (let above = folder; this.#real.has(above); above = dirname(above)) {
+      const real = this.#realPath(above);
+      if (real === target || real.startsWith(`${target}/`)) refuseLoop(path, target);
+    }
+    this.#real.set(path, target);
+    return entryOf(name, 'folder');
+  }
+
+  #realPath(path: string): string {
+    let real = this.#real.get(path);
+    if (real === undefined) {
+      real = realpathSync.native(path);
+      this.#real.set(path, real);
+    }
+    return real;
+  }
+}
+
+function entryOf(name: string, kind: 'file' | 'folder' | 'other'): FolderEntry {
+  const no = () => false;
+  return {
+    name,
+    isFile: () => kind === 'file',
+    isDirectory: () => kind === 'folder',
+    isSymbolicLink: no,
+    isBlockDevice: no,
+    isCharacterDevice: no,
+    isFIFO: no,
+    isSocket: no,
+  };
+}
+
+/** A name with U+FFFD is either that, or one whose bytes are not UTF-8: those show when they are asked for. */
+function refuseUndecodable(folder: string, name: string): void {
+  const bytes = Buffer.from(name);
+  const names = readdirSync(folder, { encoding: 'buffer' });
+  if (names.some((raw) => raw.equals(bytes))) return;
+  const raw = names.find((candidate) => candidate.toString() === name) ?? bytes;
+  throw new FileNameError(
+    { path: join(folder, name) },
+    `The name of ${join(folder, escapeBytes(raw))} is not UTF-8; rename it (convmv does it for a whole folder).`,
+  );
+}
+
+/** Bytes as text, with \xNN for those that are not ASCII. */
+function escapeBytes(bytes: Buffer): string {
+  return bytes.toString('latin1').replace(/[^ -~]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}
+
+function refuseLineBreak(folder: string, name: string): never {
+  const path = join(folder, name);
+  throw new FileNameError({ path }, `The name of ${JSON.stringify(path)} has a line break in it; rename or remove it.`);
+}
+
+function refuseLoop(path: string, target: string): never {
+  throw new LinkLoopError(
+    { path },
+    `The link ${path} leads back to ${target}, which is a folder above it; remove the link or exclude a part of the tree.`,
+  );
+}

@@ -1,0 +1,146 @@
+import { availableParallelism } from 'node:os';
+import { type LayoutName, OptionError } from '@shardtool/format';
+import { z } from 'zod';
+
+/** How a pack is done. Everything may be left out; {@link PACK_DEFAULTS} says what then holds. */
+export interface PackOptions {
+  /** Kind of the shard files. */
+  format?: LayoutName | undefined;
+  /** Upper limit of a shard in bytes as a tar; with re-encoding it counts the source's bytes. */
+  maxShardBytes?: number | undefined;
+  /** Upper limit of a shard in samples. */
+  maxShardSamples?: number | undefined;
+  /** In front of the shards' numbers: `train` gives `train-000000.tar`. */
+  name?: string | undefined;
+  /** Of the order in which samples are laid into shards; 0 to 2^53 - 1. */
+  seed?: number | undefined;
+  /** False keeps the order of the paths. */
+  shuffle?: boolean | undefined;
+  /** The classes in the order of their numbers: their names, or a text file with one name a line. */
+  classes?: string | readonly string[] | undefined;
+  /** CSV with a header row, or JSON Lines: `path`, `class` if it has one, and further columns for the index. */
+  labels?: string | undefined;
+  /** The files to be packed instead of the whole folder: their paths, or a text file with one path a line. */
+  files?: string | readonly string[] | undefined;
+  /** Endings that belong to the image with the same stem, also where they are images themselves: `seg.png`. */
+  fields?: readonly string[] | undefined;
+  /** Glob patterns below the source; only what fits one of them is packed. */
+  include?: readonly string[] | undefined;
+  /** Glob patterns below the source; what fits one of them is not packed. */
+  exclude?: readonly string[] | undefined;
+  /** Shorter side of the images in pixels; smaller images stay as they are. */
+  resize?: number | undefined;
+  /** Of re-encoded JPEG and WebP, 1 to 100. */
+  quality?: number | undefined;
+  /** Re-encodes every image as this. */
+  imageFormat?: ImageFormat | undefined;
+  /** What becomes of a file that cannot be packed: end with an error, or list it in quarantine.jsonl. */
+  onBad?: 'stop' | 'quarantine' | undefined;
+  /** The share of samples that may be bad before the pack ends with an error. */
+  maxBad?: number | undefined;
+  /** Worker threads. They change the time it takes, never a byte of the result. */
+  workers?: number | undefined;
+  /** Removes what an earlier pack left in the output folder, and nothing else. */
+  overwrite?: boolean | undefined;
+  /** Only plans: scans, measures, and reports what a pack would make. */
+  dryRun?: boolean | undefined;
+  /** Called some ten times a second. */
+  onProgress?: ((progress: PackProgress) => void) | undefined;
+  /** Ends the pack; shards that are finished stay. */
+  signal?: AbortSignal | undefined;
+}
+
+export type ImageFormat = 'jpg' | 'png' | 'webp';
+
+/** How far a pack is. `bytes` counts the source's. */
+export interface PackProgress {
+  readonly stage: 'scan' | 'measure' | 'pack' | 'commit';
+  readonly files: number;
+  /** 0 while scanning, when it is not known yet. */
+  readonly totalFiles: number;
+  readonly bytes: number;
+  readonly totalBytes: number;
+}
+
+/** What holds where {@link PackOptions} leaves something out. */
+export const PACK_DEFAULTS = {
+  format: 'tar',
+  maxShardBytes: 256 * 2 ** 20,
+  maxShardSamples: Number.MAX_SAFE_INTEGER,
+  name: '',
+  seed: 0,
+  shuffle: true,
+  fields: [] as readonly string[],
+  include: ['**'] as readonly string[],
+  exclude: [] as readonly string[],
+  quality: 90,
+  onBad: 'stop',
+  maxBad: 0.01,
+  overwrite: false,
+  dryRun: false,
+} as const;
+
+const count = z.int().positive();
+const names = z.array(z.string().min(1));
+
+const SCHEMA = z.strictObject({
+  format: z.enum(['tar', 'lmdb', 'msgpack']).default(PACK_DEFAULTS.format),
+  maxShardBytes: count.default(PACK_DEFAULTS.maxShardBytes),
+  maxShardSamples: count.default(PACK_DEFAULTS.maxShardSamples),
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*$|^$/, 'has letters, digits, "_", "-" and "." only')
+    .default(PACK_DEFAULTS.name),
+  seed: z.int().nonnegative().default(PACK_DEFAULTS.seed),
+  shuffle: z.boolean().default(PACK_DEFAULTS.shuffle),
+  classes: z.union([z.string().min(1), names.min(1)]).optional(),
+  labels: z.string().min(1).optional(),
+  files: z.union([z.string().min(1), names]).optional(),
+  fields: z
+    .array(z.string().regex(/^[^./\\][^/\\]*$/, 'is an ending without the dot in front'))
+    .transform((fields) => fields.map((field) => field.toLowerCase()))
+    .default([...PACK_DEFAULTS.fields]),
+  include: names.default([...PACK_DEFAULTS.include]),
+  exclude: names.default([...PACK_DEFAULTS.exclude]),
+  resize: count.max(65_535).optional(),
+  quality: z.int().min(1).max(100).optional(),
+  imageFormat: z.enum(['jpg', 'png', 'webp']).optional(),
+  onBad: z.enum(['stop', 'quarantine']).default(PACK_DEFAULTS.onBad),
+  maxBad: z.number().min(0).max(1).default(PACK_DEFAULTS.maxBad),
+  workers: count.max(1024).default(() => availableParallelism()),
+  overwrite: z.boolean().default(PACK_DEFAULTS.overwrite),
+  dryRun: z.boolean().default(PACK_DEFAULTS.dryRun),
+  onProgress: z.custom<(progress: PackProgress) => void>((value) => typeof value === 'function').optional(),
+  signal: z.instanceof(AbortSignal).optional(),
+});
+
+/** {@link PackOptions}, checked and complete. */
+export type CheckedOptions = z.infer<typeof SCHEMA>;
+
+/** Checks the options and fills in what was left out. Throws {@link OptionError} with the name of the first wrong one. */
+export function checkOptions(options: PackOptions): CheckedOptions {
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  const result = SCHEMA.safeParse(given);
+  if (!result.success) {
+    const issue = result.error.issues[0]!;
+    const name = issue.path.length > 0 ? `The option "${issue.path.join('.')}" does not fit` : 'The options do not fit';
+    throw new OptionError({}, `${name}: ${issue.message}.`);
+  }
+  if (result.data.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
+    throw new OptionError({}, 'The option "files" names every file; leave "include" and "exclude" out beside it.');
+  }
+  return result.data;
+}
+
+/** How images are re-encoded; null where their bytes pass through untouched. */
+export interface RecodeOptions {
+  readonly resize: number | undefined;
+  readonly quality: number;
+  readonly imageFormat: ImageFormat | undefined;
+}
+
+export function recodeOptions(options: CheckedOptions): RecodeOptions | null {
+  const { resize, quality, imageFormat } = options;
+  if (resize === undefined && quality === undefined && imageFormat === undefined) return null;
+  return { resize, quality: quality ?? PACK_DEFAULTS.quality, imageFormat };
+}

@@ -1,0 +1,169 @@
+import { OptionError, shuffle } from '@shardtool/format';
+import { folderClass, orderClasses } from './classes.js';
+import { type FileTable, pathAt, pathBytes } from './file-table.js';
+import { type Grouping, groupFiles } from './grouping.js';
+
+/** Which sample goes to which shard: plain numbers, in shared memory, the same for every number of workers. */
+export interface PackPlan {
+  /** Names of the classes in the order of their numbers. */
+  readonly classes: readonly string[];
+  readonly samples: number;
+  readonly shards: number;
+  /** Shard k has the samples `shardStart[k]` to `shardStart[k + 1] - 1`. */
+  readonly shardStart: Uint32Array;
+  /** Sample s has the files `files[fileStart[s]]` to `files[fileStart[s + 1] - 1]`, its image first. */
+  readonly fileStart: Uint32Array;
+  readonly files: Uint32Array;
+  /** Class number of each sample; -1 where it has none. */
+  readonly cls: Int32Array;
+  /** Of all files that are packed, in bytes. */
+  readonly sourceBytes: number;
+}
+
+export interface PlanOptions {
+  /** Fields of files that belong to an image, and are never the image themselves. */
+  readonly fields: readonly string[];
+  readonly maxShardBytes: number;
+  readonly maxShardSamples: number;
+  readonly seed: number;
+  readonly shuffle: boolean;
+  /** The classes in the order of their numbers; null takes those that are found. */
+  readonly classes: readonly string[] | null;
+  /** What a labels file says; then only the images that it names are packed. */
+  readonly labels: PlannedLabels | null;
+}
+
+export interface PlannedLabels {
+  /** Row of each file; -1 where no row names it. */
+  readonly rowOfFile: Int32Array;
+  /** Class of each row, '' for none; null takes the folders as classes. */
+  readonly cls: readonly string[] | null;
+}
+
+/** Keeps the order of a pack apart from the orders of epochs, which have other stream numbers. */
+const PACK_STREAM = 0xfffffffd;
+
+/**
+ * Says which sample goes to which shard, in which order. Pure: the same files and options give the same plan, and each
+ * shard can be written by anyone. `files` is sorted by path and measured. Throws {@link KeyCollisionError} for two files
+ * at one key, {@link OptionError} for a class that a fixed list does not have.
+ */
+export function planShards(files: FileTable, options: PlanOptions): PackPlan {
+  const { labels } = options;
+  const grouping = groupFiles(files, options.fields, (file) => labels === null || labels.rowOfFile[file] !== -1);
+  const { classes, cls } = numberClasses(files, grouping, options);
+  const order = Uint32Array.from({ length: grouping.samples }, (_, sample) => sample);
+  if (options.shuffle) shuffle(order, order.length, options.seed, 0, PACK_STREAM, 0);
+
+  const plan = {
+    fileStart: sharedUint32(grouping.samples + 1),
+    files: sharedUint32(grouping.files.length),
+    cls: new Int32Array(new SharedArrayBuffer(grouping.samples * 4)),
+  };
+  const sizes = new Float64Array(grouping.samples);
+  let used = 0;
+  let sourceBytes = 0;
+  for (let i = 0; i < order.length; i++) {
+    const sample = order[i]!;
+    const members = grouping.files.subarray(grouping.fileStart[sample]!, grouping.fileStart[sample + 1]!);
+    plan.files.set(members, used);
+    used += members.length;
+    plan.fileStart[i + 1] = used;
+    plan.cls[i] = cls[sample]!;
+    sizes[i] = cls[sample] === -1 ? 0 : entryBytes(1, 0);
+    for (const file of members) {
+      sizes[i]! += entryBytes(files.bytes[file]!, pathBytes(files, file));
+      sourceBytes += files.bytes[file]!;
+    }
+  }
+  const shardStart = cutShards(sizes, options.maxShardBytes, options.maxShardSamples);
+  return { ...plan, classes, samples: grouping.samples, shards: shardStart.length - 1, shardStart, sourceBytes };
+}
+
+interface ClassNumbers {
+  readonly classes: readonly string[];
+  /** By sample, in the order of the images' paths. */
+  readonly cls: Int32Array;
+}
+
+function numberClasses(files: FileTable, grouping: Grouping, options: PlanOptions): ClassNumbers {
+  const { labels } = options;
+  const imageOf = (sample: number) => grouping.files[grouping.fileStart[sample]!]!;
+  const found = new Map<string, number>();
+  const cls = new Int32Array(grouping.samples).fill(-1);
+  for (let sample = 0; sample < grouping.samples; sample++) {
+    const name = classOf(files, imageOf(sample), labels);
+    if (name === undefined) continue;
+    if (!found.has(name)) found.set(name, found.size);
+    cls[sample] = found.get(name)!;
+  }
+  const classes = options.classes ?? orderClasses([...found.keys()], labels !== null && labels.cls !== null);
+  const numbers = new Map(classes.map((name, number) => [name, number]));
+  const numberOf = [...found].map(([name, id]) => numbers.get(name) ?? refuseClass(name, imageOf(cls.indexOf(id)), files));
+  return { classes, cls: cls.map((id) => (id === -1 ? -1 : numberOf[id]!)) };
+}
+
+function classOf(files: FileTable, image: number, labels: PlannedLabels | null): string | undefined {
+  if (labels === null || labels.cls === null) return folderClass(pathAt(files, image));
+  const name = labels.cls[labels.rowOfFile[image]!]!;
+  return name === '' ? undefined : name;
+}
+
+function refuseClass(name: string, image: number, files: FileTable): never {
+  const path = pathAt(files, image);
+  throw new OptionError(
+    { path },
+    `${path} has the class "${name}", which the list of classes does not have; add it at the end, or exclude the file.`,
+  );
+}
+
+const BLOCK = 512;
+const END_OF_ARCHIVE = 2 * BLOCK;
+
+/**
+ * Bytes of one field in a tar, at most: header, payload in blocks of 512, and a pax record for a long name. All layouts
+ * are cut by this measure, so that a dataset has the same shards in each of them.
+ */
+function entryBytes(payload: number, nameBytes: number): number {
+  const pax = nameBytes > 100 ? BLOCK + inBlocks(nameBytes + 16) : 0;
+  return pax + BLOCK + inBlocks(payload);
+}
+
+function inBlocks(bytes: number): number {
+  return Math.ceil(bytes / BLOCK) * BLOCK;
+}
+
+/**
+ * Cuts a row of samples of these sizes into shards of about equal size (or equal count, where that is the closer limit),
+ * none above a limit unless a single sample is. Returns where each shard starts, and the end.
+ */
+export function cutShards(sizes: Float64Array, maxBytes: number, maxSamples: number): Uint32Array {
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  const largest = sizes.reduce((most, size) => Math.max(most, size), 0);
+  const limit = maxBytes - END_OF_ARCHIVE;
+  // A shard ends with the sample that reaches its share; so much room is left for that.
+  const byBytes = Math.ceil(total / Math.max(limit - largest, limit / 2, 1));
+  const bySamples = Math.ceil(sizes.length / maxSamples);
+  const shards = Math.max(byBytes, bySamples);
+  const starts = [0];
+  let done = 0;
+  let bytes = 0;
+  for (let i = 0; i < sizes.length; i++) {
+    const reached = bySamples >= byBytes ? i * shards >= starts.length * sizes.length : done * shards >= starts.length * total;
+    const full = bytes + sizes[i]! > limit || i - starts.at(-1)! === maxSamples;
+    if (i > starts.at(-1)! && (full || reached)) {
+      starts.push(i);
+      bytes = 0;
+    }
+    bytes += sizes[i]!;
+    done += sizes[i]!;
+  }
+  starts.push(sizes.length);
+  const shared = sharedUint32(starts.length);
+  shared.set(starts);
+  return shared;
+}
+
+function sharedUint32(length: number): Uint32Array {
+  return new Uint32Array(new SharedArrayBuffer(length * 4));
+}

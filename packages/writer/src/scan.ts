@@ -1,0 +1,69 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import fastGlob from 'fast-glob';
+import { SourceError } from './errors.js';
+import { createFileTable, type FileTable, sortByCodePoint, withoutRepeats } from './file-table.js';
+import { FolderReader } from './folder-reader.js';
+
+/** The files below a source, sorted by path. */
+export interface Scan {
+  readonly files: FileTable;
+  /** Folders that were left out because another path leads to them too. */
+  readonly repeatedFolders: readonly string[];
+}
+
+export interface ScanOptions {
+  readonly include: readonly string[];
+  readonly exclude: readonly string[];
+  readonly signal?: AbortSignal | undefined;
+  /** Told now and then how many files were found. */
+  readonly onFound?: ((files: number) => void) | undefined;
+}
+
+/** Throws {@link SourceError} unless `source` is a folder. */
+export function checkSource(source: string): void {
+  const stat = statSync(source, { throwIfNoEntry: false });
+  if (stat === undefined) throw new SourceError({ path: source }, `The source ${source} does not exist.`);
+  if (!stat.isDirectory()) {
+    throw new SourceError({ path: source }, `The source ${source} is not a folder; give the folder that holds the images.`);
+  }
+}
+
+/**
+ * Finds the files below the folder `source` that fit a pattern of `include` and none of `exclude`; names that begin with
+ * a dot are left out, links are followed (see {@link FolderReader} for the errors).
+ */
+export async function scanFolder(source: string, options: ScanOptions): Promise<Scan> {
+  const { include, exclude, signal, onFound } = options;
+  const reader = new FolderReader();
+  const paths: string[] = [];
+  const stream = fastGlob.stream([...include], {
+    cwd: resolve(source),
+    ignore: [...exclude],
+    // Without "unique" the paths would be kept a second time; patterns that overlap are met after sorting.
+    unique: false,
+    concurrency: 1,
+    fs: { readdir: listThrough(reader) as typeof import('node:fs').readdir },
+  });
+  for await (const path of stream) {
+    paths.push(path as string);
+    if (paths.length % 4096 === 0) {
+      signal?.throwIfAborted();
+      onFound?.(paths.length);
+    }
+  }
+  return { files: createFileTable(withoutRepeats(sortByCodePoint(paths))), repeatedFolders: reader.repeated };
+}
+
+/** A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. */
+function listThrough(reader: FolderReader) {
+  return (path: string, _options: unknown, callback: (error: Error | null, entries?: unknown) => void): void => {
+    queueMicrotask(() => {
+      try {
+        callback(null, reader.list(path));
+      } catch (error) {
+        callback(error as Error);
+      }
+    });
+  };
+}
