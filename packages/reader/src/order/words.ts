@@ -24,6 +24,6 @@ const WORDS = new Uint32Array(4);
 
 /** Word i of a block of a stream: output i mod 4 of Philox4x32-10 for the counter (i / 4, block, stream, epoch) under the key `seed`. */
 export function word({ seed, epoch }: Randomness, stream: number, block: number, i: number): number {
-  philox(Math.floor(i / 4), block, stream, epoch, seed, Math.floor(seed / 2 ** 32), WORDS);
+  philox(Math.floor(i / 4), block, stream, epoch, seed | 0, Math.floor(seed / 2 ** 32), WORDS);
   return WORDS[i & 3]!;
 }

@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto';
+import { OptionError, type ShardIndex } from '@shardtool/format';
+import type { Randomness } from '../order/words.js';
+import { classNumber } from './classes.js';
+import { drawTimes, type Weights, weigher } from './weights.js';
+import { compileWhere } from './where.js';
+
+/** Which samples take part: those that fit all that is given. The shards stay as they are. */
+export interface SelectionRequest {
+  /** By name or number. */
+  readonly classes?: readonly (string | number)[] | undefined;
+  readonly keys?: Iterable<string> | undefined;
+  /** An expression over the columns of the index: `width >= 256 and class in ("cat", "dog")`. */
+  readonly where?: string | undefined;
+  readonly weights?: Weights | undefined;
+}
+
+/** What is selected from. */
+export interface SelectableDataset {
+  /** Samples of each shard. */
+  readonly counts: ArrayLike<number>;
+  readonly classNames: readonly string[];
+  indexOf(shard: number): Promise<ShardIndex>;
+}
+
+/** The samples of one pass, shard by shard in the order on disk. */
+export interface Selection {
+  /** Selected samples of each shard, those that come more than once counted as often. */
+  readonly counts: ArrayLike<number>;
+  /** Rows of the shard's index that are selected, rising; one that comes more than once stands there as often. Null: all. */
+  rows(shard: number): Uint32Array | null;
+}
+
+/** A checked request: what it selects in each pass. */
+export interface Subset {
+  /** '' where everything is selected; else a hash of what is, with the weights. Part of a loader's state. */
+  readonly identity: string;
+  /** Whether weights that are not whole make every pass a different one. */
+  readonly varies: boolean;
+  /** The selection of one pass; `epoch` is its number. */
+  draw(randomness: Randomness): Selection;
+}
+
+/** Indexes that are read at once. */
+const READ_AT_ONCE = 8;
+
+/** The selected rows of a shard (null: all of them), and their weights (null: each comes once). */
+interface ShardSubset {
+  readonly rows: Uint32Array | null;
+  readonly weights: Float64Array | null;
+}
+
+/**
+ * Finds what a request selects; without one, no index is read. Throws {@link OptionError} for an unknown class, a key
+ * that is not in the dataset, a wrong expression, a weight that is none, and a selection without samples.
+ */
+export async function selectSamples(request: SelectionRequest, dataset: SelectableDataset): Promise<Subset> {
+  const { counts } = dataset;
+  if (Object.values(request).every((part) => part === undefined)) {
+    const all: Selection = { counts, rows: () => null };
+    return { identity: '', varies: false, draw: () => all };
+  }
+  const subsets = await selectShards(request, dataset);
+  const selected = subsets.reduce((sum, subset, k) => sum + expectedSamples(subset, counts[k]!), 0);
+  if (selected === 0) {
+    throw new OptionError({}, 'No sample is selected: widen classes, keys, where or weights.');
+  }
+  const varies = subsets.some(({ weights }) => weights?.some((weight) => !Number.isInteger(weight)));
+  const firstSample = new Float64Array(counts.length + 1);
+  for (let k = 0; k < counts.length; k++) firstSample[k + 1] = firstSample[k]! + counts[k]!;
+  const draw = (randomness: Randomness) =>
+    selectionOf(
+      subsets.map((subset, k) => drawRows(subset, firstSample[k]!, randomness)),
+      counts,
+    );
+  const always = varies ? undefined : draw({ seed: 0, epoch: 0 });
+  return { identity: identityOf(subsets), varies, draw: (randomness) => always ?? draw(randomness) };
+}
+
+/**
+ * An epoch of `epochSamples` samples is a stretch of the sequence of passes, so it must be known how long each pass is.
+ * Throws {@link OptionError} where weights make passes differ.
+ */
+export function checkEpochSamples(subset: Subset, epochSamples: number | undefined): void {
+  if (epochSamples === undefined || !subset.varies) return;
+  throw new OptionError(
+    {},
+    'epochSamples needs whole weights, since other weights make each pass another length: multiply them until they are ' +
+      'whole (7 and 2 instead of 3.5 and 1); epochSamples then decides how long an epoch is.',
+  );
+}
+
+async function selectShards(request: SelectionRequest, dataset: SelectableDataset): Promise<ShardSubset[]> {
+  const { counts, classNames } = dataset;
+  const classes = request.classes && new Set(request.classes.map((wanted) => classNumber(wanted, classNames)));
+  const keys = request.keys && new Set(request.keys);
+  const missing = new Set(keys);
+  const where = request.where === undefined ? undefined : compileWhere(request.where, classNames);
+  const weigh = request.weights && weigher(request.weights, classNames);
+
+  const selectShard = (index: ShardIndex): ShardSubset => {
+    const isWanted = where?.(index);
+    const rows: number[] = [];
+    for (let row = 0; row < index.samples; row++) {
+      if (keys !== undefined) {
+        if (!keys.has(index.key[row]!)) continue;
+        missing.delete(index.key[row]!);
+      }
+      if (classes !== undefined && !classes.has(index.cls[row]!)) continue;
+      if (isWanted === undefined || isWanted(row)) rows.push(row);
+    }
+    const weights = weigh && Float64Array.from(rows, (row) => weigh({ key: index.key[row]!, cls: index.cls[row]! }));
+    return { rows: rows.length === index.samples ? null : Uint32Array.from(rows), weights: weights ?? null };
+  };
+
+  const subsets: ShardSubset[] = [];
+  for (let from = 0; from < counts.length; from += READ_AT_ONCE) {
+    const shards = Array.from({ length: Math.min(READ_AT_ONCE, counts.length - from) }, (_, i) => from + i);
+    const indexes = await Promise.all(shards.map((shard) => (counts[shard] === 0 ? null : dataset.indexOf(shard))));
+    for (const index of indexes) subsets.push(index === null ? { rows: null, weights: null } : selectShard(index));
+  }
+  checkMissing(missing, keys?.size ?? 0);
+  return subsets;
+}
+
+function checkMissing(missing: ReadonlySet<string>, keys: number): void {
+  if (missing.size === 0) return;
+  const [first] = missing;
+  throw new OptionError(
+    { key: first },
+    `keys: ${missing.size} of ${keys} are not in the dataset, "${first}" is the first: take them off the list.`,
+  );
+}
+
+function expectedSamples({ rows, weights }: ShardSubset, count: number): number {
+  if (weights !== null) return weights.reduce((sum, weight) => sum + weight, 0);
+  return rows === null ? count : rows.length;
+}
+
+function drawRows({ rows, weights }: ShardSubset, firstSample: number, randomness: Randomness): Uint32Array | null {
+  if (weights === null) return rows;
+  const rowAt = (i: number) => (rows === null ? i : rows[i]!);
+  const times = drawTimes(weights, (i) => firstSample + rowAt(i), randomness);
+  let total = 0;
+  for (let i = 0; i < times.length; i++) total += times[i]!;
+  const drawn = new Uint32Array(total);
+  for (let i = 0, at = 0; i < times.length; i++) {
+    drawn.fill(rowAt(i), at, at + times[i]!);
+    at += times[i]!;
+  }
+  return drawn;
+}
+
+function selectionOf(rows: readonly (Uint32Array | null)[], counts: ArrayLike<number>): Selection {
+  return {
+    counts: Float64Array.from(rows, (selected, k) => (selected === null ? counts[k]! : selected.length)),
+    rows: (shard) => rows[shard]!,
+  };
+}
+
+function identityOf(subsets: readonly ShardSubset[]): string {
+  const hash = createHash('sha256');
+  for (const { rows, weights } of subsets) {
+    hash.update(`${rows?.length ?? 'all'},${weights?.length ?? 'once'};`);
+    if (rows !== null) hash.update(rows);
+    if (weights !== null) hash.update(weights);
+  }
+  return hash.digest('hex').slice(0, 16);
+}

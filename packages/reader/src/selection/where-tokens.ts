@@ -1,0 +1,88 @@
+import { OptionError } from '@shardtool/format';
+
+/** A `where` expression is not right. `column` counts from 1. */
+export class WhereError extends OptionError {
+  readonly column: number;
+
+  constructor(text: string, at: number, message: string) {
+    super({}, `where: ${message} at column ${at + 1} of "${text}".`);
+    this.column = at + 1;
+  }
+}
+
+/** A constant of an expression. */
+export type Literal = string | number | boolean | null;
+
+export type Token =
+  | { readonly kind: 'literal'; readonly value: Literal; readonly at: number }
+  | { readonly kind: 'name'; readonly name: string; readonly at: number }
+  /** Operators, brackets, commas, and the words and, or, not, in. */
+  | { readonly kind: 'symbol'; readonly symbol: string; readonly at: number }
+  | { readonly kind: 'end'; readonly at: number };
+
+const SPACE = /\s*/y;
+const NUMBER = /-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/y;
+const NAME = /[\p{L}_][\p{L}\p{N}_.]*/uy;
+const SYMBOL = /==|!=|<=|>=|[=<>(),]/y;
+const WORDS = new Set(['and', 'or', 'not', 'in']);
+const CONSTANTS = new Map<string, Literal>([
+  ['true', true],
+  ['false', false],
+  ['null', null],
+]);
+
+/**
+ * Cuts an expression into tokens; the last one is `end`. Strings stand in single or double quotes, column names that are
+ * no plain words in backticks; the quote itself is written twice. Words of the language are recognised in any case.
+ */
+export function tokenize(text: string): Token[] {
+  const tokens: Token[] = [];
+  for (let at = skip(SPACE, text, 0); at < text.length; at = skip(SPACE, text, at)) {
+    const { token, end } = tokenAt(text, at);
+    tokens.push(token);
+    at = end;
+  }
+  tokens.push({ kind: 'end', at: text.length });
+  return tokens;
+}
+
+function tokenAt(text: string, at: number): { token: Token; end: number } {
+  const quote = text[at]!;
+  if (quote === '"' || quote === "'" || quote === '`') {
+    const { value, end } = quoted(text, at);
+    return { token: quote === '`' ? { kind: 'name', name: value, at } : { kind: 'literal', value, at }, end };
+  }
+  let end = skip(SYMBOL, text, at);
+  if (end > at) return { token: { kind: 'symbol', symbol: text.slice(at, end), at }, end };
+  end = skip(NUMBER, text, at);
+  if (end > at) return { token: { kind: 'literal', value: Number(text.slice(at, end)), at }, end };
+  end = skip(NAME, text, at);
+  if (end > at) return { token: wordToken(text.slice(at, end), at), end };
+  throw new WhereError(text, at, `"${String.fromCodePoint(text.codePointAt(at)!)}" is not understood`);
+}
+
+function wordToken(name: string, at: number): Token {
+  const lower = name.toLowerCase();
+  if (WORDS.has(lower)) return { kind: 'symbol', symbol: lower, at };
+  const value = CONSTANTS.get(lower);
+  return value === undefined ? { kind: 'name', name, at } : { kind: 'literal', value, at };
+}
+
+function quoted(text: string, at: number): { value: string; end: number } {
+  const quote = text[at]!;
+  let value = '';
+  for (let from = at + 1; ; ) {
+    const close = text.indexOf(quote, from);
+    if (close < 0) throw new WhereError(text, at, `the quote ${quote} is not closed`);
+    value += text.slice(from, close);
+    if (text[close + 1] !== quote) return { value, end: close + 1 };
+    value += quote;
+    from = close + 2;
+  }
+}
+
+/** The end of what a sticky pattern matches at a place; the place itself where it does not match. */
+function skip(pattern: RegExp, text: string, at: number): number {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : at;
+}

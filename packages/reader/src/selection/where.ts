@@ -1,0 +1,157 @@
+import type { ColumnValue, ShardIndex } from '@shardtool/format';
+import { type Comparison, type Expression, type Operand, parseWhere } from './where-parser.js';
+import { WhereError } from './where-tokens.js';
+
+/** Whether a row of an index is selected. */
+export type RowPredicate = (row: number) => boolean;
+
+/** A checked expression, to be bound to the index of each shard. */
+export type Where = (index: ShardIndex) => RowPredicate;
+
+/**
+ * An expression over the columns of an index: key, source, bytes, width, height, orientation, cls, class (the name), and
+ * those that came with the labels. Nothing is evaluated as code. A value that is missing is null: it equals null alone,
+ * and is neither smaller nor larger than anything. Throws {@link WhereError} here where the text is not right, and when
+ * it is bound where a column is unknown or has values of another type.
+ */
+export function compileWhere(text: string, classNames: readonly string[]): Where {
+  const expression = parseWhere(text);
+  return (index) => bind(expression, { text, classNames, index });
+}
+
+interface Scope {
+  readonly text: string;
+  readonly classNames: readonly string[];
+  readonly index: ShardIndex;
+}
+
+type ValueType = 'string' | 'number' | 'boolean' | 'null';
+
+/** An operand whose column is looked up. A column that is null throughout has the type `null`. */
+interface Bound {
+  readonly type: ValueType;
+  get(row: number): ColumnValue;
+}
+
+function bind(expression: Expression, scope: Scope): RowPredicate {
+  switch (expression.kind) {
+    case 'and': {
+      const parts = expression.parts.map((part) => bind(part, scope));
+      return (row) => parts.every((part) => part(row));
+    }
+    case 'or': {
+      const parts = expression.parts.map((part) => bind(part, scope));
+      return (row) => parts.some((part) => part(row));
+    }
+    case 'not': {
+      const part = bind(expression.part, scope);
+      return (row) => !part(row);
+    }
+    case 'flag':
+      return bindFlag(expression.operand, scope);
+    case 'in':
+      return bindIn(expression, scope);
+    case 'compare':
+      return bindComparison(expression, scope);
+  }
+}
+
+function bindFlag(operand: Operand, scope: Scope): RowPredicate {
+  const { type, get } = bindOperand(operand, scope);
+  if (type === 'boolean' || (type === 'null' && operand.kind === 'column')) return (row) => get(row) === true;
+  const remedy =
+    operand.kind === 'column' ? `compare ${operand.name} (${type}) with something` : 'a condition is missing';
+  throw new WhereError(scope.text, operand.at, remedy);
+}
+
+function bindIn(expression: Expression & { kind: 'in' }, scope: Scope): RowPredicate {
+  const { type, get } = bindOperand(expression.operand, scope);
+  for (const literal of expression.values) {
+    checkTypes(type, typeOf(literal.value), literal, scope);
+    checkClassName(expression.operand, literal, scope);
+  }
+  const values = new Set<ColumnValue>(expression.values.map(({ value }) => value));
+  return (row) => values.has(get(row));
+}
+
+function bindComparison(expression: Expression & { kind: 'compare' }, scope: Scope): RowPredicate {
+  const { operator } = expression;
+  const left = bindOperand(expression.left, scope);
+  const right = bindOperand(expression.right, scope);
+  const blamed = expression.right.kind === 'column' ? expression.left : expression.right;
+  checkTypes(left.type, right.type, blamed, scope);
+  checkClassName(expression.left, expression.right, scope);
+  checkClassName(expression.right, expression.left, scope);
+  if (operator === '=') return (row) => left.get(row) === right.get(row);
+  if (operator === '!=') return (row) => left.get(row) !== right.get(row);
+  for (const operand of [expression.left, expression.right]) {
+    const isOrdered = operand.kind === 'column' || (typeof operand.value !== 'boolean' && operand.value !== null);
+    if (!isOrdered) throw new WhereError(scope.text, operand.at, `${operand.value} can only be compared by = and !=`);
+  }
+  const isOrdered = ORDERED[operator];
+  return (row) => {
+    const a = left.get(row);
+    const b = right.get(row);
+    return a !== null && b !== null && isOrdered(a, b);
+  };
+}
+
+const ORDERED: Record<
+  Exclude<Comparison, '=' | '!='>,
+  (a: NonNullable<ColumnValue>, b: NonNullable<ColumnValue>) => boolean
+> = {
+  '<': (a, b) => a < b,
+  '<=': (a, b) => a <= b,
+  '>': (a, b) => a > b,
+  '>=': (a, b) => a >= b,
+};
+
+function bindOperand(operand: Operand, scope: Scope): Bound {
+  if (operand.kind === 'literal') return { type: typeOf(operand.value), get: () => operand.value };
+  const column = columnOf(operand.name, scope);
+  if (column !== undefined) return column;
+  const names = [...COLUMNS.keys(), ...scope.index.columns.keys()];
+  throw new WhereError(
+    scope.text,
+    operand.at,
+    `there is no column "${operand.name}" (there are ${names.join(', ')}; text stands in quotes)`,
+  );
+}
+
+/** The columns that every index has. */
+const COLUMNS = new Map<string, (scope: Scope) => Bound>([
+  ['key', ({ index }) => ({ type: 'string', get: (row) => index.key[row]! })],
+  ['source', ({ index }) => ({ type: 'string', get: (row) => index.source[row]! })],
+  ['bytes', ({ index }) => ({ type: 'number', get: (row) => index.bytes[row]! })],
+  ['width', ({ index }) => ({ type: 'number', get: (row) => index.width[row]! })],
+  ['height', ({ index }) => ({ type: 'number', get: (row) => index.height[row]! })],
+  ['orientation', ({ index }) => ({ type: 'number', get: (row) => index.orientation[row]! })],
+  ['cls', ({ index }) => ({ type: 'number', get: (row) => index.cls[row]! })],
+  ['class', ({ index, classNames }) => ({ type: 'string', get: (row) => classNames[index.cls[row]!] ?? null })],
+]);
+
+function columnOf(name: string, scope: Scope): Bound | undefined {
+  const known = COLUMNS.get(name);
+  if (known !== undefined) return known(scope);
+  const values = scope.index.columns.get(name);
+  if (values === undefined) return undefined;
+  const sample = values.find((value) => value !== null) ?? null;
+  return { type: typeOf(sample), get: (row) => values[row] ?? null };
+}
+
+/** Values of two types are never equal: that is taken for a slip of the pen, not for an empty selection. */
+function checkTypes(left: ValueType, right: ValueType, blamed: Operand, scope: Scope): void {
+  if (left === right || left === 'null' || right === 'null') return;
+  const what = blamed.kind === 'column' ? `column "${blamed.name}"` : JSON.stringify(blamed.value);
+  throw new WhereError(scope.text, blamed.at, `a ${left} is compared with a ${right} (${what})`);
+}
+
+function checkClassName(column: Operand, literal: Operand, { text, classNames }: Scope): void {
+  if (column.kind !== 'column' || column.name !== 'class' || literal.kind !== 'literal') return;
+  if (literal.value === null || classNames.includes(String(literal.value))) return;
+  throw new WhereError(text, literal.at, `there is no class ${JSON.stringify(literal.value)}`);
+}
+
+function typeOf(value: ColumnValue): ValueType {
+  return value === null ? 'null' : (typeof value as ValueType);
+}
