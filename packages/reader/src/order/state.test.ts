@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { type LoaderState, parseState, StateError, takeUpState } from './state.js';
+
+const state: LoaderState = {
+  version: 1,
+  dataset: '0123456789abcdef',
+  selection: '',
+  seed: 42,
+  epoch: 7,
+  streams: 192,
+  blockSamples: 32,
+  unit: 'shard',
+  shuffle: true,
+  epochSamples: null,
+  globalBatch: 256,
+  lastBatch: 'drop',
+  position: 1_271_000,
+};
+const here = { dataset: state.dataset, selection: '' };
+
+test('a state comes back from JSON as it was, and is small', () => {
+  const saved = JSON.stringify(state);
+  expect(takeUpState(JSON.parse(saved), here)).toEqual(state);
+  expect(saved.length).toBeLessThan(300);
+});
+
+test('a state of another dataset is refused', () => {
+  expect(() => takeUpState(state, { ...here, dataset: 'f' })).toThrow(
+    'belongs to another dataset (identity 0123456789abcdef',
+  );
+});
+
+test('a state of another selection is refused', () => {
+  expect(() => takeUpState(state, { ...here, selection: 'abc' })).toThrow(
+    'another selection (all samples, this is abc)',
+  );
+});
+
+test('a state of a newer version is refused, whatever else it holds', () => {
+  expect(() => takeUpState({ version: 2, future: true }, here)).toThrow(
+    'version 2 of the order, and this shardtool knows 1',
+  );
+});
+
+test('an option that contradicts the state is refused; one that agrees, or is left out, is not', () => {
+  expect(takeUpState(state, { ...here, seed: 42, streams: 192, shuffle: true, unit: 'shard' })).toEqual(state);
+  expect(() => takeUpState(state, { ...here, seed: 43 })).toThrow('saved with seed 42, but seed is 43 now');
+  expect(() => takeUpState(state, { ...here, epochSamples: 10 })).toThrow('saved with epochSamples unset');
+  expect(() => takeUpState(state, { ...here, shuffle: false })).toThrow('saved with shuffle true');
+});
+
+test('what is no state is refused with what is wrong', () => {
+  for (const value of [undefined, null, 5, 'x', [], {}, { ...state, position: -1 }, { ...state, unit: 'byte' }]) {
+    expect(() => parseState(value)).toThrow(StateError);
+  }
+  expect(() => parseState({ ...state, position: 1.5 })).toThrow('not a state that a loader gave (position:');
+});

@@ -1,0 +1,98 @@
+import { OptionError } from '@shardtool/format';
+import { z } from 'zod';
+import { ORDER_VERSION } from './words.js';
+
+/** A state cannot be taken up here; the message says why. */
+export class StateError extends OptionError {}
+
+const whole = z.number().int().nonnegative();
+const positive = z.number().int().positive();
+
+const schema = z.object({
+  /** Of the order. */
+  version: z.literal(ORDER_VERSION),
+  /** The dataset's identity, from its manifest. */
+  dataset: z.string(),
+  /** The selection's identity; '' where everything is selected. */
+  selection: z.string(),
+  seed: whole,
+  epoch: whole,
+  streams: positive,
+  blockSamples: positive,
+  unit: z.enum(['sample', 'shard', 'chunk']),
+  shuffle: z.boolean(),
+  /** Null where an epoch is one pass. */
+  epochSamples: positive.nullable(),
+  globalBatch: positive,
+  lastBatch: z.enum(['pad', 'drop', 'partial']),
+  /** Samples of the epoch that were delivered, over all ranks. */
+  position: whole,
+});
+
+/**
+ * Where a run is, exact to the sample: plain JSON of about 300 bytes, the same on all ranks. It may be taken up by another
+ * number of ranks, at another batch size, with another `lastBatch`; all else decides the order and has to stay.
+ */
+export type LoaderState = Readonly<z.output<typeof schema>>;
+
+/** What a state is taken up with. Of the optional values, those that are given must be the state's. */
+export interface StateContext {
+  readonly dataset: string;
+  readonly selection: string;
+  readonly shuffle?: boolean | undefined;
+  readonly epochSamples?: number | undefined;
+  readonly seed?: number | undefined;
+  readonly streams?: number | undefined;
+  readonly blockSamples?: number | undefined;
+  readonly unit?: LoaderState['unit'] | undefined;
+}
+
+/**
+ * Checks what was saved as a state. Throws {@link StateError} where it is none, is of a newer version, belongs to another
+ * dataset or selection, or contradicts an option.
+ */
+export function takeUpState(saved: unknown, context: StateContext): LoaderState {
+  const state = parseState(saved);
+  if (state.dataset !== context.dataset) {
+    throw new StateError(
+      {},
+      `The state belongs to another dataset (identity ${state.dataset}, this one has ${context.dataset}): open the dataset ` +
+        'with which it was saved, or start without a state.',
+    );
+  }
+  if (state.selection !== context.selection) {
+    throw new StateError(
+      {},
+      `The state belongs to another selection (${state.selection || 'all samples'}, this is ` +
+        `${context.selection || 'all samples'}): give the same classes, keys, where and weights, or start without a state.`,
+    );
+  }
+  for (const name of ['seed', 'streams', 'blockSamples', 'unit', 'shuffle', 'epochSamples'] as const) {
+    const chosen = context[name];
+    if (chosen === undefined || chosen === state[name]) continue;
+    throw new StateError(
+      {},
+      `The state was saved with ${name} ${state[name] ?? 'unset'}, but ${name} is ${chosen} now, which would be another ` +
+        `order: leave ${name} as it was, or start without a state.`,
+    );
+  }
+  return state;
+}
+
+/** Checks the shape alone. Throws {@link StateError}. */
+export function parseState(saved: unknown): LoaderState {
+  const version = (saved as { version?: unknown } | null | undefined)?.version;
+  if (typeof version === 'number' && version > ORDER_VERSION) {
+    throw new StateError(
+      {},
+      `The state is of version ${version} of the order, and this shardtool knows ${ORDER_VERSION}: update shardtool.`,
+    );
+  }
+  const result = schema.safeParse(saved);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  const where = issue.path.length === 0 ? '' : `${issue.path.join('.')}: `;
+  throw new StateError({}, `This is not a state that a loader gave (${where}${issue.message}).`, {
+    cause: result.error,
+  });
+}
