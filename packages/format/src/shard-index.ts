@@ -1,3 +1,11 @@
+import { writeDurably } from './durable.js';
+import { ShardIndexError, ShardtoolError, VersionError } from './errors.js';
+import { type ColumnNames, checkLabelColumns, columnsOf, type IndexPart, takePart } from './shard-index/columns.js';
+import { type ColumnType, type ColumnValue, columnTypeOf } from './shard-index/label-column.js';
+import { encodeParquet, openParquet } from './shard-index/parquet.js';
+import { sealState } from './shard-index/seal.js';
+import { openSource } from './source.js';
+
 /** The index of one shard in memory: columns, one row a sample, in the order of the shard's plan. */
 export interface ShardIndex {
   readonly samples: number;
@@ -18,13 +26,137 @@ export interface ShardIndex {
   readonly cls: Int32Array;
   /** Further columns that came with the labels, by name. */
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+  /** Their types, so that all shards of a dataset agree; without it each column's own values decide. */
+  readonly columnTypes?: ReadonlyMap<string, ColumnType>;
 }
-
-export type ColumnValue = string | number | boolean | null;
 
 /** One field of every sample: where its payload lies and its crc32. `offset` is -1 where a sample lacks the field. */
 export interface FieldColumns {
   readonly offset: Float64Array;
   readonly bytes: Float64Array;
   readonly crc32: Uint32Array;
+}
+
+export { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf, type IndexPart };
+
+/** What of an index is to be decoded. Strings cost most: positions alone take a fifth of the time. */
+export interface IndexChoice<P extends IndexPart> {
+  readonly parts: readonly P[];
+  /** Only these fields; those that no sample of the shard has are left out. */
+  readonly fields?: readonly string[] | undefined;
+  /** Only these label columns; those that the shard does not have are left out. */
+  readonly columns?: readonly string[] | undefined;
+}
+
+/** The parts that were asked for. */
+export type PartOfIndex<P extends IndexPart> = Pick<ShardIndex, 'samples' | P>;
+
+const VERSION = 1;
+const DESCRIPTION_KEY = 'shardtool.index';
+const ALL_PARTS: readonly IndexPart[] = [
+  'key',
+  'source',
+  'offset',
+  'bytes',
+  'fields',
+  'width',
+  'height',
+  'orientation',
+  'cls',
+  'columns',
+  'columnTypes',
+];
+
+/** `000000.parquet` for `000000.tar`: the index lies beside its shard. */
+export function indexPathOf(shardPath: string): string {
+  return `${shardPath.replace(/\.(tar|lmdb|msgpack)$/, '')}.parquet`;
+}
+
+/**
+ * The index as a Parquet file: `key`, `source`, `offset`, `bytes`, for each field `<field>.offset`, `.bytes` and
+ * `.crc32` (null where a sample lacks it), `width`, `height`, `orientation`, `cls`, then the label columns. Equal
+ * indexes give equal bytes. Throws {@link OptionError} where a label column takes one of these names or mixes types.
+ */
+export function encodeShardIndex(index: ShardIndex): Uint8Array {
+  const names: ColumnNames = { fields: [...index.fields.keys()], columns: [...index.columns.keys()] };
+  return encodeParquet(index.samples, columnsOf(index), {
+    [DESCRIPTION_KEY]: JSON.stringify({ version: VERSION, ...names }),
+  });
+}
+
+/**
+ * The inverse of {@link encodeShardIndex}, or some parts of it. `path` is the index's name, for messages. Throws
+ * {@link ShardIndexError} where a byte of it has changed, {@link VersionError} where a newer version wrote it.
+ */
+export function decodeShardIndex(bytes: Uint8Array, path: string): ShardIndex;
+export function decodeShardIndex<P extends IndexPart>(
+  bytes: Uint8Array,
+  path: string,
+  choice: IndexChoice<P>,
+): PartOfIndex<P>;
+export function decodeShardIndex(
+  bytes: Uint8Array,
+  path: string,
+  choice: IndexChoice<IndexPart> = { parts: ALL_PARTS },
+): Partial<ShardIndex> {
+  checkSeal(bytes, path);
+  try {
+    const file = openParquet(bytes);
+    const { version, ...stored } = describe(file.metadata.get(DESCRIPTION_KEY));
+    if (version > VERSION) throw newer(version, path);
+    const names: ColumnNames = {
+      fields: stored.fields.filter((name) => choice.fields?.includes(name) ?? true),
+      columns: stored.columns.filter((name) => choice.columns?.includes(name) ?? true),
+    };
+    const parts = choice.parts.map((part) => [part, takePart(file, part, names)]);
+    return { samples: file.rows, ...Object.fromEntries(parts) };
+  } catch (cause) {
+    if (cause instanceof ShardtoolError) throw cause;
+    throw unusable(path, `is not a complete index (${(cause as Error).message})`, cause);
+  }
+}
+
+/** Reads an index, or some parts of it. Throws what {@link decodeShardIndex} throws, and {@link FileError}. */
+export function readShardIndex(path: string): Promise<ShardIndex>;
+export function readShardIndex<P extends IndexPart>(path: string, choice: IndexChoice<P>): Promise<PartOfIndex<P>>;
+export async function readShardIndex(path: string, choice?: IndexChoice<IndexPart>): Promise<Partial<ShardIndex>> {
+  const bytes = await readWhole(path);
+  return choice === undefined ? decodeShardIndex(bytes, path) : decodeShardIndex(bytes, path, choice);
+}
+
+/** Writes the index under a temporary name, flushes it and renames it. Throws {@link FileError}. */
+export async function writeShardIndex(path: string, index: ShardIndex): Promise<void> {
+  await writeDurably(path, encodeShardIndex(index));
+}
+
+async function readWhole(path: string): Promise<Uint8Array> {
+  const source = await openSource(path);
+  try {
+    const bytes = new Uint8Array(source.size);
+    const read = await source.readAt(0, bytes);
+    return bytes.subarray(0, read);
+  } finally {
+    await source.close();
+  }
+}
+
+function checkSeal(bytes: Uint8Array, path: string): void {
+  const state = sealState(bytes);
+  if (state === 'missing') throw unusable(path, 'is not an index that shardtool wrote, or its end is cut off');
+  if (state === 'damaged') throw unusable(path, 'has changed since it was written');
+}
+
+function describe(json: string | undefined): ColumnNames & { readonly version: number } {
+  if (json === undefined) throw new RangeError('it does not say what it holds');
+  return JSON.parse(json);
+}
+
+function newer(found: number, path: string): VersionError {
+  const message = `${path} is an index of version ${found}, this shardtool reads version ${VERSION}; update shardtool.`;
+  return new VersionError({ path, found, known: VERSION }, message);
+}
+
+function unusable(path: string, what: string, cause?: unknown): ShardIndexError {
+  const message = `${path} ${what}; delete it and run "shardtool index" on its shard.`;
+  return new ShardIndexError({ path }, message, { cause });
 }

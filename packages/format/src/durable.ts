@@ -1,0 +1,33 @@
+import { open, rename, rm } from 'node:fs/promises';
+import { FileError } from './errors.js';
+
+/**
+ * Writes a whole file under a temporary name, flushes it and renames it into place, so that the file is never seen half
+ * written. Throws {@link FileError}; the temporary file is gone then.
+ */
+export async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
+  const temporary = `${path}.part`;
+  try {
+    const handle = await open(temporary, 'w');
+    try {
+      await handle.writeFile(bytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+  } catch (cause) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
+  }
+}
+
+/** Flushes a folder, so that the names in it survive a power cut. */
+export async function flushFolder(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
