@@ -34,9 +34,9 @@ export function checkClasses(names: readonly string[], location?: string): reado
   for (const [number, name] of names.entries()) {
     const first = seen.get(name);
     const where = location === undefined ? 'The list of classes' : `${location}:${number + 1}`;
-    if (name === '') throw new LabelsError(location ?? '', number + 1, `${where} has an empty name.`);
+    if (name === '') throw new LabelsError({ path: location, line: number + 1 }, `${where} has an empty name.`);
     if (first !== undefined) {
-      throw new LabelsError(location ?? '', number + 1, `${where} names the class "${name}" again; it is class ${first} already.`);
+      throw new LabelsError({ path: location, line: number + 1 }, `${where} names the class "${name}" again; it is class ${first} already.`);
     }
     seen.set(name, number);
   }

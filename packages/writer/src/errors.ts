@@ -1,4 +1,4 @@
-import { ShardtoolError } from '@shardtool/format';
+import { ShardtoolError, type Whereabouts } from '@shardtool/format';
 
 /** The folder to be packed is missing, is no folder, or cannot be read. */
 export class SourceError extends ShardtoolError {}
@@ -16,9 +16,9 @@ export class LinkLoopError extends ShardtoolError {}
 export class KeyCollisionError extends ShardtoolError {
   readonly paths: readonly string[];
 
-  constructor(key: string, paths: readonly string[], message: string) {
-    super({ key, path: paths[0] }, message);
-    this.paths = paths;
+  constructor(where: Whereabouts & { paths: readonly string[] }, message: string) {
+    super({ ...where, path: where.paths[0] }, message);
+    this.paths = where.paths;
   }
 }
 
@@ -26,9 +26,9 @@ export class KeyCollisionError extends ShardtoolError {
 export class LabelsError extends ShardtoolError {
   readonly line: number | undefined;
 
-  constructor(path: string, line: number | undefined, message: string, options?: { cause?: unknown }) {
-    super({ path }, message, options);
-    this.line = line;
+  constructor(where: Whereabouts & { line?: number | undefined }, message: string, options?: { cause?: unknown }) {
+    super(where, message, options);
+    this.line = where.line;
   }
 }
 

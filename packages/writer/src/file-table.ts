@@ -5,10 +5,10 @@
 export interface FileTable {
   readonly count: number;
   /** UTF-8 of all paths (relative to the source, with "/"), one after the other, in shared memory. */
-  readonly text: Uint8Array;
+  readonly text: Buffer;
   /** `ends[i]`: where path i ends in `text`. */
   readonly ends: Float64Array;
-  /** Size of each file in bytes; 0 until it was measured. */
+  /** Size of each file in bytes; 0 until it was measured, -1 where it could not be. */
   readonly bytes: Float64Array;
 }
 
@@ -25,11 +25,15 @@ export function createFileTable(paths: readonly string[]): FileTable {
   return { count: paths.length, text, ends, bytes: new Float64Array(new SharedArrayBuffer(paths.length * 8)) };
 }
 
+/** The table as it arrives in another thread, where a Buffer has become a plain array of bytes. */
+export function receiveFileTable(files: FileTable): FileTable {
+  const { buffer, byteOffset, byteLength } = files.text;
+  return { ...files, text: Buffer.from(buffer, byteOffset, byteLength) };
+}
+
 /** The path of file `index`, relative to the source. */
 export function pathAt(files: FileTable, index: number): string {
-  const { buffer, byteOffset, byteLength } = files.text;
-  const start = index === 0 ? 0 : files.ends[index - 1]!;
-  return Buffer.from(buffer, byteOffset, byteLength).toString('utf8', start, files.ends[index]!);
+  return files.text.toString('utf8', index === 0 ? 0 : files.ends[index - 1]!, files.ends[index]!);
 }
 
 /** Length of the path of file `index` in UTF-8. */

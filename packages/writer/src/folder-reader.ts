@@ -19,9 +19,9 @@ const REPLACEMENT = '\ufffd';
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 
 /**
- * Lists folders of one tree for a walk from the top down, each link replaced by what it leads to. A folder that is
- * reached on two paths is listed on the first and empty on the second; folders come before links, and links by name, so
- * that it is the same one every time.
+ * Lists folders of one tree for a walk from the top down: names that begin with a dot are left out, and each link is
+ * replaced by what it leads to. A folder that is reached on two paths is listed on the first and empty on the second;
+ * folders come before links, and links by name, so that it is the same one every time.
  */
 export class FolderReader {
   /** Folders that were reached again on another path, and left out there. */
@@ -55,6 +55,7 @@ export class FolderReader {
     const links: FolderEntry[] = [];
     const others: FolderEntry[] = [];
     for (const entry of entries) {
+      if (entry.name.startsWith('.')) continue;
       if (entry.name.includes(REPLACEMENT)) refuseUndecodable(path, entry.name);
       if (LINE_BREAK.test(entry.name)) refuseLineBreak(path, entry.name);
       if (entry.isSymbolicLink()) links.push(this.#follow(path, entry.name));

@@ -33,6 +33,7 @@ export function groupFiles(
   const isSidecar = new Set(sidecarFields);
   const chains = new Chains(files.count);
   const open: Group[] = [];
+  let dotted = false;
   for (let file = 0; file < files.count; file++) {
     const path = pathAt(files, file);
     while (open.length > 0 && !path.startsWith(`${open.at(-1)!.stem}.`)) chains.add(open.pop()!);
@@ -50,10 +51,11 @@ export function groupFiles(
     if (twin !== undefined) refuseTwins(name.key, pathAt(files, twin.file), path);
     group.members.push({ file, field: name.field });
     if (image) group.image = file;
+    if (image && stem !== name.key) dotted = true;
   }
   while (open.length > 0) chains.add(open.pop()!);
   const grouping = chains.inOrder();
-  refuseEqualKeys(files, sidecarFields, grouping);
+  if (dotted) refuseEqualKeys(files, sidecarFields, grouping);
   return grouping;
 }
 
@@ -100,7 +102,6 @@ class Chains {
 function refuseEqualKeys(files: FileTable, sidecarFields: readonly string[], grouping: Grouping): void {
   const changedKeys = new Map<string, number>();
   for (const changed of [true, false]) {
-    if (!changed && changedKeys.size === 0) return;
     for (let sample = 0; sample < grouping.samples; sample++) {
       const image = grouping.files[grouping.fileStart[sample]!]!;
       const path = pathAt(files, image);
@@ -115,8 +116,7 @@ function refuseEqualKeys(files: FileTable, sidecarFields: readonly string[], gro
 
 function refuseTwins(key: string, first: string, second: string): never {
   throw new KeyCollisionError(
-    key,
-    [first, second],
+    { key, paths: [first, second] },
     `${first} and ${second} would both be "${key}": rename one, or name its ending with "fields" if it belongs to the other.`,
   );
 }

@@ -50,7 +50,7 @@ export function readLabels(location: string, source: string): Labels {
     path.push(pathBelow(source, String(named), `${location}:${row.line}`));
     line.push(row.line);
   }
-  if (path.length === 0) throw new LabelsError(location, undefined, `The labels file ${location} has no rows.`);
+  if (path.length === 0) throw new LabelsError({ path: location }, `The labels file ${location} has no rows.`);
   const cls = columns.get('class')?.map((value) => (value === null ? '' : String(value))) ?? null;
   columns.delete('class');
   for (const [name, values] of columns) columns.set(name, ofOneType(values, path.length, json));
@@ -116,7 +116,7 @@ function ofOneType(values: readonly ColumnValue[], rows: number, typed: boolean)
 }
 
 function fault(location: string, line: number, what: string, cause?: unknown): never {
-  throw new LabelsError(location, line, `${location}:${line} ${what}.`, { cause });
+  throw new LabelsError({ path: location, line }, `${location}:${line} ${what}.`, { cause });
 }
 
 /**

@@ -32,7 +32,7 @@ export function pathBelow(source: string, path: string, where: string): string {
   if (path === '') return '';
   const below = relative(source, resolve(source, path)).split(sep).join('/');
   if (below === '' || below === '..' || below.startsWith('../') || isAbsolute(below)) {
-    throw new LabelsError(path, undefined, `${where}: ${path} does not lie below ${source}; give a source folder above all files.`);
+    throw new LabelsError({ path }, `${where}: ${path} does not lie below ${source}; give a source folder above all files.`);
   }
   return below;
 }

@@ -65,16 +65,17 @@ export function planShards(files: FileTable, options: PlanOptions): PackPlan {
   let sourceBytes = 0;
   for (let i = 0; i < order.length; i++) {
     const sample = order[i]!;
-    const members = grouping.files.subarray(grouping.fileStart[sample]!, grouping.fileStart[sample + 1]!);
-    plan.files.set(members, used);
-    used += members.length;
+    let size = cls[sample] === -1 ? 0 : entryBytes(1, 0);
+    for (let member = grouping.fileStart[sample]!; member < grouping.fileStart[sample + 1]!; member++) {
+      const file = grouping.files[member]!;
+      const bytes = Math.max(0, files.bytes[file]!);
+      size += entryBytes(bytes, pathBytes(files, file));
+      sourceBytes += bytes;
+      plan.files[used++] = file;
+    }
     plan.fileStart[i + 1] = used;
     plan.cls[i] = cls[sample]!;
-    sizes[i] = cls[sample] === -1 ? 0 : entryBytes(1, 0);
-    for (const file of members) {
-      sizes[i]! += entryBytes(files.bytes[file]!, pathBytes(files, file));
-      sourceBytes += files.bytes[file]!;
-    }
+    sizes[i] = size;
   }
   const shardStart = cutShards(sizes, options.maxShardBytes, options.maxShardSamples);
   return { ...plan, classes, samples: grouping.samples, shards: shardStart.length - 1, shardStart, sourceBytes };
@@ -138,27 +139,32 @@ function inBlocks(bytes: number): number {
  * none above a limit unless a single sample is. Returns where each shard starts, and the end.
  */
 export function cutShards(sizes: Float64Array, maxBytes: number, maxSamples: number): Uint32Array {
-  const total = sizes.reduce((sum, size) => sum + size, 0);
-  const largest = sizes.reduce((most, size) => Math.max(most, size), 0);
   const limit = maxBytes - END_OF_ARCHIVE;
-  // A shard ends with the sample that reaches its share; so much room is left for that.
-  const byBytes = Math.ceil(total / Math.max(limit - largest, limit / 2, 1));
-  const bySamples = Math.ceil(sizes.length / maxSamples);
-  const shards = Math.max(byBytes, bySamples);
+  const largest = sizes.reduce((most, size) => Math.max(most, size), 0);
+  // A shard ends with the sample that reaches its share: so much room is left for that one.
+  const usable = Math.max(1, limit - Math.min(largest, limit / 8));
   const starts = [0];
-  let done = 0;
-  let bytes = 0;
-  for (let i = 0; i < sizes.length; i++) {
-    const reached = bySamples >= byBytes ? i * shards >= starts.length * sizes.length : done * shards >= starts.length * total;
-    const full = bytes + sizes[i]! > limit || i - starts.at(-1)! === maxSamples;
-    if (i > starts.at(-1)! && (full || reached)) {
-      starts.push(i);
-      bytes = 0;
-    }
-    bytes += sizes[i]!;
-    done += sizes[i]!;
+  let bytesLeft = sizes.reduce((sum, size) => sum + size, 0);
+  let at = 0;
+  while (at < sizes.length) {
+    const samplesLeft = sizes.length - at;
+    const byBytes = Math.ceil(bytesLeft / usable);
+    const bySamples = Math.ceil(samplesLeft / maxSamples);
+    const share = bySamples >= byBytes ? samplesLeft / bySamples : bytesLeft / byBytes;
+    let bytes = 0;
+    let samples = 0;
+    do {
+      bytes += sizes[at++]!;
+      samples++;
+    } while (
+      at < sizes.length &&
+      (bySamples >= byBytes ? samples : bytes) < share &&
+      samples < maxSamples &&
+      bytes + sizes[at]! <= limit
+    );
+    bytesLeft -= bytes;
+    starts.push(at);
   }
-  starts.push(sizes.length);
   const shared = sharedUint32(starts.length);
   shared.set(starts);
   return shared;

@@ -1,0 +1,91 @@
+import { Worker } from 'node:worker_threads';
+import { type ErrorRecord, reviveError } from './error-record.js';
+import { WorkerDiedError } from './errors.js';
+
+/** What a worker answers to a job. */
+export type Answer<Result> = { readonly result: Result } | { readonly error: ErrorRecord };
+
+/** One worker thread: does one job at a time, and fails the job that it was doing when it dies. */
+class PoolWorker<Job, Result> {
+  readonly #thread: Worker;
+  #settle: { resolve(result: Result): void; reject(error: Error): void } | undefined;
+  #death: Error | undefined;
+
+  constructor(script: URL, workerData: unknown) {
+    this.#thread = new Worker(script, { workerData });
+    this.#thread.on('message', (answer: Answer<Result>) => {
+      const job = this.#settle;
+      this.#settle = undefined;
+      if ('error' in answer) job?.reject(reviveError(answer.error));
+      else job?.resolve(answer.result);
+    });
+    this.#thread.on('error', (cause) => {
+      this.#die(new WorkerDiedError({}, `A worker of the pack died: ${cause.message}`, { cause }));
+    });
+    this.#thread.on('exit', (code) => {
+      this.#die(new WorkerDiedError({}, `A worker of the pack ended before its work was done (exit code ${code}).`));
+    });
+  }
+
+  post(message: unknown): void {
+    this.#thread.postMessage(message);
+  }
+
+  run(job: Job): Promise<Result> {
+    if (this.#death !== undefined) return Promise.reject(this.#death);
+    return new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+      this.#thread.postMessage(job);
+    });
+  }
+
+  async terminate(): Promise<void> {
+    await this.#thread.terminate();
+  }
+
+  #die(error: Error): void {
+    this.#death ??= error;
+    this.#settle?.reject(this.#death);
+    this.#settle = undefined;
+  }
+}
+
+/** A fixed number of worker threads that share out jobs. Whoever makes one closes it. */
+export class WorkerPool<Job, Result> {
+  readonly #workers: readonly PoolWorker<Job, Result>[];
+
+  /** Starts `size` threads on `script`; thread i gets `dataOf(i)` as its workerData. */
+  constructor(script: URL, size: number, dataOf: (worker: number) => unknown) {
+    this.#workers = Array.from({ length: size }, (_, i) => new PoolWorker(script, dataOf(i)));
+  }
+
+  /** Tells every worker something that it does not answer. */
+  broadcast(message: unknown): void {
+    for (const worker of this.#workers) worker.post(message);
+  }
+
+  /**
+   * Runs the jobs, each on the next worker that is free, and hands each result to `done` as it comes. After a failure
+   * `stop` is called, no further job begins, and when the running ones have ended the first error is thrown.
+   */
+  async run(jobs: Iterable<Job>, done: (result: Result) => void, stop: () => void): Promise<void> {
+    const queue = jobs[Symbol.iterator]();
+    let failure: { error: unknown } | undefined;
+    const work = async (worker: PoolWorker<Job, Result>): Promise<void> => {
+      for (let next = queue.next(); !next.done && failure === undefined; next = queue.next()) {
+        try {
+          done(await worker.run(next.value));
+        } catch (error) {
+          if (failure === undefined) stop();
+          failure ??= { error };
+        }
+      }
+    };
+    await Promise.all(this.#workers.map(work));
+    if (failure !== undefined) throw failure.error;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.terminate()));
+  }
+}
