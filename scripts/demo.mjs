@@ -8,8 +8,8 @@ const seconds = 3;
 const packed = await pack(source, output, { maxShardBytes: 2 ** 20, overwrite: true });
 console.log(`Packed ${packed.files} files of ${source} into ${packed.shards} shards in ${output}/.`);
 
-await using dataset = await openDataset(output);
-await using loader = dataset.loader({ transform: 'train224', batchSize: 16, seed: 42, repeat: Infinity });
+const dataset = await openDataset(output);
+const loader = dataset.loader({ transform: 'train224', batchSize: 16, seed: 42, repeat: Infinity });
 const waits = [];
 const start = performance.now();
 let images = 0;
@@ -24,6 +24,8 @@ for await (const batch of loader) {
   asked = performance.now();
 }
 const rate = (images / (performance.now() - start)) * 1000;
+await loader.close();
+await dataset.close();
 const [first, ...rest] = waits;
 rest.sort((a, b) => a - b);
 

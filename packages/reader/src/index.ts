@@ -1,1 +1,14 @@
-export {};
+export { ShardtoolError } from '@shardtool/format';
+export type { CodecChoice } from './codec/select.js';
+export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
+export type { FieldValue, JsonValue } from './dataset/field-values.js';
+export { openDataset } from './dataset/open.js';
+export type { Sample, SamplesOptions } from './dataset/samples.js';
+export type { Batch, ImageArray } from './loader/batch.js';
+export { BadSampleError } from './loader/delivery.js';
+export type { Loader, LoaderInfo } from './loader/loader.js';
+export type { LoaderOptions } from './loader/options.js';
+export { WorkerDiedError } from './loader/pool.js';
+export type { BadSample, LoaderReport } from './loader/statistics.js';
+export type { LoaderState } from './order/state.js';
+export type { PresetName, StepInput, TransformInput } from './transform/transform.js';

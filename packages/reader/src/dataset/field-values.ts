@@ -1,22 +1,25 @@
-/** What a field's bytes mean, by the field's name, as WebDataset's decoders have it. */
-export type FieldValue = number | string | Uint8Array | JsonValue;
+import { fieldType } from '@shardtool/format';
+
+/** What a field holds, decoded. */
+export type FieldValue = Uint8Array | JsonValue;
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [name: string]: JsonValue };
 
-const INTEGERS = new Set(['cls', 'cls2', 'class', 'count', 'index', 'inx', 'id']);
-const TEXTS = new Set(['txt', 'text', 'transcript']);
-const JSONS = new Set(['json', 'jsn']);
-
 /**
- * The value of a field: a number for `cls`, `count`, `index` and their like, a string for `txt`, what JSON says for
- * `json`, and a copy of the bytes for everything else. The last extension decides (`seg.json` is JSON). Throws a
- * SyntaxError where the bytes are not what the name says.
+ * The value of a field, by its name's type: a number for `cls`, `count`, `index` and their like, a string for `txt`, what
+ * JSON says for `json`, and a copy of the bytes for everything else. Throws a SyntaxError where the bytes are not what the
+ * name says.
  */
 export function fieldValue(field: string, bytes: Uint8Array): FieldValue {
-  const extension = field.slice(field.lastIndexOf('.') + 1);
-  if (INTEGERS.has(extension)) return integer(field, text(bytes));
-  if (TEXTS.has(extension)) return text(bytes);
-  if (JSONS.has(extension)) return JSON.parse(text(bytes)) as JsonValue;
-  return bytes.slice();
+  switch (fieldType(field)) {
+    case 'integer':
+      return integer(field, text(bytes));
+    case 'text':
+      return text(bytes);
+    case 'json':
+      return JSON.parse(text(bytes)) as JsonValue;
+    default:
+      return bytes.slice();
+  }
 }
 
 function text(bytes: Uint8Array): string {

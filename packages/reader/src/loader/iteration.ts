@@ -1,127 +1,90 @@
 import { OptionError } from '@shardtool/format';
 import type { Batch } from './batch.js';
-import { type BatchOutput, Delivery } from './delivery.js';
+import { Delivery, type DeliveryOptions } from './delivery.js';
 import type { Engine } from './engine.js';
 import { type FedEpoch, Feeder } from './feeder.js';
 import type { PendingBatch } from './pending-batch.js';
-import type { Statistics } from './statistics.js';
 
-export interface IterationOptions {
-  /** Starts the workers, or has them from the iteration before. */
-  startEngine(): Promise<Engine>;
-  nextEpoch(engine: Engine, mayFree: () => boolean): Promise<FedEpoch | null>;
-  readonly statistics: Statistics;
-  readonly slots: number;
-  readonly image: string | undefined;
-  readonly fields: readonly string[];
-  readonly output: BatchOutput;
-  readonly onBadSample: 'raise' | 'skip' | 'substitute';
+export interface IterationOptions extends DeliveryOptions {
+  readonly engine: Engine;
+  /** The next epoch to feed, or null after the last. `mayFree`: whether memory will be given back without more reading. */
+  nextEpoch(mayFree: () => boolean): Promise<FedEpoch | null>;
   readonly release: 'auto' | 'manual';
+  /** Number in the dataset of each shard's first sample. */
   readonly firstSample: Float64Array;
   readonly signal: AbortSignal | undefined;
-  shardName(shard: number): string;
   onDelivered(pending: PendingBatch): void;
-  /** The iteration is over. `whole`: it came to its end, and the workers are idle. */
-  onEnd(whole: boolean): Promise<void>;
 }
 
-/** One walk through the epochs: what `for await` holds. */
-export class Iteration implements AsyncIterator<Batch, undefined> {
+/** One walk through the epochs: batches are made ahead and handed out one by one. */
+export class Iteration {
   readonly #options: IterationOptions;
-  #engine: Engine | null = null;
-  #feeder: Feeder | null = null;
-  #delivery: Delivery | null = null;
+  readonly #delivery: Delivery;
+  readonly #feeder: Feeder;
   #current: Batch | null = null;
   #over = false;
-  readonly #onAbort = () => this.#feeder?.fail(this.#options.signal?.reason);
+  readonly #onAbort = () => this.#feeder.fail(this.#options.signal?.reason);
 
   constructor(options: IterationOptions) {
+    const { engine, image, firstSample, signal } = options;
     this.#options = options;
-    options.signal?.addEventListener('abort', this.#onAbort);
-  }
-
-  async next(): Promise<IteratorResult<Batch, undefined>> {
-    if (this.#over) return { done: true, value: undefined };
-    try {
-      const askedAt = this.#options.statistics.asked();
-      if (this.#options.release === 'auto') this.#current?.release();
-      this.#current = null;
-      this.#options.signal?.throwIfAborted();
-      if (this.#engine === null) await this.#start();
-      const batch = await this.#nextBatch(askedAt);
-      if (batch === null) {
-        await this.#end(true);
-        return { done: true, value: undefined };
-      }
-      this.#current = batch;
-      return { done: false, value: batch };
-    } catch (error) {
-      await this.#end(false);
-      throw error;
-    }
-  }
-
-  /** Ends the iteration early: what `break` calls. */
-  async return(): Promise<IteratorResult<Batch, undefined>> {
-    await this.#end(false);
-    return { done: true, value: undefined };
-  }
-
-  async #start(): Promise<void> {
-    const { slots, image, firstSample, signal } = this.#options;
-    const engine = await this.#options.startEngine();
-    this.#engine = engine;
-    const delivery = new Delivery({ ...this.#options, engine });
+    const delivery = new Delivery(options);
     this.#delivery = delivery;
     const feeder: Feeder = new Feeder({
       control: engine.control,
-      slots,
+      slots: engine.plan.slots,
       image,
       firstSample,
-      nextEpoch: () => this.#options.nextEpoch(engine, () => feeder.slotsInUse > 1),
+      nextEpoch: () => options.nextEpoch(() => feeder.slotsInUse > 1),
       onOpen: (pending) => delivery.expect(pending),
       onMissingImage: (pending, row) => delivery.reject(pending, row, 'it has no image'),
     });
     this.#feeder = feeder;
-    signal?.throwIfAborted();
+    signal?.addEventListener('abort', this.#onAbort);
   }
 
-  async #nextBatch(askedAt: number): Promise<Batch | null> {
-    const { statistics, output, release: mode } = this.#options;
-    const engine = this.#engine!;
-    const feeder = this.#feeder!;
-    if (feeder.isStarved) {
+  /** The next batch; null after the last. Whatever ended the workers, the reading or the decoding is thrown. */
+  async next(): Promise<Batch | null> {
+    const { engine, statistics, signal, release } = this.#options;
+    const askedAt = statistics.asked();
+    if (release === 'auto') this.#current?.release();
+    signal?.throwIfAborted();
+    if (this.#feeder.isStarved) {
       throw new OptionError(
         {},
-        `All ${this.#options.slots} batch slots are held: call release() on batches that are used up, or raise prefetchBatches.`,
+        `All ${engine.plan.slots} batch slots are held: call release() on batches that are used up, or raise prefetchBatches.`,
       );
     }
     engine.ref();
     try {
-      const pending = await feeder.next();
+      const pending = await this.#feeder.next();
       if (pending === null) return null;
-      await this.#delivery!.whenComplete(pending, feeder);
+      await this.#delivery.whenComplete(pending, this.#feeder);
       statistics.delivered(pending.rows, askedAt, pending.issuedAt);
-      const keepsBytes = output.kind === 'raw';
-      const batch = this.#delivery!.batch(pending, () => {
-        if (this.#over) return;
-        if (keepsBytes) feeder.retire(pending);
-        feeder.freeSlot(pending.slot);
-      });
-      if (!keepsBytes) feeder.retire(pending);
+      this.#current = this.#hand(pending);
       this.#options.onDelivered(pending);
-      if (mode === 'auto') this.#current = batch;
-      return batch;
+      return this.#current;
     } finally {
       engine.unref();
     }
   }
 
-  async #end(whole: boolean): Promise<void> {
-    if (this.#over) return;
+  /** Ends feeding and reading. Jobs that were given out may still be under way. */
+  async end(): Promise<void> {
     this.#over = true;
     this.#options.signal?.removeEventListener('abort', this.#onAbort);
-    await this.#feeder?.close();
-    await this.#options.onEnd(whole);
+    await this.#feeder.close();
+  }
+
+  /** Encoded images lie in the read buffers until the batch is released; decoded ones need them no more. */
+  #hand(pending: PendingBatch): Batch {
+    const keepsBytes = this.#options.output.kind === 'raw';
+    const batch = this.#delivery.batch(pending, () => {
+      if (this.#over) return;
+      if (keepsBytes) this.#feeder.retire(pending);
+      this.#feeder.freeSlot(pending.slot);
+    });
+    if (!keepsBytes) this.#feeder.retire(pending);
+    return batch;
   }
 }

@@ -1,5 +1,6 @@
 import { OptionError } from '@shardtool/format';
 import { z } from 'zod';
+import type { Weights } from '../selection/weights.js';
 import type { TransformInput } from '../transform/transform.js';
 
 /** What {@link Dataset.loader} takes. Everything is optional. */
@@ -27,6 +28,8 @@ export interface LoaderOptions {
   readonly streams?: number;
   /** Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB. */
   readonly shuffleBufferSize?: number;
+  /** Samples in a block of a stream, instead of `shuffleBufferSize`. */
+  readonly blockSamples?: number;
   /** Default: RANK and WORLD_SIZE, else SLURM_PROCID and SLURM_NTASKS, else 0 of 1. */
   readonly rank?: number;
   readonly worldSize?: number;
@@ -41,7 +44,7 @@ export interface LoaderOptions {
   /** Only samples for which this holds, over the columns of the index: `width >= 256 and cls in (3, 7)`. */
   readonly where?: string;
   /** How often a sample comes in an epoch, by class (name or number) or by a function of its key and class. */
-  readonly weights?: Readonly<Record<string, number>> | ((sample: { readonly key: string; readonly cls: number }) => number);
+  readonly weights?: Weights;
   /** Decode workers. Default: the number of cores. */
   readonly workers?: number;
   /** Batch slots: batches that are made ahead, the consumer's included. Default 4. */
@@ -77,14 +80,15 @@ const count = z.number().int().positive();
 const schema = z.strictObject({
   batchSize: count.optional(),
   globalBatchSize: count.optional(),
-  transform: z.unknown().optional(),
-  seed: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
-  epoch: z.number().int().min(0).max(0xffffffff).default(0),
+  transform: z.custom<TransformInput | 'raw'>((value) => typeof value === 'string' || Array.isArray(value)).optional(),
+  seed: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+  epoch: z.number().int().min(0).max(0xffffffff).optional(),
   repeat: z.union([count, z.literal(Number.POSITIVE_INFINITY)]).default(1),
-  shuffle: z.boolean().default(true),
+  shuffle: z.boolean().optional(),
   shuffleUnit: z.enum(['sample', 'shard', 'chunk']).optional(),
   streams: count.max(65_536).optional(),
   shuffleBufferSize: count.optional(),
+  blockSamples: count.optional(),
   rank: z.number().int().min(0).optional(),
   worldSize: count.optional(),
   lastBatch: z.enum(['pad', 'drop', 'partial']).optional(),
@@ -92,7 +96,7 @@ const schema = z.strictObject({
   classes: z.array(z.union([z.string(), z.number().int()])).optional(),
   keys: z.array(z.string()).optional(),
   where: z.string().optional(),
-  weights: z.union([z.record(z.string(), z.number().min(0)), z.custom<(sample: never) => number>(isFunction)]).optional(),
+  weights: z.custom<Weights>((value) => typeof value === 'object' || typeof value === 'function').optional(),
   workers: count.max(1024).optional(),
   prefetchBatches: count.default(4),
   checksum: z.enum(['first-epoch', 'always', 'never']).default('first-epoch'),
@@ -118,8 +122,4 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
   const issue = result.error.issues[0]!;
   const name = issue.path.join('.') || (issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : 'options');
   throw new OptionError({}, `The loader's option ${name} is not right: ${issue.message}.`);
-}
-
-function isFunction(value: unknown): boolean {
-  return typeof value === 'function';
 }

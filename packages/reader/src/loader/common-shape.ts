@@ -1,0 +1,35 @@
+import { OptionError } from '@shardtool/format';
+import type { Dataset } from '../dataset/dataset.js';
+import type { Size } from '../transform/crops.js';
+import { planSample } from '../transform/plan.js';
+import type { CompiledTransform } from '../transform/transform.js';
+
+/** The draw does not matter: without a step that names its size, no step changes the size at random. */
+const MIDDLE = { next: () => 0.5 };
+
+/**
+ * The size of all images where the transform names none: that of the dataset's first image after the transform. An image
+ * of another size is an error when it comes. Throws {@link OptionError} where the index does not know the first one's.
+ */
+export async function commonShape(
+  dataset: Dataset,
+  transform: CompiledTransform,
+  options: { readonly applyExifOrientation: boolean },
+): Promise<Size> {
+  const shard = dataset.shards.findIndex(({ samples }) => samples > 0);
+  const index = shard < 0 ? null : await dataset.files.index(shard);
+  const row = index === null ? -1 : index.width.findIndex((width) => width > 0);
+  if (index === null || row < 0) {
+    throw new OptionError(
+      {},
+      `${dataset.location} has no image of known size: add a step with a size (resize and centerCrop, say) to the ` +
+        "transform, or set collate to 'list'.",
+    );
+  }
+  const isTurned = options.applyExifOrientation && index.orientation[row]! >= 5;
+  const [width, height] = [index.width[row]!, index.height[row]!];
+  const { width: planned, height: plannedHeight } = isTurned
+    ? planSample(transform, height, width, MIDDLE)
+    : planSample(transform, width, height, MIDDLE);
+  return { width: planned, height: plannedHeight };
+}

@@ -1,0 +1,235 @@
+import { availableParallelism, totalmem } from 'node:os';
+import { isImageField, OptionError } from '@shardtool/format';
+import { type CodecChoice, chooseCodec } from '../codec/select.js';
+import type { Dataset } from '../dataset/dataset.js';
+import { scratchBytesFor } from '../decoder.js';
+import { type EpochPlan, planEpoch } from '../order/batches.js';
+import { orderDefaults } from '../order/defaults.js';
+import { resolveBatchSize, resolveRanks } from '../order/ranks.js';
+import { slabCount } from '../order/slabs.js';
+import { type LoaderState, takeUpState } from '../order/state.js';
+import { ORDER_VERSION } from '../order/words.js';
+import { checkEpochSamples, type Selection, type Subset, selectSamples } from '../selection/selection.js';
+import { type CompiledTransform, compileTransform } from '../transform/transform.js';
+import { totalBytes } from './block-reader.js';
+import { commonShape } from './common-shape.js';
+import type { BatchOutput } from './delivery.js';
+import type { EngineOptions } from './engine.js';
+import { selectedShards } from './epoch-readers.js';
+import type { CheckedOptions } from './options.js';
+import { type MemoryPlan, planMemory } from './slots.js';
+
+/** Everything about a loader that does not change from epoch to epoch. */
+export interface LoaderSetup {
+  readonly seed: number;
+  /** Where the first iteration begins: an epoch, and the samples of it that were delivered, over all ranks. */
+  readonly begin: { readonly epoch: number; readonly position: number };
+  readonly batchSize: number;
+  readonly globalBatch: number;
+  readonly rank: number;
+  readonly worldSize: number;
+  readonly streams: number;
+  readonly blockSamples: number;
+  readonly subset: Subset;
+  readonly output: BatchOutput;
+  readonly fields: readonly string[];
+  readonly codec: CodecChoice | null;
+  readonly memory: MemoryPlan;
+  readonly readBuffers: ReadBufferPlan;
+  readonly engine: EngineOptions;
+  selection(epoch: number): Selection;
+  plan(epoch: number, position: number): EpochPlan;
+  stateAt(epoch: number, position: number): LoaderState;
+}
+
+/** Memory for encoded samples. */
+export interface ReadBufferPlan {
+  /** Blocks in memory at once. */
+  readonly slabs: number;
+  /** What so many blocks of samples of mean size take; or all samples, where they are kept in memory. */
+  readonly expectedBytes: number;
+  /** No more than this is taken. */
+  readonly limitBytes: number;
+  /** Address space for them. */
+  readonly reservedBytes: number;
+}
+
+/** Turns checked options into a setup; reads as much of the dataset as the options ask for. Throws OptionError. */
+export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<LoaderSetup> {
+  const { rank, worldSize } = resolveRanks(options);
+  const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);
+  const counts = Float64Array.from(dataset.shards, (shard) => shard.samples);
+  const subset = await selectSamples(
+    { classes: options.classes, keys: options.keys, where: options.where, weights: options.weights },
+    { counts, classNames: dataset.classes, indexOf: (shard) => dataset.files.index(shard) },
+  );
+  checkEpochSamples(subset, options.epochSamples);
+
+  const saved = options.state === undefined ? null : takeUp(dataset, subset, options);
+  const shuffle = options.shuffle ?? saved?.shuffle ?? true;
+  const meanSampleBytes = dataset.size === 0 ? 1 : dataset.bytes / dataset.size;
+  const { streams, blockSamples } =
+    saved ?? orderDefaults({ ...options, worldSize, meanSampleBytes, shuffle });
+  const seed = saved?.seed ?? options.seed ?? 0;
+  const unit = saved?.unit ?? options.shuffleUnit;
+  const epochSamples = saved?.epochSamples ?? options.epochSamples;
+
+  const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
+  const { output, decoder } = await outputOf(dataset, transform, options);
+  const rowBytes = output.kind === 'pixels' ? rowBytesOf(output) : 0;
+  const memory = planMemory({
+    slots: options.prefetchBatches,
+    rows: batchSize,
+    rowBytes,
+    workers: options.workers ?? availableParallelism(),
+    scratchBytes: transform === null ? 0 : scratchBytesFor(transform, options.maxPixels),
+  });
+  const slabs = slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches: options.prefetchBatches });
+  dataset.files.keepIndexes(Math.min(dataset.shards.length, 2 * (streams / worldSize) + 16));
+
+  const selection = (epoch: number): Selection => subset.draw({ seed, epoch });
+  const plan = (epoch: number, position: number): EpochPlan =>
+    planEpoch({
+      counts: selection(epoch).counts,
+      seed,
+      epoch,
+      streams,
+      blockSamples,
+      unit,
+      shuffle,
+      rank,
+      worldSize,
+      globalBatch,
+      lastBatch: options.lastBatch,
+      position,
+      epochSamples,
+    });
+  const begin = beginOf(options.epoch, saved, plan);
+  const planned = plan(begin.epoch, begin.position);
+  const readBuffers = planReadBuffers({
+    slabs,
+    bytes:
+      planned.unit === 'sample'
+        ? totalBytes(await selectedShards(dataset.files, selection(begin.epoch)))
+        : slabs * blockSamples * meanSampleBytes,
+    largestShare: largestShare(dataset),
+    limit: options.readBufferBytes,
+  });
+  return {
+    seed,
+    begin,
+    batchSize,
+    globalBatch,
+    rank,
+    worldSize,
+    streams,
+    blockSamples,
+    subset,
+    output,
+    fields: options.fields ?? dataset.fields.filter((field) => !isImageField(field) && field !== 'cls'),
+    codec: decoder === null ? null : await chooseCodec(),
+    memory,
+    readBuffers,
+    engine: {
+      plan: memory,
+      rows: batchSize,
+      arenaBytes: readBuffers.reservedBytes,
+      decoder: decoder === null ? null : { ...decoder, seed },
+      list: output.kind === 'list',
+    },
+    selection,
+    plan,
+    stateAt: (atEpoch, position) => ({
+      version: ORDER_VERSION,
+      dataset: dataset.identity,
+      selection: subset.identity,
+      seed,
+      epoch: atEpoch,
+      streams,
+      blockSamples,
+      unit: planned.unit,
+      shuffle,
+      epochSamples: epochSamples ?? null,
+      globalBatch,
+      lastBatch: planned.lastBatch,
+      position,
+    }),
+  };
+}
+
+function takeUp(dataset: Dataset, subset: Subset, options: CheckedOptions): LoaderState {
+  return takeUpState(options.state, {
+    dataset: dataset.identity,
+    selection: subset.identity,
+    shuffle: options.shuffle,
+    epochSamples: options.epochSamples,
+    seed: options.seed,
+    streams: options.streams,
+    blockSamples: options.blockSamples,
+    unit: options.shuffleUnit,
+  });
+}
+
+async function outputOf(
+  dataset: Dataset,
+  transform: CompiledTransform | null,
+  options: CheckedOptions,
+): Promise<{ output: BatchOutput; decoder: Omit<NonNullable<EngineOptions['decoder']>, 'seed'> | null }> {
+  if (transform === null) return { output: { kind: 'raw' }, decoder: null };
+  const decoder = {
+    transform,
+    maxPixels: options.maxPixels,
+    applyExifOrientation: options.applyExifOrientation,
+  };
+  if (options.collate === 'list') return { output: { kind: 'list' }, decoder };
+  const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
+  const shape = transform.layout === 'nhwc' ? ([size.height, size.width, 3] as const) : ([3, size.height, size.width] as const);
+  return { output: { kind: 'pixels', shape, dtype: transform.dtype }, decoder: { ...decoder, outputSize: size } };
+}
+
+function rowBytesOf(output: Extract<BatchOutput, { kind: 'pixels' }>): number {
+  const values = output.shape[0] * output.shape[1] * output.shape[2];
+  return output.dtype === 'float32' ? values * 4 : values;
+}
+
+/** The state's place; behind the last batch of an epoch it is the start of the next one. */
+function beginOf(
+  epoch: number | undefined,
+  saved: LoaderState | null,
+  plan: (epoch: number, position: number) => EpochPlan,
+): LoaderSetup['begin'] {
+  if (saved === null || (epoch !== undefined && epoch !== saved.epoch)) return { epoch: epoch ?? 0, position: 0 };
+  const isOver = saved.position > 0 && plan(saved.epoch, saved.position).batches === 0;
+  return isOver ? { epoch: saved.epoch + 1, position: 0 } : { epoch: saved.epoch, position: saved.position };
+}
+
+/** How much larger the samples of one shard are, on average, than those of the dataset. */
+function largestShare(dataset: Dataset): number {
+  const mean = dataset.bytes / dataset.size;
+  return Math.max(1, ...dataset.shards.map((shard) => (shard.samples === 0 ? 1 : shard.bytes / shard.samples / mean)));
+}
+
+/** Over what is expected, for samples that lie unevenly: address space, which takes no memory until it is written. */
+const SPARE = 1.5;
+const SPARE_BYTES = 64 * 2 ** 20;
+
+/** Without a limit of the user's, half of the machine's memory. Throws {@link OptionError} with the smallest limit. */
+function planReadBuffers(options: {
+  readonly slabs: number;
+  readonly bytes: number;
+  readonly largestShare: number;
+  readonly limit: number | undefined;
+}): ReadBufferPlan {
+  const expectedBytes = Math.ceil(options.bytes);
+  const limitBytes = options.limit ?? Math.floor(totalmem() / 2);
+  if (limitBytes < expectedBytes) {
+    const given = options.limit === undefined ? "half of this machine's memory is" : 'readBufferBytes is';
+    throw new OptionError(
+      {},
+      `The samples that are in memory at once take about ${expectedBytes} bytes, and ${given} ${limitBytes}: set ` +
+        `readBufferBytes to at least ${expectedBytes}, or choose fewer streams or a smaller shuffleBufferSize.`,
+    );
+  }
+  const spacious = Math.ceil(expectedBytes * SPARE * options.largestShare) + SPARE_BYTES;
+  return { slabs: options.slabs, expectedBytes, limitBytes, reservedBytes: Math.min(limitBytes, spacious) };
+}
