@@ -1,5 +1,6 @@
 import { compressed, damaged, notText } from './faults.js';
 import { decodeText } from './text.js';
+import type { Window } from './window.js';
 
 /** Headers and payloads fill whole blocks. */
 export const BLOCK_BYTES = 512;
@@ -48,11 +49,14 @@ export function padded(bytes: number): number {
 }
 
 /**
- * Decodes the block at `at`; `shard` and `offset` are for messages. Null for a block of zeros, which ends an archive.
+ * Decodes the block at `at`, a multiple of 4; `shard` and `offset` are for messages. Null for a block of zeros, which ends an archive.
  * Throws a `DamagedShardError` where checksum or size are wrong, an `EntryNameError` where the name is not UTF-8.
  */
-export function decodeHeader(block: Buffer, at: number, shard: string, offset: number): TarHeader | null {
-  if (!checksumHolds(block, at, shard, offset)) return null;
+export function decodeHeader(window: Window, at: number, shard: string, offset: number): TarHeader | null {
+  const block = window.bytes;
+  const unsigned = sumOfBytes(window.words, at / 4);
+  if (unsigned === 0) return null;
+  checkSum(block, at, unsigned, shard, offset);
   const bytes = decodeNumber(block, at + SIZE_AT, SIZE_DIGITS + 1);
   if (Number.isNaN(bytes)) throw damaged(shard, offset, 'has a size that is not a number');
   if (bytes < 0) throw damaged(shard, offset, `has a negative size (${bytes})`);
@@ -62,15 +66,25 @@ export function decodeHeader(block: Buffer, at: number, shard: string, offset: n
   return { name: decodeName(block, at, shard, offset), bytes, type };
 }
 
-/** False for a block of zeros. Throws where the sum is neither the unsigned nor the signed one of old tars. */
-function checksumHolds(block: Buffer, at: number, shard: string, offset: number): boolean {
-  let sum = 0;
-  for (let i = at; i < at + BLOCK_BYTES; i++) sum += block[i]!;
-  if (sum === 0) return false;
-  // The checksum's own bytes count as spaces.
+/** The sum of a block's 512 bytes, two in each step in the halves of a word, where 128 of 255 have room. */
+function sumOfBytes(words: Int32Array, from: number): number {
+  let even = 0;
+  let odd = 0;
+  for (let i = from; i < from + BLOCK_BYTES / 4; i++) {
+    const word = words[i]!;
+    even = (even + (word & 0xff00ff)) | 0;
+    odd = (odd + ((word >>> 8) & 0xff00ff)) | 0;
+  }
+  return (even & 0xffff) + (even >>> 16) + (odd & 0xffff) + (odd >>> 16);
+}
+
+/** Throws where the checksum is neither the unsigned nor the signed one of old tars. */
+function checkSum(block: Buffer, at: number, unsigned: number, shard: string, offset: number): void {
+  // Its own bytes count as spaces.
+  let sum = unsigned;
   for (let i = at + CHECKSUM_AT; i < at + CHECKSUM_AT + CHECKSUM_BYTES; i++) sum += SPACE - block[i]!;
   const stored = decodeOctal(block, at + CHECKSUM_AT, CHECKSUM_BYTES);
-  if (stored === sum || stored === signedSum(block, at, sum)) return true;
+  if (stored === sum || stored === signedSum(block, at, sum)) return;
   if (offset === 0 && block[at] === 0x1f && block[at + 1] === 0x8b) throw compressed(shard);
   throw damaged(shard, offset, `has a wrong checksum (it sums up to ${sum}, and says ${stored}), or is none`);
 }

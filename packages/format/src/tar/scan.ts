@@ -1,11 +1,12 @@
 import type { Source } from '../source.js';
 import { becameShorter } from './faults.js';
 import { type TarEntry, TarWalk } from './walk.js';
+import { windowOn } from './window.js';
 
 /** One large read. Larger ones gain nothing from the page cache, and fall out of the processor's. */
 const READ_BYTES = 2 << 20;
 /** A hop from header to header reads this much: enough for the small fields of a sample and the next sample's header. */
-const HOP_BYTES = 4096;
+const HOP_BYTES = 2048;
 /** Hopping pays where headers are further apart than this; reading all of it is as quick otherwise. */
 const HOP_STRIDE_BYTES = 16 << 10;
 /** A hop that takes longer did not come from the page cache: then a large read gets the disk to read ahead. */
@@ -24,16 +25,22 @@ export async function* scanEntries(source: Source): AsyncGenerator<readonly TarE
   try {
     const walk = new TarWalk(source.location, source.size);
     const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, source.size));
+    let window = windowOn(buffer, 0);
     let hopping = source.readNow !== undefined;
     for (let reads = 0; !walk.done; reads++) {
       const start = walk.position;
       const length = Math.min(Math.max(hopping ? HOP_BYTES : READ_BYTES, walk.needed), source.size - start);
-      const window = buffer.subarray(0, length);
+      if (window.bytes.length !== length) window = windowOn(buffer, length);
       const known = entries.length;
-      const began = performance.now();
-      const read =
-        hopping && reads % HOPS_A_TURN !== 0 ? source.readNow!(start, window) : await source.readAt(start, window);
-      const slow = hopping && performance.now() - began > SLOW_HOP_MS;
+      let slow = false;
+      let read: number;
+      if (hopping && reads % HOPS_A_TURN !== 0) {
+        const began = performance.now();
+        read = source.readNow!(start, window.bytes);
+        slow = performance.now() - began > SLOW_HOP_MS;
+      } else {
+        read = await source.readAt(start, window.bytes);
+      }
       if (read < length) throw becameShorter(source.location, start + read);
       walk.advance(window, entries);
       const stride = (walk.position - start) / Math.max(1, entries.length - known);

@@ -3,6 +3,7 @@ import { cutBeforeEnd, cutInPayload, damaged, moreBehindEnd, notText, unsafeName
 import { BLOCK_BYTES, decodeHeader, EntryType, padded, type TarHeader } from './header.js';
 import { decodePax, type PaxOverrides } from './pax.js';
 import { decodeText } from './text.js';
+import type { Window } from './window.js';
 
 /** A file in an archive. Places are in bytes from the start of the archive. */
 export interface TarEntry {
@@ -72,20 +73,20 @@ export class TarWalk {
    * Walks as far as `window` goes, which begins at `position`, and adds the files whose headers it saw to `entries`.
    * Throws a tagged error with the offset of the first header that is not right; `entries` then has what stands before.
    */
-  advance(window: Buffer, entries: TarEntry[]): void {
+  advance(window: Window, entries: TarEntry[]): void {
     const windowStart = this.position;
-    const windowEnd = windowStart + window.length;
+    const windowEnd = windowStart + window.bytes.length;
     while (!this.done && this.position + this.needed <= windowEnd) {
       const at = this.position - windowStart;
-      if (this.#ended) this.#zeros(window, at);
+      if (this.#ended) this.#zeros(window.bytes, at);
       else this.#header(window, at, entries);
     }
   }
 
-  #header(window: Buffer, at: number, entries: TarEntry[]): void {
+  #header(window: Window, at: number, entries: TarEntry[]): void {
     const header = decodeHeader(window, at, this.#shard, this.position);
     if (header === null) this.#endMark();
-    else if (isRecord(header.type)) this.#record(header, window, at);
+    else if (isRecord(header.type)) this.#record(header, window.bytes, at);
     else this.#entry(header, entries);
   }
 
