@@ -107,7 +107,7 @@ export class TarWriter implements ShardWriter {
       );
     }
     if (!readsBack(key, 'x') || loneSurrogate.test(key)) throw notReadBack(shard, key, 'key');
-    let last = '';
+    let last: string | undefined;
     for (const { name } of fields) {
       if (name === last) throw new OptionError({ shard, key }, `${shard}: sample "${key}" has two fields "${name}".`);
       last = name;
