@@ -1,9 +1,14 @@
 export * from './checksum.js';
 export * from './durable.js';
 export * from './errors.js';
+export * from './field-type.js';
 export * from './image/kind.js';
+export * from './image/probe.js';
 export * from './layout.js';
+export * from './lmdb/index.js';
+export * from './msgpack/index.js';
 export * from './philox.js';
+export { fieldPayload } from './sample-codec.js';
 export * from './sample-name.js';
 export * from './shard-index.js';
 export * from './source.js';

@@ -1,0 +1,92 @@
+import { fourCC, type HeaderTrouble, type ImageHeader, u32be } from './header.js';
+
+/** Boxes of ISO/IEC 14496-12, 4.2: length, type, content. Image properties: ISO/IEC 23008-12, 6.5.3 and 6.5.10. */
+const FTYP = fourCC('ftyp');
+const META = fourCC('meta');
+const IPRP = fourCC('iprp');
+const IPCO = fourCC('ipco');
+const ISPE = fourCC('ispe');
+const IROT = fourCC('irot');
+const AVIF_BRANDS = new Set(['avif', 'avis'].map(fourCC));
+const HEIF_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'mif1', 'msf1'].map(fourCC));
+
+interface Box {
+  readonly type: number;
+  /** Of its content. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What the file type box says: AV1 pictures, other HEIF pictures (HEVC), or something else (undefined). */
+export function heifBrand(bytes: Uint8Array): 'avif' | 'heif' | undefined {
+  if (bytes.length < 12 || u32be(bytes, 4) !== FTYP) return undefined;
+  const end = Math.min(u32be(bytes, 0), bytes.length);
+  let heif = false;
+  for (let at = 8; at + 4 <= end; at += 4) {
+    // The minor version stands between the major brand and the compatible ones.
+    if (at === 12) continue;
+    const brand = u32be(bytes, at);
+    if (AVIF_BRANDS.has(brand)) return 'avif';
+    heif ||= HEIF_BRANDS.has(brand);
+  }
+  return heif ? 'heif' : undefined;
+}
+
+/**
+ * The size of the largest picture in the file, which is the one that is shown: tiles and thumbnails are smaller. A
+ * rotation is a property of the picture, which decoders (libheif and with it sharp) apply always: the size is the one
+ * behind it, and the orientation 1.
+ */
+export function readAvifHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
+  const meta = findBox(bytes, 0, bytes.length, META);
+  if (meta === null) return 'cut';
+  // "meta" begins with a version and flags.
+  const properties = findBox(bytes, meta.start + 4, meta.end, IPRP);
+  const container = properties && findBox(bytes, properties.start, properties.end, IPCO);
+  if (container === null) return meta.end > bytes.length ? 'cut' : 'no-size';
+  let width = 0;
+  let height = 0;
+  let turned = false;
+  const end = Math.min(container.end, bytes.length);
+  for (let at = container.start; at < end; ) {
+    const box = boxAt(bytes, at, end);
+    if (box === null) break;
+    if (box.type === ISPE && box.start + 12 <= end && pixelsOf(bytes, box) > width * height) {
+      width = u32be(bytes, box.start + 4);
+      height = u32be(bytes, box.start + 8);
+    }
+    if (box.type === IROT && box.start < end) turned = (bytes[box.start]! & 1) === 1;
+    at = box.end;
+  }
+  if (width === 0) return container.end > bytes.length ? 'cut' : 'no-size';
+  if (turned) return { kind: 'avif', width: height, height: width, orientation: 1 };
+  return { kind: 'avif', width, height, orientation: 1 };
+}
+
+/** Pixels that an "ispe" box announces. */
+function pixelsOf(bytes: Uint8Array, ispe: Box): number {
+  return u32be(bytes, ispe.start + 4) * u32be(bytes, ispe.start + 8);
+}
+
+/** The first box of a type in a range; its end may lie beyond the file. */
+function findBox(bytes: Uint8Array, start: number, end: number, type: number): Box | null {
+  for (let at = start; at < end; ) {
+    const box = boxAt(bytes, at, end);
+    if (box === null || box.type === type) return box;
+    at = box.end;
+  }
+  return null;
+}
+
+function boxAt(bytes: Uint8Array, at: number, end: number): Box | null {
+  if (at + 8 > Math.min(end, bytes.length)) return null;
+  const type = u32be(bytes, at + 4);
+  const length = u32be(bytes, at);
+  if (length === 0) return { type, start: at + 8, end };
+  if (length === 1) {
+    if (at + 16 > bytes.length) return null;
+    const large = u32be(bytes, at + 8) * 2 ** 32 + u32be(bytes, at + 12);
+    return large < 16 ? null : { type, start: at + 16, end: at + large };
+  }
+  return length < 8 ? null : { type, start: at + 8, end: at + length };
+}

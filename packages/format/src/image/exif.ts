@@ -1,0 +1,63 @@
+import { u16be, u16le, u32be, u32le } from './header.js';
+
+/** Tags of TIFF 6.0, section 8, and of Exif 2.32, section 4.6.4. */
+export const IMAGE_WIDTH = 0x100;
+export const IMAGE_LENGTH = 0x101;
+export const ORIENTATION = 0x112;
+
+const SHORT = 3;
+const LONG = 4;
+const ENTRY_BYTES = 12;
+
+/** The first directory of a TIFF structure: `start` is where the structure begins, `end` the first byte behind it. */
+export interface Directory {
+  readonly littleEndian: boolean;
+  /** Of the first entry. */
+  readonly at: number;
+  readonly entries: number;
+}
+
+/** Null where the bytes are no TIFF structure, or end before the directory does. TIFF 6.0, section 2. */
+export function firstDirectory(bytes: Uint8Array, start: number, end: number): Directory | null {
+  if (end - start < 8) return null;
+  const order = u16be(bytes, start);
+  const littleEndian = order === 0x4949;
+  if (!littleEndian && order !== 0x4d4d) return null;
+  if ((littleEndian ? u16le(bytes, start + 2) : u16be(bytes, start + 2)) !== 42) return null;
+  const count = start + (littleEndian ? u32le(bytes, start + 4) : u32be(bytes, start + 4));
+  if (count + 2 > end) return null;
+  const entries = littleEndian ? u16le(bytes, count) : u16be(bytes, count);
+  return count + 2 + entries * ENTRY_BYTES > end ? null : { littleEndian, at: count + 2, entries };
+}
+
+/** The value of a tag that holds one SHORT or LONG; -1 where the directory has no such tag. */
+export function tagValue(bytes: Uint8Array, directory: Directory, tag: number): number {
+  const { littleEndian, at, entries } = directory;
+  for (let entry = at; entry < at + entries * ENTRY_BYTES; entry += ENTRY_BYTES) {
+    if ((littleEndian ? u16le(bytes, entry) : u16be(bytes, entry)) !== tag) continue;
+    const type = littleEndian ? u16le(bytes, entry + 2) : u16be(bytes, entry + 2);
+    if (type === SHORT) return littleEndian ? u16le(bytes, entry + 8) : u16be(bytes, entry + 8);
+    if (type === LONG) return littleEndian ? u32le(bytes, entry + 8) : u32be(bytes, entry + 8);
+    return -1;
+  }
+  return -1;
+}
+
+/** The orientation in a directory, 1..8; 1 where there is none or one out of range. */
+export function orientationIn(bytes: Uint8Array, directory: Directory | null): number {
+  const value = directory === null ? 1 : tagValue(bytes, directory, ORIENTATION);
+  return value >= 1 && value <= 8 ? value : 1;
+}
+
+/** Length of `Exif\0\0`, which stands before the TIFF structure in a JPEG, and in some WebP files. */
+const PREFIX_BYTES = 6;
+
+export function hasExifPrefix(bytes: Uint8Array, start: number, end: number): boolean {
+  return end - start >= PREFIX_BYTES && u32be(bytes, start) === 0x45786966 && u16be(bytes, start + 4) === 0;
+}
+
+/** The orientation of Exif data, with or without the prefix. */
+export function exifOrientation(bytes: Uint8Array, start: number, end: number): number {
+  const tiff = hasExifPrefix(bytes, start, end) ? start + PREFIX_BYTES : start;
+  return orientationIn(bytes, firstDirectory(bytes, tiff, end));
+}

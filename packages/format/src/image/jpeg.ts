@@ -1,0 +1,54 @@
+import { exifOrientation, hasExifPrefix } from './exif.js';
+import { type HeaderTrouble, type ImageHeader, u16be } from './header.js';
+
+/** Markers of ITU-T T.81, table B.1. */
+const SOI = 0xd8;
+const EOI = 0xd9;
+const SOS = 0xda;
+const APP1 = 0xe1;
+
+/**
+ * Walks the segments up to the start of the first scan. ITU-T T.81, B.1.1 and B.2.2; as libjpeg does, bytes between two
+ * segments are skipped. A file that is cut behind the frame header still has its size.
+ */
+export function readJpegHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
+  let width = -1;
+  let height = -1;
+  let orientation = 0;
+  let ended = false;
+  let at = 2;
+  while (at >= 0 && at < bytes.length) {
+    if (bytes[at] !== 0xff) {
+      at = bytes.indexOf(0xff, at);
+      continue;
+    }
+    while (bytes[at] === 0xff) at++;
+    const marker = bytes[at++]!;
+    if (!hasLength(marker)) continue;
+    ended = marker === SOS || marker === EOI;
+    if (ended || at + 2 > bytes.length) break;
+    const end = at + Math.max(2, u16be(bytes, at));
+    if (isFrame(marker) && width < 0) {
+      if (at + 7 > bytes.length) break;
+      height = u16be(bytes, at + 3);
+      width = u16be(bytes, at + 5);
+    } else if (marker === APP1 && orientation === 0) {
+      const stop = Math.min(end, bytes.length);
+      if (hasExifPrefix(bytes, at + 2, stop)) orientation = exifOrientation(bytes, at + 2, stop);
+    }
+    at = end;
+  }
+  if (width < 0) return ended ? 'no-size' : 'cut';
+  if (width === 0 || height === 0) return 'no-size';
+  return { kind: 'jpeg', width, height, orientation: orientation || 1 };
+}
+
+/** False for a stuffed zero, TEM, RST0 to RST7 and SOI, which stand alone. */
+function hasLength(marker: number): boolean {
+  return marker > 1 && (marker < 0xd0 || marker > SOI);
+}
+
+/** Whether this is one of SOF0 to SOF15; DHT, JPG and DAC stand between them. */
+function isFrame(marker: number): boolean {
+  return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
+}
