@@ -1,6 +1,13 @@
 import { OptionError } from '@shardtool/format';
 import { type PlannedBlock, plannedBlocks } from './blocks.js';
-import { checkOrderOptions, checkWhole, type EpochOrder, epochOrder, type OrderOptions } from './epoch-order.js';
+import {
+  checkOrderOptions,
+  checkWhole,
+  type EpochOrder,
+  epochOrder,
+  type OrderOptions,
+  sampleAt,
+} from './epoch-order.js';
 import { epochSpan, locate, modulo } from './legs.js';
 import { type PlannedBatch, plannedBatches } from './rows.js';
 import { type Unit, unitOf } from './units.js';
@@ -89,7 +96,7 @@ export function planEpoch(options: PlanOptions): EpochPlan {
     rows: () => plannedBatches(range, { batches, batchSize, globalBatch }),
     at(at) {
       const place = locate(span, at);
-      return orderOf(place.pass).at(place.position);
+      return sampleAt(orderOf(place.pass), place.position);
     },
   };
 }

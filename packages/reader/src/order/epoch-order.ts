@@ -70,10 +70,6 @@ export interface EpochOrder extends StreamCut {
   readonly line: Line;
   /** Block `block` of stream s. */
   block(s: number, block: number): BlockSamples;
-  /** The sample at a position of the global order, which takes the streams in turn. */
-  at(position: number): number;
-  /** The position of a sample: the inverse of {@link at}. */
-  positionOf(number: number): number;
 }
 
 /** Checks the options and computes what the whole epoch needs: the permuted line. Throws {@link OptionError}. */
@@ -85,35 +81,38 @@ export function epochOrder(options: OrderOptions): EpochOrder {
   const cut: StreamCut = { samples: line.samples, streams, blockSamples };
   const Numbers = line.samples < 2 ** 32 ? Uint32Array : Float64Array;
 
-  const block = (s: number, number: number): BlockSamples => {
-    const from = blockStart(cut, s, number);
-    const size = blockEnd(cut, s, number) - from;
-    const place = streamStart(cut, s) + from;
-    const pieces = line.pieces(place, place + size);
-    const samples = new Numbers(size);
-    let i = 0;
-    for (const piece of pieces) for (let j = 0; j < piece.count; j++) samples[i++] = piece.number + j;
-    if (isShuffled) shuffle(samples, size, seed, epoch, s, number);
-    return { samples, pieces };
-  };
   return {
     ...cut,
     line,
-    block,
-    at(position) {
-      const s = position % streams;
-      const i = (position - s) / streams;
-      const number = blockAt(cut, s, i);
-      return block(s, number).samples[i - blockStart(cut, s, number)]!;
-    },
-    positionOf(number) {
-      const place = line.placeOf(number);
-      const s = streamAt(cut, place);
-      const k = blockAt(cut, s, place - streamStart(cut, s));
-      const i = blockStart(cut, s, k) + block(s, k).samples.indexOf(number);
-      return i * streams + s;
+    block(s, block) {
+      const from = blockStart(cut, s, block);
+      const size = blockEnd(cut, s, block) - from;
+      const place = streamStart(cut, s) + from;
+      const pieces = line.pieces(place, place + size);
+      const samples = new Numbers(size);
+      let i = 0;
+      for (const piece of pieces) for (let j = 0; j < piece.count; j++) samples[i++] = piece.number + j;
+      if (isShuffled) shuffle(samples, size, seed, epoch, s, block);
+      return { samples, pieces };
     },
   };
+}
+
+/** The sample at a position of the global order, which takes the streams in turn. */
+export function sampleAt(order: EpochOrder, position: number): number {
+  const s = position % order.streams;
+  const i = (position - s) / order.streams;
+  const block = blockAt(order, s, i);
+  return order.block(s, block).samples[i - blockStart(order, s, block)]!;
+}
+
+/** The position of a sample in the global order: the inverse of {@link sampleAt}. */
+export function positionOf(order: EpochOrder, number: number): number {
+  const place = order.line.placeOf(number);
+  const s = streamAt(order, place);
+  const block = blockAt(order, s, place - streamStart(order, s));
+  const i = blockStart(order, s, block) + order.block(s, block).samples.indexOf(number);
+  return i * order.streams + s;
 }
 
 /** The stream that has a place of the line. */

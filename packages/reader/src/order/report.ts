@@ -1,0 +1,172 @@
+import type { LastBatch, Unit } from './batches.js';
+import { type PlanOptions, planEpoch } from './batches.js';
+import { blockAt, type EpochOrder, epochOrder, streamLength } from './epoch-order.js';
+import { type MixingOptions, type MixingScore, mixingScore } from './mixing.js';
+import { slabCount } from './slabs.js';
+
+export interface PlanReportOptions extends Omit<PlanOptions, 'rank' | 'position'> {
+  /** Encoded bytes of the selected samples of each shard. */
+  readonly shardBytes: ArrayLike<number>;
+  readonly prefetchBatches: number;
+  /** Bytes that a decoded row takes in a batch slot: 224 * 224 * 3 for uint8. */
+  readonly rowBytes: number;
+  readonly classes?: MixingOptions['classes'];
+  /** What a training step takes, in milliseconds. */
+  readonly stepMs?: number | undefined;
+}
+
+/** What an epoch will be like for one rank, before anything is read. Sizes in bytes. */
+export interface PlanReport {
+  readonly samples: number;
+  readonly shards: number;
+  readonly worldSize: number;
+  readonly globalBatch: number;
+  readonly batchSize: number;
+  /** Batches of each rank. */
+  readonly batches: number;
+  readonly lastBatch: LastBatch;
+  /** Rows over all ranks that only fill up. */
+  readonly paddedRows: number;
+  readonly droppedSamples: number;
+  readonly order: {
+    readonly unit: Unit;
+    readonly streams: number;
+    readonly blockSamples: number;
+    /** streams * blockSamples. */
+    readonly shuffleBufferSize: number;
+  };
+  /** Of one rank in one epoch; estimated from blocks spread over the epoch and the mean sample of each shard. */
+  readonly reads: { readonly count: number; readonly meanBytes: number; readonly largestBytes: number };
+  /** Of one rank. `slabs` is 0 where the whole dataset is kept in memory, which `readBytes` then is. */
+  readonly memory: {
+    readonly slabs: number;
+    readonly slabBytes: number;
+    readonly readBytes: number;
+    readonly slotBytes: number;
+    readonly totalBytes: number;
+  };
+  readonly mixing: MixingScore;
+  /** What keeps a training step of `stepMs` fed; null without it. */
+  readonly step: StepNeeds | null;
+}
+
+/** Per second, over all ranks where not said otherwise. */
+export interface StepNeeds {
+  readonly stepMs: number;
+  readonly images: number;
+  readonly imagesPerRank: number;
+  readonly bytes: number;
+  /** Reads of blocks. */
+  readonly reads: number;
+  /** Files that would be opened and read, if each sample were one. */
+  readonly fileReads: number;
+}
+
+/** Says what an epoch costs and how well it is mixed. Pure, and a fraction of a second for any dataset. */
+export function planReport(options: PlanReportOptions): PlanReport {
+  const { counts, globalBatch, streams, blockSamples, worldSize = 1, prefetchBatches, stepMs } = options;
+  const plan = planEpoch(options);
+  const { batches, batchSize, lastBatch, unit, samples } = plan;
+  const order = epochOrder({ ...options, unit });
+  const bytes = sum(options.shardBytes);
+  const meanSampleBytes = order.samples === 0 ? 0 : bytes / order.samples;
+  const reads = unit === 'sample' ? wholeReads(options) : blockReads(order, options);
+  const passes = order.samples === 0 ? 0 : samples / order.samples;
+
+  const slabs = unit === 'sample' ? 0 : slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches });
+  const slabBytes = Math.ceil(blockSamples * meanSampleBytes);
+  const readBytes = unit === 'sample' ? bytes : slabs * slabBytes;
+  const slotBytes = prefetchBatches * batchSize * options.rowBytes;
+  return {
+    samples,
+    shards: counts.length,
+    worldSize,
+    globalBatch,
+    batchSize,
+    batches,
+    lastBatch,
+    paddedRows: paddedRows(lastBatch, samples, globalBatch, worldSize),
+    droppedSamples: lastBatch === 'drop' ? samples % globalBatch : 0,
+    order: { unit, streams, blockSamples, shuffleBufferSize: streams * blockSamples },
+    reads: {
+      count: unit === 'sample' ? reads.count : Math.ceil((reads.count * passes) / worldSize),
+      meanBytes: Math.round(reads.count === 0 ? 0 : bytes / reads.count),
+      largestBytes: Math.round(reads.largestBytes),
+    },
+    memory: { slabs, slabBytes, readBytes, slotBytes, totalBytes: readBytes + slotBytes },
+    mixing: mixingScore({ ...options, unit }),
+    step: stepMs === undefined ? null : stepNeeds(stepMs, options, bytes, reads.count, order.samples),
+  };
+}
+
+function paddedRows(lastBatch: LastBatch, samples: number, globalBatch: number, worldSize: number): number {
+  const rest = samples % globalBatch;
+  if (lastBatch === 'drop' || rest === 0) return 0;
+  return lastBatch === 'pad' ? globalBatch - rest : Math.max(0, worldSize - rest);
+}
+
+interface Reads {
+  readonly count: number;
+  readonly largestBytes: number;
+}
+
+/** With single samples as units, each rank keeps every shard in memory. */
+function wholeReads({ shardBytes }: PlanReportOptions): Reads {
+  const sizes = Array.from(shardBytes).filter((bytes) => bytes > 0);
+  return { count: sizes.length, largestBytes: sizes.reduce((most, bytes) => Math.max(most, bytes), 0) };
+}
+
+const SAMPLED_BLOCKS = 4096;
+
+/** Reads of all ranks in one pass. All blocks are looked at where they are few. */
+function blockReads(order: EpochOrder, { shardBytes, counts }: PlanReportOptions): Reads {
+  const blocksOf = (s: number) => {
+    const length = streamLength(order, s);
+    return length === 0 ? 0 : blockAt(order, s, length - 1) + 1;
+  };
+  let blocks = 0;
+  for (let s = 0; s < order.streams; s++) blocks += blocksOf(s);
+  const everyNth = Math.max(1, Math.floor(blocks / SAMPLED_BLOCKS));
+  let looked = 0;
+  let reads = 0;
+  let largestBytes = 0;
+  let number = 0;
+  for (let s = 0; s < order.streams; s++) {
+    const ofStream = blocksOf(s);
+    for (let block = (everyNth - (number % everyNth)) % everyNth; block < ofStream; block += everyNth) {
+      const { pieces } = order.block(s, block);
+      looked++;
+      reads += pieces.length;
+      for (const { shard, count } of pieces) {
+        largestBytes = Math.max(largestBytes, (count * shardBytes[shard]!) / counts[shard]!);
+      }
+    }
+    number += ofStream;
+  }
+  return { count: looked === 0 ? 0 : Math.round((reads / looked) * blocks), largestBytes };
+}
+
+function stepNeeds(
+  stepMs: number,
+  { globalBatch, worldSize = 1 }: PlanReportOptions,
+  bytes: number,
+  reads: number,
+  samples: number,
+): StepNeeds {
+  const images = globalBatch / (stepMs / 1000);
+  const share = samples === 0 ? 0 : images / samples;
+  return {
+    stepMs,
+    images,
+    imagesPerRank: images / worldSize,
+    bytes: share * bytes,
+    reads: share * reads,
+    fileReads: images,
+  };
+}
+
+function sum(values: ArrayLike<number>): number {
+  let total = 0;
+  for (let i = 0; i < values.length; i++) total += values[i]!;
+  return total;
+}
