@@ -1,0 +1,35 @@
+// Walks the archives whose paths it is sent, and answers for each with the number of samples and what went wrong that
+// should not: an error that is none of ours or names no shard and offset, or a place that lies outside the file.
+import { openSource, ShardtoolError, tar } from '@shardtool/format';
+
+process.once('message', async (paths) => {
+  for (const path of paths) process.send({ path, ...(await walk(path)) });
+  process.disconnect();
+});
+
+async function walk(path) {
+  const source = await openSource(path);
+  let samples = 0;
+  try {
+    // Once by hops, once by large reads: both must come to the same end.
+    for (const from of [source, { ...source, readNow: undefined }]) {
+      samples = 0;
+      for await (const found of tar.samples(from)) {
+        samples += found.length;
+        const outside = found.find((sample) => !inside(sample, source.size));
+        if (outside) return { samples, trouble: `outside: ${JSON.stringify(outside)}` };
+      }
+    }
+    return { samples, trouble: null };
+  } catch (error) {
+    const ours = error instanceof ShardtoolError && error.shard === path && error.offset <= source.size;
+    return { samples, trouble: ours ? null : String(error.stack) };
+  } finally {
+    await source.close();
+  }
+}
+
+function inside({ offset, bytes, fields }, size) {
+  const within = (from, length) => from >= 0 && length >= 0 && from + length <= size;
+  return within(offset, bytes) && fields.every((field) => within(field.offset, field.bytes) && field.offset >= offset);
+}

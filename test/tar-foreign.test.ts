@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { openSource, type Source, tar, UnsupportedEntryError } from '@shardtool/format';
+import { expect, test } from 'vitest';
+
+const folder = fileURLToPath(new URL('fixtures/tar/', import.meta.url));
+
+interface Grouping {
+  samples: { key: string; fields: Record<string, string> }[];
+  skipped: string[];
+}
+
+const expected: Record<string, Grouping> = JSON.parse(readFileSync(`${folder}expected.json`, 'utf8'));
+
+/** Keys, the sha256 of each field, and what was skipped, as our walk finds them. */
+async function group(path: string): Promise<Grouping> {
+  const file = readFileSync(path);
+  const source = await openSource(path);
+  const samples: Grouping['samples'] = [];
+  const skipped: string[] = [];
+  for await (const found of tar.samples(source, (name) => skipped.push(name))) {
+    for (const { key, fields } of found) {
+      const hashes = fields.map(({ name, offset, bytes }) => [name, sha256(file.subarray(offset, offset + bytes))]);
+      samples.push({ key, fields: Object.fromEntries(hashes) });
+    }
+  }
+  await source.close();
+  return { samples, skipped };
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+const archives = readdirSync(folder).filter((name) => name.endsWith('.tar'));
+const refused = archives.filter((name) => name.startsWith('refused-'));
+
+test.each(archives.filter((name) => !refused.includes(name)))('%s reads as webdataset reads it', async (name) => {
+  expect(await group(folder + name)).toEqual(expected[name]);
+});
+
+test.each(refused)('%s is refused, with the kind of entry in words', async (name) => {
+  const kind = name.replace('refused-', '').replace(/-(gnu|pax).*|\.tar$/g, '');
+  const failure = await group(folder + name).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(UnsupportedEntryError);
+  expect((failure as Error).message.toLowerCase()).toContain(kind.replaceAll('-', ' '));
+});
+
+test.each(['gnu', 'posix'])('a file of 9 GiB, as GNU tar --format=%s announces it, is walked', async (format) => {
+  const head = readFileSync(`${folder}nine-gib-${format}.header`);
+  const bytes = 9 * 2 ** 30;
+  const source: Source = {
+    location: 'nine-gib.tar',
+    size: head.length + bytes + 1024,
+    readAt: async (offset, target) => {
+      target.fill(0);
+      head.copy(target, 0, Math.min(offset, head.length));
+      return target.length;
+    },
+    close: async () => {},
+  };
+  const samples = [];
+  for await (const found of tar.samples(source)) samples.push(...found);
+  expect(samples).toEqual([
+    { key: 'big', offset: 0, bytes: head.length + bytes, fields: [{ name: 'bin', offset: head.length, bytes }] },
+  ]);
+});
