@@ -77,11 +77,10 @@ export function indexPathOf(shardPath: string): string {
  * `.crc32` (null where a sample lacks it), `width`, `height`, `orientation`, `cls`, then the label columns. Equal
  * indexes give equal bytes. Throws {@link OptionError} where a label column takes one of these names or mixes types.
  */
-export function encodeShardIndex(index: ShardIndex): Uint8Array {
+export function encodeShardIndex(index: ShardIndex): Uint8Array<ArrayBuffer> {
   const names: ColumnNames = { fields: [...index.fields.keys()], columns: [...index.columns.keys()] };
-  return encodeParquet(index.samples, columnsOf(index), {
-    [DESCRIPTION_KEY]: JSON.stringify({ version: VERSION, ...names }),
-  });
+  const description = JSON.stringify({ version: VERSION, ...names });
+  return encodeParquet(index.samples, columnsOf(index), new Map([[DESCRIPTION_KEY, description]]));
 }
 
 /**

@@ -13,7 +13,8 @@ export type ColumnValues =
 export type ValueType = ColumnValues['type'];
 
 /** Encodings of Apache Parquet that stand in an index; the reader takes no others. */
-export type ValueEncoding = 'PLAIN' | 'DELTA_BINARY_PACKED' | 'DELTA_LENGTH_BYTE_ARRAY';
+export const VALUE_ENCODINGS = ['PLAIN', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY'] as const;
+export type ValueEncoding = (typeof VALUE_ENCODINGS)[number];
 
 export interface EncodedValues {
   readonly encoding: ValueEncoding;
