@@ -1,0 +1,61 @@
+import { SampleDecodeError } from '@shardtool/format';
+
+/** What the markers of a JPEG say about its image, without decoding any of it. ITU-T T.81, annex B. */
+export interface JpegStructure {
+  /** Colour components: 1 is gray, 3 a colour image, 4 CMYK or YCCK. */
+  readonly components: number;
+  readonly scans: number;
+  /** Each pixel needs several scans: the image is progressive, or has one scan a component. */
+  readonly layered: boolean;
+  /** An end marker (EOI) follows the last scan. */
+  readonly ended: boolean;
+}
+
+/** A progressive file with more scans is a decompression bomb. */
+export const MOST_SCANS = 500;
+
+const EOI = 0xd9;
+const SOS = 0xda;
+
+/** Walks the markers up to EOI or the end of the bytes. Never throws: what it does not understand, it steps over. */
+export function jpegStructure(bytes: Uint8Array): JpegStructure {
+  let components = 0;
+  let scans = 0;
+  let layered = false;
+  let at = 0;
+  for (;;) {
+    at = bytes.indexOf(0xff, at);
+    while (at >= 0 && bytes[at] === 0xff) at++;
+    const marker = at < 0 ? undefined : bytes[at++];
+    if (marker === undefined || marker === EOI) return { components, scans, layered, ended: marker === EOI };
+    if (standsAlone(marker)) continue;
+    if (startsFrame(marker)) {
+      components = bytes[at + 7] ?? 0;
+      layered = isProgressive(marker);
+    } else if (marker === SOS) {
+      scans++;
+      layered ||= bytes[at + 2]! < components;
+    }
+    at += (bytes[at]! << 8) | bytes[at + 1]!;
+  }
+}
+
+/** Throws for a file that would take minutes to decode. */
+export function refuseBomb({ scans }: JpegStructure): void {
+  if (scans > MOST_SCANS) throw new SampleDecodeError({}, `it has ${scans} scans, more than ${MOST_SCANS}: a decompression bomb`);
+}
+
+/** A stuffed zero, TEM, RST0 to RST7 and SOI have no length. */
+function standsAlone(marker: number): boolean {
+  return marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8);
+}
+
+/** SOF0 to SOF15; DHT, JPG and DAC lie between them. */
+function startsFrame(marker: number): boolean {
+  return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
+}
+
+/** SOF2, SOF6, SOF10, SOF14. */
+function isProgressive(frame: number): boolean {
+  return (frame & 3) === 2;
+}

@@ -1,0 +1,92 @@
+import { OptionError, SampleDecodeError } from '@shardtool/format';
+import { AddonCodec } from './addon.js';
+import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
+import { SharpCodec } from './sharp.js';
+import { TurboJpegCodec } from './turbojpeg.js';
+import { loadTurboJpeg } from './turbojpeg-library.js';
+
+/** Which way JPEGs are decoded, and why: for loader.info() and bench. Other images always go through sharp. */
+export interface CodecChoice {
+  readonly name: CodecName;
+  /** A sentence. */
+  readonly reason: string;
+}
+
+export interface OpenCodecs {
+  readonly choice: CodecChoice;
+  readonly jpeg: ImageCodec;
+  /** For everything that is no JPEG. */
+  readonly other: ImageCodec;
+}
+
+export interface CodecOptions {
+  readonly maxPixels: number;
+  /** One way and no other. Default: the environment variable SHARDTOOL_CODEC, else the fastest that works. */
+  readonly codec?: CodecName;
+}
+
+const FASTEST_FIRST: readonly CodecName[] = ['turbojpeg', 'addon', 'sharp'];
+
+/** Opens the fastest codec that works here, or the one that is asked for. Throws {@link OptionError} where that does not work. */
+export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
+  const other = new SharpCodec(options.maxPixels);
+  const forced = options.codec ?? codecFromEnvironment();
+  const failures: string[] = [];
+  for (const name of forced === undefined ? FASTEST_FIRST : [forced]) {
+    try {
+      const { codec, source } = await open(name, other);
+      const reason = forced === undefined ? `${source}${failures.map((failure) => `; ${failure}`).join('')}` : `${source}, as asked for`;
+      return { choice: { name, reason }, jpeg: codec, other };
+    } catch (error) {
+      failures.push(`${name} does not work: ${(error as Error).message}`);
+    }
+  }
+  throw new OptionError({}, `No JPEG can be decoded here (${failures.join('; ')}).`);
+}
+
+/** What {@link openCodecs} would choose. */
+export async function chooseCodec(codec?: CodecName): Promise<CodecChoice> {
+  const { choice, jpeg } = await openCodecs({ maxPixels: 1, ...(codec && { codec }) });
+  jpeg.close();
+  return choice;
+}
+
+/** Reads the header with the codec for this kind of image. Throws {@link SampleDecodeError}, also for too many pixels. */
+export function openImage(
+  { jpeg, other }: OpenCodecs,
+  bytes: Uint8Array,
+  maxPixels: number,
+): { readonly codec: ImageCodec; readonly header: ImageHeader } {
+  if (bytes.length === 0) throw new SampleDecodeError({}, 'it is empty');
+  const codec = bytes[0] === 0xff && bytes[1] === 0xd8 ? jpeg : other;
+  const header = codec.header(bytes);
+  const { width, height } = header;
+  if (width * height <= maxPixels) return { codec, header };
+  throw new SampleDecodeError(
+    {},
+    `it has ${width}x${height} pixels, more than the limit of ${maxPixels}: raise maxPixels if it is meant to be so large`,
+  );
+}
+
+async function open(name: CodecName, sharp: SharpCodec): Promise<{ codec: ImageCodec; source: string }> {
+  switch (name) {
+    case 'turbojpeg': {
+      const library = await loadTurboJpeg();
+      return { codec: new TurboJpegCodec(library), source: 'regions by the TurboJPEG library of @julusian/jpeg-turbo' };
+    }
+    case 'addon': {
+      const { default: addon } = await import('@julusian/jpeg-turbo');
+      return { codec: new AddonCodec(addon, sharp), source: 'whole images by the functions of @julusian/jpeg-turbo' };
+    }
+    case 'sharp':
+      return { codec: sharp, source: 'whole images by sharp' };
+  }
+}
+
+function codecFromEnvironment(): CodecName | undefined {
+  const name = process.env.SHARDTOOL_CODEC;
+  if (name === undefined || name === '') return undefined;
+  const known = FASTEST_FIRST.find((codec) => codec === name);
+  if (known !== undefined) return known;
+  throw new OptionError({}, `SHARDTOOL_CODEC is "${name}"; it may be ${FASTEST_FIRST.join(', ')}.`);
+}

@@ -1,0 +1,135 @@
+import { ImageError, type ImageKind, probeImage, SampleDecodeError } from '@shardtool/format';
+import type { FailOnOptions, Sharp } from 'sharp';
+import { cmykToRgb } from './cmyk.js';
+import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
+import { jpegStructure, refuseBomb } from './jpeg-structure.js';
+import { type Attempt, checksumOf, endsWithinPixels } from './premature-end.js';
+import type { Scratch } from './scratch.js';
+
+/** All of an image, in memory of its own. */
+interface Decoded {
+  readonly data: Uint8Array;
+  readonly width: number;
+  /** 3 for RGB, 4 for the inks of CMYK. */
+  readonly channels: number;
+}
+
+/**
+ * Decodes by sharp, which is libvips: every kind of image, asynchronously, and always all of it. Pixels are those that are
+ * stored, as Pillow's `convert('RGB')` gives them: no colour profile is applied, alpha is dropped and not blended.
+ */
+export class SharpCodec implements ImageCodec {
+  readonly name = 'sharp';
+  readonly reduces = false;
+  readonly #maxPixels: number;
+  #kind: ImageKind = 'jpeg';
+
+  constructor(maxPixels: number) {
+    this.#maxPixels = maxPixels;
+  }
+
+  header(bytes: Uint8Array): ImageHeader {
+    try {
+      const header = probeImage(bytes, 'it', this.#maxPixels);
+      this.#kind = header.kind;
+      return header;
+    } catch (error) {
+      throw asDecodeError(error as Error);
+    }
+  }
+
+  async decodeRegion(bytes: Uint8Array, crop: Rect, _reduction: Reduction, scratch: Scratch): Promise<Pixels> {
+    const { decoded, warnings } = await this.#decode(bytes, crop);
+    const { data, width, channels } = decoded;
+    const stride = crop.width * channels;
+    const offset = scratch.allocate(stride * crop.height);
+    for (let y = 0; y < crop.height; y++) {
+      const from = ((crop.y + y) * width + crop.x) * channels;
+      scratch.memory.set(data.subarray(from, from + stride), offset + y * stride);
+    }
+    if (channels === 4) cmykToRgb(scratch.memory, offset, stride, crop.width, crop.height, false);
+    return { offset, stride, warnings };
+  }
+
+  async check(bytes: Uint8Array): Promise<number> {
+    const clean = await this.#attempt(bytes, 'warning');
+    if (!(clean instanceof Error)) return 0;
+    await this.#demand(bytes, this.#failOn);
+    return 1;
+  }
+
+  close(): void {}
+
+  /** What libvips is to refuse: of a JPEG, one that ends too early; its other errors are libjpeg's warnings. */
+  get #failOn(): FailOnOptions {
+    return this.#kind === 'jpeg' ? 'truncated' : 'error';
+  }
+
+  /** Goes on after damage that the pixels asked for do not show. libvips tells only whether there is any. */
+  async #decode(bytes: Uint8Array, crop: Rect): Promise<{ decoded: Decoded; warnings: number }> {
+    const clean = await this.#attempt(bytes, 'warning');
+    if (!(clean instanceof Error)) return { decoded: clean, warnings: 0 };
+    const whole = await this.#attempt(bytes, this.#failOn);
+    if (!(whole instanceof Error)) return { decoded: whole, warnings: 1 };
+    if (this.#kind !== 'jpeg') throw asDecodeError(whole);
+    const cut = await this.#demand(bytes, 'none');
+    const first = { warned: true, checksum: checksumOfCrop(cut, crop) };
+    const ends = await endsWithinPixels(bytes, first, async (source): Promise<Attempt> => {
+      const warned = (await this.#attempt(source, 'warning')) instanceof Error;
+      return { warned, checksum: checksumOfCrop(await this.#demand(source, 'none'), crop) };
+    });
+    if (ends) throw asDecodeError(whole);
+    return { decoded: cut, warnings: 1 };
+  }
+
+  async #demand(bytes: Uint8Array, failOn: FailOnOptions): Promise<Decoded> {
+    const decoded = await this.#attempt(bytes, failOn);
+    if (decoded instanceof Error) throw asDecodeError(decoded);
+    return decoded;
+  }
+
+  async #attempt(bytes: Uint8Array, failOn: FailOnOptions): Promise<Decoded | Error> {
+    const sharp = await loadSharp();
+    const open = (): Sharp => sharp(bytes, { failOn, ignoreIcc: true, limitInputPixels: this.#maxPixels });
+    try {
+      const image = (await this.#hasInks(bytes, open))
+        ? open().pipelineColourspace('cmyk').toColourspace('cmyk')
+        : open().toColourspace('srgb').removeAlpha();
+      const { data, info } = await image.raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
+      return { data, width: info.width, channels: info.channels };
+    } catch (error) {
+      return error as Error;
+    }
+  }
+
+  async #hasInks(bytes: Uint8Array, open: () => Sharp): Promise<boolean> {
+    if (this.#kind === 'tiff') return (await open().metadata()).space === 'cmyk';
+    if (this.#kind !== 'jpeg') return false;
+    const structure = jpegStructure(bytes);
+    refuseBomb(structure);
+    return structure.components === 4;
+  }
+}
+
+function checksumOfCrop({ data, width, channels }: Decoded, crop: Rect): number {
+  const row = width * channels;
+  return checksumOf(data, crop.y * row + crop.x * channels, row, crop.width * channels, crop.height);
+}
+
+function asDecodeError(error: Error): Error {
+  if (error instanceof SampleDecodeError) return error;
+  if (error instanceof ImageError) return new SampleDecodeError({}, error.message, { cause: error });
+  return new SampleDecodeError({}, `it cannot be decoded (${error.message.split('\n')[0]})`, { cause: error });
+}
+
+let loading: Promise<typeof import('sharp').default> | undefined;
+
+/** One thread and no cache: the workers are the threads, and no image is decoded twice. */
+function loadSharp(): Promise<typeof import('sharp').default> {
+  loading ??= import('sharp').then(({ default: sharp }) => {
+    sharp.concurrency(1);
+    sharp.cache(false);
+    return sharp;
+  });
+  return loading;
+}

@@ -1,0 +1,87 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import type { LibraryHandle } from 'koffi';
+
+/** The functions of TurboJPEG 3 that decoding needs (turbojpeg.h of libjpeg-turbo 3.1). */
+export interface TurboJpegLibrary {
+  /** The library's path. */
+  readonly path: string;
+  /** A decompressor, or null. */
+  create(): unknown;
+  destroy(handle: unknown): void;
+  /** Reads the header; negative on an error and on a warning. */
+  readHeader(handle: unknown, bytes: Uint8Array, length: number): number;
+  get(handle: unknown, parameter: number): number;
+  set(handle: unknown, parameter: number, value: number): number;
+  setCrop(handle: unknown, region: { x: number; y: number; w: number; h: number }): number;
+  setScale(handle: unknown, factor: { num: number; denom: number }): number;
+  /** Decodes to an address or into an array, rows `pitch` bytes apart; negative on an error and on a warning. */
+  decompress(
+    handle: unknown,
+    bytes: Uint8Array,
+    length: number,
+    target: number | Uint8Array,
+    pitch: number,
+    pixelFormat: number,
+  ): number;
+  errorText(handle: unknown): string;
+  /** The address of an array's first byte. */
+  address(array: Uint8Array): number;
+}
+
+/** `enum TJINIT` */
+const INIT_DECOMPRESS = 1;
+
+/**
+ * Loads the shared library that comes with @julusian/jpeg-turbo. Throws where there is none for this platform, or where
+ * it cannot be loaded.
+ */
+export async function loadTurboJpeg(): Promise<TurboJpegLibrary> {
+  const { default: koffi } = await import('koffi');
+  const failures: string[] = [];
+  for (const path of libraryPaths()) {
+    try {
+      return bind(koffi, koffi.load(path), path);
+    } catch (error) {
+      failures.push((error as Error).message);
+    }
+  }
+  const platform = `${process.platform}-${process.arch}`;
+  throw new Error(failures.length > 0 ? failures.join('; ') : `no shared TurboJPEG library comes for ${platform}`);
+}
+
+function bind(koffi: typeof import('koffi').default, library: LibraryHandle, path: string): TurboJpegLibrary {
+  const handle = 'void*';
+  const bytes = 'const uint8_t*';
+  const region = koffi.struct({ x: 'int', y: 'int', w: 'int', h: 'int' });
+  const factor = koffi.struct({ num: 'int', denom: 'int' });
+  const create = library.func('tj3Init', handle, ['int']);
+  return {
+    path,
+    create: () => create(INIT_DECOMPRESS),
+    destroy: library.func('tj3Destroy', 'void', [handle]),
+    readHeader: library.func('tj3DecompressHeader', 'int', [handle, bytes, 'size_t']),
+    get: library.func('tj3Get', 'int', [handle, 'int']),
+    set: library.func('tj3Set', 'int', [handle, 'int', 'int']),
+    setCrop: library.func('tj3SetCroppingRegion', 'int', [handle, region]),
+    setScale: library.func('tj3SetScalingFactor', 'int', [handle, factor]),
+    decompress: library.func('tj3Decompress8', 'int', [handle, bytes, 'size_t', 'void*', 'int', 'int']),
+    errorText: library.func('tj3GetErrorStr', 'const char*', [handle]),
+    address: (array) => Number(koffi.address(array)),
+  };
+}
+
+/** Where the library may lie, the likelier place first. */
+function libraryPaths(): string[] {
+  const require = createRequire(import.meta.url);
+  const prebuilds = join(dirname(require.resolve('@julusian/jpeg-turbo/package.json')), 'prebuilds');
+  const platform = `${process.platform}-${process.arch}`;
+  const libc = process.platform === 'linux' && existsSync(`/lib/ld-musl-${machine()}.so.1`) ? ['-musl', ''] : ['', '-musl'];
+  return libc.map((c) => join(prebuilds, `jpeg-turbo-${platform}${c}`, 'libturbojpeg.so.0')).filter((path) => existsSync(path));
+}
+
+/** The processor's name as musl has it. */
+function machine(): string {
+  return process.arch === 'x64' ? 'x86_64' : process.arch === 'arm64' ? 'aarch64' : process.arch;
+}

@@ -1,0 +1,217 @@
+import { SampleDecodeError } from '@shardtool/format';
+import { SOURCE_SLACK_BYTES } from '../kernels/resize.js';
+import { cmykToRgb } from './cmyk.js';
+import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
+import { jpegStructure, MOST_SCANS } from './jpeg-structure.js';
+import { type Attempt, checksumOf, endsWithinPixels } from './premature-end.js';
+import type { Scratch } from './scratch.js';
+import type { TurboJpegLibrary } from './turbojpeg-library.js';
+
+/** `enum TJPARAM` of turbojpeg.h. */
+const SUBSAMPLING = 4;
+const WIDTH = 5;
+const HEIGHT = 6;
+const COLORSPACE = 8;
+const SCAN_LIMIT = 13;
+const LOSSLESS = 15;
+const SAVE_MARKERS = 25;
+
+/** `enum TJCS`: CMYK, and YCCK after it. */
+const COLORSPACE_CMYK = 3;
+/** `enum TJPF`. */
+const FORMAT_RGB = 0;
+const FORMAT_CMYK = 11;
+/** iMCU widths by `enum TJSAMP`: 4:4:4, 4:2:2, 4:2:0, gray, 4:4:0, 4:1:1, 4:4:1. */
+const MCU_WIDTHS = [8, 16, 16, 8, 8, 32, 8];
+
+/**
+ * Chroma is upsampled from its neighbours, and at a region's edge there are none: pixels up to 2 away from an edge that is
+ * not the image's own differ from a full decode.
+ */
+const MARGIN = 2;
+const PREMATURE_END = 'Premature end of JPEG file';
+/** How the texts of libjpeg's warnings begin (jerror.h, JWRN_*). The error code cannot tell: it stays when an error follows. */
+const WARNINGS = [
+  PREMATURE_END,
+  'Corrupt JPEG data',
+  'Inconsistent progression sequence',
+  'Invalid SOS parameters',
+  'Unknown Adobe color transform code',
+  'Warning: unknown JFIF revision',
+  'Application transferred too many scanlines',
+];
+
+interface JpegHeader extends ImageHeader {
+  /** 4 for CMYK and YCCK, else 3. */
+  readonly channels: number;
+  /** Where a region may begin; 0 where only the whole image can be decoded. */
+  readonly mcuWidth: number;
+}
+
+/** The fast path: regions of JPEGs by libjpeg-turbo's TurboJPEG interface, straight into shared memory. */
+export class TurboJpegCodec implements ImageCodec {
+  readonly name = 'turbojpeg';
+  readonly reduces = true;
+  readonly #library: TurboJpegLibrary;
+  #handle: unknown;
+  #header: JpegHeader = { width: 0, height: 0, channels: 3, mcuWidth: 0 };
+  #memory: Uint8Array | undefined;
+  #address = 0;
+
+  constructor(library: TurboJpegLibrary) {
+    this.#library = library;
+    this.#handle = createHandle(library);
+  }
+
+  header(bytes: Uint8Array): ImageHeader {
+    const library = this.#library;
+    if (library.readHeader(this.#handle, bytes, bytes.length) < 0) {
+      const text = library.errorText(this.#handle);
+      if (!isWarning(text)) this.#fail(text);
+    }
+    const width = library.get(this.#handle, WIDTH);
+    const height = library.get(this.#handle, HEIGHT);
+    if (width < 1 || height < 1) this.#fail('it has tables and no image');
+    const subsampling = library.get(this.#handle, SUBSAMPLING);
+    const lossless = library.get(this.#handle, LOSSLESS) > 0;
+    this.#header = {
+      width,
+      height,
+      channels: library.get(this.#handle, COLORSPACE) >= COLORSPACE_CMYK ? 4 : 3,
+      mcuWidth: lossless ? 0 : (MCU_WIDTHS[subsampling] ?? 0),
+    };
+    return this.#header;
+  }
+
+  decodeRegion(bytes: Uint8Array, crop: Rect, reduction: Reduction, scratch: Scratch): Pixels | Promise<Pixels> {
+    const { width, height, mcuWidth } = this.#header;
+    const all = { x: 0, y: 0, width: Math.ceil(width / reduction), height: Math.ceil(height / reduction) };
+    this.#library.setScale(this.#handle, { num: 1, denom: reduction });
+    if (mcuWidth === 0) {
+      this.#crop(NO_CROP);
+      return this.#decode(bytes, crop, all, scratch)!;
+    }
+    const region = regionAround(crop, all, mcuWidth / reduction);
+    this.#crop(region);
+    const pixels = this.#decode(bytes, crop, region, scratch);
+    if (pixels !== null) return pixels;
+    // Sampling factors may be multiples of what they need be, and iMCUs wider than TurboJPEG takes them for.
+    const rows = { ...region, x: 0, width: all.width };
+    this.#crop(rows);
+    return this.#decode(bytes, crop, rows, scratch)!;
+  }
+
+  check(bytes: Uint8Array): number {
+    const { width, height, channels, mcuWidth } = this.#header;
+    // All data go through the entropy decoder, whichever columns are asked for.
+    const column = mcuWidth === 0 ? width : Math.min(width, mcuWidth);
+    const stride = strideOf(column * channels);
+    this.#library.setScale(this.#handle, { num: 1, denom: 1 });
+    this.#crop(mcuWidth === 0 ? NO_CROP : { x: 0, y: 0, width: column, height });
+    const text = this.#decompress(bytes, new Uint8Array(stride * height), stride);
+    if (text === null) return 0;
+    if (!isWarning(text)) this.#fail(text);
+    if (text.startsWith(PREMATURE_END) || !jpegStructure(bytes).ended) this.#fail('premature end: it has no end marker');
+    return 1;
+  }
+
+  close(): void {
+    if (this.#handle !== null) this.#library.destroy(this.#handle);
+    this.#handle = null;
+  }
+
+  #crop({ x, y, width, height }: Rect): void {
+    if (this.#library.setCrop(this.#handle, { x, y, w: width, h: height }) < 0) {
+      this.#fail(this.#library.errorText(this.#handle));
+    }
+  }
+
+  /** Decodes `region`, which holds `crop`. Null where its left edge is not on an iMCU. */
+  #decode(bytes: Uint8Array, crop: Rect, region: Rect, scratch: Scratch): Pixels | Promise<Pixels> | null {
+    const { memory } = scratch;
+    const { channels } = this.#header;
+    const stride = strideOf(region.width * channels);
+    // Not at a multiple of 32: libjpeg-turbo would store past the cache, and the resize would find the pixels cold.
+    const start = scratch.allocate(stride * region.height + SOURCE_SLACK_BYTES, 32, 16);
+    const offset = start + (crop.y - region.y) * stride + (crop.x - region.x) * 3;
+
+    const decompress = (source: Uint8Array): string | null => {
+      const text = this.#decompress(source, this.#addressOf(memory) + start, stride);
+      if (channels === 4) cmykToRgb(memory, start, stride, region.width, region.height, true);
+      return text;
+    };
+    const retry = (source: Uint8Array): Attempt => {
+      const text = decompress(source);
+      if (text !== null && !isWarning(text)) this.#fail(text);
+      return { warned: text !== null, checksum: checksumOf(memory, offset, stride, crop.width * 3, crop.height) };
+    };
+
+    const text = decompress(bytes);
+    if (text === null) return { offset, stride, warnings: 0 };
+    if (isMisaligned(text) && region.x > 0) return null;
+    if (!isWarning(text)) this.#fail(text);
+    const first = { warned: true, checksum: checksumOf(memory, offset, stride, crop.width * 3, crop.height) };
+    return endsWithinPixels(bytes, first, retry).then((ends) => {
+      if (ends) this.#fail('premature end within the pixels asked for');
+      return { offset, stride, warnings: 1 };
+    });
+  }
+
+  /** Null, or what the decoder had to say. */
+  #decompress(bytes: Uint8Array, target: number | Uint8Array, stride: number): string | null {
+    const format = this.#header.channels === 4 ? FORMAT_CMYK : FORMAT_RGB;
+    const result = this.#library.decompress(this.#handle, bytes, bytes.length, target, stride, format);
+    return result < 0 ? this.#library.errorText(this.#handle) : null;
+  }
+
+  /** A handle that has seen an error may be in the middle of a header: the next image gets a new one. */
+  #fail(text: string): never {
+    this.close();
+    this.#handle = createHandle(this.#library);
+    throw new SampleDecodeError({}, `it is no JPEG that can be decoded (${text.trim()})`);
+  }
+
+  #addressOf(memory: Uint8Array): number {
+    if (this.#memory !== memory) {
+      this.#memory = memory;
+      this.#address = this.#library.address(memory);
+    }
+    return this.#address;
+  }
+}
+
+const NO_CROP: Rect = { x: 0, y: 0, width: 0, height: 0 };
+
+/** The region to decode for `crop`: it begins on an iMCU and has a margin on each side that is not the image's edge. */
+export function regionAround(crop: Rect, image: Rect, mcuWidth: number): Rect {
+  const left = Math.max(0, crop.x - MARGIN);
+  const x = left - (left % mcuWidth);
+  const y = Math.max(0, crop.y - MARGIN);
+  return {
+    x,
+    y,
+    width: Math.min(image.width, crop.x + crop.width + MARGIN) - x,
+    height: Math.min(image.height, crop.y + crop.height + MARGIN) - y,
+  };
+}
+
+function createHandle(library: TurboJpegLibrary): unknown {
+  const handle = library.create();
+  if (handle === null) throw new Error('TurboJPEG has no memory for a decompressor.');
+  library.set(handle, SCAN_LIMIT, MOST_SCANS);
+  library.set(handle, SAVE_MARKERS, 0);
+  return handle;
+}
+
+function isWarning(text: string): boolean {
+  return WARNINGS.some((warning) => text.startsWith(warning));
+}
+
+function isMisaligned(text: string): boolean {
+  return text.includes('Unexplained mismatch');
+}
+
+function strideOf(bytes: number): number {
+  return Math.ceil(bytes / 32) * 32;
+}
+

@@ -1,0 +1,214 @@
+import { SampleDecodeError } from '@shardtool/format';
+import type { CodecName, ImageHeader, Pixels, Rect } from './codec/codec.js';
+import { storedRect, turnedSize, turnPixels, UPRIGHT } from './codec/orientation.js';
+import { type Region, Scratch } from './codec/scratch.js';
+import { type CodecChoice, type OpenCodecs, openCodecs, openImage } from './codec/select.js';
+import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES, scratchBytes } from './kernels/resize.js';
+import type { Size } from './transform/crops.js';
+import { inputOf, runPasses } from './transform/passes.js';
+import { planSample, reducedPlan, reductionOf, type SamplePlan } from './transform/plan.js';
+import { SampleRandom } from './transform/random.js';
+import { LARGEST_SIDE } from './transform/steps.js';
+import type { CompiledTransform } from './transform/transform.js';
+
+export interface DecoderOptions {
+  readonly memory: WebAssembly.Memory;
+  /** This decoder's part of the memory; `offset` is a multiple of 64. See {@link scratchBytesFor}. */
+  readonly scratch: Region;
+  readonly transform: CompiledTransform;
+  readonly seed: number;
+  /** Images of more pixels are refused before any memory is taken for them. */
+  readonly maxPixels: number;
+  /** Turns images as their EXIF orientation says. */
+  readonly applyExifOrientation: boolean;
+  /** The size that every image must have after the transform; by default any, which is for {@link Decoder.decodeToArray}. */
+  readonly outputSize?: Size;
+  /** Forces a codec; see {@link openCodecs}. */
+  readonly codec?: CodecName;
+}
+
+/** Which sample it is, and when: all that its random numbers depend on, besides the seed. */
+export interface SampleIdentity {
+  readonly epoch: number;
+  /** The sample's number in the dataset. */
+  readonly number: number;
+  /** How often it came before in this epoch. */
+  readonly occurrence: number;
+  /** EXIF orientation 1 to 8. */
+  readonly orientation: number;
+}
+
+/** A decoded image in memory of its own. `pixels` are bytes in the transform's layout. */
+export interface DecodedImage {
+  readonly pixels: Uint8Array;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Opens the codecs and the kernel of one worker. */
+export async function createDecoder(options: DecoderOptions): Promise<Decoder> {
+  return new Decoder(options, await openCodecs(options));
+}
+
+/** Turns encoded images into rows of a batch, one at a time. Belongs to one worker. */
+export class Decoder {
+  /** How JPEGs are decoded, and why so. */
+  readonly codec: CodecChoice;
+  readonly #options: DecoderOptions;
+  readonly #codecs: OpenCodecs;
+  readonly #scratch: Scratch;
+  readonly #kernel: ResizeKernel;
+  readonly #random: SampleRandom;
+  #warnings = 0;
+
+  constructor(options: DecoderOptions, codecs: OpenCodecs) {
+    const { memory, scratch, transform } = options;
+    const kernelScratch = { offset: scratch.offset, bytes: kernelBytesWithin(scratch.bytes, transform) };
+    this.codec = codecs.choice;
+    this.#options = options;
+    this.#codecs = codecs;
+    this.#kernel = new ResizeKernel(memory, kernelScratch);
+    this.#scratch = new Scratch(memory, {
+      offset: scratch.offset + kernelScratch.bytes,
+      bytes: scratch.bytes - kernelScratch.bytes,
+    });
+    this.#random = new SampleRandom(options.seed);
+  }
+
+  /** Images that were decoded although something in them was odd, since the last {@link takeWarnings}. */
+  get warnings(): number {
+    return this.#warnings;
+  }
+
+  /** {@link warnings}, which begin at 0 again. */
+  takeWarnings(): number {
+    const warnings = this.#warnings;
+    this.#warnings = 0;
+    return warnings;
+  }
+
+  /**
+   * Writes the transformed image to address `target`, in the transform's layout and output shape. Throws, or rejects with,
+   * {@link SampleDecodeError}; then the target may hold anything. Returns nothing where the codec is synchronous. One call
+   * must end before the next begins.
+   */
+  decode(bytes: Uint8Array, sample: SampleIdentity, target: number): void | Promise<void> {
+    const image = this.#start(bytes, sample);
+    if (image.pixels instanceof Promise) return image.pixels.then((pixels) => this.#finish(image, pixels, target));
+    this.#finish(image, image.pixels, target);
+  }
+
+  /** The transformed image, whatever its size, in memory of its own. Rejects with {@link SampleDecodeError}. */
+  async decodeToArray(bytes: Uint8Array, sample: SampleIdentity): Promise<DecodedImage> {
+    const image = this.#start(bytes, sample);
+    const pixels = await image.pixels;
+    const { width, height } = image.plan;
+    const size = width * height * 3 * (this.#options.transform.dtype === 'float32' ? 4 : 1);
+    const target = this.#scratch.allocate(size);
+    this.#finish(image, pixels, target);
+    return { pixels: this.#scratch.memory.slice(target, target + size), width, height };
+  }
+
+  close(): void {
+    this.#codecs.jpeg.close();
+    this.#codecs.other.close();
+  }
+
+  /** Plans the sample, and begins to decode the pixels that its first pass needs. */
+  #start(bytes: Uint8Array, sample: SampleIdentity): ImageUnderWay {
+    const { transform, maxPixels, applyExifOrientation } = this.#options;
+    this.#scratch.reset();
+    const { codec, header: stored } = openImage(this.#codecs, bytes, maxPixels);
+    const orientation = applyExifOrientation ? sample.orientation : UPRIGHT;
+    const size = turnedSize(stored, orientation);
+    const random = this.#random.start(sample.epoch, sample.number, sample.occurrence);
+    const full = planSample(transform, size.width, size.height, random);
+    checkSize(full, this.#options.outputSize);
+    const reduction = codec.reduces && orientation === UPRIGHT ? reductionOf(full) : 1;
+    const plan = reducedPlan(full, size, reduction);
+    const input = inputOf(plan.passes[0]!);
+    const pixels = codec.decodeRegion(bytes, storedRect(input, stored, orientation), reduction, this.#scratch);
+    return { plan, input, orientation, pixels };
+  }
+
+  #finish({ plan, input, orientation }: ImageUnderWay, pixels: Pixels, target: number): void {
+    this.#warnings += pixels.warnings;
+    const upright = orientation === UPRIGHT ? pixels : this.#turn(pixels, input, orientation);
+    try {
+      runPasses(plan.passes, upright, this.#options.transform, this.#kernel, this.#scratch, target);
+    } catch (cause) {
+      if (!(cause instanceof ScratchError)) throw cause;
+      throw new SampleDecodeError({}, `${cause.message} Use fewer workers or a smaller batch.`, { cause });
+    }
+  }
+
+  #turn(stored: Pixels, size: ImageHeader, orientation: number): Pixels {
+    const offset = this.#scratch.allocate(size.width * size.height * 3 + SOURCE_SLACK_BYTES);
+    turnPixels(this.#scratch.memory, stored, size, orientation, offset);
+    return { offset, stride: size.width * 3, warnings: 0 };
+  }
+}
+
+function checkSize(plan: Size, expected: Size | undefined): void {
+  if (expected === undefined || (plan.width === expected.width && plan.height === expected.height)) return;
+  throw new SampleDecodeError(
+    {},
+    `it comes out as ${plan.width}x${plan.height} and the batch is of ${expected.width}x${expected.height}; add a resize and ` +
+      "a crop to the transform, or set collate to 'list'",
+  );
+}
+
+interface ImageUnderWay {
+  readonly plan: SamplePlan;
+  /** The part of the turned image that is decoded. */
+  readonly input: Rect;
+  readonly orientation: number;
+  readonly pixels: Pixels | Promise<Pixels>;
+}
+
+/**
+ * Bytes of scratch with which every image of up to `maxPixels` pixels can be transformed. A decoder works with less:
+ * images that do not fit are errors then.
+ */
+export function scratchBytesFor(transform: CompiledTransform, maxPixels: number): number {
+  return roundUp(kernelBytes(transform) + intermediateBytes(transform) + ROW_ENDS_BYTES + maxPixels * 3);
+}
+
+/** JPEG's limit. */
+const LONGEST_SIDE = 65_535;
+/** Up to 31 bytes at the end of each decoded row. */
+const ROW_ENDS_BYTES = LONGEST_SIDE * 32;
+
+function kernelBytesWithin(bytes: number, transform: CompiledTransform): number {
+  return Math.min(kernelBytes(transform), Math.floor(bytes / 128) * 64);
+}
+
+/** The kernel's working memory for any image, which depends on how far it can be reduced. */
+function kernelBytes({ steps, outputShape }: CompiledTransform): number {
+  const sides = steps.flatMap((step) => {
+    if (step.name === 'resize') return [step.size, step.maxSize ?? step.size].flat();
+    return step.name === 'randomResizedCrop' ? step.size : LARGEST_SIDE;
+  });
+  const bytes = scratchBytes({
+    sourceColumns: LONGEST_SIDE,
+    sourceRows: LONGEST_SIDE,
+    width: steps.length === 1 ? (outputShape?.width ?? LARGEST_SIDE) : LARGEST_SIDE,
+    height: Math.min(LARGEST_SIDE, ...sides),
+  });
+  return roundUp(bytes);
+}
+
+/** What passes between the first and the last may leave, borders included. */
+function intermediateBytes({ steps }: CompiledTransform): number {
+  let bytes = 0;
+  for (const step of steps) {
+    if (!('size' in step)) continue;
+    const [height, width] = typeof step.size === 'number' ? [step.size, step.size] : step.size;
+    bytes += 2 * 3 * height * (step.name === 'resize' ? LARGEST_SIDE : width);
+  }
+  return bytes;
+}
+
+function roundUp(bytes: number): number {
+  return Math.ceil(bytes / 64) * 64;
+}

@@ -1,0 +1,201 @@
+import { SampleDecodeError } from '@shardtool/format';
+import type { Rect, Reduction } from '../codec/codec.js';
+import type { Axis } from '../kernels/taps.js';
+import { centerCropRect, type Padding, randomCropRect, randomResizedCropRect, resizedSize, type Size } from './crops.js';
+import type { Random } from './random.js';
+import { LARGEST_SIDE } from './steps.js';
+import type { CompiledTransform, GeometricStep } from './transform.js';
+
+/** What becomes of one image: the first pass reads the image, each other one the result of the one before. */
+export interface SamplePlan {
+  readonly passes: readonly Pass[];
+  /** Of the result. */
+  readonly width: number;
+  readonly height: number;
+}
+
+/**
+ * One run of the resize kernel, then a border. `source` is the part of the pass's input that the axes are about: x.source =
+ * source.width. The result is border.left + x.count + border.right wide; a count of 0 leaves nothing but border.
+ */
+export interface Pass {
+  readonly source: Rect;
+  readonly x: Axis;
+  readonly y: Axis;
+  readonly border: Border | null;
+}
+
+export interface Border extends Padding {
+  /** The value of its pixels, 0 to 255. */
+  readonly fill: number;
+}
+
+/**
+ * Draws the random parameters of a sample and folds its steps into as few passes as give the same pixels: crops and flips
+ * join the resize before or after them. A second resize, and a crop of a border, start a pass of their own. A pure
+ * function of the image's size and the random numbers.
+ */
+export function planSample(transform: CompiledTransform, width: number, height: number, random: Random): SamplePlan {
+  const passes: Pass[] = [];
+  let draft = draftOf({ width, height });
+  const finish = (border: Border | null): void => {
+    const pass = passOf(draft, border);
+    passes.push(pass);
+    draft = draftOf(resultOf(pass));
+  };
+  const crop = (rect: Rect, fill: number): void => {
+    const border = cropDraft(draft, rect, fill);
+    if (border !== null) finish(border);
+  };
+  for (const step of transform.steps) {
+    const size = sizeOf(draft);
+    switch (step.name) {
+      case 'randomHorizontalFlip':
+        if (random.next() < step.p) draft.flip = !draft.flip;
+        break;
+      case 'centerCrop':
+        crop(centerCropRect(size, asSize(step.size)), 0);
+        break;
+      case 'randomCrop':
+        crop(drawRandomCrop(step, size, random), step.fill);
+        break;
+      default: {
+        if (draft.resized !== null) finish(null);
+        if (step.name === 'randomResizedCrop') crop(randomResizedCropRect(size, step.scale, step.ratio, random), 0);
+        resizeDraft(draft, step.name === 'resize' ? resizedSize(size, step.size, step.maxSize) : asSize(step.size));
+      }
+    }
+  }
+  // A border is drawn in bytes, pixel after pixel; another layout takes one more pass.
+  const last = passes.at(-1);
+  const finished = last !== undefined && transform.pixelLayout === 'uint8-nhwc' && isUntouched(draft, resultOf(last));
+  if (!finished) finish(null);
+  return { passes, ...resultOf(passes.at(-1)!) };
+}
+
+/** The size of what a pass makes. */
+export function resultOf({ x, y, border }: Pass): Size {
+  return {
+    width: x.count + (border === null ? 0 : border.left + border.right),
+    height: y.count + (border === null ? 0 : border.top + border.bottom),
+  };
+}
+
+/**
+ * How far the image can be shrunk while it is decoded, so that at least twice the size is left that the first pass makes
+ * of it: the resize, which is antialiased, then hides how it was done.
+ */
+export function reductionOf(plan: SamplePlan): Reduction {
+  const { x, y } = plan.passes[0]!;
+  const spare = Math.min(x.source / x.output, y.source / y.output) / 2;
+  return spare >= 8 ? 8 : spare >= 4 ? 4 : spare >= 2 ? 2 : 1;
+}
+
+/** The same plan over an image that is decoded at 1 / `reduction` of its size. `image` is its size before. */
+export function reducedPlan(plan: SamplePlan, image: Size, reduction: Reduction): SamplePlan {
+  if (reduction === 1) return plan;
+  const [first, ...others] = plan.passes as [Pass, ...Pass[]];
+  const { source } = first;
+  const x = reducedAxis(first.x, source.x, source.width, Math.ceil(image.width / reduction), reduction);
+  const y = reducedAxis(first.y, source.y, source.height, Math.ceil(image.height / reduction), reduction);
+  const reduced = { x: x.start, y: y.start, width: x.axis.source, height: y.axis.source };
+  return { ...plan, passes: [{ ...first, source: reduced, x: x.axis, y: y.axis }, ...others] };
+}
+
+/** The stretch from `start` of `length` pixels in a reduced image of `size` pixels; it seldom is one of whole pixels. */
+function reducedAxis(axis: Axis, start: number, length: number, size: number, reduction: Reduction) {
+  const first = Math.floor(start / reduction);
+  const end = Math.min(size, Math.ceil((start + length) / reduction));
+  const boxStart = start / reduction - first;
+  const boxLength = Math.min(length / reduction, end - first - boxStart);
+  return { start: first, axis: { ...axis, source: end - first, boxStart, boxLength } };
+}
+
+/** A pass in the making: a crop of its input, resized (or not), a window of that, mirrored (or not). */
+interface Draft {
+  crop: Rect;
+  resized: Size | null;
+  window: Rect;
+  flip: boolean;
+}
+
+function draftOf({ width, height }: Size): Draft {
+  const all = { x: 0, y: 0, width, height };
+  return { crop: all, resized: null, window: all, flip: false };
+}
+
+function isUntouched({ crop, resized, flip }: Draft, input: Size): boolean {
+  return resized === null && !flip && crop.width === input.width && crop.height === input.height;
+}
+
+function sizeOf(draft: Draft): Size {
+  return draft.resized === null ? draft.crop : draft.window;
+}
+
+function resizeDraft(draft: Draft, size: Size): void {
+  draft.resized = size;
+  draft.window = { x: 0, y: 0, ...size };
+}
+
+/** Takes a part. Where it lies partly outside, only what is inside is taken, and the border that is missing returned. */
+function cropDraft(draft: Draft, rect: Rect, fill: number): Border | null {
+  const size = sizeOf(draft);
+  const left = clamp(rect.x, size.width);
+  const top = clamp(rect.y, size.height);
+  const right = clamp(rect.x + rect.width, size.width);
+  const bottom = clamp(rect.y + rect.height, size.height);
+  const width = right - left;
+  const height = bottom - top;
+  const x = draft.flip ? size.width - right : left;
+  if (draft.resized === null) {
+    draft.crop = { x: draft.crop.x + x, y: draft.crop.y + top, width, height };
+    draft.window = draft.crop;
+  } else draft.window = { x: draft.window.x + x, y: draft.window.y + top, width, height };
+  if (width === rect.width && height === rect.height) return null;
+  const before = { left: left - rect.x, top: top - rect.y };
+  return { ...before, right: rect.width - width - before.left, bottom: rect.height - height - before.top, fill };
+}
+
+function clamp(value: number, size: number): number {
+  return Math.max(0, Math.min(value, size));
+}
+
+function passOf({ crop, resized, window, flip }: Draft, border: Border | null): Pass {
+  const x = { source: crop.width, output: resized?.width ?? crop.width, flip };
+  const y = { source: crop.height, output: resized?.height ?? crop.height, flip: false };
+  const part = resized === null ? { x: 0, y: 0, width: crop.width, height: crop.height } : window;
+  if (resized !== null && Math.max(part.width, part.height) > LARGEST_SIDE) {
+    throw new SampleDecodeError(
+      {},
+      `the transform makes it ${part.width}x${part.height} pixels, more than ${LARGEST_SIDE} a side: give resize a ` +
+        'maxSize or [height, width], or crop afterwards',
+    );
+  }
+  return {
+    source: crop,
+    x: { ...x, first: part.x, count: part.width },
+    y: { ...y, first: part.y, count: part.height },
+    border,
+  };
+}
+
+function drawRandomCrop(step: Extract<GeometricStep, { name: 'randomCrop' }>, image: Size, random: Random): Rect {
+  const crop = asSize(step.size);
+  const rect = randomCropRect(image, crop, asPadding(step.padding), step.padIfNeeded, random);
+  if (rect !== null) return rect;
+  throw new SampleDecodeError(
+    {},
+    `it is ${image.width}x${image.height} pixels where randomCrop takes ${crop.width}x${crop.height}: resize before, or ` +
+      'give randomCrop padIfNeeded',
+  );
+}
+
+function asSize(size: number | readonly [number, number]): Size {
+  return typeof size === 'number' ? { width: size, height: size } : { width: size[1], height: size[0] };
+}
+
+function asPadding(padding: number | readonly number[]): Padding {
+  if (typeof padding === 'number') return { left: padding, top: padding, right: padding, bottom: padding };
+  const [left, top, right = left, bottom = top] = padding as readonly [number, number, number?, number?];
+  return { left, top, right, bottom };
+}

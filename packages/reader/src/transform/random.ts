@@ -1,0 +1,58 @@
+import { philox } from '@shardtool/format';
+
+/** A source of uniform numbers in [0, 1). */
+export interface Random {
+  next(): number;
+}
+
+/** A sample has 2^14 numbers; its occurrence takes the upper 20 bits of the counter's first word. */
+const OCCURRENCE_SHIFT = 12;
+const MOST_QUADS = 2 ** OCCURRENCE_SHIFT;
+const MOST_OCCURRENCES = 2 ** (32 - OCCURRENCE_SHIFT);
+
+/**
+ * The random numbers of a sample. They belong to (seed, epoch, sample number, occurrence) and to nothing else, so a sample
+ * is transformed alike whichever worker has it. Number i is word i mod 4, over 2^32, of Philox4x32-10 with key
+ * (seed mod 2^32, seed / 2^32) and counter (i / 4 + occurrence * 2^12, number mod 2^32, 2^31 + number / 2^32, epoch). The
+ * third word is never that of an epoch's order, whose streams are below 2^16 or 2^32 - 1. The occurrence counts how often
+ * the sample came before in its epoch, from 0; it wraps around at 2^20.
+ */
+export class SampleRandom implements Random {
+  readonly #words = new Uint32Array(4);
+  readonly #key: readonly [number, number];
+  #epoch = 0;
+  #number = 0;
+  #first = 0;
+  #at = 0;
+
+  /** `seed` is 0 to 2^53 - 1. */
+  constructor(seed: number) {
+    this.#key = [seed % 2 ** 32 | 0, Math.floor(seed / 2 ** 32)];
+  }
+
+  /** Begins the numbers of a sample. The same object serves all samples: nothing is allocated. */
+  start(epoch: number, number: number, occurrence: number): this {
+    this.#epoch = epoch;
+    this.#number = number;
+    this.#first = (occurrence % MOST_OCCURRENCES) * MOST_QUADS;
+    this.#at = 0;
+    return this;
+  }
+
+  next(): number {
+    const word = this.#at & 3;
+    if (word === 0) {
+      philox(
+        (this.#first + ((this.#at >>> 2) % MOST_QUADS)) | 0,
+        this.#number | 0,
+        (0x80000000 + Math.floor(this.#number / 2 ** 32)) | 0,
+        this.#epoch | 0,
+        this.#key[0],
+        this.#key[1],
+        this.#words,
+      );
+    }
+    this.#at++;
+    return this.#words[word]! * 2 ** -32;
+  }
+}

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { difference, fixture, Workbench, wholeOf } from './codec-workbench.js';
+
+interface Expected {
+  readonly width: number;
+  readonly height: number;
+  readonly sha256: string;
+}
+
+const expected = JSON.parse(readFileSync(new URL('./fixtures/codec/expected.json', import.meta.url), 'utf8')) as {
+  readonly images: Readonly<Record<string, Expected>>;
+};
+const workbench = await Workbench.open();
+const { choice, other } = workbench.codecs;
+
+test.each(Object.entries(expected.images))('%s has the pixels that Pillow decodes', async (name, pillow) => {
+  const bytes = fixture(`codec/${name}`);
+  const picture = await workbench.decode(bytes);
+  expect(picture).toMatchObject({ width: pillow.width, height: pillow.height, warnings: 0 });
+  other.header(bytes);
+  const bySharp = await workbench.decodeWith(other, bytes, wholeOf(picture), 1);
+  expect(sha256(bySharp.pixels)).toBe(pillow.sha256);
+  // The addon's functions use the faster inverse DCT, which is less exact.
+  if (choice.name === 'addon') expect(difference(picture.pixels, bySharp.pixels).largest).toBeLessThanOrEqual(6);
+  else expect(sha256(picture.pixels)).toBe(pillow.sha256);
+});
+
+test('an AVIF is decoded to what it was made of, but for the rounding of its colours', async () => {
+  const [avif, png] = await Promise.all(['rgb.avif', 'rgb.png'].map(async (name) => fixture(`codec/${name}`)));
+  const { pixels } = await workbench.decode(avif!);
+  expect(difference(pixels, (await workbench.decode(png!)).pixels).largest).toBeLessThanOrEqual(4);
+});
+
+test('a JPEG of 12 bits a channel is refused, and the next image is decoded', async () => {
+  await expect(workbench.decode(fixture('codec/twelve-bit.jpg'))).rejects.toMatchObject({ name: 'SampleDecodeError' });
+  expect((await workbench.decode(fixture('codec/420.jpg'))).width).toBe(131);
+});
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
