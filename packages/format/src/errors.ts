@@ -47,9 +47,9 @@ export class EntryNameError extends ShardtoolError {}
 
 /** A key stands twice in one shard, or a field twice in one sample. `otherOffset` is where it stood first. */
 export class DuplicateKeyError extends ShardtoolError {
-  readonly otherOffset: number;
+  readonly otherOffset: number | undefined;
 
-  constructor(where: Whereabouts & { otherOffset: number }, message: string) {
+  constructor(where: Whereabouts & { otherOffset?: number }, message: string) {
     super(where, message);
     this.otherOffset = where.otherOffset;
   }
@@ -99,5 +99,25 @@ export class ImageError extends ShardtoolError {
   constructor(where: Whereabouts & { trouble: ImageTrouble }, message: string) {
     super(where, message);
     this.trouble = where.trouble;
+  }
+}
+
+/** A key is longer than the layout takes: LMDB's keys have 511 bytes at most. */
+export class KeyLengthError extends ShardtoolError {}
+
+/** A shard is of a kind that shardtool does not read: an LMDB file with duplicate keys, or of another version or machine. */
+export class UnsupportedShardError extends ShardtoolError {}
+
+/** The bytes of a field are not those that were packed. crc32 as unsigned numbers. */
+export class SampleChecksumError extends ShardtoolError {
+  readonly field: string;
+  readonly expected: number;
+  readonly actual: number;
+
+  constructor(where: Whereabouts & { field: string; expected: number; actual: number }, message: string) {
+    super(where, message);
+    this.field = where.field;
+    this.expected = where.expected;
+    this.actual = where.actual;
   }
 }

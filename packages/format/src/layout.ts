@@ -8,6 +8,11 @@ export interface FieldPosition {
   readonly name: string;
   readonly offset: number;
   readonly bytes: number;
+  /**
+   * In msgpack: the bytes are not the payload itself but a value (an integer, for `cls`) whose text is the payload.
+   * `fieldPayload` gives the payload in either case. Absent means false.
+   */
+  readonly msgpack?: boolean;
 }
 
 /** Where one sample lies in its shard: the smallest span that holds all of it, headers included. */
@@ -18,7 +23,7 @@ export interface SamplePosition {
   readonly fields: readonly FieldPosition[];
 }
 
-/** One field to be written. A `value` of an integer or a string is typed where the layout has types. */
+/** One field to be written. Its name says whether it is typed, where the layout has types: see `fieldType`. */
 export interface FieldSize {
   readonly name: string;
   readonly bytes: number;
@@ -33,8 +38,14 @@ export interface FinishedShard {
   /** Per sample: offset and length of its span. */
   readonly sampleOffset: Float64Array;
   readonly sampleBytes: Float64Array;
-  /** Per field, samples in order and each sample's fields in the order in which they were laid out: payload offset. */
+  /** Per field, samples in order and each sample's fields in the order in which they were begun: payload offset. */
   readonly payloadOffset: Float64Array;
+  /**
+   * Per field, where any is stored as a msgpack value (see {@link FieldPosition}): 1 for those that are, and how many
+   * bytes each takes in the file. Absent where every payload lies there as it was given.
+   */
+  readonly payloadMsgpack?: Uint8Array;
+  readonly payloadBytes?: Float64Array;
 }
 
 /**
@@ -63,6 +74,10 @@ export interface ShardLayout {
   readonly name: LayoutName;
   /** With the dot: `.tar`. */
   readonly extension: string;
+  /** A shard is a folder of that extension, and this is the file in it: `data.mdb`. Absent where the shard is the file. */
+  readonly innerFile?: string;
+  /** A sample is stored as its image alone: the writer takes exactly one field. Absent means false. */
+  readonly imageOnly?: boolean;
   /** Opens a writer on a new, empty file. `shard` is its final name, for messages. */
   createWriter(fd: number, shard: string): ShardWriter;
   /**

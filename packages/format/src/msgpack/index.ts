@@ -1,0 +1,14 @@
+import type { ShardLayout } from '../layout.js';
+import { samples } from './samples.js';
+import { MsgpackWriter } from './write.js';
+
+/**
+ * Shards as a stream of msgpack maps, one a sample: `{"__key__": str, "jpg": bin, "cls": int, ...}`, without extension
+ * types, as Python's `msgpack.Unpacker(file)` reads them.
+ */
+export const msgpack: ShardLayout = {
+  name: 'msgpack',
+  extension: '.msgpack',
+  createWriter: (fd, shard) => new MsgpackWriter(fd, shard),
+  samples,
+};
