@@ -2,7 +2,7 @@
  * Compiles the WebAssembly kernels of the reader (packages/reader/src/kernels/assembly, in AssemblyScript) into its dist.
  * They have no memory of their own: no data, no heap, no runtime, so that any number of instances share one memory.
  */
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
@@ -11,9 +11,18 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const source = 'packages/reader/src/kernels/assembly';
 const target = 'packages/reader/dist/kernels';
 
-mkdirSync(new URL(`../${target}`, import.meta.url), { recursive: true });
+mkdirSync(root + target, { recursive: true });
+for (const kernel of kernels) if (isOld(kernel)) await compile(kernel);
 
-for (const kernel of kernels) {
+/** Compiling takes seconds, so a kernel that is newer than all that it is made of stays. */
+function isOld(kernel) {
+  const output = `${root}${target}/${kernel}.wasm`;
+  const inputs = readdirSync(root + source).map((file) => `${root}${source}/${file}`);
+  const changedMs = Math.max(...[...inputs, fileURLToPath(import.meta.url)].map((file) => statSync(file).mtimeMs));
+  return !existsSync(output) || statSync(output).mtimeMs <= changedMs;
+}
+
+async function compile(kernel) {
   const { error, stderr } = await asc.main([
     `${source}/${kernel}.ts`,
     ...['--baseDir', root, '--outFile', `${target}/${kernel}.wasm`],

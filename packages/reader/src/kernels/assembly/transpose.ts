@@ -1,0 +1,107 @@
+// The horizontal pass works on 8 rows at once, byte by byte: [byte of the row][8 rows]. These two functions turn 8 rows
+// into that order and back. Both interleave at ever greater widths, which is the perfect shuffle done log2 times.
+import { highBytes, highDwords, highHalves, highWords, lowBytes, lowDwords, lowHalves, lowWords } from './lanes';
+
+/** Rows in a block. */
+export const BLOCK_ROWS: i32 = 8;
+
+/**
+ * 8 rows of `bytes` bytes, `stride` apart, become `block`: [byte][8 rows]. Only the first `rows` of the 8 exist; the last
+ * of them stands in for those that do not. Works in steps of 16 bytes: reads up to 15 bytes past the end of a row, and
+ * writes up to 120 past the end of the block.
+ */
+@inline export function turnRows(source: usize, stride: usize, rows: i32, bytes: usize, block: usize): void {
+  const s1 = stride * <usize>min(1, rows - 1);
+  const s2 = stride * <usize>min(2, rows - 1);
+  const s3 = stride * <usize>min(3, rows - 1);
+  const s4 = stride * <usize>min(4, rows - 1);
+  const s5 = stride * <usize>min(5, rows - 1);
+  const s6 = stride * <usize>min(6, rows - 1);
+  const s7 = stride * <usize>min(7, rows - 1);
+  for (const end = source + bytes; source < end; source += 16, block += 128) {
+    // Rows 0, 2, 4, 6, then 1, 3, 5, 7: each half fits the registers, both together do not.
+    const r0 = v128.load(source);
+    const r4 = v128.load(source + s4);
+    const r2 = v128.load(source + s2);
+    const r6 = v128.load(source + s6);
+    const low04 = lowBytes(r0, r4);
+    const high04 = highBytes(r0, r4);
+    const low26 = lowBytes(r2, r6);
+    const high26 = highBytes(r2, r6);
+    const even0 = lowBytes(low04, low26);
+    const even1 = highBytes(low04, low26);
+    const even2 = lowBytes(high04, high26);
+    const even3 = highBytes(high04, high26);
+
+    const r1 = v128.load(source + s1);
+    const r5 = v128.load(source + s5);
+    const r3 = v128.load(source + s3);
+    const r7 = v128.load(source + s7);
+    const low15 = lowBytes(r1, r5);
+    const high15 = highBytes(r1, r5);
+    const low37 = lowBytes(r3, r7);
+    const high37 = highBytes(r3, r7);
+    const odd0 = lowBytes(low15, low37);
+    const odd1 = highBytes(low15, low37);
+    const odd2 = lowBytes(high15, high37);
+    const odd3 = highBytes(high15, high37);
+
+    v128.store(block, lowBytes(even0, odd0));
+    v128.store(block, highBytes(even0, odd0), 16);
+    v128.store(block, lowBytes(even1, odd1), 32);
+    v128.store(block, highBytes(even1, odd1), 48);
+    v128.store(block, lowBytes(even2, odd2), 64);
+    v128.store(block, highBytes(even2, odd2), 80);
+    v128.store(block, lowBytes(even3, odd3), 96);
+    v128.store(block, highBytes(even3, odd3), 112);
+  }
+}
+
+/**
+ * The way back: a `block` of [pair of bytes][8 rows][2 bytes] becomes 8 rows of `bytes` bytes (a multiple of 16) that
+ * follow one another at `target`. Pairs, since the horizontal pass packs two results into one vector without a shuffle.
+ */
+@inline export function turnBack(block: usize, target: usize, bytes: usize): void {
+  for (const end = target + bytes; target < end; target += 16, block += 128) {
+    const p0 = v128.load(block);
+    const p1 = v128.load(block, 16);
+    const p2 = v128.load(block, 32);
+    const p3 = v128.load(block, 48);
+    const p4 = v128.load(block, 64);
+    const p5 = v128.load(block, 80);
+    const p6 = v128.load(block, 96);
+    const p7 = v128.load(block, 112);
+    const low01 = lowWords(p0, p1);
+    const high01 = highWords(p0, p1);
+    const low23 = lowWords(p2, p3);
+    const high23 = highWords(p2, p3);
+    const low45 = lowWords(p4, p5);
+    const high45 = highWords(p4, p5);
+    const low67 = lowWords(p6, p7);
+    const high67 = highWords(p6, p7);
+    const left01 = lowDwords(low01, low23);
+    const left23 = highDwords(low01, low23);
+    const left45 = lowDwords(high01, high23);
+    const left67 = highDwords(high01, high23);
+    const right01 = lowDwords(low45, low67);
+    const right23 = highDwords(low45, low67);
+    const right45 = lowDwords(high45, high67);
+    const right67 = highDwords(high45, high67);
+    let row = target;
+    v128.store(row, lowHalves(left01, right01));
+    row += bytes;
+    v128.store(row, highHalves(left01, right01));
+    row += bytes;
+    v128.store(row, lowHalves(left23, right23));
+    row += bytes;
+    v128.store(row, highHalves(left23, right23));
+    row += bytes;
+    v128.store(row, lowHalves(left45, right45));
+    row += bytes;
+    v128.store(row, highHalves(left45, right45));
+    row += bytes;
+    v128.store(row, lowHalves(left67, right67));
+    row += bytes;
+    v128.store(row, highHalves(left67, right67));
+  }
+}

@@ -1,0 +1,118 @@
+// The vertical pass: one row of the output is a weighted sum of rows that the horizontal pass has left one after another.
+// It is written where it belongs at once, as bytes or as floats.
+import { highBytes, lowBytes } from './lanes';
+import { NARROW_BITS } from './table';
+import { addNarrow, addWide, fromWide, narrowHalf } from './weigh';
+
+/** Bytes of a row that one step takes; as many values are written. */
+export const STEP: usize = 16;
+
+@inline function toFloat(values: v128, scale: v128, bias: v128): v128 {
+  return f32x4.add(f32x4.mul(f32x4.convert_i32x4_s(values), scale), bias);
+}
+
+/** 16 results to `target`: bytes, or floats times `scale` plus `bias`. */
+@inline function emit(target: usize, low: v128, high: v128, float: bool, scale: v128, bias: v128): void {
+  const a = i16x8.shr_u(low, 8);
+  const b = i16x8.shr_u(high, 8);
+  if (float) {
+    v128.store(target, toFloat(i32x4.extend_low_i16x8_u(a), scale, bias));
+    v128.store(target, toFloat(i32x4.extend_high_i16x8_u(a), scale, bias), 16);
+    v128.store(target, toFloat(i32x4.extend_low_i16x8_u(b), scale, bias), 32);
+    v128.store(target, toFloat(i32x4.extend_high_i16x8_u(b), scale, bias), 48);
+  } else {
+    v128.store(target, i8x16.narrow_i16x8_u(a, b));
+  }
+}
+
+/** `taps` and `float` are constants where this is inlined. Two sums a step, since V8 spills the registers of four. */
+@inline function narrowRow(
+  row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, target: usize, float: bool, scale: v128, bias: v128
+): void {
+  const half = narrowHalf();
+  const w0 = v128.load16_splat(weights);
+  const w1 = taps > 1 ? v128.load16_splat(weights, 2) : half;
+  const w2 = taps > 2 ? v128.load16_splat(weights, 4) : half;
+  const w3 = taps > 3 ? v128.load16_splat(weights, 6) : half;
+  const w4 = taps > 4 ? v128.load16_splat(weights, 8) : half;
+  const pitch2 = pitch * 2;
+  const pitch3 = pitch * 3;
+  const pitch4 = pitch * 4;
+  for (const end = row + bytes; row < end; row += STEP) {
+    let low = addNarrow(half, row, w0);
+    let high = addNarrow(half, row + 8, w0);
+    let at: usize;
+    if (taps > 1) { at = row + pitch; low = addNarrow(low, at, w1); high = addNarrow(high, at + 8, w1); }
+    if (taps > 2) { at = row + pitch2; low = addNarrow(low, at, w2); high = addNarrow(high, at + 8, w2); }
+    if (taps > 3) { at = row + pitch3; low = addNarrow(low, at, w3); high = addNarrow(high, at + 8, w3); }
+    if (taps > 4) { at = row + pitch4; low = addNarrow(low, at, w4); high = addNarrow(high, at + 8, w4); }
+    emit(target, low, high, float, scale, bias);
+    target += float ? STEP * 4 : STEP;
+  }
+}
+
+@inline function wideRow(
+  row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, bits: i32, target: usize,
+  float: bool, scale: v128, bias: v128
+): void {
+  const half = i32x4.splat(1 << (bits - 1));
+  const shift = bits - NARROW_BITS;
+  const endOfWeights = weights + <usize>(taps << 1);
+  for (const end = row + bytes; row < end; row += STEP) {
+    let s0 = half, s1 = half, s2 = half, s3 = half;
+    for (let at = row, w = weights; w < endOfWeights; w += 4) {
+      const pair = v128.load32_splat(w);
+      const a = v128.load(at);
+      at += pitch;
+      const b = v128.load(at);
+      at += pitch;
+      const low = lowBytes(a, b);
+      const high = highBytes(a, b);
+      s0 = addWide(s0, i16x8.extend_low_i8x16_u(low), pair);
+      s1 = addWide(s1, i16x8.extend_high_i8x16_u(low), pair);
+      s2 = addWide(s2, i16x8.extend_low_i8x16_u(high), pair);
+      s3 = addWide(s3, i16x8.extend_high_i8x16_u(high), pair);
+    }
+    emit(target, fromWide(s0, s1, shift), fromWide(s2, s3, shift), float, scale, bias);
+    target += float ? STEP * 4 : STEP;
+  }
+}
+
+@inline function resizeRow(
+  row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, bits: i32, target: usize,
+  float: bool, scale: v128, bias: v128
+): void {
+  if (bits > NARROW_BITS) {
+    wideRow(row, pitch, bytes, weights, taps, bits, target, float, scale, bias);
+    return;
+  }
+  // Many rows have one tap less than the widest.
+  if (taps > 1 && load<i16>(weights + <usize>(taps << 1) - 2) == 0) taps--;
+  switch (taps) {
+    case 1: narrowRow(row, pitch, bytes, weights, 1, target, float, scale, bias); break;
+    case 2: narrowRow(row, pitch, bytes, weights, 2, target, float, scale, bias); break;
+    case 3: narrowRow(row, pitch, bytes, weights, 3, target, float, scale, bias); break;
+    case 4: narrowRow(row, pitch, bytes, weights, 4, target, float, scale, bias); break;
+    default: narrowRow(row, pitch, bytes, weights, 5, target, float, scale, bias);
+  }
+}
+
+/**
+ * One output row of bytes: `taps` rows from `row` on, `pitch` bytes apart, `bytes` of each. Works in steps of 16: writes
+ * up to 15 values more than `bytes`.
+ */
+export function resizeRowToBytes(
+  row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, bits: i32, target: usize
+): void {
+  const unused = i64x2.splat(0);
+  resizeRow(row, pitch, bytes, weights, taps, bits, target, false, unused, unused);
+}
+
+/** The same as float32: the rounded byte times the float at `scale` plus the one at `bias`. */
+export function resizeRowToFloats(
+  row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, bits: i32, target: usize, scale: usize, bias: usize
+): void {
+  const scales = v128.load32_splat(scale);
+  const biases = v128.load32_splat(bias);
+  resizeRow(row, pitch, bytes, weights, taps, bits, target, true, scales, biases);
+}
