@@ -1,1 +1,4 @@
-export {};
+export * from './errors.js';
+export { type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
+export { type PackReport, pack } from './pack.js';
+export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan.js';

@@ -51,8 +51,9 @@ export function readLabels(location: string, source: string): Labels {
     line.push(row.line);
   }
   if (path.length === 0) throw new LabelsError({ path: location }, `The labels file ${location} has no rows.`);
-  const cls = columns.get('class')?.map((value) => (value === null ? '' : String(value))) ?? null;
+  const classes = columns.get('class');
   columns.delete('class');
+  const cls = classes === undefined ? null : path.map((_, row) => String(classes[row] ?? ''));
   for (const [name, values] of columns) columns.set(name, ofOneType(values, path.length, json));
   return { location, path, line: Uint32Array.from(line), cls, columns };
 }

@@ -16,8 +16,10 @@ export interface PackPlan {
   readonly files: Uint32Array;
   /** Class number of each sample; -1 where it has none. */
   readonly cls: Int32Array;
-  /** Of all files that are packed, in bytes. */
+  /** Size of all files of the plan, in bytes. */
   readonly sourceBytes: number;
+  /** Size of all shards as tars, at most, in bytes. */
+  readonly shardBytes: number;
 }
 
 export interface PlanOptions {
@@ -78,7 +80,9 @@ export function planShards(files: FileTable, options: PlanOptions): PackPlan {
     sizes[i] = size;
   }
   const shardStart = cutShards(sizes, options.maxShardBytes, options.maxShardSamples);
-  return { ...plan, classes, samples: grouping.samples, shards: shardStart.length - 1, shardStart, sourceBytes };
+  const shards = shardStart.length - 1;
+  const shardBytes = sizes.reduce((sum, size) => sum + size, shards * END_OF_ARCHIVE);
+  return { ...plan, classes, samples: grouping.samples, shards, shardStart, sourceBytes, shardBytes };
 }
 
 interface ClassNumbers {

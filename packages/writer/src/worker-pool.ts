@@ -72,7 +72,9 @@ export class WorkerPool<Job, Result> {
     const queue = jobs[Symbol.iterator]();
     let failure: { error: unknown } | undefined;
     const work = async (worker: PoolWorker<Job, Result>): Promise<void> => {
-      for (let next = queue.next(); !next.done && failure === undefined; next = queue.next()) {
+      while (failure === undefined) {
+        const next = queue.next();
+        if (next.done) return;
         try {
           done(await worker.run(next.value));
         } catch (error) {

@@ -1,0 +1,34 @@
+import { OptionError } from '@shardtool/format';
+import { expect, test } from 'vitest';
+import { checkOptions, PACK_DEFAULTS, recodeOptions } from './options.js';
+
+test('what is left out, or undefined, has its default', () => {
+  const checked = checkOptions({ seed: undefined, name: 'train' });
+  const { quality, ...defaults } = PACK_DEFAULTS;
+  expect(checked).toMatchObject({ ...defaults, name: 'train' });
+  expect(checked.quality).toBeUndefined();
+  expect(quality).toBe(90);
+  expect(checked.workers).toBeGreaterThan(0);
+});
+
+test('an option that does not fit is an error with its name', () => {
+  const wrong = (options: object, name: string) => {
+    expect(() => checkOptions(options)).toThrow(OptionError);
+    expect(() => checkOptions(options)).toThrow(name);
+  };
+  wrong({ maxShardBytes: 0 }, 'maxShardBytes');
+  wrong({ seed: -1 }, 'seed');
+  wrong({ format: 'zip' }, 'format');
+  wrong({ name: '../x' }, 'name');
+  wrong({ fields: ['.png'] }, 'fields.0');
+  wrong({ quality: 101 }, 'quality');
+  wrong({ maxBad: 2 }, 'maxBad');
+  wrong({ workerz: 2 }, 'workerz');
+  wrong({ files: ['a.jpg'], exclude: ['b'] }, 'files');
+});
+
+test('images are encoded anew only where an option asks for it', () => {
+  expect(recodeOptions(checkOptions({}))).toBeNull();
+  expect(recodeOptions(checkOptions({ resize: 256 }))).toEqual({ resize: 256, quality: 90, imageFormat: undefined });
+  expect(recodeOptions(checkOptions({ quality: 80 }))).toEqual({ resize: undefined, quality: 80, imageFormat: undefined });
+});
