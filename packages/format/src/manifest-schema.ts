@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import { damaged, MANIFEST_VERSION, type Manifest } from './manifest.js';
+
+const count = z.int().nonnegative();
+
+/**
+ * A name, or a folder and a name: never a way out of the dataset's folder. No segment begins with a dot, none has a
+ * backslash or a colon, which mean something in Windows.
+ */
+const FILE_BELOW = /^[^./\\:\0][^/\\:\0]*(\/[^./\\:\0][^/\\:\0]*)?$/;
+
+const MANIFEST = z.object({
+  version: z.literal(MANIFEST_VERSION),
+  format: z.enum(['tar', 'lmdb', 'msgpack']),
+  identity: z.string(),
+  samples: count,
+  bytes: count,
+  classes: z.array(z.object({ name: z.string(), samples: count })),
+  fields: z.array(z.object({ name: z.string(), samples: count })),
+  columns: z.array(z.object({ name: z.string(), type: z.enum(['string', 'int', 'double', 'bool']) })),
+  shards: z.array(
+    z.object({
+      file: z.string().regex(FILE_BELOW, 'must be the name of a file inside the folder of the dataset'),
+      bytes: count,
+      samples: count,
+      crc32: z.string().regex(/^[0-9a-f]{8}$/, 'must be eight hexadecimal digits'),
+      maxSampleBytes: count,
+    }),
+  ),
+}) satisfies z.ZodType<Manifest>;
+
+/** Throws {@link ManifestError} that names the first thing that is wrong. */
+export function checkManifest(json: unknown, path: string): Manifest {
+  const result = MANIFEST.safeParse(json);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  throw damaged(path, `${issue.path.join('.') || 'its content'}: ${issue.message}`, result.error);
+}
