@@ -1,0 +1,139 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { ShardtoolError } from '@shardtool/format';
+import type { CodecChoice, Dataset } from '@shardtool/reader';
+
+export interface BenchOptions {
+  readonly batchSize: number;
+  readonly workers: number | undefined;
+  readonly epochs: number;
+  readonly transform: 'train224' | 'eval224' | 'raw';
+  readonly checksum: 'first-epoch' | 'always' | 'never';
+  /** Milliseconds that stand for a training step on each batch. */
+  readonly stepMs: number;
+  readonly cold: boolean;
+  readonly seed: number;
+  readonly prefetchBatches: number;
+  readonly onBadSample: 'raise' | 'skip' | 'substitute';
+}
+
+export interface BenchResult {
+  readonly imagesPerSecond: number;
+  readonly images: number;
+  readonly batches: number;
+  readonly batchSize: number;
+  readonly workers: number;
+  readonly checksum: string;
+  /** Without the first batch, which is a figure of its own. */
+  readonly batchWaitP50Ms: number;
+  /** The largest, below 100 batches. */
+  readonly batchWaitP99Ms: number;
+  /** From asking the dataset for a loader. */
+  readonly firstBatchMs: number;
+  readonly peakRssBytes: number;
+  readonly readBufferPeakBytes: number;
+  readonly slotBytes: number;
+  readonly mainThreadMicrosPerSample: number;
+  /** Shares of the time. */
+  readonly boundBy: { readonly io: number; readonly decode: number; readonly consumer: number };
+  readonly codec: CodecChoice | null;
+  readonly warnings: number;
+  readonly bad: number;
+  readonly badKeys: readonly string[];
+}
+
+/** Goes through `epochs` epochs and measures. The workers' start belongs to the first batch and not to the rate. */
+export async function benchDataset(dataset: Dataset, options: BenchOptions): Promise<BenchResult> {
+  if (options.cold) await dropFromCache(dataset);
+  const { batchSize, workers, epochs, transform, checksum, seed, prefetchBatches, onBadSample, stepMs } = options;
+  const asked = performance.now();
+  const loader = dataset.loader({
+    batchSize,
+    transform,
+    checksum,
+    seed,
+    prefetchBatches,
+    onBadSample,
+    repeat: epochs,
+    ...(workers !== undefined && { workers }),
+  });
+  const waits: number[] = [];
+  let firstBatchMs = 0;
+  let images = 0;
+  let firstImages = 0;
+  let firstAt = 0;
+  let cpuAt = 0;
+  let askedAt = asked;
+  for await (const batch of loader) {
+    const now = performance.now();
+    if (firstAt === 0) {
+      firstBatchMs = now - asked;
+      firstAt = now;
+      firstImages = batch.size;
+      cpuAt = mainThreadMicros();
+    } else waits.push(now - askedAt);
+    images += batch.size;
+    if (stepMs > 0) await sleep(stepMs);
+    askedAt = performance.now();
+  }
+  const seconds = (performance.now() - firstAt) / 1000;
+  const cpu = mainThreadMicros() - cpuAt;
+  const timed = images - firstImages;
+  const report = loader.report();
+  const info = await loader.info();
+  await loader.close();
+  waits.sort((a, b) => a - b);
+  const total = Math.max(1e-9, report.ioMs + report.decodeMs + report.consumerMs);
+  return {
+    imagesPerSecond: timed === 0 ? images / (firstBatchMs / 1000) : timed / seconds,
+    images,
+    batches: report.batches,
+    batchSize,
+    workers: info.workers,
+    checksum,
+    batchWaitP50Ms: quantile(waits, 0.5),
+    batchWaitP99Ms: quantile(waits, waits.length < 100 ? 1 : 0.99),
+    firstBatchMs,
+    peakRssBytes: process.resourceUsage().maxRSS * 1024,
+    readBufferPeakBytes: report.readBufferPeakBytes,
+    slotBytes: info.slotBytes,
+    mainThreadMicrosPerSample: timed === 0 ? 0 : cpu / timed,
+    boundBy: { io: report.ioMs / total, decode: report.decodeMs / total, consumer: report.consumerMs / total },
+    codec: info.codec,
+    warnings: report.warnings,
+    bad: report.bad,
+    badKeys: report.badSamples.map(({ key }) => key),
+  };
+}
+
+function quantile(rising: readonly number[], q: number): number {
+  if (rising.length === 0) return 0;
+  return rising[Math.min(rising.length - 1, Math.floor(rising.length * q))]!;
+}
+
+/** CPU time of the main thread: from the kernel on Linux, elsewhere the time its event loop was busy. */
+function mainThreadMicros(): number {
+  try {
+    const [nanoseconds] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ');
+    return Number(nanoseconds) / 1000;
+  } catch {
+    return performance.eventLoopUtilization().active * 1000;
+  }
+}
+
+/** Drops the shards from the page cache, by GNU dd's `nocache`, which asks for it with posix_fadvise. */
+async function dropFromCache(dataset: Dataset): Promise<void> {
+  try {
+    for (const { path } of dataset.shards) {
+      await promisify(execFile)('dd', [`of=${path}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0']);
+    }
+  } catch (cause) {
+    throw new ShardtoolError(
+      { path: dataset.location },
+      `The shards cannot be dropped from the page cache (${(cause as Error).message}); --cold needs GNU dd and a folder that you may write to.`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,175 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { packedPhotos } from './datasets.js';
+
+const shards = await packedPhotos();
+
+/** Runs a program that has `dataset` and `loader(options)`, as a process of its own that must end by itself. */
+function run(program: string, seconds = 30) {
+  const source = `
+    import { openDataset } from '@shardtool/reader';
+    import { Worker } from 'node:worker_threads';
+    const dataset = await openDataset(${JSON.stringify(shards)});
+    const options = { batchSize: 8, transform: 'train224', repeat: Infinity, workers: 2 };
+    ${program}`;
+  const { stdout, stderr, status, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
+    encoding: 'utf8',
+    timeout: seconds * 1000,
+    cwd: process.cwd(),
+  });
+  return { stdout, stderr, status, signal };
+}
+
+test('a program that stops asking for batches ends by itself, although workers wait and batches are under way', () => {
+  const { status, stdout, signal } = run(`
+    const iterator = dataset.loader(options)[Symbol.asyncIterator]();
+    await iterator.next();
+    console.log('asked once');`);
+  expect({ status, stdout, signal }).toEqual({ status: 0, stdout: 'asked once\n', signal: null });
+});
+
+test('a program that waits for a batch is kept alive until it is there', () => {
+  const { status, stdout } = run(`
+    let images = 0;
+    for await (const batch of dataset.loader({ ...options, repeat: 3 })) images += batch.size;
+    console.log(images);`);
+  expect({ status, stdout }).toEqual({ status: 0, stdout: '180\n' });
+});
+
+test('breaking out of the loop ends the workers', () => {
+  const { status, stdout } = run(`
+    import { readdirSync } from 'node:fs';
+    const threads = () => readdirSync('/proc/self/task').length;
+    const before = threads();
+    for await (const batch of dataset.loader({ ...options, workers: 6 })) break;
+    console.log(threads() - before < 6 ? 'gone' : 'still there');`);
+  expect({ status, stdout }).toEqual({ status: 0, stdout: 'gone\n' });
+});
+
+test('an abort signal ends the loop with its reason', async () => {
+  const dataset = await openDataset(shards);
+  const controller = new AbortController();
+  const loader = dataset.loader({ batchSize: 8, transform: 'train224', repeat: Infinity, signal: controller.signal });
+  let batches = 0;
+  const loop = async () => {
+    for await (const _ of loader) if (++batches === 3) controller.abort(new Error('enough'));
+  };
+  await expect(loop()).rejects.toThrow('enough');
+  expect(batches).toBe(3);
+  await dataset.close();
+});
+
+test('an abort signal ends a wait that is under way', async () => {
+  const dataset = await openDataset(shards);
+  const controller = new AbortController();
+  const loader = dataset.loader({ batchSize: 60, transform: 'train224', repeat: Infinity, signal: controller.signal, workers: 1 });
+  const iterator = loader[Symbol.asyncIterator]();
+  await iterator.next();
+  const pending = iterator.next();
+  controller.abort(new Error('at once'));
+  await expect(pending).rejects.toThrow('at once');
+  await dataset.close();
+});
+
+/** What becomes of the loop when `sabotage` runs in one of the decode workers at the first batch. */
+function sabotaged(sabotage: string): string {
+  const { stdout, stderr } = run(`
+    const hook = ${JSON.stringify(`data:text/javascript,${encodeURIComponent(sabotage)}`)};
+    process.env.NODE_OPTIONS = '--import ' + hook;
+    const loader = dataset.loader(options);
+    try {
+      for await (const batch of loader);
+      console.log('went on');
+    } catch (error) {
+      console.log(error.name + ': ' + error.message);
+    }`);
+  return stdout + stderr;
+}
+
+// The hook runs in every thread that starts after it is set: in the workers, and not in the main thread.
+const inWorker = (code: string) => `
+  import { isMainThread, threadId } from 'node:worker_threads';
+  if (!isMainThread) {
+    const real = WebAssembly.Instance;
+    let calls = 0;
+    WebAssembly.Instance = function (...parts) {
+      const instance = new real(...parts);
+      const wrapped = {};
+      for (const [name, value] of Object.entries(instance.exports)) {
+        wrapped[name] = typeof value !== 'function' ? value : (...given) => {
+          if (++calls === 20) { ${code} }
+          return value(...given);
+        };
+      }
+      return { exports: wrapped };
+    };
+  }`;
+
+test.each([
+  ['throws', "throw new TypeError('out of the blue')", /WorkerDiedError: .*out of the blue/],
+  ['exits', 'process.exit(7)', /WorkerDiedError: .*exit code 7/],
+  ['runs out of heap', 'const all = []; for (;;) all.push(new Array(1000).fill(calls));', /WorkerDiedError: .*(memory|heap)/],
+])('a worker that %s ends the loop with its reason', (_, code, reason) => {
+  expect(sabotaged(inWorker(code))).toMatch(reason);
+});
+
+test('a worker that is terminated ends the loop with its reason', () => {
+  const { stdout } = run(`
+    const workers = [];
+    const start = Worker.prototype.ref;
+    Worker.prototype.ref = function () { workers.push(this); return start.call(this); };
+    const loader = dataset.loader(options);
+    let batches = 0;
+    try {
+      for await (const batch of loader) if (++batches === 3) void workers[0].terminate();
+    } catch (error) {
+      console.log(error.name + ': ' + error.message);
+    }`);
+  expect(stdout).toMatch(/WorkerDiedError: .*exit code 1/);
+});
+
+test('after start no message is posted for a sample or a batch', () => {
+  const { stdout } = run(`
+    let posted = 0;
+    const post = Worker.prototype.postMessage;
+    Worker.prototype.postMessage = function (...given) { posted++; return post.apply(this, given); };
+    let heard = 0;
+    const emit = Worker.prototype.emit;
+    Worker.prototype.emit = function (name, ...given) { if (name === 'message') heard++; return emit.call(this, name, ...given); };
+    let images = 0;
+    let started = 0;
+    for await (const batch of dataset.loader({ ...options, repeat: 20 })) {
+      if (images === 0) started = heard;
+      images += batch.size;
+    }
+    console.log(images, posted, heard - started);`);
+  expect(stdout).toBe('1200 0 0\n');
+});
+
+test('a shard that is cut under the reader ends the loop with an error that names it', async () => {
+  const { truncate } = await import('node:fs/promises');
+  const location = await packedPhotos();
+  const dataset = await openDataset(location);
+  await truncate(`${location}/000002.tar`, 4096);
+  const loop = async () => {
+    for await (const _ of dataset.loader({ batchSize: 8, transform: 'train224' }));
+  };
+  await expect(loop()).rejects.toThrow(/000002\.tar ends at byte 4096/);
+  await dataset.close();
+});
+
+test('ten loaders one after the other leave no thread behind', async () => {
+  const dataset = await openDataset(shards);
+  const threads = () => readdirSync('/proc/self/task').length;
+  let after = 0;
+  for (let i = 0; i < 10; i++) {
+    const loader = dataset.loader({ batchSize: 16, transform: 'eval224', workers: 4 });
+    for await (const _ of loader);
+    await loader.close();
+    if (i === 0) after = threads();
+  }
+  expect(threads()).toBeLessThanOrEqual(after + 1);
+  await dataset.close();
+});
