@@ -37,7 +37,7 @@ export function readsBack(key: string, field: string): boolean {
   return name !== null && name.key === key && name.field === field && !field.includes('/');
 }
 
-/** Why a name must not be joined to a folder, as the end of "a name that ...". Null for a relative path that stays inside. */
+/** Why a name must not be joined to a folder, as the end of "a name that ...". Null where it stays inside. */
 export function whyUnsafe(path: string): string | null {
   if (path === '') return 'is empty';
   if (path.includes('\0')) return 'holds a NUL';

@@ -1,6 +1,6 @@
 import { CutShardError, DamagedShardError, EntryNameError, UnsupportedEntryError } from '../errors.js';
 
-/** What can be wrong with an archive, in one sentence each. `offset` is that of the header it is about. */
+// What can be wrong with an archive, in one sentence each. `offset` is that of the header it is about.
 
 /** `trouble` goes on after "the header at byte N". */
 export function damaged(shard: string, offset: number, trouble: string): DamagedShardError {
@@ -14,7 +14,8 @@ export function compressed(shard: string): DamagedShardError {
 }
 
 export function notText(shard: string, offset: number): EntryNameError {
-  const message = `${shard}: the name of the entry at byte ${offset} is not UTF-8; write the archive anew with UTF-8 names.`;
+  const message =
+    `${shard}: the name of the entry at byte ${offset} is not UTF-8; ` + `write the archive anew with UTF-8 names.`;
   return new EntryNameError({ shard, offset }, message);
 }
 
@@ -28,15 +29,15 @@ export function unsafeName(shard: string, offset: number, path: string, reason: 
 
 export function unsupported(shard: string, offset: number, path: string, kind: string): UnsupportedEntryError {
   const message =
-    `${shard}: "${path}" at byte ${offset} is ${kind}, and shards hold plain files only; ` +
+    `${shard}: ${JSON.stringify(path)} at byte ${offset} is ${kind}, and shards hold plain files only; ` +
     `write the archive anew from plain files (tar --dereference --hard-dereference).`;
   return new UnsupportedEntryError({ shard, path, offset }, message);
 }
 
 export function cutInPayload(shard: string, offset: number, path: string, bytes: number, left: number): CutShardError {
   const message =
-    `${shard}: "${path}" at byte ${offset} is ${bytes} bytes long, but the shard ends after ${left} of them; ` +
-    `it has been cut off: fetch or write it again.`;
+    `${shard}: ${JSON.stringify(path)} at byte ${offset} is ${bytes} bytes long, ` +
+    `but the shard ends after ${left} of them; it has been cut off: fetch or write it again.`;
   return new CutShardError({ shard, path, offset }, message);
 }
 
@@ -48,13 +49,15 @@ export function cutBeforeEnd(shard: string, size: number): CutShardError {
 }
 
 export function becameShorter(shard: string, offset: number): CutShardError {
-  const message = `${shard}: it became shorter while it was read, at byte ${offset}; wait until it is written, and try again.`;
+  const message =
+    `${shard}: it ended at byte ${offset} while it was read, earlier than when it was opened; ` +
+    `wait until it is written, and try again.`;
   return new CutShardError({ shard, offset }, message);
 }
 
 export function moreBehindEnd(shard: string, offset: number): DamagedShardError {
   const message =
     `${shard}: there is more at byte ${offset}, behind the zeros that end the archive; ` +
-    `take archives apart that were put one behind the other.`;
+    `it is damaged, or several archives were put one behind the other: fetch it again, or take them apart.`;
   return new DamagedShardError({ shard, offset }, message);
 }

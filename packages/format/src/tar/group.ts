@@ -49,8 +49,8 @@ export class SampleGrouper {
     if (first !== undefined) {
       throw new DuplicateKeyError(
         { shard: this.#shard, key, path: entry.name, offset: start, otherOffset: first },
-        `${this.#shard}: the key "${key}" at byte ${start} stood at byte ${first} already, with others in between; ` +
-          `a sample's files must follow each other, and each key must come once in a shard.`,
+        `${this.#shard}: the key ${JSON.stringify(key)} at byte ${start} stood at byte ${first} already, ` +
+          `with others in between; a sample's files must follow each other, and each key must come once in a shard.`,
       );
     }
     this.#seen.set(key, start);
@@ -64,8 +64,8 @@ export class SampleGrouper {
       const otherOffset = other.offset - BLOCK_BYTES;
       throw new DuplicateKeyError(
         { shard: this.#shard, key: sample.key, path: entry.name, offset, otherOffset },
-        `${this.#shard}: sample "${sample.key}" has the field "${field}" twice, at bytes ${otherOffset} and ${offset}; ` +
-          `write the shard anew with one of them.`,
+        `${this.#shard}: sample ${JSON.stringify(sample.key)} has the field "${field}" twice, ` +
+          `at bytes ${otherOffset} and ${offset}; write the shard anew with one of them.`,
       );
     }
     sample.fields.push({ name: field, offset: entry.offset, bytes: entry.bytes });

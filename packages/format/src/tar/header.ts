@@ -5,7 +5,7 @@ import type { Window } from './window.js';
 /** Headers and payloads fill whole blocks. */
 export const BLOCK_BYTES = 512;
 
-/** What a header says about its entry: the kinds that have a part of their own in reading; everything else by its letter. */
+/** The kinds of entries that have a part of their own in reading. All others go by their letter. */
 export const EntryType = {
   File: '0',
   Directory: '5',
@@ -49,8 +49,9 @@ export function padded(bytes: number): number {
 }
 
 /**
- * Decodes the block at `at`, a multiple of 4; `shard` and `offset` are for messages. Null for a block of zeros, which ends an archive.
- * Throws a `DamagedShardError` where checksum or size are wrong, an `EntryNameError` where the name is not UTF-8.
+ * Decodes the block at `at`, a multiple of 4; `shard` and `offset` are for messages. Null for a block of zeros,
+ * which ends an archive. Throws a `DamagedShardError` where checksum or size are wrong, and an `EntryNameError` where
+ * the name is not UTF-8.
  */
 export function decodeHeader(window: Window, at: number, shard: string, offset: number): TarHeader | null {
   const block = window.bytes;
@@ -86,7 +87,7 @@ function checkSum(block: Buffer, at: number, unsigned: number, shard: string, of
   const stored = decodeOctal(block, at + CHECKSUM_AT, CHECKSUM_BYTES);
   if (stored === sum || stored === signedSum(block, at, sum)) return;
   if (offset === 0 && block[at] === 0x1f && block[at + 1] === 0x8b) throw compressed(shard);
-  throw damaged(shard, offset, `has a wrong checksum (it sums up to ${sum}, and says ${stored}), or is none`);
+  throw damaged(shard, offset, 'has a wrong checksum, or is no tar header');
 }
 
 function signedSum(block: Buffer, at: number, unsigned: number): number {
@@ -98,7 +99,7 @@ function signedSum(block: Buffer, at: number, unsigned: number): number {
   return sum;
 }
 
-/** GNU base-256 where the first bit is set (GNU tar manual, "Extensions to tar"), else octal. NaN where it is neither. */
+/** GNU base-256 where the first bit is set (GNU tar manual, "Basic Tar Format"), else octal. NaN for anything else. */
 function decodeNumber(block: Buffer, at: number, length: number): number {
   const first = block[at]!;
   if (first < 0x80) return decodeOctal(block, at, length);
@@ -197,7 +198,7 @@ function putOctal(target: Uint8Array, at: number, digits: number, value: number)
 const TEMPLATE = template();
 const TEMPLATE_SUM = TEMPLATE.reduce((sum, byte) => sum + byte, 0);
 
-/** A header with everything that does not change. Its checksum counts as spaces, its size as zeros, its type not at all. */
+/** A header with all that does not change. Its checksum stands as spaces, its size as zeros, its type as NUL. */
 function template(): Uint8Array {
   const block = Buffer.alloc(BLOCK_BYTES);
   block.write('0000644\0', 100, 'latin1'); // mode

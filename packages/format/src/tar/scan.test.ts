@@ -5,7 +5,7 @@ import type { Source } from '../source.js';
 import { scanEntries } from './scan.js';
 import type { TarEntry } from './walk.js';
 
-/** A file in memory that notes each read, as [offset, length]. `size` may be larger than what is there: the rest is zeros. */
+/** A file in memory that notes its reads as [offset, length]. `size` may go beyond `bytes`: the rest is zeros. */
 function source(bytes: Buffer, options: { now?: boolean; size?: number; waitMs?: number } = {}) {
   const size = options.size ?? bytes.length;
   const reads: [number, number][] = [];

@@ -3,9 +3,9 @@ import { becameShorter } from './faults.js';
 import { type TarEntry, TarWalk } from './walk.js';
 import { windowOn } from './window.js';
 
-/** One large read. Larger ones gain nothing from the page cache, and fall out of the processor's. */
+/** One large read: larger ones are no quicker. At least a record of the largest size that the walk takes. */
 const READ_BYTES = 2 << 20;
-/** A hop from header to header reads this much: enough for the small fields of a sample and the next sample's header. */
+/** A hop from header to header reads this much: enough for a sample's small fields and the next sample's header. */
 const HOP_BYTES = 2048;
 /** Hopping pays where headers are further apart than this; reading all of it is as quick otherwise. */
 const HOP_STRIDE_BYTES = 16 << 10;

@@ -38,7 +38,7 @@ test('every file comes with the places of its first header and its payload', () 
   ]);
 });
 
-test('pax records override the header, local ones override global ones, and an empty path takes back a global one', () => {
+test('pax records override the header, local ones global ones, and an empty path takes back a global one', () => {
   const bytes = archive(
     pax(record('path', 'global.jpg') + record('size', '3'), 'g'),
     entry({ name: 'a.jpg', size: 0 }, 'abc'),
@@ -68,7 +68,7 @@ test('a GNU long name belongs to the next entry alone, and a long link name to n
   expect(walk(bytes)[0]!.start).toBe(0);
 });
 
-test('folders and volume labels are skipped, also the folders of old tars, which are files with a slash at the end', () => {
+test('folders and volume labels are skipped, also old folders, which are files with a slash at the end', () => {
   const bytes = archive(
     entry({ name: 'a label', type: 'V', magic: 'gnu' }),
     header({ name: 'a/', type: '5', size: 4096 }),

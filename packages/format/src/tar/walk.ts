@@ -16,7 +16,7 @@ export interface TarEntry {
   readonly bytes: number;
 }
 
-/** Long names and pax records that have been read and wait for their entry. `start` is where the first of them stands. */
+/** Long names and pax records that wait for their entry. `start` is where the first of them stands. */
 interface Records {
   readonly start: number;
   readonly longName?: string;
@@ -26,15 +26,16 @@ interface Records {
 /** Far more than any name; what announces more is damaged or means harm. */
 const MAX_RECORD_BYTES = 1 << 20;
 
-const REFUSED = {
+const SPARSE = 'a sparse file';
+const REFUSED: Readonly<Record<string, string>> = {
   '1': 'a hard link',
   '2': 'a symbolic link',
   '3': 'a character device',
   '4': 'a block device',
   '6': 'a FIFO',
   M: 'the rest of a file from another volume',
-  S: 'a sparse file',
-} as Readonly<Record<string, string>> & { S: string };
+  S: SPARSE,
+};
 
 /** GNU tar's list of a folder's files, and its label of a volume. */
 const GNU_FOLDER_LIST = 'D';
@@ -152,7 +153,7 @@ export class TarWalk {
   /** False for what is skipped: folders and labels. Throws for what is refused. */
   #isFile(type: string, name: string, offset: number, sparse: boolean): boolean {
     if (type === EntryType.Directory || type === GNU_FOLDER_LIST || type === GNU_VOLUME_LABEL) return false;
-    const kind = sparse ? REFUSED.S : (REFUSED[type] ?? `of the unknown type "${type}"`);
+    const kind = sparse ? SPARSE : (REFUSED[type] ?? `of the unknown type ${JSON.stringify(type)}`);
     if (sparse || type !== EntryType.File) throw unsupported(this.#shard, offset, name, kind);
     const reason = whyUnsafe(name);
     if (reason !== null) throw unsafeName(this.#shard, offset, name, reason);

@@ -1,4 +1,4 @@
-/** A piece of an archive in memory, to be looked at in bytes or in 32-bit words: a checksum is 4 times as fast in words. */
+/** A piece of an archive in memory, in bytes and in 32-bit words: a checksum is up to 4 times as fast in words. */
 export interface Window {
   readonly bytes: Buffer;
   readonly words: Int32Array;

@@ -180,7 +180,7 @@ test('a file of 8 GiB or more carries its size in a pax record', () => {
   expect(entries).toEqual([{ name, start: 0, offset: 1536, bytes }]);
 });
 
-test('a key or field that would read back as another is refused, and so is a sample without fields or with one twice', () => {
+test('a key or field that would not read back is refused, and so is a sample without fields or with one twice', () => {
   const writer = tar.createWriter(-1, 'a.tar');
   const jpg = [{ name: 'jpg', bytes: 1 }];
   for (const key of ['a.b', 'd/a.b', '', 'a/', '/a', '../a', 'a\0', 'a\ud800', '.a']) {

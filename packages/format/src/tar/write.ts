@@ -14,7 +14,7 @@ import { NumberList } from './number-list.js';
 const BUFFER_BYTES = 1 << 20;
 /** One larger sample is often not the last: the buffer then doubles, up to this. */
 const DOUBLED_BYTES = 64 << 20;
-/** Two blocks of zeros (POSIX.1-2017 pax, "ustar Interchange Format"). tar pads to 10,240 for tapes; no reader asks for it. */
+/** Two blocks of zeros (POSIX.1-2017 pax, "ustar Interchange Format"). tar pads to 10,240; no reader asks for it. */
 const END_BYTES = 2 * BLOCK_BYTES;
 
 /**
@@ -30,9 +30,10 @@ export class TarWriter implements ShardWriter {
   /** Where in the buffer the complete samples end. */
   #committed = 0;
   #crc = 0;
-  /** The sample that was begun: where its last payload ends in the buffer, 0 when there is none; and where its first is kept. */
+  /** Where in the buffer the last payload ends of the sample that was begun; 0 when there is none. */
   #begunEnd = 0;
-  #begunPayload = 0;
+  /** How many payload offsets belong to complete samples. */
+  #committedPayloads = 0;
   readonly #knownFields = new Set<string>();
   readonly #sampleOffset = new NumberList();
   readonly #sampleBytes = new NumberList();
@@ -67,12 +68,12 @@ export class TarWriter implements ShardWriter {
     this.#sampleBytes.push(this.#begunEnd - this.#committed);
     this.#committed = padded(this.#begunEnd);
     this.#begunEnd = 0;
-    this.#begunPayload = this.#payloadOffset.length;
+    this.#committedPayloads = this.#payloadOffset.length;
   }
 
   discard(): void {
     this.#begunEnd = 0;
-    this.#payloadOffset.truncate(this.#begunPayload);
+    this.#payloadOffset.truncate(this.#committedPayloads);
   }
 
   finish(): FinishedShard {
@@ -128,8 +129,9 @@ export class TarWriter implements ShardWriter {
     try {
       this.#buffer = new Uint8Array(Math.max(room, Math.min(2 * this.#buffer.length, DOUBLED_BYTES)));
     } catch (cause) {
-      const message = `${this.#shard}: sample "${key}" needs ${room} bytes of memory at once, more than there is; leave it out.`;
-      throw new ShardtoolError({ shard: this.#shard, key }, message, { cause });
+      const shard = this.#shard;
+      const message = `${shard}: sample "${key}" needs ${room} bytes of memory, more than there is; leave it out.`;
+      throw new ShardtoolError({ shard, key }, message, { cause });
     }
   }
 
