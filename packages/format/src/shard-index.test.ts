@@ -123,6 +123,14 @@ test('an index comes back as it was', () => {
   );
 });
 
+test('which bytes are a msgpack value comes back, and takes a column only where there are some', () => {
+  const cls = small.fields.get('cls')!;
+  const typed = { ...small, fields: new Map([['cls', { ...cls, msgpack: Uint8Array.of(1, 0, 0) }]]) };
+  expect(decodeShardIndex(encodeShardIndex(typed), 'a.parquet')).toEqual(typed);
+  const untyped = { ...small, fields: new Map([['cls', { ...cls, msgpack: new Uint8Array(3) }]]) };
+  expect(decodeShardIndex(encodeShardIndex(untyped), 'a.parquet').fields.get('cls')).toEqual(cls);
+});
+
 test('hyparquet reads the same columns', async () => {
   const bytes = encodeShardIndex(small);
   const file = { byteLength: bytes.length, slice: (start: number, end?: number) => bytes.slice(start, end).buffer };
@@ -203,6 +211,7 @@ test('writing leaves nothing behind but the index', async () => {
 test('an index lies beside its shard under the name of the shard', () => {
   expect(indexPathOf('/data/train-000000.tar')).toBe('/data/train-000000.parquet');
   expect(indexPathOf('a.b.lmdb')).toBe('a.b.parquet');
+  expect(indexPathOf('a/000000.lmdb/data.mdb')).toBe('a/000000.parquet');
 });
 
 test('a label column with the name of one of ours is an error that names it', () => {

@@ -30,11 +30,15 @@ export interface ShardIndex {
   readonly columnTypes?: ReadonlyMap<string, ColumnType>;
 }
 
-/** One field of every sample: where its payload lies and its crc32. `offset` is -1 where a sample lacks the field. */
+/** One field of every sample. `offset` is -1 where a sample lacks the field, and the others are 0 there. */
 export interface FieldColumns {
+  /** Where its bytes lie in the shard. */
   readonly offset: Float64Array;
   readonly bytes: Float64Array;
+  /** Of the payload, whatever the layout makes of it. */
   readonly crc32: Uint32Array;
+  /** 1 where the bytes are a msgpack value whose text is the payload: see `fieldPayload`. Absent where none is. */
+  readonly msgpack?: Uint8Array;
 }
 
 export { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf, type IndexPart };
@@ -67,14 +71,14 @@ const ALL_PARTS: readonly IndexPart[] = [
   'columnTypes',
 ];
 
-/** `000000.parquet` for `000000.tar`: the index lies beside its shard. */
+/** `000000.parquet` for `000000.tar` and for `000000.lmdb/data.mdb`: the index lies beside its shard. */
 export function indexPathOf(shardPath: string): string {
-  return `${shardPath.replace(/\.(tar|lmdb|msgpack)$/, '')}.parquet`;
+  return `${shardPath.replace(/(\.tar|\.msgpack|\.lmdb(\/data\.mdb)?)$/, '')}.parquet`;
 }
 
 /**
  * The index as a Parquet file: `key`, `source`, `offset`, `bytes`, for each field `<field>.offset`, `.bytes` and
- * `.crc32` (null where a sample lacks it), `width`, `height`, `orientation`, `cls`, then the label columns. Equal
+ * `.crc32` (null where a sample lacks it; `.msgpack` where that is so), `width`, `height`, `orientation`, `cls`, then the label columns. Equal
  * indexes give equal bytes. Throws {@link OptionError} where a label column takes one of these names or mixes types.
  */
 export function encodeShardIndex(index: ShardIndex): Uint8Array<ArrayBuffer> {

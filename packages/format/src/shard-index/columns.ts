@@ -6,7 +6,7 @@ import type { ColumnValues, ValueType } from './values.js';
 
 /** Columns of every index. The columns of field `jpg` are `jpg.offset`, `jpg.bytes` and `jpg.crc32`. */
 const FIXED = ['key', 'source', 'offset', 'bytes', 'width', 'height', 'orientation', 'cls'] as const;
-const OF_FIELD = ['offset', 'bytes', 'crc32'] as const;
+const OF_FIELD = ['offset', 'bytes', 'crc32', 'msgpack'] as const;
 
 /** Throws {@link OptionError} where a label column has the name of one of the index's own columns. */
 export function checkLabelColumns(labels: Iterable<string>, fields: Iterable<string>): void {
@@ -48,9 +48,9 @@ function required(name: string, data: ColumnValues): Column {
   return { name, nullable: false, present: null, data };
 }
 
-function fieldColumns(field: string, { offset, bytes, crc32 }: FieldColumns): Column[] {
+function fieldColumns(field: string, { offset, bytes, crc32, msgpack }: FieldColumns): Column[] {
   const present = presentWhere(offset.length, (row) => offset[row]! >= 0);
-  const kept = <T extends Float64Array | Uint32Array>(values: T): T =>
+  const kept = <T extends Float64Array | Uint32Array | Uint8Array>(values: T): T =>
     present === null ? values : (values.filter((_, row) => present[row] === 1) as T);
   const column = (part: string, data: ColumnValues): Column => {
     return { name: `${field}.${part}`, nullable: true, present, data };
@@ -59,6 +59,7 @@ function fieldColumns(field: string, { offset, bytes, crc32 }: FieldColumns): Co
     column('offset', { type: 'int64', values: kept(offset) }),
     column('bytes', { type: 'int64', values: kept(bytes) }),
     column('crc32', { type: 'uint32', values: kept(crc32) }),
+    ...(msgpack?.includes(1) ? [column('msgpack', { type: 'bool', values: kept(msgpack) })] : []),
   ];
 }
 
@@ -136,18 +137,24 @@ function takeField(file: ParquetFile, field: string): FieldColumns {
   const offset = column(file, `${field}.offset`);
   const bytes = column(file, `${field}.bytes`);
   const crc32 = column(file, `${field}.crc32`);
+  const msgpack = file.read(`${field}.msgpack`);
   return {
     offset: spread(offset, checkPositions(offset.name, values(offset, 'int64')), file.rows, -1),
     bytes: spread(bytes, checkPositions(bytes.name, values(bytes, 'int64')), file.rows, 0),
     crc32: spread(crc32, values(crc32, 'uint32'), file.rows, 0),
+    ...(msgpack && { msgpack: spread(msgpack, values(msgpack, 'bool'), file.rows, 0) }),
   };
 }
 
 /** Gives rows without a value the `missing` one. */
-function spread<T extends Float64Array | Uint32Array>(column: Column, values: T, rows: number, missing: number): T {
-  const { present } = column;
+function spread<T extends Float64Array | Uint32Array | Uint8Array>(
+  { present }: Column,
+  values: T,
+  rows: number,
+  missing: number,
+): T {
   if (present === null) return values;
-  const spread = (values instanceof Float64Array ? new Float64Array(rows) : new Uint32Array(rows)) as T;
+  const spread = new (values.constructor as new (length: number) => T)(rows);
   let next = 0;
   for (let row = 0; row < rows; row++) spread[row] = present[row] === 1 ? values[next++]! : missing;
   return spread;
