@@ -14,7 +14,7 @@ export interface OrderOptions {
   readonly streams: number;
   /** Samples of a stream that are shuffled together. */
   readonly blockSamples: number;
-  /** By default the one that fits the sizes. */
+  /** By default the one that fits the sizes. Where weights change the counts from epoch to epoch, a run settles it once. */
   readonly unit?: Unit | undefined;
   /** False: nothing is permuted. Streams still take turns, so the order on disk is that of one stream. */
   readonly shuffle?: boolean | undefined;

@@ -1,5 +1,4 @@
-import type { LastBatch, Unit } from './batches.js';
-import { type PlanOptions, planEpoch } from './batches.js';
+import { type LastBatch, type PlanOptions, planEpoch, type Unit } from './batches.js';
 import { blockAt, type EpochOrder, epochOrder, streamLength } from './epoch-order.js';
 import { type MixingOptions, type MixingScore, mixingScore } from './mixing.js';
 import { slabCount } from './slabs.js';
@@ -56,7 +55,7 @@ export interface StepNeeds {
   readonly images: number;
   readonly imagesPerRank: number;
   readonly bytes: number;
-  /** Reads of blocks. */
+  /** Reads of blocks; 0 where the dataset is kept in memory. */
   readonly reads: number;
   /** Files that would be opened and read, if each sample were one. */
   readonly fileReads: number;
@@ -95,7 +94,10 @@ export function planReport(options: PlanReportOptions): PlanReport {
     },
     memory: { slabs, slabBytes, readBytes, slotBytes, totalBytes: readBytes + slotBytes },
     mixing: mixingScore({ ...options, unit }),
-    step: stepMs === undefined ? null : stepNeeds(stepMs, options, bytes, reads.count, order.samples),
+    step:
+      stepMs === undefined
+        ? null
+        : stepNeeds(stepMs, options, bytes, unit === 'sample' ? 0 : reads.count, order.samples),
   };
 }
 

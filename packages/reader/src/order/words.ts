@@ -3,15 +3,17 @@ import { philox } from '@shardtool/format';
 /** The version of the order. A change that moves any sample needs a new one. */
 export const ORDER_VERSION = 1;
 
-/** Streams are numbered from 0 below this. The numbers above are free for sequences of another purpose. */
+/** Streams are numbered from 0 below this. */
 export const MAX_STREAMS = 65_536;
 
-/**
- * Sequences that are not a stream's blocks stand in the stream's place of the Philox counter, far above every stream, so
- * that no word is ever used for two purposes: the permutation of the units ...
+/*
+ * Sequences of another purpose stand in the stream's place of the Philox counter, far above every stream, so that no word
+ * is ever used twice. From 2^31 on are the samples' own random numbers (transform/random.ts); the uppermost are these.
  */
+
+/** The permutation of the units. */
 export const UNITS_STREAM = 0xffffffff;
-/** ... and how often a weighted sample comes, where `block` and i are the upper and lower half of the sample's number. */
+/** How often a weighted sample comes; block and i are the upper and lower half of the sample's number in the dataset. */
 export const WEIGHTS_STREAM = 0xfffffffd;
 
 /** What decides the random words: seed from 0 to 2^53 - 1, epoch below 2^32. */

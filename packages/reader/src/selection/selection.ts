@@ -37,7 +37,7 @@ export interface Subset {
   readonly identity: string;
   /** Whether weights that are not whole make every pass a different one. */
   readonly varies: boolean;
-  /** The selection of one pass; `epoch` is its number. */
+  /** The selection of one pass; `epoch` is its number. The same object while the same is asked for. */
   draw(randomness: Randomness): Selection;
 }
 
@@ -74,7 +74,18 @@ export async function selectSamples(request: SelectionRequest, dataset: Selectab
       counts,
     );
   const always = varies ? undefined : draw({ seed: 0, epoch: 0 });
-  return { identity: identityOf(subsets), varies, draw: (randomness) => always ?? draw(randomness) };
+  let last: { readonly randomness: Randomness; readonly selection: Selection } | undefined;
+  return {
+    identity: identityOf(subsets),
+    varies,
+    draw({ seed, epoch }) {
+      if (always !== undefined) return always;
+      if (last?.randomness.seed !== seed || last.randomness.epoch !== epoch) {
+        last = { randomness: { seed, epoch }, selection: draw({ seed, epoch }) };
+      }
+      return last.selection;
+    },
+  };
 }
 
 /**
