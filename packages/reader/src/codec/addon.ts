@@ -7,7 +7,7 @@ type Addon = typeof import('@julusian/jpeg-turbo');
 
 /**
  * JPEGs by @julusian/jpeg-turbo's own functions, where TurboJPEG itself cannot be loaded: always all of the image, with
- * libjpeg-turbo's faster and less exact inverse DCT (up to 6 levels from the others). The functions do not say what was
+ * libjpeg-turbo's faster and less exact inverse DCT (8 levels from the others at most). The functions do not say what was
  * wrong, so whatever they refuse goes to sharp.
  */
 export class AddonCodec implements ImageCodec {

@@ -7,6 +7,8 @@ export interface JpegStructure {
   readonly scans: number;
   /** Each pixel needs several scans: the image is progressive, or has one scan a component. */
   readonly layered: boolean;
+  /** Arithmetic instead of Huffman coding. */
+  readonly arithmetic: boolean;
   /** An end marker (EOI) follows the last scan. */
   readonly ended: boolean;
 }
@@ -22,16 +24,20 @@ export function jpegStructure(bytes: Uint8Array): JpegStructure {
   let components = 0;
   let scans = 0;
   let layered = false;
+  let arithmetic = false;
   let at = 0;
   for (;;) {
     at = bytes.indexOf(0xff, at);
     while (at >= 0 && bytes[at] === 0xff) at++;
     const marker = at < 0 ? undefined : bytes[at++];
-    if (marker === undefined || marker === EOI) return { components, scans, layered, ended: marker === EOI };
+    if (marker === undefined || marker === EOI) {
+      return { components, scans, layered, arithmetic, ended: marker === EOI };
+    }
     if (standsAlone(marker)) continue;
     if (startsFrame(marker)) {
       components = bytes[at + 7] ?? 0;
       layered = isProgressive(marker);
+      arithmetic = marker >= 0xc9;
     } else if (marker === SOS) {
       scans++;
       layered ||= bytes[at + 2]! < components;

@@ -3,7 +3,7 @@ import type { FailOnOptions, Sharp } from 'sharp';
 import { cmykToRgb } from './cmyk.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
 import { jpegStructure, refuseBomb } from './jpeg-structure.js';
-import { type Attempt, checksumOf, endsWithinPixels } from './premature-end.js';
+import { type Attempt, attempt, endsWithinPixels } from './premature-end.js';
 import type { Scratch } from './scratch.js';
 
 /** All of an image, in memory of its own. */
@@ -73,10 +73,9 @@ export class SharpCodec implements ImageCodec {
     if (!(whole instanceof Error)) return { decoded: whole, warnings: 1 };
     if (this.#kind !== 'jpeg') throw asDecodeError(whole);
     const cut = await this.#demand(bytes, 'none');
-    const first = { warned: true, checksum: checksumOfCrop(cut, crop) };
-    const ends = await endsWithinPixels(bytes, first, async (source): Promise<Attempt> => {
+    const ends = await endsWithinPixels(bytes, attemptOf(true, cut, crop), async (source) => {
       const warned = (await this.#attempt(source, 'warning')) instanceof Error;
-      return { warned, checksum: checksumOfCrop(await this.#demand(source, 'none'), crop) };
+      return attemptOf(warned, await this.#demand(source, 'none'), crop);
     });
     if (ends) throw asDecodeError(whole);
     return { decoded: cut, warnings: 1 };
@@ -111,9 +110,9 @@ export class SharpCodec implements ImageCodec {
   }
 }
 
-function checksumOfCrop({ data, width, channels }: Decoded, crop: Rect): number {
+function attemptOf(warned: boolean, { data, width, channels }: Decoded, crop: Rect): Attempt {
   const row = width * channels;
-  return checksumOf(data, crop.y * row + crop.x * channels, row, crop.width * channels, crop.height);
+  return attempt(warned, data, crop.y * row + crop.x * channels, row, crop, channels);
 }
 
 function asDecodeError(error: Error): Error {

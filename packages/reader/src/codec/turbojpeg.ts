@@ -3,7 +3,7 @@ import { SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import { cmykToRgb } from './cmyk.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
 import { jpegStructure, MOST_SCANS } from './jpeg-structure.js';
-import { type Attempt, checksumOf, endsWithinPixels } from './premature-end.js';
+import { type Attempt, attempt, endsWithinPixels } from './premature-end.js';
 import type { Scratch } from './scratch.js';
 import type { TurboJpegLibrary } from './turbojpeg-library.js';
 
@@ -143,15 +143,14 @@ export class TurboJpegCodec implements ImageCodec {
     const retry = (source: Uint8Array): Attempt => {
       const text = decompress(source);
       if (text !== null && !isWarning(text)) this.#fail(text);
-      return { warned: text !== null, checksum: checksumOf(memory, offset, stride, crop.width * 3, crop.height) };
+      return attempt(text !== null, memory, offset, stride, crop, 3);
     };
 
     const text = decompress(bytes);
     if (text === null) return { offset, stride, warnings: 0 };
     if (isMisaligned(text) && region.x > 0) return null;
     if (!isWarning(text)) this.#fail(text);
-    const first = { warned: true, checksum: checksumOf(memory, offset, stride, crop.width * 3, crop.height) };
-    return endsWithinPixels(bytes, first, retry).then((ends) => {
+    return endsWithinPixels(bytes, attempt(true, memory, offset, stride, crop, 3), retry).then((ends) => {
       if (ends) this.#fail('premature end within the pixels asked for');
       return { offset, stride, warnings: 1 };
     });

@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { afterAll, expect, test } from 'vitest';
+import { createChecker } from '../packages/reader/dist/codec/check.js';
+import { cut, difference, fixture, MAX_PIXELS, Workbench, wholeOf } from './codec-workbench.js';
+
+/**
+ * The columns "whole" and "read" of fixtures/odd-images/EXPECTED.md, file by file. `refused`: it is never packed, and
+ * neither checked nor read; `top`: pixels where the crop lies above the cut, else bad.
+ */
+const EXPECTED = {
+  'alpha.png': { whole: 'good', read: 'pixels' },
+  'animated.gif': { whole: 'good', read: 'pixels' },
+  'claims-65500x65500.jpg': { whole: 'refused', read: 'refused' },
+  'claims-zero-width.jpg': { whole: 'refused', read: 'refused' },
+  'cmyk.jpg': { whole: 'good', read: 'pixels' },
+  'empty.jpg': { whole: 'refused', read: 'refused' },
+  'exif-rotated-6.jpg': { whole: 'good', read: 'pixels' },
+  'flipped-bits.jpg': { whole: 'warnings', read: 'pixels' },
+  'gray-16bit.png': { whole: 'good', read: 'pixels' },
+  'gray.jpg': { whole: 'good', read: 'pixels' },
+  'jpeg-named.png': { whole: 'good', read: 'pixels' },
+  'lossless.webp': { whole: 'good', read: 'pixels' },
+  'lossy.webp': { whole: 'good', read: 'pixels' },
+  'no-end-marker.jpg': { whole: 'bad', read: 'pixels' },
+  'odd-size-317x239.jpg': { whole: 'good', read: 'pixels' },
+  'one-pixel.jpg': { whole: 'good', read: 'pixels' },
+  'palette.png': { whole: 'good', read: 'pixels' },
+  'picture.bmp': { whole: 'refused', read: 'refused' },
+  'picture.tif': { whole: 'good', read: 'pixels' },
+  'png-named.jpg': { whole: 'good', read: 'pixels' },
+  'progressive.jpg': { whole: 'good', read: 'pixels' },
+  'restart-markers.jpg': { whole: 'good', read: 'pixels' },
+  'strip-3x2000.jpg': { whole: 'good', read: 'pixels' },
+  'subsampling-422.jpg': { whole: 'good', read: 'pixels' },
+  'subsampling-444.jpg': { whole: 'good', read: 'pixels' },
+  'text-named.jpg': { whole: 'refused', read: 'refused' },
+  'trailing-garbage.jpg': { whole: 'good', read: 'pixels' },
+  'truncated-half.jpg': { whole: 'bad', read: 'top' },
+  'truncated-header.jpg': { whole: 'refused', read: 'refused' },
+  'truncated.png': { whole: 'bad', read: 'bad' },
+} as const;
+
+const pillow = (
+  JSON.parse(readFileSync(new URL('./fixtures/codec/expected.json', import.meta.url), 'utf8')) as {
+    readonly 'odd-images': Readonly<Record<string, { width: number; height: number; sha256: string }>>;
+  }
+)['odd-images'];
+
+const workbench = await Workbench.open();
+const { choice, other } = workbench.codecs;
+const checker = await createChecker({ maxPixels: MAX_PIXELS });
+afterAll(() => checker.close());
+const bad = { name: 'SampleDecodeError' };
+
+test.each(Object.entries(EXPECTED))('%s is checked and read as EXPECTED.md says', async (name, { whole, read }) => {
+  const bytes = fixture(`odd-images/${name}`);
+  const check = async () => checker.check(bytes);
+  if (whole === 'bad' || whole === 'refused') await expect(check()).rejects.toMatchObject(bad);
+  else await expect(check()).resolves.toEqual({ warnings: warningsOf(name) });
+
+  if (read === 'bad' || read === 'refused') await expect(workbench.decode(bytes)).rejects.toMatchObject(bad);
+  else if (read === 'top') await expectPixelsAboveTheCut(bytes);
+  else await expectPixels(name, bytes);
+});
+
+test('the ways of decoding differ in warnings of one file and in the exactness of the addon, and in nothing else', () => {
+  // libvips does not notice stray bytes before the end marker.
+  expect(warningsOf('flipped-bits.jpg')).toBe(choice.name === 'turbojpeg' ? 1 : 0);
+  expect(largestDifference()).toBe(choice.name === 'addon' ? 8 : 0);
+});
+
+/** What the check counts. */
+function warningsOf(name: keyof typeof EXPECTED | string): number {
+  return name === 'flipped-bits.jpg' && choice.name === 'turbojpeg' ? 1 : 0;
+}
+
+/** From what Pillow decodes: the addon's functions use the faster inverse DCT. */
+function largestDifference(): number {
+  return choice.name === 'addon' ? 8 : 0;
+}
+
+async function expectPixels(name: string, bytes: Uint8Array): Promise<void> {
+  const picture = await workbench.decode(bytes);
+  other.header(bytes);
+  const exact = await workbench.decodeWith(other, bytes, wholeOf(picture), 1);
+  expect(difference(picture.pixels, exact.pixels).largest).toBeLessThanOrEqual(largestDifference());
+  // Pillow refuses a file without an end marker.
+  if (name === 'no-end-marker.jpg') return;
+  expect(picture).toMatchObject({ width: pillow[name]!.width, height: pillow[name]!.height });
+  expect(createHash('sha256').update(exact.pixels).digest('hex')).toBe(pillow[name]!.sha256);
+}
+
+async function expectPixelsAboveTheCut(bytes: Uint8Array): Promise<void> {
+  const top = { x: 30, y: 0, width: 200, height: 60 };
+  const above = await workbench.decode(bytes, top);
+  // The same photo, whole.
+  const original = await workbench.decode(fixture('odd-images/no-end-marker.jpg'));
+  if (choice.name !== 'addon') expect(Buffer.compare(above.pixels, cut(original, top))).toBe(0);
+  await expect(workbench.decode(bytes)).rejects.toMatchObject(bad);
+  await expect(workbench.decode(bytes, { x: 0, y: 200, width: 10, height: 10 })).rejects.toMatchObject(bad);
+}
