@@ -86,13 +86,14 @@ class LegRows {
   /** Fills up to `wanted` rows from `row` on, and returns how many. */
   take(block: Int32Array, item: Int32Array, row: number, wanted: number): number {
     const count = Math.min(wanted, this.left);
+    const [blocks, items, itemsLeft, visits] = [this.#block, this.#item, this.#itemsLeft, this.#visits];
     let visit = this.#visit;
     for (let end = row + count; row < end; row++) {
-      if (this.#itemsLeft[visit] === 0) this.#nextBlock(visit);
-      block[row] = this.#block[visit]!;
-      item[row] = this.#item[visit]!++;
-      this.#itemsLeft[visit]!--;
-      if (++visit === this.#visits) visit = 0;
+      if (itemsLeft[visit] === 0) this.#nextBlock(visit);
+      block[row] = blocks[visit]!;
+      item[row] = items[visit]!++;
+      itemsLeft[visit]!--;
+      if (++visit === visits) visit = 0;
     }
     this.#visit = visit;
     this.left -= count;

@@ -137,6 +137,6 @@ test('any text is an expression or a WhereError', () => {
         expect(error).toBeInstanceOf(WhereError);
       }
     }),
-    { numRuns: 1500 },
+    { numRuns: 600 },
   );
 });
