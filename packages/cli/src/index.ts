@@ -1,4 +1,14 @@
 /** What `import ... from 'shardtool'` gives: packing and reading, in one place. */
 export * from '@shardtool/reader';
-export * from '@shardtool/writer';
-export { ShardtoolError } from '@shardtool/format';
+export {
+  type Fault,
+  type IndexReport,
+  indexShards,
+  type PackOptions,
+  type PackProgress,
+  type PackReport,
+  pack,
+  type VerifyOptions,
+  type VerifyReport,
+  verify,
+} from '@shardtool/writer';

@@ -1,3 +1,4 @@
+export * from './build-index.js';
 export * from './checksum.js';
 export * from './durable.js';
 export * from './errors.js';

@@ -1,4 +1,5 @@
 export { ShardtoolError } from '@shardtool/format';
+export { type Checker, createChecker } from './codec/check.js';
 export type { CodecChoice } from './codec/select.js';
 export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
@@ -10,5 +11,7 @@ export type { Loader, LoaderInfo } from './loader/loader.js';
 export type { LoaderOptions } from './loader/options.js';
 export { WorkerDiedError } from './loader/pool.js';
 export type { BadSample, LoaderReport } from './loader/statistics.js';
+export type { PlanReport } from './order/report.js';
 export type { LoaderState } from './order/state.js';
+export { type DatasetPlanOptions, planOf } from './plan-dataset.js';
 export type { PresetName, StepInput, TransformInput } from './transform/transform.js';

@@ -3,7 +3,6 @@ import {
   crc32,
   crc32Hex,
   decodeShardIndex,
-  fieldPayload,
   isImageField,
   type LayoutName,
   layoutOf,
@@ -15,6 +14,7 @@ import {
   type Source,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
+import { fileCrc32 } from '../file-crc32.js';
 
 /** What the manifest says of one shard, and where it is. */
 export interface ShardToVerify {
@@ -25,8 +25,8 @@ export interface ShardToVerify {
   readonly indexPath: string;
   readonly bytes: number;
   readonly samples: number;
-  /** Of the whole file. */
-  readonly crc32: number;
+  /** Of the whole file, eight hexadecimal digits. */
+  readonly crc32: string;
 }
 
 /** Something that is not as it was packed. Without a key it is the shard or its index as a whole. */
@@ -44,8 +44,8 @@ export interface ShardVerdict {
   readonly warnings: number;
 }
 
-/** Read at once while the file's crc32 is taken. */
-const CHUNK_BYTES = 2 ** 20;
+/** What the payload buffer holds at first; it grows to the largest payload. */
+const BUFFER_BYTES = 2 ** 20;
 
 /**
  * Checks one shard against its index and the manifest: size and crc32 of the file, headers, keys and positions, crc32 of
@@ -69,7 +69,7 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
       warnings = await checkFields(source, index, checker, fault);
     }
     // Whatever no sample covers (headers, padding) shows in the file's own checksum alone.
-    if (faults.length === 0 && (await fileCrc32(source)) !== shard.crc32) {
+    if (faults.length === 0 && crc32Hex(await fileCrc32(source)) !== shard.crc32) {
       fault('the file has changed since it was packed, although every sample in it is as it was');
     }
   } finally {
@@ -124,7 +124,7 @@ function comparePosition(sample: SamplePosition, index: ShardIndex, row: number,
 /** Reads every payload in the order of the index. Returns the number of images that were decoded with a warning. */
 async function checkFields(source: Source, index: ShardIndex, checker: Checker | null, fault: OnFault): Promise<number> {
   let warnings = 0;
-  let buffer = new Uint8Array(CHUNK_BYTES);
+  let buffer = new Uint8Array(BUFFER_BYTES);
   for (let row = 0; row < index.samples; row++) {
     const key = index.key[row]!;
     for (const [name, column] of index.fields) {
@@ -138,7 +138,7 @@ async function checkFields(source: Source, index: ShardIndex, checker: Checker |
       if (length > buffer.length) buffer = new Uint8Array(length);
       const stored = buffer.subarray(0, length);
       await source.readAt(offset, stored);
-      const bytes = fieldPayload(stored, isStoredAsMsgpack(column, row));
+      const bytes = stored;
       const actual = crc32(bytes);
       if (actual !== column.crc32[row]) {
         fault(`field "${name}" has changed: crc32 ${crc32Hex(actual)}, the index says ${crc32Hex(column.crc32[row]!)}`, key);
@@ -156,14 +156,4 @@ async function checkImage(checker: Checker, name: string, key: string, bytes: Ui
     fault(`field "${name}" cannot be decoded whole: ${error.message}`, key);
     return 0;
   }
-}
-
-async function fileCrc32(source: Source): Promise<number> {
-  const buffer = new Uint8Array(CHUNK_BYTES);
-  let sum = 0;
-  for (let offset = 0; offset < source.size; offset += CHUNK_BYTES) {
-    const bytes = await source.readAt(offset, buffer);
-    sum = crc32(buffer.subarray(0, bytes), sum);
-  }
-  return sum;
 }

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { indexPathOf, layoutOf, MAX_PIXELS, readManifest } from '@shardtool/format';
+import { indexPathOf, MAX_PIXELS, readManifest } from '@shardtool/format';
 import { WorkerPool } from '../worker-pool.js';
 import type { Fault, ShardToVerify, ShardVerdict } from './verify-shard.js';
 import type { VerifyWorkerData } from './verify-worker.js';
@@ -30,14 +30,14 @@ export interface VerifyReport {
 /** Checks a packed dataset against its manifest and indexes. Throws where there is no manifest that can be read. */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
   const manifest = await readManifest(location);
-  const layout = await layoutOf(manifest.format);
   const shards = manifest.shards.map((record): ShardToVerify => {
-    const file = path.join(location, record.file);
+    // The file of an LMDB shard lies in a folder that has the shard's name.
+    const name = record.file.split('/')[0]!;
     return {
       format: manifest.format,
-      name: record.file,
-      path: layout.innerFile === undefined ? file : path.join(file, layout.innerFile),
-      indexPath: indexPathOf(file),
+      name,
+      path: path.join(location, record.file),
+      indexPath: indexPathOf(path.join(location, name)),
       bytes: record.bytes,
       samples: record.samples,
       crc32: record.crc32,

@@ -1,0 +1,81 @@
+import type { Dataset } from './dataset/dataset.js';
+import { orderDefaults } from './order/defaults.js';
+import type { MixingOptions } from './order/mixing.js';
+import { resolveBatchSize } from './order/ranks.js';
+import { type PlanReport, planReport } from './order/report.js';
+import { type Selection, type SelectionRequest, selectSamples } from './selection/selection.js';
+import { compileTransform, type TransformInput } from './transform/transform.js';
+
+/** What {@link planOf} takes; like the loader's options of the same names. */
+export interface DatasetPlanOptions extends SelectionRequest {
+  readonly worldSize?: number;
+  readonly batchSize?: number;
+  readonly globalBatchSize?: number;
+  readonly lastBatch?: 'pad' | 'drop' | 'partial';
+  readonly prefetchBatches?: number;
+  readonly transform?: TransformInput;
+  readonly seed?: number;
+  readonly epoch?: number;
+  readonly streams?: number;
+  readonly blockSamples?: number;
+  readonly shuffleBufferSize?: number;
+  readonly shuffleUnit?: 'sample' | 'shard' | 'chunk';
+  readonly shuffle?: boolean;
+  readonly epochSamples?: number;
+  /** What a training step takes, in milliseconds. */
+  readonly stepMs?: number;
+}
+
+/** What an epoch of a dataset will cost each rank, and how well it is mixed. Reads the indexes and no shard. */
+export async function planOf(dataset: Dataset, options: DatasetPlanOptions = {}): Promise<PlanReport> {
+  const { worldSize = 1, transform = 'train224', shuffle = true, seed = 0, epoch = 0 } = options;
+  const { globalBatch } = resolveBatchSize(options, worldSize);
+  const counts = Float64Array.from(dataset.shards, (shard) => shard.samples);
+  const { classes, keys, where, weights } = options;
+  const subset = await selectSamples(
+    { classes, keys, where, weights },
+    { counts, classNames: dataset.classes, indexOf: (shard) => dataset.files.index(shard) },
+  );
+  const selection = subset.draw({ seed, epoch });
+  const meanSampleBytes = dataset.size === 0 ? 1 : dataset.bytes / dataset.size;
+  const shape = compileTransform(transform).outputShape ?? { width: 224, height: 224 };
+  return planReport({
+    counts: selection.counts,
+    shardBytes: Float64Array.from(dataset.shards, ({ bytes, samples }, shard) =>
+      samples === 0 ? 0 : (bytes / samples) * selection.counts[shard]!,
+    ),
+    seed,
+    epoch,
+    shuffle,
+    ...orderDefaults({ ...options, worldSize, meanSampleBytes, shuffle }),
+    unit: options.shuffleUnit,
+    worldSize,
+    globalBatch,
+    lastBatch: options.lastBatch,
+    epochSamples: options.epochSamples,
+    prefetchBatches: options.prefetchBatches ?? 4,
+    rowBytes: shape.width * shape.height * 3,
+    classes: await classesInOrder(dataset, selection),
+    stepMs: options.stepMs,
+  });
+}
+
+/** The class of each selected sample by its number in the order; undefined where the dataset has no classes. */
+async function classesInOrder(dataset: Dataset, selection: Selection): Promise<MixingOptions['classes']> {
+  if (dataset.classSamples.length === 0) return undefined;
+  const samples = Array.from(selection.counts).reduce((sum, count) => sum + count, 0);
+  const of = new Int32Array(samples);
+  const counts = new Float64Array(dataset.classSamples.length);
+  let number = 0;
+  for (let shard = 0; shard < dataset.shards.length; shard++) {
+    if (selection.counts[shard] === 0) continue;
+    const { cls } = await dataset.files.index(shard);
+    const rows = selection.rows(shard);
+    for (let i = 0; i < selection.counts[shard]!; i++) {
+      const sampleClass = cls[rows === null ? i : rows[i]!]!;
+      of[number++] = sampleClass;
+      if (sampleClass >= 0) counts[sampleClass]!++;
+    }
+  }
+  return { of: (at: number) => of[at]!, counts };
+}
