@@ -1,14 +1,14 @@
 const CHUNK_BYTES = 1 << 20;
 
-/** Values that are too small for pages of their own, kept until the tree is written. Each is at most one chunk long. */
+/** Values that are too small for pages of their own, kept until the tree is written. Each is shorter than one chunk. */
 export class SmallValues {
-  readonly #chunks: Buffer[] = [];
-  /** How much of the last chunk is taken. */
-  #used = CHUNK_BYTES;
+  readonly #chunks: Buffer[] = [Buffer.allocUnsafeSlow(CHUNK_BYTES)];
+  /** How much of the last chunk is taken, never all of it. */
+  #used = 0;
 
   /** Copies a value and returns its place. */
   add(value: Uint8Array): number {
-    if (this.#used + value.length > CHUNK_BYTES) {
+    if (this.#used + value.length >= CHUNK_BYTES) {
       this.#chunks.push(Buffer.allocUnsafeSlow(CHUNK_BYTES));
       this.#used = 0;
     }
@@ -22,6 +22,6 @@ export class SmallValues {
   /** Copies the value at `place` to `target`. */
   copy(place: number, bytes: number, target: Buffer, at: number): void {
     const start = place % CHUNK_BYTES;
-    this.#chunks[Math.floor(place / CHUNK_BYTES)]?.copy(target, at, start, start + bytes);
+    this.#chunks[Math.floor(place / CHUNK_BYTES)]!.copy(target, at, start, start + bytes);
   }
 }

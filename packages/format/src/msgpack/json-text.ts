@@ -51,7 +51,7 @@ class JsonReader {
     }
     for (let i = 0; i < head.children; i += 2) {
       const name = this.#head();
-      if (name.kind !== 'str') throw new SyntaxError(`a ${name.kind} as a key`);
+      if (name.kind !== 'str') throw new SyntaxError(`a key that is no string (${name.kind})`);
       const key = JSON.stringify(this.#take(name.payload).toString('utf8'));
       parts.push(`${key}:${this.value(depth)}`);
     }

@@ -60,7 +60,7 @@ export class SampleWalk {
     this.#range = range;
     this.position = range.start;
     this.done = range.key === undefined && range.start === range.end;
-    if (range.start === range.end && !this.done) throw this.#damaged('is empty, and a sample is a map');
+    if (range.start === range.end && !this.done) throw this.#damaged('is empty');
   }
 
   /** Walks as far as `window` goes, which begins at `position`, and adds the samples that end in it to `samples`. */
@@ -88,7 +88,7 @@ export class SampleWalk {
     if (name !== null && !this.#isKey(name)) return false;
     const limit = name === null ? MAX_NAME_BYTES : MAX_KEY_BYTES;
     if (head.kind !== 'str' && !(name !== null && head.kind === 'bin')) {
-      throw this.#damaged(`has a ${head.kind} where ${name === null ? "an entry's name" : 'the key'} should stand`);
+      throw this.#damaged(`has ${name === null ? 'a name' : 'a key'} that is no string (${head.kind})`);
     }
     if (head.payload > limit) throw this.#damaged(`has a name of ${head.payload} bytes`);
     return true;
@@ -111,7 +111,7 @@ export class SampleWalk {
   }
 
   #begin(head: ObjectHead, offset: number): void {
-    if (head.kind !== 'map') throw this.#damaged(`is a ${head.kind}, and a sample is a map`, offset);
+    if (head.kind !== 'map') throw this.#damaged(`is no map (${head.kind})`, offset);
     const entriesLeft = head.children / 2;
     if (entriesLeft > MAX_FIELDS) throw this.#damaged(`is a map of ${entriesLeft} entries`, offset);
     this.#open = { offset, key: this.#range.key ?? null, entriesLeft, name: null, fields: [] };
