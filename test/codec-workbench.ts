@@ -61,10 +61,13 @@ export class Workbench {
       }
       return { width, height, pixels, warnings };
     } finally {
-      for (const guard of this.#guards()) {
-        if (Buffer.compare(guard, GUARD) !== 0) throw new Error('A byte beside the scratch has changed.');
-      }
+      this.#checkGuards();
     }
+  }
+
+  #checkGuards(): void {
+    const changed = this.#guards().some((guard) => Buffer.compare(guard, GUARD) !== 0);
+    if (changed) throw new Error('A byte beside the scratch has changed.');
   }
 
   #guards(): Uint8Array[] {

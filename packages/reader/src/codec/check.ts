@@ -16,7 +16,10 @@ export interface CheckResult {
   readonly warnings: number;
 }
 
-export async function createChecker(options: { readonly maxPixels: number; readonly codec?: CodecName }): Promise<Checker> {
+export async function createChecker(options: {
+  readonly maxPixels: number;
+  readonly codec?: CodecName;
+}): Promise<Checker> {
   const codecs = await openCodecs(options);
   return {
     codec: codecs.choice,

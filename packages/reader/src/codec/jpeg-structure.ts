@@ -48,7 +48,8 @@ export function jpegStructure(bytes: Uint8Array): JpegStructure {
 
 /** Throws for a file that would take minutes to decode. */
 export function refuseBomb({ scans }: JpegStructure): void {
-  if (scans > MOST_SCANS) throw new SampleDecodeError({}, `it has ${scans} scans, more than ${MOST_SCANS}: a decompression bomb`);
+  if (scans > MOST_SCANS)
+    throw new SampleDecodeError({}, `it has ${scans} scans, more than ${MOST_SCANS}: a decompression bomb`);
 }
 
 /** A stuffed zero, TEM, RST0 to RST7 and SOI have no length. */

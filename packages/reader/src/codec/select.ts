@@ -35,7 +35,10 @@ export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
   for (const name of forced === undefined ? FASTEST_FIRST : [forced]) {
     try {
       const { codec, source } = await open(name, other);
-      const reason = forced === undefined ? `${source}${failures.map((failure) => `; ${failure}`).join('')}` : `${source}, as asked for`;
+      const reason =
+        forced === undefined
+          ? `${source}${failures.map((failure) => `; ${failure}`).join('')}`
+          : `${source}, as asked for`;
       return { choice: { name, reason }, jpeg: codec, other };
     } catch (error) {
       failures.push(`${name} does not work: ${(error as Error).message}`);

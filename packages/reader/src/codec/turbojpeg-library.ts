@@ -77,8 +77,11 @@ function libraryPaths(): string[] {
   const require = createRequire(import.meta.url);
   const prebuilds = join(dirname(require.resolve('@julusian/jpeg-turbo/package.json')), 'prebuilds');
   const platform = `${process.platform}-${process.arch}`;
-  const libc = process.platform === 'linux' && existsSync(`/lib/ld-musl-${machine()}.so.1`) ? ['-musl', ''] : ['', '-musl'];
-  return libc.map((c) => join(prebuilds, `jpeg-turbo-${platform}${c}`, 'libturbojpeg.so.0')).filter((path) => existsSync(path));
+  const libc =
+    process.platform === 'linux' && existsSync(`/lib/ld-musl-${machine()}.so.1`) ? ['-musl', ''] : ['', '-musl'];
+  return libc
+    .map((c) => join(prebuilds, `jpeg-turbo-${platform}${c}`, 'libturbojpeg.so.0'))
+    .filter((path) => existsSync(path));
 }
 
 /** The processor's name as musl has it. */

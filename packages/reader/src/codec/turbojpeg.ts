@@ -111,7 +111,8 @@ export class TurboJpegCodec implements ImageCodec {
     const text = this.#decompress(bytes, new Uint8Array(stride * height), stride);
     if (text === null) return 0;
     if (!isWarning(text)) this.#fail(text);
-    if (text.startsWith(PREMATURE_END) || !jpegStructure(bytes).ended) this.#fail('premature end: it has no end marker');
+    if (text.startsWith(PREMATURE_END) || !jpegStructure(bytes).ended)
+      this.#fail('premature end: it has no end marker');
     return 1;
   }
 
@@ -213,4 +214,3 @@ function isMisaligned(text: string): boolean {
 function strideOf(bytes: number): number {
   return Math.ceil(bytes / 32) * 32;
 }
-

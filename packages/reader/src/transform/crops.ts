@@ -35,7 +35,7 @@ export function centerCropRect(image: Size, crop: Size): Rect {
 }
 
 function centered(image: number, crop: number): number {
-  return crop > image ? -Math.floor((crop - image) / 2) : roundHalfEven((image - crop) / 2);
+  return crop > image ? 0 - Math.floor((crop - image) / 2) : roundHalfEven((image - crop) / 2);
 }
 
 /** Pixels around an image. */
@@ -47,9 +47,18 @@ export interface Padding {
 }
 
 /** Null where the image, padding included, is smaller than the crop: torchvision raises there. */
-export function randomCropRect(image: Size, crop: Size, padding: Padding, padIfNeeded: boolean, random: Random): Rect | null {
+export function randomCropRect(
+  image: Size,
+  crop: Size,
+  padding: Padding,
+  padIfNeeded: boolean,
+  random: Random,
+): Rect | null {
   // v2.RandomCrop pads both sides by all that is missing.
-  const padded = { width: image.width + padding.left + padding.right, height: image.height + padding.top + padding.bottom };
+  const padded = {
+    width: image.width + padding.left + padding.right,
+    height: image.height + padding.top + padding.bottom,
+  };
   const extraX = padIfNeeded ? Math.max(0, crop.width - padded.width) : 0;
   const extraY = padIfNeeded ? Math.max(0, crop.height - padded.height) : 0;
   const roomX = padded.width + 2 * extraX - crop.width;

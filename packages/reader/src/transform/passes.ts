@@ -99,5 +99,6 @@ function copyRows(
   bytes: number,
   rows: number,
 ): void {
-  for (let y = 0; y < rows; y++) memory.copyWithin(to + y * toStride, from + y * fromStride, from + y * fromStride + bytes);
+  for (let y = 0; y < rows; y++)
+    memory.copyWithin(to + y * toStride, from + y * fromStride, from + y * fromStride + bytes);
 }

@@ -1,7 +1,14 @@
 import { SampleDecodeError } from '@shardtool/format';
 import type { Rect, Reduction } from '../codec/codec.js';
 import type { Axis } from '../kernels/taps.js';
-import { centerCropRect, type Padding, randomCropRect, randomResizedCropRect, resizedSize, type Size } from './crops.js';
+import {
+  centerCropRect,
+  type Padding,
+  randomCropRect,
+  randomResizedCropRect,
+  resizedSize,
+  type Size,
+} from './crops.js';
 import type { Random } from './random.js';
 import { LARGEST_SIDE } from './steps.js';
 import type { CompiledTransform, GeometricStep } from './transform.js';
@@ -152,7 +159,7 @@ function cropDraft(draft: Draft, rect: Rect, fill: number): Border | null {
     draft.window = draft.crop;
   } else draft.window = { x: draft.window.x + x, y: draft.window.y + top, width, height };
   if (width === rect.width && height === rect.height) return null;
-  const before = { left: left - rect.x, top: top - rect.y };
+  const before = { left: Math.min(left - rect.x, rect.width), top: Math.min(top - rect.y, rect.height) };
   return { ...before, right: rect.width - width - before.left, bottom: rect.height - height - before.top, fill };
 }
 

@@ -27,7 +27,7 @@ export class SampleRandom implements Random {
 
   /** `seed` is 0 to 2^53 - 1. */
   constructor(seed: number) {
-    this.#key = [seed % 2 ** 32 | 0, Math.floor(seed / 2 ** 32)];
+    this.#key = [(seed % 2 ** 32) | 0, Math.floor(seed / 2 ** 32)];
   }
 
   /** Begins the numbers of a sample. The same object serves all samples: nothing is allocated. */

@@ -9,7 +9,9 @@ const side = z.number().int().min(1).max(LARGEST_SIDE);
 const size = z.union([side, z.tuple([side, side])]);
 const pixels = z.number().int().min(0).max(LARGEST_SIDE);
 const ordered = ([low, high]: [number, number]) => low <= high;
-const range = z.tuple([z.number().positive(), z.number().positive()]).refine(ordered, 'the first must not be the larger');
+const range = z
+  .tuple([z.number().positive(), z.number().positive()])
+  .refine(ordered, 'the first must not be the larger');
 const perChannel = z.tuple([z.number(), z.number(), z.number()]);
 
 /** The steps of a transform by name, with torchvision v2's names, parameters and defaults. */
@@ -40,7 +42,8 @@ const STEPS = {
     }),
   },
   randomResizedCrop: {
-    takes: 'size (a number or [height, width]), scale ([low, high], parts of the area) and ratio ([low, high], width / height)',
+    takes:
+      'size (a number or [height, width]), scale ([low, high], parts of the area) and ratio ([low, high], width / height)',
     schema: z.strictObject({
       name: z.literal('randomResizedCrop'),
       size,
@@ -83,7 +86,8 @@ export type StepInput = { [Name in StepName]: z.input<(typeof STEPS)[Name]['sche
 
 /** Fills in the defaults. Throws {@link OptionError} that names the step and what it takes. */
 export function parseSteps(list: unknown): Step[] {
-  if (!Array.isArray(list)) throw new OptionError({}, `A transform is a list of steps: ${Object.keys(STEPS).join(', ')}.`);
+  if (!Array.isArray(list))
+    throw new OptionError({}, `A transform is a list of steps: ${Object.keys(STEPS).join(', ')}.`);
   return list.map((step: unknown, index) => {
     const name = stepName(step);
     if (name === null) {

@@ -49,7 +49,10 @@ export function compileTransform(input: TransformInput): CompiledTransform {
 
 function preset(name: string): readonly StepInput[] {
   if (Object.hasOwn(PRESETS, name)) return PRESETS[name as PresetName];
-  throw new OptionError({}, `There is no transform "${name}": give a list of steps, or ${Object.keys(PRESETS).join(' or ')}.`);
+  throw new OptionError(
+    {},
+    `There is no transform "${name}": give a list of steps, or ${Object.keys(PRESETS).join(' or ')}.`,
+  );
 }
 
 function isValueStep(step: Step): step is Exclude<Step, GeometricStep> {
@@ -99,7 +102,8 @@ function valuesOf(steps: readonly Step[], from: number): Values {
     const chosen = layout ?? 'nhwc';
     return { dtype: 'uint8', layout: chosen, pixelLayout: `uint8-${chosen}`, normalization: null };
   }
-  if (layout === 'nhwc') throw new OptionError({}, 'The transform makes float32 values, whose layout is nchw and not nhwc.');
+  if (layout === 'nhwc')
+    throw new OptionError({}, 'The transform makes float32 values, whose layout is nchw and not nhwc.');
   return {
     dtype: 'float32',
     layout: 'nchw',

@@ -1,0 +1,85 @@
+import { afterAll, expect, test } from 'vitest';
+import { createChecker } from '../packages/reader/dist/codec/check.js';
+import { chooseCodec, openCodecs } from '../packages/reader/dist/codec/select.js';
+import { fixture, MAX_PIXELS, Workbench } from './codec-workbench.js';
+
+const workbench = await Workbench.open();
+const checker = await createChecker({ maxPixels: MAX_PIXELS });
+afterAll(() => checker.close());
+
+test('an image that claims too many pixels is refused before memory is taken for it', async () => {
+  const bytes = fixture('odd-images/claims-65500x65500.jpg');
+  const before = process.memoryUsage().rss;
+  await expect(workbench.decode(bytes)).rejects.toThrow(/65500x65500.*limit/);
+  await expect((async () => checker.check(bytes))()).rejects.toThrow(/65500x65500.*limit/);
+  expect(process.memoryUsage().rss - before).toBeLessThan(50e6);
+});
+
+test('the limit of pixels is the one that was given', async () => {
+  const strict = await createChecker({ maxPixels: 131 * 97 - 1 });
+  const exact = await createChecker({ maxPixels: 131 * 97 });
+  for (const name of ['codec/420.jpg', 'codec/rgb.png']) {
+    const bytes = fixture(name);
+    expect(await exact.check(bytes)).toEqual({ warnings: 0 });
+    if (name.endsWith('.jpg')) await expect((async () => strict.check(bytes))()).rejects.toThrow(/131x97.*12706/);
+  }
+  strict.close();
+  exact.close();
+});
+
+test('a file with more scans than any real one is a decompression bomb', async () => {
+  const bomb = withRepeatedScan(fixture('codec/progressive-420.jpg'), 501);
+  const crop = { x: 0, y: 0, width: 8, height: 8 };
+  await expect(workbench.decode(bomb, crop)).rejects.toThrow(/scans/);
+  await expect((async () => checker.check(bomb))()).rejects.toThrow(/scans/);
+});
+
+test('after any error the next image is decoded as if nothing had been', async () => {
+  const good = fixture('codec/420.jpg');
+  const { pixels } = await workbench.decode(good);
+  const bad = [
+    'claims-zero-width.jpg',
+    'truncated-header.jpg',
+    'truncated-half.jpg',
+    'text-named.jpg',
+    'truncated.png',
+  ];
+  for (const name of bad) {
+    await expect(workbench.decode(fixture(`odd-images/${name}`)), name).rejects.toMatchObject({
+      name: 'SampleDecodeError',
+    });
+    expect(Buffer.compare((await workbench.decode(good)).pixels, pixels), name).toBe(0);
+  }
+  for (let end = 0; end < 700; end += 9) {
+    await workbench.decode(good.subarray(0, end)).catch(() => {});
+    if (end % 90 === 0) expect(Buffer.compare((await workbench.decode(good)).pixels, pixels), `${end}`).toBe(0);
+  }
+});
+
+test('a codec can be asked for by name, and says why it is the one', async () => {
+  for (const name of ['turbojpeg', 'addon', 'sharp'] as const) {
+    const { choice, jpeg } = await openCodecs({ maxPixels: MAX_PIXELS, codec: name });
+    expect(choice.name).toBe(name);
+    expect(choice.reason).toMatch(/as asked for/);
+    jpeg.close();
+  }
+  const forced = process.env.SHARDTOOL_CODEC;
+  if (forced) expect((await chooseCodec()).name).toBe(forced);
+});
+
+test('an unknown name in SHARDTOOL_CODEC is an error that lists the known ones', async () => {
+  const forced = process.env.SHARDTOOL_CODEC;
+  process.env.SHARDTOOL_CODEC = 'fastest';
+  await expect(chooseCodec()).rejects.toThrow('SHARDTOOL_CODEC is "fastest"; it may be turbojpeg, addon, sharp.');
+  if (forced === undefined) delete process.env.SHARDTOOL_CODEC;
+  else process.env.SHARDTOOL_CODEC = forced;
+});
+
+/** The same JPEG with its last scan `times` times. */
+function withRepeatedScan(bytes: Uint8Array, times: number): Uint8Array {
+  const jpeg = Buffer.from(bytes);
+  const start = jpeg.lastIndexOf(Buffer.of(0xff, 0xda));
+  const end = jpeg.lastIndexOf(Buffer.of(0xff, 0xd9));
+  const scan = jpeg.subarray(start, end);
+  return Buffer.concat([jpeg.subarray(0, start), ...Array.from({ length: times }, () => scan), jpeg.subarray(end)]);
+}
