@@ -22,12 +22,20 @@ export async function writeDurably(path: string, bytes: Uint8Array): Promise<voi
   }
 }
 
-/** Flushes a folder, so that the names in it survive a power cut. */
+/** What file systems answer that cannot flush a folder, or need not. */
+const NOT_FLUSHED = new Set(['EINVAL', 'EISDIR', 'ENOTSUP', 'EPERM']);
+
+/** Flushes a folder, so that the names in it survive a power cut. Throws {@link FileError}. */
 export async function flushFolder(path: string): Promise<void> {
-  const handle = await open(path, 'r');
   try {
-    await handle.sync();
-  } finally {
-    await handle.close();
+    const handle = await open(path, 'r');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (cause) {
+    if (NOT_FLUSHED.has((cause as NodeJS.ErrnoException).code ?? '')) return;
+    throw new FileError({ path }, `${path} cannot be flushed to the disk (${(cause as Error).message}).`, { cause });
   }
 }

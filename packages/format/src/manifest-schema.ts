@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { damaged, MANIFEST_VERSION, type Manifest } from './manifest.js';
+import { MANIFEST_VERSION, type Manifest } from './manifest.js';
 
 const count = z.int().nonnegative();
 
@@ -29,10 +29,10 @@ const MANIFEST = z.object({
   ),
 }) satisfies z.ZodType<Manifest>;
 
-/** Throws {@link ManifestError} that names the first thing that is wrong. */
-export function checkManifest(json: unknown, path: string): Manifest {
+/** The manifest that the content of dataset.json is, or the first thing that is wrong with it. */
+export function checkManifest(json: unknown): Manifest | string {
   const result = MANIFEST.safeParse(json);
   if (result.success) return result.data;
-  const issue = result.error.issues[0]!;
-  throw damaged(path, `${issue.path.join('.') || 'its content'}: ${issue.message}`, result.error);
+  const { path, message } = result.error.issues[0]!;
+  return `${path.join('.') || 'its content'}: ${message}`;
 }

@@ -107,7 +107,8 @@ export async function parseManifest(text: string, path: string): Promise<Manifes
   checkVersion(json, path);
   // Writers and workers, which read no manifest, do not wait for zod.
   const { checkManifest } = await import('./manifest-schema.js');
-  const manifest = checkManifest(json, path);
+  const manifest = checkManifest(json);
+  if (typeof manifest === 'string') throw damaged(path, manifest);
   const { samples, bytes } = totalsOf(manifest.shards);
   if (manifest.samples !== samples || manifest.bytes !== bytes || manifest.identity !== identityOf(manifest.shards)) {
     throw damaged(path, 'its list of shards does not agree with its totals and identity');
@@ -147,7 +148,6 @@ function checkVersion(json: unknown, path: string): void {
   throw new VersionError({ path, found, known: MANIFEST_VERSION }, message);
 }
 
-/** For manifest-schema.ts as well. */
-export function damaged(path: string, what: string, cause?: unknown): ManifestError {
+function damaged(path: string, what: string, cause?: unknown): ManifestError {
   return new ManifestError({ path }, `${path} is damaged: ${what}; restore it, or pack again.`, { cause });
 }

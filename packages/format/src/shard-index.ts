@@ -77,9 +77,10 @@ export function indexPathOf(shardPath: string): string {
 }
 
 /**
- * The index as a Parquet file: `key`, `source`, `offset`, `bytes`, for each field `<field>.offset`, `.bytes` and
- * `.crc32` (null where a sample lacks it; `.msgpack` where that is so), `width`, `height`, `orientation`, `cls`, then the label columns. Equal
- * indexes give equal bytes. Throws {@link OptionError} where a label column takes one of these names or mixes types.
+ * The index as a Parquet file: `key`, `source`, `offset`, `bytes`; for each field `<field>.offset`, `.bytes`, `.crc32`,
+ * null where a sample lacks it (and `.msgpack` where any is 1); `width`, `height`, `orientation`, `cls`; then the label
+ * columns. Equal indexes give equal bytes. Throws {@link OptionError} where a label column takes one of these names or
+ * mixes types.
  */
 export function encodeShardIndex(index: ShardIndex): Uint8Array<ArrayBuffer> {
   const names: ColumnNames = { fields: [...index.fields.keys()], columns: [...index.columns.keys()] };
@@ -160,6 +161,6 @@ function newer(found: number, path: string): VersionError {
 }
 
 function unusable(path: string, what: string, cause?: unknown): ShardIndexError {
-  const message = `${path} ${what}; delete it and run "shardtool index" on its shard.`;
+  const message = `${path} ${what}; restore it, or delete it and have "shardtool index" make it anew from its shard.`;
   return new ShardIndexError({ path }, message, { cause });
 }
