@@ -3,7 +3,7 @@ import { u16be, u16le, u32be, u32le } from './header.js';
 /** Tags of TIFF 6.0, section 8, and of Exif 2.32, section 4.6.4. */
 export const IMAGE_WIDTH = 0x100;
 export const IMAGE_LENGTH = 0x101;
-export const ORIENTATION = 0x112;
+const ORIENTATION = 0x112;
 
 const SHORT = 3;
 const LONG = 4;
