@@ -1,10 +1,31 @@
+import { crc32 } from 'node:zlib';
+import { SampleChecksumError } from './errors.js';
+
 /**
  * crc32 as in zip, gzip and PNG (ISO 3309), an unsigned 32-bit number. A second argument is the crc32 of the bytes
  * before, so that a payload can be summed in pieces.
  */
-export { crc32 } from 'node:zlib';
+export { crc32 };
 
 /** Eight lower-case hexadecimal digits. */
 export function crc32Hex(checksum: number): string {
   return checksum.toString(16).padStart(8, '0');
+}
+
+/** Compares one field of a sample with what the index says. Throws {@link SampleChecksumError}. */
+export function checkFieldCrc32(field: {
+  readonly shard: string;
+  readonly key: string;
+  readonly field: string;
+  readonly bytes: Uint8Array;
+  readonly expected: number;
+}): void {
+  const { shard, key, field: name, bytes, expected } = field;
+  const actual = crc32(bytes);
+  if (actual === expected) return;
+  throw new SampleChecksumError(
+    { shard, key, field: name, expected, actual },
+    `${shard}: field "${name}" of sample "${key}" has changed since it was packed (crc32 ${crc32Hex(actual)}, the index ` +
+      `says ${crc32Hex(expected)}). Run "shardtool verify" to list every damaged sample.`,
+  );
 }

@@ -70,7 +70,12 @@ export class WorkerPool<Message> {
       readonly onMessage: (message: Message) => void;
     },
   ): Promise<void> {
-    const worker = new Worker(options.entry, { workerData: options.workerData(index), name: `shardtool-${index}` });
+    const worker = new Worker(options.entry, {
+      workerData: options.workerData(index),
+      name: `shardtool-${index}`,
+      // What `node --input-type=module --eval` was given is about the program's text, and no worker starts with it.
+      execArgv: process.execArgv.filter((argument) => !argument.startsWith('--input-type')),
+    });
     this.#workers.push(worker);
     this.#exits.push(new Promise((resolve) => worker.once('exit', resolve)));
     return new Promise((resolve, reject) => {

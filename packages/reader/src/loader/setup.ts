@@ -8,6 +8,7 @@ import { orderDefaults } from '../order/defaults.js';
 import { resolveBatchSize, resolveRanks } from '../order/ranks.js';
 import { slabCount } from '../order/slabs.js';
 import { type LoaderState, takeUpState } from '../order/state.js';
+import { unitOf } from '../order/units.js';
 import { ORDER_VERSION } from '../order/words.js';
 import { checkEpochSamples, type Selection, type Subset, selectSamples } from '../selection/selection.js';
 import { type CompiledTransform, compileTransform } from '../transform/transform.js';
@@ -71,7 +72,9 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
   const { streams, blockSamples } =
     saved ?? orderDefaults({ ...options, worldSize, meanSampleBytes, shuffle });
   const seed = saved?.seed ?? options.seed ?? 0;
-  const unit = saved?.unit ?? options.shuffleUnit;
+  // Weights make passes of differing length: the unit is chosen once, or it could change on the way.
+  const firstCounts = subset.draw({ seed, epoch: saved?.epoch ?? options.epoch ?? 0 }).counts;
+  const unit = saved?.unit ?? options.shuffleUnit ?? unitOf(firstCounts, streams, blockSamples);
   const epochSamples = saved?.epochSamples ?? options.epochSamples;
 
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
@@ -109,7 +112,7 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
   const readBuffers = planReadBuffers({
     slabs,
     bytes:
-      planned.unit === 'sample'
+      unit === 'sample'
         ? totalBytes(await selectedShards(dataset.files, selection(begin.epoch)))
         : slabs * blockSamples * meanSampleBytes,
     largestShare: largestShare(dataset),
@@ -147,7 +150,7 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
       epoch: atEpoch,
       streams,
       blockSamples,
-      unit: planned.unit,
+      unit,
       shuffle,
       epochSamples: epochSamples ?? null,
       globalBatch,
