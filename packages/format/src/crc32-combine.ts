@@ -2,6 +2,8 @@
 const POLYNOMIAL = 0xedb88320;
 /** 1 in the same notation. */
 const ONE = 0x80000000;
+/** POWERS[k] is x^(8 * 2^k), modulo the polynomial: by how much 2^k bytes shift. */
+const POWERS = powersOfByte(53);
 
 /**
  * The crc32 of two runs of bytes, one behind the other, from the crc32 of each and the length of the second: what is
@@ -9,14 +11,17 @@ const ONE = 0x80000000;
  * polynomial (zlib, crc32.c: crc32_combine).
  */
 export function crc32Combine(first: number, second: number, secondBytes: number): number {
-  let shift = ONE;
-  // x^8, squared again and again.
-  let power = ONE >>> 8;
-  for (let left = secondBytes; left > 0; left = Math.floor(left / 2)) {
-    if (left % 2 === 1) shift = multiply(shift, power);
-    power = multiply(power, power);
+  let shifted = first;
+  for (let left = secondBytes, k = 0; left > 0; left = Math.floor(left / 2), k++) {
+    if (left % 2 === 1) shifted = multiply(shifted, POWERS[k]!);
   }
-  return (multiply(first, shift) ^ second) >>> 0;
+  return (shifted ^ second) >>> 0;
+}
+
+function powersOfByte(count: number): readonly number[] {
+  const powers = [ONE >>> 8];
+  while (powers.length < count) powers.push(multiply(powers.at(-1)!, powers.at(-1)!));
+  return powers;
 }
 
 /** The product of two polynomials over GF(2), modulo the polynomial of crc32. */

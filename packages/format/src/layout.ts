@@ -58,8 +58,11 @@ export interface ShardWriter {
    * (sorted by name by the caller). The caller fills them, then calls {@link commit} or {@link discard}.
    */
   begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[];
-  /** The sample that was begun is complete. */
-  commit(): void;
+  /**
+   * The sample that was begun is complete. `payloadCrc32`, the crc32 of each payload where the caller knows them, spares
+   * a layout that keeps payloads as they are from reading them again for the checksum of the file.
+   */
+  commit(payloadCrc32?: readonly number[]): void;
   /** The sample that was begun is not to be written; nothing of it stays. */
   discard(): void;
   /** Writes the rest and flushes it to the disk (fdatasync). The file descriptor stays open. */

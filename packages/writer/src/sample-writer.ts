@@ -157,7 +157,7 @@ function commit(
 ): WrittenSample {
   const checksums = payloads.map((payload) => crc32(payload));
   const cls = sample.cls === -1 ? classOfField(fields, payloads) : sample.cls;
-  writer.commit();
+  writer.commit(checksums);
   const { width, height, orientation } = header;
   const row = { key, source: sample.files[0]!.path, fields, crc32: checksums, width, height, orientation, cls };
   return { row, renamed: false, orientationBaked: false };

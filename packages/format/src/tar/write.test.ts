@@ -21,7 +21,7 @@ interface Sample {
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-tar-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-function write(samples: readonly Sample[], path = join(folder, 'written.tar')): FinishedShard {
+function write(samples: readonly Sample[], path = join(folder, 'written.tar'), knowsCrc32 = false): FinishedShard {
   const fd = openSync(path, 'w');
   try {
     const writer = tar.createWriter(fd, path);
@@ -31,7 +31,7 @@ function write(samples: readonly Sample[], path = join(folder, 'written.tar')): 
         fields.map(({ name, payload }) => ({ name, bytes: payload.length })),
       );
       for (const [i, place] of places.entries()) place.set(fields[i]!.payload);
-      writer.commit();
+      writer.commit(knowsCrc32 ? fields.map(({ payload }) => crc32(payload)) : undefined);
     }
     return writer.finish();
   } finally {
@@ -101,6 +101,21 @@ test('the same samples give the same bytes', () => {
   write(samples, join(folder, 'one.tar'));
   write(samples, join(folder, 'two.tar'));
   expect(readFileSync(join(folder, 'one.tar'))).toEqual(readFileSync(join(folder, 'two.tar')));
+});
+
+test('payload checksums that the caller knows make the same checksum of the file', () => {
+  const sizes = [0, 1, 8191, 8192, 8193, 70_000, 5, 1_200_000, 40_000];
+  const samples = sizes.map((bytes, i) => ({
+    key: `k${i}`,
+    fields: [
+      { name: 'cls', payload: bytesOf(String(i)) },
+      { name: 'jpg', payload: new Uint8Array(bytes).map((_, at) => (at * 31) % 253) },
+      { name: 'png', payload: new Uint8Array(10_000 + i).fill(i) },
+    ],
+  }));
+  const path = join(folder, 'known.tar');
+  expect(write(samples, path, true)).toEqual(write(samples));
+  expect(write(samples, path, true).crc32).toBe(crc32(readFileSync(path)));
 });
 
 test('the bytes of a small shard are the ones of version 1', () => {

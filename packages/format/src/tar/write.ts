@@ -1,5 +1,6 @@
 import { fdatasyncSync, writeSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
+import { crc32Combine } from '../crc32-combine.js';
 import { EntryNameError, FileError, OptionError, ShardtoolError } from '../errors.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { readsBack, whyUnsafe } from '../sample-name.js';
@@ -14,6 +15,8 @@ import { NumberList } from './number-list.js';
 const BUFFER_BYTES = 1 << 20;
 /** One larger sample is often not the last: the buffer then doubles, up to this. */
 const DOUBLED_BYTES = 64 << 20;
+/** From here on combining two checksums is quicker than reading the bytes again. */
+const COMBINE_BYTES = 8 << 10;
 /** Two blocks of zeros (POSIX.1-2017 pax, "ustar Interchange Format"). tar pads to 10,240; no reader asks for it. */
 const END_BYTES = 2 * BLOCK_BYTES;
 
@@ -29,7 +32,10 @@ export class TarWriter implements ShardWriter {
   #bufferStart = 0;
   /** Where in the buffer the complete samples end. */
   #committed = 0;
+  /** How far in the buffer the checksum has come. */
+  #summed = 0;
   #crc = 0;
+  #begunPayloads: readonly Uint8Array[] = [];
   /** Where in the buffer the last payload ends of the sample that was begun; 0 when there is none. */
   #begunEnd = 0;
   /** How many payload offsets belong to complete samples. */
@@ -59,11 +65,13 @@ export class TarWriter implements ShardWriter {
       this.#payloadOffset.push(this.#bufferStart + payloadAt);
       payloads.push(this.#buffer.subarray(payloadAt, this.#begunEnd));
     }
+    this.#begunPayloads = payloads;
     return payloads;
   }
 
-  commit(): void {
+  commit(payloadCrc32: readonly number[] = []): void {
     if (this.#begunEnd === 0) throw new Error('commit() without begin()');
+    for (const [i, crc] of payloadCrc32.entries()) this.#sumPayload(this.#begunPayloads[i]!, crc);
     this.#sampleOffset.push(this.#bufferStart + this.#committed);
     this.#sampleBytes.push(this.#begunEnd - this.#committed);
     this.#committed = padded(this.#begunEnd);
@@ -135,8 +143,22 @@ export class TarWriter implements ShardWriter {
     }
   }
 
+  /** Takes the checksum up to `end` in the buffer. */
+  #sumTo(end: number): void {
+    this.#crc = crc32(this.#buffer.subarray(this.#summed, end), this.#crc);
+    this.#summed = end;
+  }
+
+  /** Takes a payload's own checksum into the file's; a short one is quicker to read again with the rest. */
+  #sumPayload(payload: Uint8Array, payloadCrc32: number): void {
+    if (payload.length < COMBINE_BYTES) return;
+    this.#sumTo(payload.byteOffset - this.#buffer.byteOffset);
+    this.#crc = crc32Combine(this.#crc, payloadCrc32, payload.length);
+    this.#summed += payload.length;
+  }
+
   #flush(): void {
-    this.#crc = crc32(this.#buffer.subarray(0, this.#committed), this.#crc);
+    this.#sumTo(this.#committed);
     try {
       for (let at = 0; at < this.#committed; ) at += writeSync(this.#fd, this.#buffer, at, this.#committed - at);
     } catch (cause) {
@@ -144,6 +166,7 @@ export class TarWriter implements ShardWriter {
     }
     this.#bufferStart += this.#committed;
     this.#committed = 0;
+    this.#summed = 0;
   }
 }
 
