@@ -61,9 +61,13 @@ async function photoOf(width: number, height: number, file: string): Promise<Pic
   const pixels = new Uint8Array(width * height * 3);
   for (let row = 0; row < height; row++) {
     const photoRow = (row + (photo.height >> 1)) % photo.height;
-    for (let column = 0; column < width; column++) {
-      const from = (photoRow * photo.width + ((column + (photo.width >> 1)) % photo.width)) * 3;
-      pixels.set(data.subarray(from, from + 3), (row * width + column) * 3);
+    let column = 0;
+    while (column < width) {
+      const from = (column + (photo.width >> 1)) % photo.width;
+      const run = data.subarray((photoRow * photo.width + from) * 3, (photoRow + 1) * photo.width * 3);
+      const taken = run.subarray(0, (width - column) * 3);
+      pixels.set(taken, (row * width + column) * 3);
+      column += taken.length / 3;
     }
   }
   return { width, height, pixels };

@@ -2,9 +2,10 @@
  * Resizes pixels inside a shared WebAssembly.Memory: the wrapper around assembly/resize.ts, which says how it works.
  */
 import { readFileSync } from 'node:fs';
-import { ShardtoolError } from '@shardtool/format';
-import { columnTable, mostTaps, padded, rowTable, type Table, TableCache } from './tables.js';
+import { columnTable, mostTaps, padded, rowTable, ScratchError, type Table, TableCache } from './tables.js';
 import type { Axis } from './taps.js';
+
+export { ScratchError };
 
 /** The bytes of one result: `uint8-nhwc` [height, width, 3], `uint8-nchw` and `float32-nchw` [3, height, width]. */
 export type PixelLayout = 'uint8-nhwc' | 'uint8-nchw' | 'float32-nchw';
@@ -47,9 +48,6 @@ export interface LargestResize {
   readonly width: number;
   readonly height: number;
 }
-
-/** A resize needs more working memory than its kernel was given. */
-export class ScratchError extends ShardtoolError {}
 
 /** Bytes past the last source pixel that may be read. They must lie inside the memory. */
 export const SOURCE_SLACK_BYTES = 16;

@@ -2,7 +2,11 @@
  * Coefficient tables in the memory of the kernel (assembly/table.ts), kept from one image to the next: sizes recur, and
  * making a table takes a quarter of the time of a whole resize.
  */
-import { type Axis, type AxisTaps, axisTaps, mirrored } from './taps.js';
+import { ShardtoolError } from '@shardtool/format';
+import { type Axis, type AxisTaps, axisTaps, mirrored, NARROW_BITS, sourceRange } from './taps.js';
+
+/** A resize needs more working memory than its kernel was given. */
+export class ScratchError extends ShardtoolError {}
 
 /** A table in memory, and what the caller of the kernel must know about it. */
 export interface Table {
@@ -23,9 +27,10 @@ export function padded(count: number): number {
   return (count + 15) & ~15;
 }
 
-/** Bytes of a table of `count` pixels, a multiple of 16. */
-export function tableBytes(count: number, taps: number): number {
-  return HEADER_WORDS * 4 + padded(count) * (4 + taps * 2);
+/** Bytes of a table, a multiple of 16. Narrow weights lie there twice over: assembly/table.ts says why. */
+function tableBytes(count: number, taps: number, bits: number): number {
+  const weightBytes = bits === NARROW_BITS ? 4 : 2;
+  return HEADER_WORDS * 4 + padded(count) * (4 + taps * weightBytes);
 }
 
 /** The most taps that `count` pixels made of `range` source pixels can have. */
@@ -48,7 +53,6 @@ export function rowTable(axis: Axis): AxisTaps {
 /** Tables of one axis in a stretch of memory. When it is full it is emptied: the tables in use come back soon. */
 export class TableCache {
   readonly #words: Int32Array;
-  readonly #halves: Int16Array;
   readonly #address: number;
   readonly #make: (axis: Axis) => AxisTaps;
   readonly #tables = new Map<number, Table>();
@@ -57,39 +61,59 @@ export class TableCache {
   /** `address` is a multiple of 16. */
   constructor(memory: WebAssembly.Memory, address: number, bytes: number, make: (axis: Axis) => AxisTaps) {
     this.#words = new Int32Array(memory.buffer, address, bytes >> 2);
-    this.#halves = new Int16Array(memory.buffer, address, bytes >> 1);
     this.#address = address;
     this.#make = make;
   }
 
-  /** The table of an axis. It stays where it is until the next call. */
+  /** The table of an axis. It stays where it is until the next call. Throws {@link ScratchError} if it is too large. */
   get(axis: Axis): Table {
     const hash = hashAxis(axis);
     const known = this.#tables.get(hash);
     if (known && sameAxis(known.axis, axis)) return known;
+    this.#checkSize(axis);
     const table = this.#lay(axis, this.#make(axis));
     this.#tables.set(hash, table);
     return table;
   }
 
+  /** Before the table is made, which would take as much memory again. */
+  #checkSize(axis: Axis): void {
+    const { lo, hi } = sourceRange(axis);
+    const bytes = tableBytes(axis.count, mostTaps(hi - lo, axis.count), 0);
+    if (bytes <= this.#words.byteLength) return;
+    throw new ScratchError(
+      {},
+      `A resize from ${axis.source} to ${axis.output} pixels needs a table of ${bytes} bytes, and there is room for ` +
+        `${this.#words.byteLength}: a side of that length cannot be resized.`,
+    );
+  }
+
   #lay(axis: Axis, filters: AxisTaps): Table {
-    const bytes = tableBytes(axis.count, filters.taps);
+    const { taps, bits } = filters;
+    const bytes = tableBytes(axis.count, taps, bits);
     if (this.#usedBytes + bytes > this.#words.byteLength) {
       this.#tables.clear();
       this.#usedBytes = 0;
     }
-    const starts = (this.#usedBytes >> 2) + HEADER_WORDS;
     const count = padded(axis.count);
-    const weights = (starts + count) * 2;
-    this.#words.set([axis.count, count, filters.taps, filters.bits], starts - HEADER_WORDS);
-    this.#words.fill(0, starts + axis.count, starts + count);
-    this.#words.set(filters.starts, starts);
-    this.#halves.fill(0, weights + filters.weights.length, weights + count * filters.taps);
-    this.#halves.set(filters.weights, weights);
+    const words = this.#words.subarray(this.#usedBytes >> 2, (this.#usedBytes + bytes) >> 2);
+    words.fill(0);
+    words.set([axis.count, count, taps, bits]);
+    words.set(filters.starts, HEADER_WORDS);
+    const weights = HEADER_WORDS + count;
+    if (bits === NARROW_BITS) words.set(doubled(filters.weights), weights);
+    else new Int16Array(words.buffer, words.byteOffset + weights * 4).set(filters.weights);
     const address = this.#address + this.#usedBytes;
     this.#usedBytes += bytes;
-    return { axis, address, lo: filters.lo, hi: filters.hi, taps: filters.taps };
+    return { axis, address, lo: filters.lo, hi: filters.hi, taps };
   }
+}
+
+/** Each weight in both halves of 32 bits. */
+function doubled(weights: Int16Array): Int32Array {
+  const result = new Int32Array(weights.length);
+  for (let i = 0; i < weights.length; i++) result[i] = weights[i]! * 0x1_0001;
+  return result;
 }
 
 /** A small integer that differs for most axes. */

@@ -49,7 +49,7 @@ export interface AxisTaps extends SourceRange {
  * the scale alone, so that a window is exactly a part of the full resize.
  */
 const NARROW_SUPPORT = 2.5;
-const NARROW_BITS = 8;
+export const NARROW_BITS = 8;
 /** As in Pillow: 255 << 22 fits 32 bits. */
 const MOST_BITS = 22;
 

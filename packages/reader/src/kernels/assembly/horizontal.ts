@@ -1,7 +1,7 @@
 // The horizontal pass: a block [byte of the source row][8 rows] becomes [pair of bytes of the output row][8 rows][2].
 // One weight serves 8 rows, and a tap is 8 bytes that lie together.
 import { highWords, lowWords } from './lanes';
-import { NARROW_BITS, Table, startsOf, weightsOf } from './table';
+import { NARROW_BITS, Table, startsOf, stepOf, weightsOf } from './table';
 import { addNarrow, addWide, fromWide, narrowHalf } from './weigh';
 
 /** Bytes from one pixel of a block to the next: 3 channels of 8 rows. */
@@ -13,37 +13,37 @@ const PIXEL: usize = 24;
 }
 
 @inline function narrow(at: usize, taps: i32, w0: v128, w1: v128, w2: v128, w3: v128, w4: v128): v128 {
-  let sums = addNarrow(narrowHalf(), at, w0);
-  if (taps > 1) sums = addNarrow(sums, at + PIXEL, w1);
-  if (taps > 2) sums = addNarrow(sums, at + 2 * PIXEL, w2);
-  if (taps > 3) sums = addNarrow(sums, at + 3 * PIXEL, w3);
-  if (taps > 4) sums = addNarrow(sums, at + 4 * PIXEL, w4);
+  let sums = addNarrow(narrowHalf(), v128.load8x8_u(at), w0);
+  if (taps > 1) sums = addNarrow(sums, v128.load8x8_u(at, PIXEL), w1);
+  if (taps > 2) sums = addNarrow(sums, v128.load8x8_u(at, 2 * PIXEL), w2);
+  if (taps > 3) sums = addNarrow(sums, v128.load8x8_u(at, 3 * PIXEL), w3);
+  if (taps > 4) sums = addNarrow(sums, v128.load8x8_u(at, 4 * PIXEL), w4);
   return sums;
 }
 
 /** Two output pixels a turn: 6 results of 8 rows. `taps` and `planar` are constants where this is inlined. */
 @inline function narrowBlock(block: usize, table: Table, out: usize, taps: i32, planar: bool): void {
   const unused = i64x2.splat(0);
-  const step = <usize>(taps << 1);
+  const step = stepOf(table);
   const plane = <usize>table.padded << 3;
   const end = weightsOf(table);
   let weights = end;
   for (let start = startsOf(table); start < end; start += 8) {
     const p = block + <usize>load<i32>(start);
     const q = block + <usize>load<i32>(start, 4);
-    const p0 = v128.load16_splat(weights);
-    const p1 = taps > 1 ? v128.load16_splat(weights, 2) : unused;
-    const p2 = taps > 2 ? v128.load16_splat(weights, 4) : unused;
-    const p3 = taps > 3 ? v128.load16_splat(weights, 6) : unused;
-    const p4 = taps > 4 ? v128.load16_splat(weights, 8) : unused;
+    const p0 = v128.load32_splat(weights);
+    const p1 = taps > 1 ? v128.load32_splat(weights, 4) : unused;
+    const p2 = taps > 2 ? v128.load32_splat(weights, 8) : unused;
+    const p3 = taps > 3 ? v128.load32_splat(weights, 12) : unused;
+    const p4 = taps > 4 ? v128.load32_splat(weights, 16) : unused;
     weights += step;
     // The first store comes before the second pixel's weights are loaded: V8 keeps them in registers that way.
     if (!planar) v128.store(out, pairUp(narrow(p, taps, p0, p1, p2, p3, p4), narrow(p + 8, taps, p0, p1, p2, p3, p4)));
-    const q0 = v128.load16_splat(weights);
-    const q1 = taps > 1 ? v128.load16_splat(weights, 2) : unused;
-    const q2 = taps > 2 ? v128.load16_splat(weights, 4) : unused;
-    const q3 = taps > 3 ? v128.load16_splat(weights, 6) : unused;
-    const q4 = taps > 4 ? v128.load16_splat(weights, 8) : unused;
+    const q0 = v128.load32_splat(weights);
+    const q1 = taps > 1 ? v128.load32_splat(weights, 4) : unused;
+    const q2 = taps > 2 ? v128.load32_splat(weights, 8) : unused;
+    const q3 = taps > 3 ? v128.load32_splat(weights, 12) : unused;
+    const q4 = taps > 4 ? v128.load32_splat(weights, 16) : unused;
     weights += step;
     const blueP = narrow(p + 16, taps, p0, p1, p2, p3, p4);
     if (planar) {
@@ -75,7 +75,7 @@ const PIXEL: usize = 24;
 
 @inline function wideBlock(block: usize, table: Table, out: usize, planar: bool): void {
   const bits = table.bits;
-  const step = <usize>(table.taps << 1);
+  const step = stepOf(table);
   const plane = <usize>table.padded << 3;
   const end = weightsOf(table);
   let weights = end;

@@ -6,7 +6,7 @@
 // memory is the caller's, so that many instances share one.
 import { copy } from './copy';
 import { resizeBlockInterleaved, resizeBlockPlanar } from './horizontal';
-import { Table, startsOf, weightsOf } from './table';
+import { Table, startsOf, stepOf, weightsOf } from './table';
 import { BLOCK_ROWS, turnBack, turnRows } from './transpose';
 import { STEP, resizeRowToBytes, resizeRowToFloats } from './vertical';
 
@@ -76,7 +76,7 @@ class Job {
   const padded = <usize>columnTable.padded;
   const pitch = padded * 3;
   const plane = width * <usize>rowTable.count << (float ? 2 : 0);
-  const weightStep = <usize>(rowTable.taps << 1);
+  const weightStep = stepOf(rowTable);
   const lastStart = startsOf(rowTable) + (<usize>rowTable.count << 2);
   let start = startsOf(rowTable);
   let weights = weightsOf(rowTable);

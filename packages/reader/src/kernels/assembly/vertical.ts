@@ -30,22 +30,22 @@ export const STEP: usize = 16;
   row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, target: usize, float: bool, scale: v128, bias: v128
 ): void {
   const half = narrowHalf();
-  const w0 = v128.load16_splat(weights);
-  const w1 = taps > 1 ? v128.load16_splat(weights, 2) : half;
-  const w2 = taps > 2 ? v128.load16_splat(weights, 4) : half;
-  const w3 = taps > 3 ? v128.load16_splat(weights, 6) : half;
-  const w4 = taps > 4 ? v128.load16_splat(weights, 8) : half;
+  const w0 = v128.load32_splat(weights);
+  const w1 = taps > 1 ? v128.load32_splat(weights, 4) : half;
+  const w2 = taps > 2 ? v128.load32_splat(weights, 8) : half;
+  const w3 = taps > 3 ? v128.load32_splat(weights, 12) : half;
+  const w4 = taps > 4 ? v128.load32_splat(weights, 16) : half;
   const pitch2 = pitch * 2;
   const pitch3 = pitch * 3;
   const pitch4 = pitch * 4;
   for (const end = row + bytes; row < end; row += STEP) {
-    let low = addNarrow(half, row, w0);
-    let high = addNarrow(half, row + 8, w0);
+    let low = addNarrow(half, v128.load8x8_u(row), w0);
+    let high = addNarrow(half, v128.load8x8_u(row, 8), w0);
     let at: usize;
-    if (taps > 1) { at = row + pitch; low = addNarrow(low, at, w1); high = addNarrow(high, at + 8, w1); }
-    if (taps > 2) { at = row + pitch2; low = addNarrow(low, at, w2); high = addNarrow(high, at + 8, w2); }
-    if (taps > 3) { at = row + pitch3; low = addNarrow(low, at, w3); high = addNarrow(high, at + 8, w3); }
-    if (taps > 4) { at = row + pitch4; low = addNarrow(low, at, w4); high = addNarrow(high, at + 8, w4); }
+    if (taps > 1) { at = row + pitch; low = addNarrow(low, v128.load8x8_u(at), w1); high = addNarrow(high, v128.load8x8_u(at, 8), w1); }
+    if (taps > 2) { at = row + pitch2; low = addNarrow(low, v128.load8x8_u(at), w2); high = addNarrow(high, v128.load8x8_u(at, 8), w2); }
+    if (taps > 3) { at = row + pitch3; low = addNarrow(low, v128.load8x8_u(at), w3); high = addNarrow(high, v128.load8x8_u(at, 8), w3); }
+    if (taps > 4) { at = row + pitch4; low = addNarrow(low, v128.load8x8_u(at), w4); high = addNarrow(high, v128.load8x8_u(at, 8), w4); }
     emit(target, low, high, float, scale, bias);
     target += float ? STEP * 4 : STEP;
   }
@@ -87,7 +87,7 @@ export const STEP: usize = 16;
     return;
   }
   // Many rows have one tap less than the widest.
-  if (taps > 1 && load<i16>(weights + <usize>(taps << 1) - 2) == 0) taps--;
+  if (taps > 1 && load<i32>(weights + <usize>(taps << 2) - 4) == 0) taps--;
   switch (taps) {
     case 1: narrowRow(row, pitch, bytes, weights, 1, target, float, scale, bias); break;
     case 2: narrowRow(row, pitch, bytes, weights, 2, target, float, scale, bias); break;

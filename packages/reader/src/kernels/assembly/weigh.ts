@@ -6,9 +6,9 @@
   return i16x8.splat(128);
 }
 
-/** Adds the 8 bytes at `at` times `weight` (in 1/256). The weights of a sum are 256 in total, so 16 bits hold it. */
-@inline export function addNarrow(sums: v128, at: usize, weight: v128): v128 {
-  return i16x8.add(sums, i16x8.mul(v128.load8x8_u(at), weight));
+/** Adds bytes (widened to 16 bits) times a weight in 1/256. The weights of a sum are 256 in total, so 16 bits hold it. */
+@inline export function addNarrow(sums: v128, bytes: v128, weight: v128): v128 {
+  return i16x8.add(sums, i16x8.mul(bytes, weight));
 }
 
 /** Adds pairs of bytes (widened to 16 bits) times a pair of weights to 4 wide sums of 32 bits. */
