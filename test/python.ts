@@ -2,28 +2,39 @@ import { spawnSync } from 'node:child_process';
 
 /** The Python that tests run: `SHARDTOOL_PYTHON`, else `python3`. */
 const python = process.env.SHARDTOOL_PYTHON ?? 'python3';
+/** The Python of the distribution, with its own packages: `SHARDTOOL_SYSTEM_PYTHON`, else `/usr/bin/python3`. */
+const systemPython = process.env.SHARDTOOL_SYSTEM_PYTHON ?? '/usr/bin/python3';
 
 /**
  * A Python that can import `modules`. Null where there is none, after a line that says so; an error where
  * `SHARDTOOL_REQUIRE_PYTHON` is set, so that CI cannot pass without it.
  */
 export function pythonWith(...modules: string[]): string | null {
-  const { status } = spawnSync(python, ['-c', ['sys', ...modules].map((name) => `import ${name}`).join('; ')]);
-  if (status === 0) return python;
-  const lack = `${python} ${modules.length > 0 ? `with ${modules.join(', ')} ` : ''}is not here`;
+  return interpreterWith(python, modules);
+}
+
+/** The same for the distribution's Python. */
+export function systemPythonWith(...modules: string[]): string | null {
+  return interpreterWith(systemPython, modules);
+}
+
+function interpreterWith(interpreter: string, modules: readonly string[]): string | null {
+  const { status } = spawnSync(interpreter, ['-c', ['sys', ...modules].map((name) => `import ${name}`).join('; ')]);
+  if (status === 0) return interpreter;
+  const lack = `${interpreter} ${modules.length > 0 ? `with ${modules.join(', ')} ` : ''}is not here`;
   if (process.env.SHARDTOOL_REQUIRE_PYTHON) throw new Error(`${lack}, and SHARDTOOL_REQUIRE_PYTHON is set`);
   console.log(`${lack}: the tests that need it are skipped`);
   return null;
 }
 
 /** Runs a program on `input` as JSON and returns what it printed, parsed as JSON. */
-export function runPython<T>(program: string, input: unknown): T {
-  const { status, stdout, stderr } = spawnSync(python, ['-c', program], {
+export function runPython<T>(program: string, input: unknown, interpreter = python): T {
+  const { status, stdout, stderr } = spawnSync(interpreter, ['-c', program], {
     input: JSON.stringify(input),
     encoding: 'utf8',
     env: { ...process.env, PYTHONUTF8: '1' },
     maxBuffer: 1 << 26,
   });
-  if (status !== 0) throw new Error(`${python} ended with ${status}: ${stderr}`);
+  if (status !== 0) throw new Error(`${interpreter} ended with ${status}: ${stderr}`);
   return JSON.parse(stdout);
 }

@@ -1,4 +1,5 @@
 import { sortByBytes } from './byte-sort.js';
+import { compareKey } from './compare.js';
 
 const FIRST_BYTES = 1 << 16;
 const FIRST_SLOTS = 1 << 12;
@@ -57,7 +58,7 @@ export class KeyTable {
   }
 
   #compare(index: number, key: Buffer): number {
-    return this.bytes.compare(key, 0, key.length, this.start(index), this.end(index));
+    return compareKey(this.bytes, this.start(index), this.end(index), key);
   }
 
   /** The slot that has this key, or the free one where it would go. */

@@ -1,3 +1,4 @@
+import { compareKey } from './compare.js';
 import {
   FIRST_DATA_PAGE,
   NODE_HEADER_BYTES,
@@ -99,7 +100,7 @@ export class TreePage {
   compare(index: number, key: Buffer): number {
     const node = this.#node(index);
     const start = node + NODE_HEADER_BYTES;
-    return this.#page.compare(key, 0, key.length, start, start + this.#keyBytes(node));
+    return compareKey(this.#page, start, start + this.#keyBytes(node), key);
   }
 
   /** Which node of a branch leads to `key`: the last whose key is not greater. The first node's key does not count. */
@@ -109,11 +110,11 @@ export class TreePage {
   }
 
   #node(index: number): number {
-    return this.#page.readUInt16LE(PAGE_HEADER_BYTES + POINTER_BYTES * index);
+    return u16(this.#page, PAGE_HEADER_BYTES + POINTER_BYTES * index);
   }
 
   #keyBytes(node: number): number {
-    return this.#page.readUInt16LE(node + KEY_BYTES_AT);
+    return u16(this.#page, node + KEY_BYTES_AT);
   }
 
   #branchTrouble(index: number, upper: number): PageTrouble | null {
@@ -125,7 +126,7 @@ export class TreePage {
   #leafTrouble(index: number, upper: number): PageTrouble | null {
     const node = this.#node(index);
     if (this.#isOutside(node, upper, 0)) return overrun(index);
-    const flags = this.#page.readUInt16LE(node + FLAGS_AT);
+    const flags = u16(this.#page, node + FLAGS_AT);
     if ((flags & ~(NodeFlag.bigData | NodeFlag.subDatabase)) !== 0) {
       return { trouble: `has an entry with unknown flags (${flags})` };
     }
@@ -141,6 +142,11 @@ export class TreePage {
     if (node < upper || node + NODE_HEADER_BYTES > size) return true;
     return node + NODE_HEADER_BYTES + this.#keyBytes(node) + more > size;
   }
+}
+
+/** Without the checks of `readUInt16LE`: a page has a hundred nodes, and all are looked at. */
+function u16(page: Uint8Array, at: number): number {
+  return page[at]! | (page[at + 1]! << 8);
 }
 
 function overrun(index: number): PageTrouble {

@@ -1,0 +1,73 @@
+// Walks the damaged shards that it is sent, one by one, and answers for each with the number of samples and what went
+// wrong that should not: an error that is none of ours or names no shard, or a place that lies outside the file.
+import { LmdbDatabase, lmdb, msgpack, openSource, ShardtoolError } from '@shardtool/format';
+
+const layouts = { lmdb, msgpack };
+
+process.once('message', async ({ layout, keys, paths }) => {
+  for (const path of paths) process.send({ path, ...(await examine(layouts[layout], keys, path)) });
+  process.disconnect();
+});
+
+async function examine(layout, keys, path) {
+  const source = await openSource(path);
+  const guarded = guard(source);
+  const outcome = { samples: 0, trouble: null };
+  try {
+    // By short reads at once and by large ones: both must come to an end.
+    for (const from of [guarded, { ...guarded, readNow: undefined }]) {
+      outcome.samples = await ours(outcome, path, () => count(layout, from));
+    }
+    if (layout.name === 'lmdb') await ours(outcome, path, () => lookUp(guarded, keys));
+  } finally {
+    await source.close();
+  }
+  return outcome;
+}
+
+async function count(layout, source) {
+  let samples = 0;
+  for await (const found of layout.samples(source)) {
+    samples += found.length;
+    const outside = found.find((sample) => !inside(sample, source.size));
+    if (outside) throw new Error(`outside: ${JSON.stringify(outside)}`);
+  }
+  return samples;
+}
+
+async function lookUp(source, keys) {
+  const database = await LmdbDatabase.open(source);
+  for (const key of keys) await database.get(key);
+  for await (const entries of database.scan(keys[0])) for (const entry of entries) await database.value(entry);
+  return 0;
+}
+
+/** Runs a part; anything but a result or an error of ours is trouble. */
+async function ours(outcome, path, part) {
+  try {
+    return await part();
+  } catch (error) {
+    const tagged = error instanceof ShardtoolError && error.shard === path && !(error.offset < 0);
+    if (!tagged) outcome.trouble ??= String(error.stack);
+    return 0;
+  }
+}
+
+/** A source that takes a read outside the file, or memory for one, as a fault. */
+function guard(source) {
+  const check = (offset, target) => {
+    if (!(offset >= 0 && offset + target.length <= source.size)) {
+      throw new Error(`a read of ${target.length} bytes at ${offset}, in a file of ${source.size}`);
+    }
+  };
+  return {
+    ...source,
+    readAt: (offset, target) => (check(offset, target), source.readAt(offset, target)),
+    readNow: (offset, target) => (check(offset, target), source.readNow(offset, target)),
+  };
+}
+
+function inside({ offset, bytes, fields }, size) {
+  const within = (from, length) => from >= 0 && length >= 0 && from + length <= size;
+  return within(offset, bytes) && fields.every((field) => within(field.offset, field.bytes) && field.offset >= offset);
+}
