@@ -140,7 +140,8 @@ function withImage(
 /** Lays the sample out in the shard's buffer and puts every payload into its place. */
 function fill(writer: ShardWriter, key: string, fields: readonly Field[]): readonly Uint8Array[] {
   const payloads = writer.begin(key, fields);
-  for (const [i, { content }] of fields.entries()) {
+  for (let i = 0; i < fields.length; i++) {
+    const { content } = fields[i]!;
     if (typeof content === 'string') readSourceFile(content, payloads[i]!);
     else payloads[i]!.set(content);
   }

@@ -23,7 +23,7 @@ export class ShardRows {
   readonly #height: Int32Array;
   readonly #orientation: Uint8Array;
   readonly #cls: Int32Array;
-  /** `offset` holds the payload's number in the shard until the shard is finished. */
+  /** `offset` has the payload's number in the shard until the shard is finished; -1 where a sample lacks the field. */
   readonly #fields = new Map<string, FieldColumns>();
   #payloads = 0;
 
@@ -47,10 +47,10 @@ export class ShardRows {
     this.#height[row] = sample.height;
     this.#orientation[row] = sample.orientation;
     this.#cls[row] = sample.cls;
-    for (const [i, { name, bytes }] of sample.fields.entries()) {
-      const columns = this.#columnsOf(name);
+    for (let i = 0; i < sample.fields.length; i++) {
+      const columns = this.#columnsOf(sample.fields[i]!.name);
       columns.offset[row] = this.#payloads++;
-      columns.bytes[row] = bytes;
+      columns.bytes[row] = sample.fields[i]!.bytes;
       columns.crc32[row] = sample.crc32[i]!;
     }
   }
@@ -58,15 +58,8 @@ export class ShardRows {
   /** The index of the finished shard, the columns of its fields sorted by name; without label columns. */
   toIndex(finished: FinishedShard): ShardIndex {
     const rows = this.samples;
-    const fields = new Map<string, FieldColumns>();
-    for (const name of [...this.#fields.keys()].sort()) {
-      const { offset, bytes, crc32 } = this.#fields.get(name)!;
-      fields.set(name, {
-        offset: offset.subarray(0, rows).map((payload) => (payload === -1 ? -1 : finished.payloadOffset[payload]!)),
-        bytes: bytes.subarray(0, rows),
-        crc32: crc32.subarray(0, rows),
-      });
-    }
+    const names = [...this.#fields.keys()].sort();
+    const fields = new Map(names.map((name) => [name, placeField(this.#fields.get(name)!, rows, finished)]));
     return {
       samples: rows,
       key: this.#key,
@@ -95,4 +88,18 @@ export class ShardRows {
     }
     return columns;
   }
+}
+
+/** The columns of a field with the places that its payloads got in the finished shard. */
+function placeField(columns: FieldColumns, rows: number, finished: FinishedShard): FieldColumns {
+  const { payloadOffset, payloadBytes, payloadMsgpack } = finished;
+  const payload = columns.offset.subarray(0, rows);
+  const bytes = columns.bytes.subarray(0, rows);
+  const msgpack = Uint8Array.from(payload, (number) => payloadMsgpack?.[number] ?? 0);
+  return {
+    offset: payload.map((number) => payloadOffset[number] ?? -1),
+    bytes: payloadBytes === undefined ? bytes : payload.map((number) => payloadBytes[number] ?? 0),
+    crc32: columns.crc32.subarray(0, rows),
+    ...(msgpack.includes(1) ? { msgpack } : {}),
+  };
 }

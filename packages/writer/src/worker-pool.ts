@@ -5,6 +5,9 @@ import { WorkerDiedError } from './errors.js';
 /** What a worker answers to a job. */
 export type Answer<Result> = { readonly result: Result } | { readonly error: ErrorRecord };
 
+/** `node --input-type=module -e ...` is about the script of the main thread; a worker would not start with it. */
+const EXEC_ARGV = process.execArgv.filter((argument) => !argument.startsWith('--input-type'));
+
 /** One worker thread: does one job at a time, and fails the job that it was doing when it dies. */
 class PoolWorker<Job, Result> {
   readonly #thread: Worker;
@@ -12,7 +15,7 @@ class PoolWorker<Job, Result> {
   #death: Error | undefined;
 
   constructor(script: URL, workerData: unknown) {
-    this.#thread = new Worker(script, { workerData });
+    this.#thread = new Worker(script, { workerData, execArgv: EXEC_ARGV });
     this.#thread.on('message', (answer: Answer<Result>) => {
       const job = this.#settle;
       this.#settle = undefined;
