@@ -1,0 +1,176 @@
+/**
+ * Makes the photos that the benchmarks read: JPEGs of 500x375 (375x500 from an upright source), about 50 KB each on
+ * average, in class folders, from examples/photos. Every photo is another crop, flip and brightness, so no two are equal;
+ * the same arguments give the same bytes.
+ *
+ *   node bench/make-photos.mjs [--count 6000] [--out FOLDER] [--copies]
+ *
+ * `--copies` is quick and for benchmarks that do not decode: it makes 600 photos and fills up the rest with copies that
+ * differ in a comment segment. The folder's path is the last line on stdout; a finished folder is used again.
+ */
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const sharp = createRequire(new URL('../packages/writer/package.json', import.meta.url))('sharp');
+
+const SOURCES = path.join(here, '../examples/photos');
+const MEAN_BYTES = 50_000;
+const LONG_SIDE = 500;
+const SHORT_SIDE = 375;
+/** Distinct photos behind `--copies`. */
+const DISTINCT_WITH_COPIES = 600;
+/** Photos encoded at each quality tried, while the quality that gives MEAN_BYTES is looked for. */
+const PILOT = 60;
+
+/** Numbers in [0, 1) that depend on `seed` alone: SplitMix32. */
+export function randomNumbers(seed) {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x9e3779b9) | 0;
+    let z = state ^ (state >>> 16);
+    z = Math.imul(z, 0x21f0aaad);
+    z ^= z >>> 15;
+    z = Math.imul(z, 0x735a2d97);
+    return ((z ^ (z >>> 15)) >>> 0) / 0x1_0000_0000;
+  };
+}
+
+/** The decoded example photos, in an order that does not depend on the file system: [{ folder, pixels, raw }]. */
+async function readSources() {
+  const sources = [];
+  for (const folder of fs.readdirSync(SOURCES).sort()) {
+    for (const name of fs.readdirSync(path.join(SOURCES, folder)).sort()) {
+      const decoder = sharp(path.join(SOURCES, folder, name))
+        .toColourspace('srgb')
+        .removeAlpha()
+        .raw();
+      const { data, info } = await decoder.toBuffer({ resolveWithObject: true });
+      sources.push({ folder, pixels: data, raw: { width: info.width, height: info.height, channels: info.channels } });
+    }
+  }
+  return sources;
+}
+
+/** Which crop, flip and brightness photo `number` has, out of a source of `width` x `height`. */
+function planPhoto(number, width, height) {
+  const random = randomNumbers(number);
+  const upright = height > width;
+  const target = upright ? { width: SHORT_SIDE, height: LONG_SIDE } : { width: LONG_SIDE, height: SHORT_SIDE };
+  const fit = Math.min(width / target.width, height / target.height);
+  const scale = fit * (0.75 + 0.25 * random());
+  const crop = { width: Math.floor(target.width * scale), height: Math.floor(target.height * scale) };
+  return {
+    target,
+    crop: {
+      ...crop,
+      left: Math.floor(random() * (width - crop.width + 1)),
+      top: Math.floor(random() * (height - crop.height + 1)),
+    },
+    mirrored: random() < 0.5,
+    brightness: 0.8 + 0.4 * random(),
+  };
+}
+
+/** Bytes of photo `number` at `quality`. */
+async function encodePhoto(sources, number, quality) {
+  const { pixels, raw } = sources[number % sources.length];
+  const plan = planPhoto(number, raw.width, raw.height);
+  let image = sharp(pixels, { raw })
+    .extract(plan.crop)
+    .resize(plan.target.width, plan.target.height, { fit: 'fill' })
+    .linear(plan.brightness, 0);
+  if (plan.mirrored) image = image.flop();
+  return image.jpeg({ quality, chromaSubsampling: '4:2:0' }).toBuffer();
+}
+
+/** The quality whose mean over the first PILOT photos comes nearest to MEAN_BYTES. */
+async function findQuality(sources) {
+  const meanAt = async (quality) => {
+    let total = 0;
+    for (let number = 0; number < PILOT; number++) total += (await encodePhoto(sources, number, quality)).length;
+    return total / PILOT;
+  };
+  let low = 50;
+  let high = 100;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if ((await meanAt(middle)) < MEAN_BYTES) low = middle;
+    else high = middle;
+  }
+  return MEAN_BYTES - (await meanAt(low)) < (await meanAt(high)) - MEAN_BYTES ? low : high;
+}
+
+/** `jpeg` with a comment segment (T.81, B.2.4.5) behind its start marker: other bytes, the same pixels. */
+function withComment(jpeg, text) {
+  const segment = Buffer.alloc(4 + text.length);
+  segment.writeUInt16BE(0xfffe, 0);
+  segment.writeUInt16BE(2 + text.length, 2);
+  segment.write(text, 4, 'latin1');
+  return Buffer.concat([jpeg.subarray(0, 2), segment, jpeg.subarray(2)]);
+}
+
+/**
+ * Fills `out` with `count` photos unless it holds them already, and returns { count, bytes, quality }: the mean is
+ * `bytes / count`.
+ */
+export async function makePhotos({ count, out, copies = false, log = () => {} }) {
+  const recordPath = path.join(out, '..', `${path.basename(out)}.json`);
+  if (fs.existsSync(recordPath)) {
+    const record = JSON.parse(fs.readFileSync(recordPath, 'utf8'));
+    if (record.count === count && record.copies === copies) return record;
+  }
+  fs.rmSync(out, { recursive: true, force: true });
+  sharp.concurrency(1);
+  const sources = await readSources();
+  const folderOf = (number) => path.join(out, sources[number % sources.length].folder);
+  for (const { folder } of sources) fs.mkdirSync(path.join(out, folder), { recursive: true });
+
+  const quality = await findQuality(sources);
+  const distinct = copies ? Math.min(count, DISTINCT_WITH_COPIES) : count;
+  const originals = [];
+  let bytes = 0;
+  const write = (number, jpeg) => {
+    fs.writeFileSync(path.join(folderOf(number), `${String(number).padStart(6, '0')}.jpg`), jpeg);
+    bytes += jpeg.length;
+  };
+  let next = 0;
+  const encodeRest = async () => {
+    while (next < distinct) {
+      const number = next++;
+      const jpeg = await encodePhoto(sources, number, quality);
+      write(number, jpeg);
+      if (copies) originals[number] = jpeg;
+      if (next % 1000 === 0) log(`${next} of ${count} photos`);
+    }
+  };
+  await Promise.all(Array.from({ length: os.availableParallelism() }, encodeRest));
+  for (let number = distinct; number < count; number++) {
+    write(number, withComment(originals[number % distinct], `copy ${number}`));
+  }
+  const record = { count, copies, bytes, quality };
+  fs.writeFileSync(recordPath, `${JSON.stringify(record)}\n`);
+  return record;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values } = parseArgs({
+    options: { count: { type: 'string' }, out: { type: 'string' }, copies: { type: 'boolean', default: false } },
+  });
+  const count = Number(values.count ?? (values.copies ? 30_000 : 6_000));
+  if (!Number.isInteger(count) || count < 1)
+    throw new Error(`--count takes a whole number above 0, not ${values.count}`);
+  const out = path.resolve(values.out ?? path.join(here, '.cache', `${values.copies ? 'copies' : 'photos'}-${count}`));
+  const record = await makePhotos({
+    count,
+    out,
+    copies: values.copies,
+    log: (line) => process.stderr.write(`${line}\n`),
+  });
+  process.stderr.write(`${record.count} photos, ${Math.round(record.bytes / record.count)} bytes on average\n`);
+  console.log(out);
+}

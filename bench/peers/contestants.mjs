@@ -1,0 +1,24 @@
+/** Who takes part, and what each needs. */
+
+/**
+ * id: for --only. script and variant: what runs. environment: one of environments.mjs, none for JavaScript.
+ * reads: `photos`, `shards`, or the name of the contestant's own format, which the script writes with --prepare.
+ */
+export const CONTESTANTS = [
+  { id: 'shardtool', script: 'shardtool.mjs', variant: 'always', reads: 'shards' },
+  { id: 'shardtool-never', script: 'shardtool.mjs', variant: 'never', reads: 'shards' },
+  { id: 'shardtool-float32', script: 'shardtool.mjs', variant: 'float32', reads: 'shards' },
+  { id: 'limit', script: 'limit.mjs', reads: 'photos' },
+  { id: 'pytorch-pillow', script: 'pytorch_pillow.py', environment: 'torch', reads: 'photos' },
+  { id: 'pytorch-decode-jpeg', script: 'pytorch_decode_jpeg.py', environment: 'torch', reads: 'photos' },
+  { id: 'webdataset', script: 'webdataset_pillow.py', environment: 'torch', reads: 'shards' },
+  { id: 'mosaicml', script: 'mosaicml_streaming.py', environment: 'torch', reads: 'mds' },
+  { id: 'dali', script: 'dali_cpu.py', environment: 'dali', reads: 'photos' },
+  { id: 'ffcv-jpg', script: 'ffcv_loader.py', variant: 'jpg', environment: 'ffcv', reads: 'jpg.beton' },
+  { id: 'ffcv-raw', script: 'ffcv_loader.py', variant: 'raw', environment: 'ffcv', reads: 'raw.beton' },
+  { id: 'tf-antialias', script: 'tf_data.py', variant: 'antialias', environment: 'tensorflow', reads: 'tfrecord' },
+  { id: 'tf-plain', script: 'tf_data.py', variant: 'plain', environment: 'tensorflow', reads: 'tfrecord' },
+];
+
+/** The contestant that all others are compared with. */
+export const REFERENCE = 'shardtool';

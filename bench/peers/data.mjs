@@ -1,0 +1,67 @@
+/** What the contestants read: photos, our shards of them, and the other loaders' own formats. Made once, then kept. */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { makePhotos } from '../make-photos.mjs';
+import { reasonOf } from './environments.mjs';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const CLI = path.join(here, '../../packages/cli/dist/main.js');
+/** Shards that each of webdataset's workers gets, the same number for all. */
+const SHARDS_PER_WORKER = 6;
+/** A program that writes its data for longer has hung. */
+const TIMEOUT_MS = 20 * 60_000;
+
+/** The photos: { folder, count, bytes, derived }; `derived` is where what is made of them lies. */
+export async function preparePhotos({ photos, count, cache, log }) {
+  const folder = path.resolve(photos ?? path.join(cache, `photos-${count}`));
+  if (photos === undefined) await makePhotos({ count, out: folder, log });
+  const digest = createHash('sha256').update(folder);
+  let bytes = 0;
+  let files = 0;
+  for (const name of fs.readdirSync(folder).sort()) {
+    for (const file of fs.readdirSync(path.join(folder, name)).sort()) {
+      const { size } = fs.statSync(path.join(folder, name, file));
+      digest.update(`${name}/${file} ${size}\n`);
+      bytes += size;
+      files++;
+    }
+  }
+  const derived = path.join(cache, 'derived', digest.digest('hex').slice(0, 16));
+  fs.mkdirSync(derived, { recursive: true });
+  return { folder, count: files, bytes, derived };
+}
+
+/** { path } of the shards, or { missing: why }. */
+export function prepareShards(photos, workers, log) {
+  const out = path.join(photos.derived, `shards-${workers}`);
+  const samples = Math.ceil(photos.count / (SHARDS_PER_WORKER * workers));
+  return makeOnce(
+    out,
+    process.execPath,
+    (target) => [CLI, 'pack', photos.folder, target, '--max-shard-samples', samples],
+    log,
+  );
+}
+
+/** { path } of the photos in the format `contestant.reads`, written by the contestant's own script, or { missing: why }. */
+export function prepareFormat(photos, contestant, python, log) {
+  const script = path.join(here, contestant.script);
+  const args = ['--prepare', '--photos', photos.folder, '--variant', contestant.variant ?? ''];
+  const out = path.join(photos.derived, contestant.reads);
+  return makeOnce(out, python, (target) => [script, ...args, '--prepared', target], log);
+}
+
+function makeOnce(out, program, argsFor, log) {
+  if (fs.existsSync(out)) return { path: out };
+  log(`writing ${out}`);
+  const unfinished = `${out}.unfinished`;
+  fs.rmSync(unfinished, { recursive: true, force: true });
+  const args = argsFor(unfinished).map(String);
+  const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 2 ** 28, timeout: TIMEOUT_MS });
+  if (status !== 0) return { missing: `${path.basename(out)} could not be written (${reasonOf(stderr)})` };
+  fs.renameSync(unfinished, out);
+  return { path: out };
+}

@@ -1,0 +1,78 @@
+/** What the contestants in JavaScript share; measure.py does the same for those in Python. */
+import { parseArgs } from 'node:util';
+
+export function parseArguments() {
+  const { values } = parseArgs({
+    options: {
+      photos: { type: 'string' },
+      shards: { type: 'string' },
+      prepared: { type: 'string' },
+      workers: { type: 'string', default: '2' },
+      batch: { type: 'string', default: '256' },
+      epochs: { type: 'string', default: '3' },
+      variant: { type: 'string', default: '' },
+    },
+  });
+  return { ...values, workers: Number(values.workers), batch: Number(values.batch), epochs: Number(values.epochs) };
+}
+
+export function percentile(values, share) {
+  const ordered = [...values].sort((a, b) => a - b);
+  return ordered[Math.max(0, Math.ceil(share * ordered.length) - 1)];
+}
+
+export function median(values) {
+  return percentile(values, 0.5);
+}
+
+/**
+ * Times `build(arguments)`, which gives { startEpoch, close }; `startEpoch()` is an async iterable of { size, images }.
+ * The rate counts whole epochs after the first, ends included. Waits are those of the same epochs without the first batch
+ * of each; `firstBatchMs` starts when the loader is built, after the imports.
+ */
+export async function measure({ name, version, build, given, notes }) {
+  const started = performance.now();
+  const { startEpoch, close } = await build(given);
+  const waits = [];
+  let firstBatchMs = null;
+  let images = 0;
+  let milliseconds = 0;
+  let epochImages = 0;
+  for (let epoch = 0; epoch < given.epochs; epoch++) {
+    const epochStarted = performance.now();
+    let last = epochStarted;
+    epochImages = 0;
+    for await (const batch of startEpoch()) {
+      touch(batch);
+      const now = performance.now();
+      firstBatchMs ??= now - started;
+      if (epoch > 0 && epochImages > 0) waits.push(now - last);
+      last = now;
+      epochImages += batch.size;
+    }
+    if (epoch === 0) continue;
+    images += epochImages;
+    milliseconds += performance.now() - epochStarted;
+  }
+  const result = {
+    name,
+    version,
+    imagesPerSecond: round((images / milliseconds) * 1000),
+    batchWaitP50Ms: round(median(waits)),
+    batchWaitP99Ms: round(percentile(waits, 0.99)),
+    firstBatchMs: round(firstBatchMs),
+    imagesPerEpoch: epochImages,
+    notes: notes(),
+  };
+  await close();
+  console.log(JSON.stringify(result));
+}
+
+/** All that the consumer does with a batch. */
+function touch({ images }) {
+  if (!Number.isFinite(images[0])) throw new TypeError('a batch came without pixels');
+}
+
+function round(value) {
+  return Math.round(value * 10) / 10;
+}

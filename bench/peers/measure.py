@@ -1,0 +1,105 @@
+"""What every Python contestant shares: its arguments, and how its batches are timed.
+
+A contestant gives `measure` a function that builds its loader. One line of JSON on stdout says what was seen. Memory is
+sampled from outside (process-memory.mjs), the same way for every contestant.
+"""
+
+import os
+
+# One thread a worker: libraries that start threads of their own would take the cores of other workers.
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
+    os.environ.setdefault(variable, "1")
+
+import argparse
+import json
+import math
+import time
+
+SIZE = 224
+SCALE = (0.08, 1.0)
+RATIO = (3 / 4, 4 / 3)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--photos", help="folder of class folders of JPEGs")
+    parser.add_argument("--shards", help="folder of tar shards")
+    parser.add_argument("--prepared", help="the file or folder in the contestant's own format")
+    parser.add_argument("--prepare", action="store_true", help="write --prepared and end")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--epochs", type=int, default=3, help="the first one warms up, the others count")
+    parser.add_argument("--variant", default="", help="which of a file's contestants runs")
+    return parser.parse_args()
+
+
+def list_photos(folder):
+    """[(path, class number)], numbered as torchvision's ImageFolder does it: class folders sorted by name."""
+    classes = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    return [
+        (os.path.join(folder, name, file), number)
+        for number, name in enumerate(classes)
+        for file in sorted(os.listdir(os.path.join(folder, name)))
+    ]
+
+
+def list_shards(folder):
+    return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".tar"))
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def measure(name, version, build, arguments, notes=""):
+    """Times `build(arguments)`, which gives a function that starts an epoch: an iterator of uint8 image batches.
+
+    The rate counts whole epochs after the first, ends included. Waits are those of the same epochs without the first
+    batch of each; `firstBatchMs` starts when the loader is built, after the imports.
+    """
+    started = time.perf_counter()
+    start_epoch = build(arguments)
+    first_batch_ms = None
+    waits = []
+    images = 0
+    seconds = 0.0
+    for epoch in range(arguments.epochs):
+        epoch_started = last = time.perf_counter()
+        epoch_images = 0
+        for batch in start_epoch():
+            touch(batch)
+            now = time.perf_counter()
+            if first_batch_ms is None:
+                first_batch_ms = (now - started) * 1000
+            if epoch > 0 and epoch_images > 0:
+                waits.append((now - last) * 1000)
+            last = now
+            epoch_images += len(batch)
+        if epoch > 0:
+            images += epoch_images
+            seconds += time.perf_counter() - epoch_started
+    print(
+        json.dumps(
+            {
+                "name": name,
+                "version": version,
+                "imagesPerSecond": round(images / seconds, 1),
+                "batchWaitP50Ms": round(percentile(waits, 0.5), 1),
+                "batchWaitP99Ms": round(percentile(waits, 0.99), 1),
+                "firstBatchMs": round(first_batch_ms, 1),
+                "imagesPerEpoch": epoch_images,
+                "notes": notes,
+            }
+        ),
+        flush=True,
+    )
+
+
+def touch(batch):
+    """All that the consumer does with a batch."""
+    if "uint8" not in str(batch.dtype):
+        raise TypeError(f"a batch came as {batch.dtype}, not as uint8")
+    if SIZE * SIZE * 3 != math.prod(batch.shape[1:]):
+        raise ValueError(f"a batch came with the shape {tuple(batch.shape)}")
+    return int(batch[0][0][0][0])

@@ -1,0 +1,158 @@
+/**
+ * This project against the loaders people use today, on the same photos and the same cores, in one run.
+ *
+ *   node bench/peers/run.mjs [--photos FOLDER] [--count 6144] [--rounds 5] [--epochs 3] [--workers 2] [--batch 256]
+ *                            [--only id,id,...]
+ *
+ * First each contestant runs once, unmeasured: that fills the page cache, and its memory is watched meanwhile (watching
+ * costs time). Then all take turns, round after round, each round in another order, so that whatever slows the machine for
+ * a while slows everyone. The table goes to stdout, everything else about the run to bench/.cache/peers.json.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { CONTESTANTS, REFERENCE } from './contestants.mjs';
+import { prepareFormat, preparePhotos, prepareShards } from './data.mjs';
+import { prepareEnvironment, reasonOf } from './environments.mjs';
+import { watchMemory } from './process-memory.mjs';
+import { describeMachine, summarise, toMarkdown } from './report.mjs';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const cache = path.join(here, '../.cache');
+/** A run that takes longer has hung. */
+const RUN_TIMEOUT_MS = 20 * 60_000;
+
+const log = (line) => process.stderr.write(`${line}\n`);
+const settings = readSettings();
+fs.mkdirSync(cache, { recursive: true });
+
+const photos = await preparePhotos({ ...settings, cache, log });
+if (photos.count < settings.batch) throw new Error(`${photos.folder} has ${photos.count} photos, less than one batch.`);
+
+const missing = [];
+const ready = [];
+for (const contestant of CONTESTANTS) {
+  if (settings.only !== null && !settings.only.includes(contestant.id)) continue;
+  const prepared = prepare(contestant);
+  if (prepared.missing === undefined) ready.push({ ...contestant, ...prepared });
+  else missing.push({ id: contestant.id, reason: prepared.missing });
+}
+
+for (const contestant of ready) {
+  const outcome = await attempt(contestant, { watched: true });
+  contestant.peakMemoryBytes = outcome?.peakMemoryBytes ?? null;
+  log(`warming up: ${contestant.id}${outcome === null ? ' failed' : ''}`);
+}
+let running = ready;
+const runs = [];
+for (let round = 0; round < settings.rounds; round++) {
+  running = running.filter(({ failed }) => !failed);
+  const first = Math.floor((round * running.length) / settings.rounds);
+  for (const contestant of [...running.slice(first), ...running.slice(0, first)]) {
+    const outcome = await attempt(contestant, { watched: false });
+    if (outcome !== null) runs.push({ id: contestant.id, round, result: outcome.result });
+    log(`round ${round + 1} of ${settings.rounds}: ${contestant.id} ${outcome?.result.imagesPerSecond ?? 'failed'}`);
+  }
+}
+
+const report = {
+  machine: describeMachine(),
+  photos: { count: photos.count, bytes: photos.bytes },
+  settings,
+  rows: summarise(ready, runs, REFERENCE),
+  missing,
+  runs,
+};
+fs.writeFileSync(path.join(cache, 'peers.json'), `${JSON.stringify(report, null, 2)}\n`);
+console.log(toMarkdown(report));
+
+function readSettings() {
+  const { values } = parseArgs({
+    options: {
+      photos: { type: 'string' },
+      count: { type: 'string', default: '6144' },
+      rounds: { type: 'string', default: '5' },
+      epochs: { type: 'string', default: '3' },
+      workers: { type: 'string', default: '2' },
+      batch: { type: 'string', default: '256' },
+      only: { type: 'string' },
+    },
+  });
+  const number = (name, least) => {
+    const value = Number(values[name]);
+    if (!Number.isInteger(value) || value < least) throw new Error(`--${name} takes a whole number from ${least} on.`);
+    return value;
+  };
+  const only = values.only?.split(',') ?? null;
+  const unknown = only?.find((id) => !CONTESTANTS.some((contestant) => contestant.id === id));
+  if (unknown !== undefined) {
+    throw new Error(`--only knows no "${unknown}", just ${CONTESTANTS.map(({ id }) => id).join(', ')}.`);
+  }
+  return {
+    photos: values.photos,
+    count: number('count', 1),
+    rounds: number('rounds', 1),
+    epochs: number('epochs', 2),
+    workers: number('workers', 1),
+    batch: number('batch', 1),
+    only,
+  };
+}
+
+/** { command, args } of a contestant that can run, or { missing: why it cannot }. */
+function prepare(contestant) {
+  const { script, variant = '', environment } = contestant;
+  const { python, missing: noPython } = environment === undefined ? {} : prepareEnvironment(environment, cache, log);
+  if (noPython !== undefined) return { missing: noPython };
+  const data = findData(contestant, python);
+  if (data.missing !== undefined) return data;
+  const { workers, batch, epochs } = settings;
+  const own = [path.join(here, script), `--${data.option}`, data.path, '--variant', variant];
+  const args = [...own, '--workers', workers, '--batch', batch, '--epochs', epochs].map(String);
+  return onSameCores(python ?? process.execPath, args);
+}
+
+/** { option, path } of what a contestant reads, made if it is not there, or { missing: why }. */
+function findData(contestant, python) {
+  if (contestant.reads === 'photos') return { option: 'photos', path: photos.folder };
+  if (contestant.reads === 'shards') return { option: 'shards', ...prepareShards(photos, settings.workers, log) };
+  return { option: 'prepared', ...prepareFormat(photos, contestant, python, log) };
+}
+
+/** With more cores than workers, everyone gets the first ones and no others. */
+function onSameCores(command, args) {
+  const { workers } = settings;
+  if (os.availableParallelism() <= workers || spawnSync('taskset', ['--version']).status !== 0)
+    return { command, args };
+  return { command: 'taskset', args: ['-c', `0-${workers - 1}`, command, ...args] };
+}
+
+/** { result, peakMemoryBytes } of one run. A contestant that fails is named as missing from then on: null. */
+async function attempt(contestant, { watched }) {
+  if (contestant.failed) return null;
+  const child = spawn(contestant.command, contestant.args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: RUN_TIMEOUT_MS,
+  });
+  const memory = watched ? watchMemory(child.pid) : null;
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  const { status, signal } = await new Promise((resolve) => {
+    child.on('close', (status, signal) => resolve({ status, signal }));
+  });
+  const peakMemoryBytes = memory?.stop() ?? null;
+  const line = stdout.trim().split('\n').at(-1);
+  if (status === 0 && line.startsWith('{')) return { result: JSON.parse(line), peakMemoryBytes };
+  contestant.failed = true;
+  missing.push({ id: contestant.id, reason: `its run ended with ${signal ?? status}: ${reasonOf(stderr)}` });
+  return null;
+}
