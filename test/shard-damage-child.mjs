@@ -55,16 +55,11 @@ async function ours(outcome, path, part) {
 
 /** A source that takes a read outside the file, or memory for one, as a fault. */
 function guard(source) {
-  const check = (offset, target) => {
-    if (!(offset >= 0 && offset + target.length <= source.size)) {
-      throw new Error(`a read of ${target.length} bytes at ${offset}, in a file of ${source.size}`);
-    }
+  const checked = (read) => (offset, target) => {
+    if (offset >= 0 && offset + target.length <= source.size) return read(offset, target);
+    throw new Error(`a read of ${target.length} bytes at ${offset}, in a file of ${source.size}`);
   };
-  return {
-    ...source,
-    readAt: (offset, target) => (check(offset, target), source.readAt(offset, target)),
-    readNow: (offset, target) => (check(offset, target), source.readNow(offset, target)),
-  };
+  return { ...source, readAt: checked(source.readAt), readNow: checked(source.readNow) };
 }
 
 function inside({ offset, bytes, fields }, size) {

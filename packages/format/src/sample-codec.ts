@@ -5,6 +5,7 @@ import { type FieldType, fieldType } from './field-type.js';
 import type { FieldSize } from './layout.js';
 import { jsonText } from './msgpack/json-text.js';
 import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes } from './msgpack/object.js';
+import type { SummedBytes } from './write-buffer.js';
 
 /** The entry of a map that has the sample's key, where the layout itself has no keys. */
 export const KEY_ENTRY = '__key__';
@@ -162,6 +163,17 @@ export class ImageEncoder implements ValueEncoder {
   settle(): number {
     return this.placed[0].bytes;
   }
+}
+
+/**
+ * Which bytes of a settled value have the checksums that the caller knows: those of the payloads that lie in it as they
+ * were given. In the order of the value.
+ */
+export function summedPayloads(placed: readonly PlacedField[], payloadCrc32: readonly number[]): SummedBytes[] {
+  return payloadCrc32
+    .map((crc32, i) => ({ ...placed[i]!, crc32 }))
+    .filter(({ msgpack }) => !msgpack)
+    .sort((a, b) => a.offset - b.offset);
 }
 
 /**

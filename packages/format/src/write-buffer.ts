@@ -1,25 +1,39 @@
 import { writeSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
+import { crc32Combine } from './crc32-combine.js';
 import { FileError, ShardtoolError } from './errors.js';
 
-/** Samples are collected here, and go to the file in one write. */
-const BUFFER_BYTES = 16 << 20;
+/**
+ * Samples are collected here, and go to the file in one write. What was read into it is still in the processor's cache
+ * when it is summed up and written.
+ */
+const BUFFER_BYTES = 1 << 20;
+/** One larger sample is often not the last: the buffer then doubles, and keeps up to so much. */
+const DOUBLED_BYTES = 64 << 20;
 /** Above this a system call takes only a part anyway. */
 const MAX_WRITE_BYTES = 1 << 30;
-/** The checksum follows so far behind, while the bytes are still in the processor's cache. */
-const CHECKSUM_BYTES = 256 << 10;
+/** From here on combining two checksums is quicker than reading the bytes again. */
+const COMBINE_BYTES = 8 << 10;
+
+/** Bytes of the room whose checksum is known. */
+export interface SummedBytes {
+  /** From the start of the room. */
+  readonly offset: number;
+  readonly bytes: number;
+  readonly crc32: number;
+}
 
 /** The end of a file that is being written front to back. What is laid out in it can still be taken back. */
 export class WriteBuffer {
-  /** crc32 of everything that has been written. */
-  crc32 = 0;
   readonly #fd: number;
   readonly #shard: string;
   #buffer: Buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   /** Where in the file the buffer begins. */
   #start: number;
   #length = 0;
+  /** How far in the buffer the checksum has come. */
   #summed = 0;
+  #crc32 = 0;
 
   /** `start` is where in the file the first byte goes; `shard` is for messages. */
   constructor(fd: number, shard: string, start = 0) {
@@ -33,22 +47,32 @@ export class WriteBuffer {
     return this.#start + this.#length;
   }
 
+  /** crc32 of everything that has been flushed. */
+  get crc32(): number {
+    return this.#crc32;
+  }
+
   /** Room for `bytes` behind everything that was appended. Nothing of it is kept until {@link append}. */
   room(bytes: number): Buffer {
     if (this.#length + bytes > this.#buffer.length) this.flush();
-    if (bytes > this.#buffer.length) this.#buffer = this.#allocate(bytes);
+    if (bytes > this.#buffer.length) this.#grow(bytes);
     return this.#buffer.subarray(this.#length, this.#length + bytes);
   }
 
-  /** Keeps the first `bytes` of the room. */
-  append(bytes: number): void {
+  /** Keeps the first `bytes` of the room. `summed` (rising) spares reading those bytes again for the checksum. */
+  append(bytes: number, summed: readonly SummedBytes[] = []): void {
+    for (const known of summed) {
+      if (known.bytes < COMBINE_BYTES) continue;
+      this.#sumTo(this.#length + known.offset);
+      this.#crc32 = crc32Combine(this.#crc32, known.crc32, known.bytes);
+      this.#summed += known.bytes;
+    }
     this.#length += bytes;
-    if (this.#length - this.#summed >= CHECKSUM_BYTES) this.#sum();
   }
 
   /** Writes what was appended. Throws {@link FileError}. */
   flush(): void {
-    this.#sum();
+    this.#sumTo(this.#length);
     try {
       writeAt(this.#fd, this.#buffer.subarray(0, this.#length), this.#start);
     } catch (cause) {
@@ -57,17 +81,17 @@ export class WriteBuffer {
     this.#start += this.#length;
     this.#length = 0;
     this.#summed = 0;
-    if (this.#buffer.length > BUFFER_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+    if (this.#buffer.length > DOUBLED_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   }
 
-  #sum(): void {
-    this.crc32 = crc32(this.#buffer.subarray(this.#summed, this.#length), this.crc32);
-    this.#summed = this.#length;
+  #sumTo(end: number): void {
+    this.#crc32 = crc32(this.#buffer.subarray(this.#summed, end), this.#crc32);
+    this.#summed = end;
   }
 
-  #allocate(bytes: number): Buffer {
+  #grow(bytes: number): void {
     try {
-      return Buffer.allocUnsafeSlow(bytes);
+      this.#buffer = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(2 * this.#buffer.length, DOUBLED_BYTES)));
     } catch (cause) {
       const message = `${this.#shard}: a sample needs ${bytes} bytes of memory at once, more than there is; leave it out.`;
       throw new ShardtoolError({ shard: this.#shard }, message, { cause });

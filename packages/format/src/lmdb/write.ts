@@ -5,9 +5,9 @@ import { DuplicateKeyError, OptionError } from '../errors.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { PositionLog } from '../position-log.js';
 import { SampleCheck } from '../sample-check.js';
-import type { ValueEncoder } from '../sample-codec.js';
+import { summedPayloads, type ValueEncoder } from '../sample-codec.js';
 import { NumberList } from '../tar/number-list.js';
-import { unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
+import { type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
 import { KeyTable } from './key-table.js';
 import { encodeMetas } from './meta.js';
 import {
@@ -25,8 +25,9 @@ import { writeTree } from './tree.js';
 
 /**
  * Writes an LMDB shard in one pass: values that have pages of their own go out as they come, small ones are kept until
- * the tree is written behind them, and the meta pages at the front come last. Memory: keys, small values, and 16 MiB. A
- * file that was not finished has no meta pages, so nothing takes it for a database. The same samples give the same bytes.
+ * the tree is written behind them, and the meta pages at the front come last. So memory holds the keys and the small
+ * values. A file that was not finished has no meta pages, and nothing takes it for a database. The same samples give the
+ * same bytes.
  */
 export class LmdbWriter implements ShardWriter {
   readonly #fd: number;
@@ -63,7 +64,7 @@ export class LmdbWriter implements ShardWriter {
     return this.#encoder.layOut(room.subarray(PAGE_HEADER_BYTES));
   }
 
-  commit(): void {
+  commit(payloadCrc32: readonly number[] = []): void {
     if (this.#begun === null) throw new Error('commit() without begin()');
     const { key, room } = this.#begun;
     this.#begun = null;
@@ -71,7 +72,8 @@ export class LmdbWriter implements ShardWriter {
     if (fitsLeaf(key.length, bytes, PAGE_BYTES)) {
       this.#valuePlace.push(this.#small.add(room.subarray(PAGE_HEADER_BYTES, PAGE_HEADER_BYTES + bytes)));
     } else {
-      this.#valuePlace.push(this.#appendRun(room, bytes));
+      const summed = summedPayloads(this.#encoder.placed, payloadCrc32);
+      this.#valuePlace.push(this.#appendRun(room, bytes, summed));
     }
     this.#keys.add(key);
     this.#valueBytes.push(bytes);
@@ -103,12 +105,13 @@ export class LmdbWriter implements ShardWriter {
   }
 
   /** Completes the pages of a value, which lies in its room already, and returns the number of the first. */
-  #appendRun(room: Buffer, bytes: number): number {
+  #appendRun(room: Buffer, bytes: number, summed: readonly SummedBytes[]): number {
     const pages = runPages(bytes, PAGE_BYTES);
     const number = this.#output.position / PAGE_BYTES;
     encodeRunHeader(room, number, pages);
     room.fill(0, PAGE_HEADER_BYTES + bytes, pages * PAGE_BYTES);
-    this.#output.append(pages * PAGE_BYTES);
+    const inRoom = summed.map((known) => ({ ...known, offset: PAGE_HEADER_BYTES + known.offset }));
+    this.#output.append(pages * PAGE_BYTES, inRoom);
     this.#runPages += pages;
     return number;
   }

@@ -2,7 +2,7 @@ import { fdatasyncSync } from 'node:fs';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { PositionLog } from '../position-log.js';
 import { SampleCheck } from '../sample-check.js';
-import { MapEncoder } from '../sample-codec.js';
+import { MapEncoder, summedPayloads } from '../sample-codec.js';
 import { NumberList } from '../tar/number-list.js';
 import { unwritable, WriteBuffer } from '../write-buffer.js';
 
@@ -34,13 +34,13 @@ export class MsgpackWriter implements ShardWriter {
     return this.#encoder.layOut(this.#output.room(this.#encoder.plan(key, fields)));
   }
 
-  commit(): void {
+  commit(payloadCrc32: readonly number[] = []): void {
     if (!this.#begun) throw new Error('commit() without begin()');
     this.#begun = false;
     const bytes = this.#encoder.settle();
     this.#sampleOffset.push(this.#output.position);
     this.#log.add(bytes, this.#encoder.placed);
-    this.#output.append(bytes);
+    this.#output.append(bytes, summedPayloads(this.#encoder.placed, payloadCrc32));
   }
 
   discard(): void {
