@@ -70,6 +70,8 @@ export function planShards(files: FileTable, options: PlanOptions): PackPlan {
     let size = cls[sample] === -1 ? 0 : entryBytes(1, 0);
     for (let member = grouping.fileStart[sample]!; member < grouping.fileStart[sample + 1]!; member++) {
       const file = grouping.files[member]!;
+      // A class of its own goes before the one in a file beside the image.
+      if (cls[sample] !== -1 && member > grouping.fileStart[sample]! && isClassFile(pathAt(files, file))) continue;
       const bytes = Math.max(0, files.bytes[file]!);
       size += entryBytes(bytes, pathBytes(files, file));
       sourceBytes += bytes;
@@ -82,7 +84,20 @@ export function planShards(files: FileTable, options: PlanOptions): PackPlan {
   const shardStart = cutShards(sizes, options.maxShardBytes, options.maxShardSamples);
   const shards = shardStart.length - 1;
   const shardBytes = sizes.reduce((sum, size) => sum + size, shards * END_OF_ARCHIVE);
-  return { ...plan, classes, samples: grouping.samples, shards, shardStart, sourceBytes, shardBytes };
+  return {
+    ...plan,
+    files: plan.files.subarray(0, used),
+    classes,
+    samples: grouping.samples,
+    shards,
+    shardStart,
+    sourceBytes,
+    shardBytes,
+  };
+}
+
+function isClassFile(path: string): boolean {
+  return path.toLowerCase().endsWith('.cls');
 }
 
 interface ClassNumbers {
