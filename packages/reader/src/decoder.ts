@@ -1,14 +1,13 @@
-import { SampleDecodeError } from '@shardtool/format';
+import { OptionError, SampleDecodeError } from '@shardtool/format';
 import type { CodecName, ImageHeader, Pixels, Rect } from './codec/codec.js';
 import { storedRect, turnedSize, turnPixels, UPRIGHT } from './codec/orientation.js';
 import { type Region, Scratch } from './codec/scratch.js';
 import { type CodecChoice, type OpenCodecs, openCodecs, openImage } from './codec/select.js';
 import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES, scratchBytes } from './kernels/resize.js';
-import type { Size } from './transform/crops.js';
-import { inputOf, runPasses } from './transform/passes.js';
+import { LARGEST_SIDE, type Size } from './transform/crops.js';
+import { inputOf, type PassTools, runPasses } from './transform/passes.js';
 import { planSample, reducedPlan, reductionOf, type SamplePlan } from './transform/plan.js';
 import { SampleRandom } from './transform/random.js';
-import { LARGEST_SIDE } from './transform/steps.js';
 import type { CompiledTransform } from './transform/transform.js';
 
 export interface DecoderOptions {
@@ -57,7 +56,7 @@ export class Decoder {
   readonly #options: DecoderOptions;
   readonly #codecs: OpenCodecs;
   readonly #scratch: Scratch;
-  readonly #kernel: ResizeKernel;
+  readonly #tools: PassTools;
   readonly #random: SampleRandom;
   #warnings = 0;
 
@@ -67,11 +66,11 @@ export class Decoder {
     this.codec = codecs.choice;
     this.#options = options;
     this.#codecs = codecs;
-    this.#kernel = new ResizeKernel(memory, kernelScratch);
     this.#scratch = new Scratch(memory, {
       offset: scratch.offset + kernelScratch.bytes,
       bytes: scratch.bytes - kernelScratch.bytes,
     });
+    this.#tools = { kernel: new ResizeKernel(memory, kernelScratch), scratch: this.#scratch };
     this.#random = new SampleRandom(options.seed);
   }
 
@@ -135,7 +134,7 @@ export class Decoder {
     this.#warnings += pixels.warnings;
     const upright = orientation === UPRIGHT ? pixels : this.#turn(pixels, input, orientation);
     try {
-      runPasses(plan.passes, upright, this.#options.transform, this.#kernel, this.#scratch, target);
+      runPasses(plan.passes, upright, this.#options.transform, this.#tools, target);
     } catch (cause) {
       if (!(cause instanceof ScratchError)) throw cause;
       throw new SampleDecodeError({}, `${cause.message} Use fewer workers or a smaller batch.`, { cause });
@@ -179,8 +178,13 @@ const LONGEST_SIDE = 65_535;
 /** Up to 31 bytes at the end of each decoded row. */
 const ROW_ENDS_BYTES = LONGEST_SIDE * 32;
 
+/** Enough to resize an ordinary photo; the kernel gets more where there is. */
+const LEAST_KERNEL_BYTES = scratchBytes({ sourceColumns: 8192, sourceRows: 8192, width: 1024, height: 512 });
+
 function kernelBytesWithin(bytes: number, transform: CompiledTransform): number {
-  return Math.min(kernelBytes(transform), Math.floor(bytes / 128) * 64);
+  const wanted = kernelBytes(transform);
+  if (bytes > LEAST_KERNEL_BYTES) return Math.min(wanted, roundUp(Math.max(LEAST_KERNEL_BYTES, bytes / 2)));
+  throw new OptionError({}, `A decoder has ${bytes} bytes of scratch and needs more than ${LEAST_KERNEL_BYTES}.`);
 }
 
 /** The kernel's working memory for any image, which depends on how far it can be reduced. */

@@ -2,6 +2,9 @@
 import type { Rect } from '../codec/codec.js';
 import type { Random } from './random.js';
 
+/** The resize kernel makes images of up to this many pixels a side. */
+export const LARGEST_SIDE = 4096;
+
 export interface Size {
   readonly width: number;
   readonly height: number;

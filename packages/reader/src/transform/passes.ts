@@ -1,10 +1,8 @@
-import { SampleDecodeError } from '@shardtool/format';
 import type { Pixels, Rect } from '../codec/codec.js';
 import type { Scratch } from '../codec/scratch.js';
 import { type ResizeKernel, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import { sourceRange } from '../kernels/taps.js';
-import { type Pass, resultOf } from './plan.js';
-import { LARGEST_SIDE } from './steps.js';
+import { isCopy, type Pass, resultOf } from './plan.js';
 import type { CompiledTransform } from './transform.js';
 
 /** The pixels of its input that a pass reads. */
@@ -20,85 +18,82 @@ export function inputOf({ source, x, y }: Pass): Rect {
   };
 }
 
-/** Runs the passes over what {@link inputOf} the first names, and writes the result, in the transform's layout, to `target`. */
-export function runPasses(
-  passes: readonly Pass[],
-  pixels: Pixels,
-  transform: CompiledTransform,
-  kernel: ResizeKernel,
-  scratch: Scratch,
-  target: number,
-): void {
-  let { offset, stride } = pixels;
-  passes.forEach((pass, i) => {
-    const next = passes[i + 1];
-    const size = resultOf(pass);
-    const result = next === undefined ? target : scratch.allocate(size.width * size.height * 3 + SOURCE_SLACK_BYTES);
-    runPass(pass, offset, stride, next === undefined ? transform : BYTES, kernel, scratch, result);
-    if (next === undefined) return;
-    const { x, y } = inputOf(next);
-    stride = size.width * 3;
-    offset = result + y * stride + x * 3;
-  });
+/** What passes run on: the kernel, and memory for what lies between two of them. */
+export interface PassTools {
+  readonly kernel: ResizeKernel;
+  readonly scratch: Scratch;
 }
 
+/** What the last pass writes. */
 type Output = Pick<CompiledTransform, 'pixelLayout' | 'normalization'>;
+
+/** RGB in memory: address of the first byte, bytes from one row to the next. */
+type Source = Pick<Pixels, 'offset' | 'stride'>;
 
 const BYTES: Output = { pixelLayout: 'uint8-nhwc', normalization: null };
 
-function runPass(
-  pass: Pass,
-  source: number,
-  stride: number,
+/** Runs the passes over what {@link inputOf} the first names, and writes the result, as `output` has it, to `target`. */
+export function runPasses(
+  passes: readonly Pass[],
+  pixels: Source,
   output: Output,
-  kernel: ResizeKernel,
-  scratch: Scratch,
+  tools: PassTools,
   target: number,
 ): void {
+  let source = pixels;
+  passes.forEach((pass, i) => {
+    const next = passes[i + 1];
+    if (next === undefined) {
+      runPass(pass, source, output, tools, target);
+      return;
+    }
+    const { width, height } = resultOf(pass);
+    const result = tools.scratch.allocate(width * height * 3 + SOURCE_SLACK_BYTES);
+    runPass(pass, source, BYTES, tools, result);
+    const { x, y } = inputOf(next);
+    source = { offset: result + (y * width + x) * 3, stride: width * 3 };
+  });
+}
+
+/** Resizes, then draws the border, which only bytes can have. */
+function runPass(pass: Pass, source: Source, output: Output, tools: PassTools, target: number): void {
   const { x, y, border } = pass;
-  const { memory } = scratch;
-  if (border === null) return resizeOrCopy(pass, source, stride, output, kernel, memory, target);
-  const size = resultOf(pass);
-  const row = size.width * 3;
-  memory.fill(border.fill, target, target + row * size.height);
+  if (border === null) {
+    resizeOrCopy(pass, source, output, tools, target);
+    return;
+  }
+  const { memory } = tools.scratch;
+  const { width, height } = resultOf(pass);
+  memory.fill(border.fill, target, target + width * height * 3);
   if (x.count === 0 || y.count === 0) return;
-  const inner = scratch.allocate(x.count * y.count * 3 + SOURCE_SLACK_BYTES);
-  resizeOrCopy(pass, source, stride, output, kernel, memory, inner);
-  copyRows(memory, inner, x.count * 3, target + border.top * row + border.left * 3, row, x.count * 3, y.count);
+  const inner = { offset: tools.scratch.allocate(x.count * y.count * 3), stride: x.count * 3 };
+  resizeOrCopy(pass, source, BYTES, tools, inner.offset);
+  const place = { offset: target + (border.top * width + border.left) * 3, stride: width * 3 };
+  copyRows(memory, inner, place, x.count * 3, y.count);
 }
 
-function resizeOrCopy(
-  { x, y }: Pass,
-  source: number,
-  stride: number,
-  { pixelLayout, normalization }: Output,
-  kernel: ResizeKernel,
-  memory: Uint8Array,
-  target: number,
-): void {
-  const sameSize = x.source === x.output && y.source === y.output;
-  if (sameSize && !x.flip && !y.flip && pixelLayout === 'uint8-nhwc') {
-    return copyRows(memory, source, stride, target, x.count * 3, x.count * 3, y.count);
+function resizeOrCopy(pass: Pass, source: Source, output: Output, tools: PassTools, target: number): void {
+  const { x, y } = pass;
+  const { pixelLayout, normalization } = output;
+  if (isCopy(pass, pixelLayout)) {
+    copyRows(tools.scratch.memory, source, { offset: target, stride: x.count * 3 }, x.count * 3, y.count);
+    return;
   }
-  if (Math.max(x.count, y.count) > LARGEST_SIDE) {
-    throw new SampleDecodeError(
-      {},
-      `the transform makes it ${x.count}x${y.count} pixels, more than ${LARGEST_SIDE} a side: add a crop, or give resize a ` +
-        'maxSize or [height, width]',
-    );
-  }
-  kernel.resize({ source, stride, x, y, layout: pixelLayout, target, ...(normalization && { normalization }) });
+  const { offset, stride } = source;
+  tools.kernel.resize({
+    source: offset,
+    stride,
+    x,
+    y,
+    layout: pixelLayout,
+    target,
+    ...(normalization && { normalization }),
+  });
 }
 
-function copyRows(
-  memory: Uint8Array,
-  from: number,
-  fromStride: number,
-  to: number,
-  toStride: number,
-  bytes: number,
-  rows: number,
-): void {
-  for (let y = 0; y < rows; y++)
-    memory.copyWithin(to + y * toStride, from + y * fromStride, from + y * fromStride + bytes);
+function copyRows(memory: Uint8Array, from: Source, to: Source, bytes: number, rows: number): void {
+  for (let y = 0; y < rows; y++) {
+    const row = from.offset + y * from.stride;
+    memory.copyWithin(to.offset + y * to.stride, row, row + bytes);
+  }
 }

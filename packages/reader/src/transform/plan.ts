@@ -1,8 +1,10 @@
 import { SampleDecodeError } from '@shardtool/format';
 import type { Rect, Reduction } from '../codec/codec.js';
+import type { PixelLayout } from '../kernels/resize.js';
 import type { Axis } from '../kernels/taps.js';
 import {
   centerCropRect,
+  LARGEST_SIDE,
   type Padding,
   randomCropRect,
   randomResizedCropRect,
@@ -10,7 +12,6 @@ import {
   type Size,
 } from './crops.js';
 import type { Random } from './random.js';
-import { LARGEST_SIDE } from './steps.js';
 import type { CompiledTransform, GeometricStep } from './transform.js';
 
 /** What becomes of one image: the first pass reads the image, each other one the result of the one before. */
@@ -77,7 +78,25 @@ export function planSample(transform: CompiledTransform, width: number, height: 
   const last = passes.at(-1);
   const finished = last !== undefined && transform.pixelLayout === 'uint8-nhwc' && isUntouched(draft, resultOf(last));
   if (!finished) finish(null);
+  passes.forEach((pass, i) => {
+    checkSides(pass, i === passes.length - 1 ? transform.pixelLayout : 'uint8-nhwc');
+  });
   return { passes, ...resultOf(passes.at(-1)!) };
+}
+
+function checkSides(pass: Pass, layout: PixelLayout): void {
+  const { x, y } = pass;
+  if (Math.max(x.count, y.count) <= LARGEST_SIDE || isCopy(pass, layout)) return;
+  throw new SampleDecodeError(
+    {},
+    `the transform makes it ${x.count}x${y.count} pixels, more than ${LARGEST_SIDE} a side: add a crop, or give resize a ` +
+      'maxSize or [height, width]',
+  );
+}
+
+/** Whether all that a pass does to its pixels is to take some of them: then no kernel is needed. */
+export function isCopy({ x, y }: Pass, layout: PixelLayout): boolean {
+  return layout === 'uint8-nhwc' && x.source === x.output && y.source === y.output && !x.flip && !y.flip;
 }
 
 /** The size of what a pass makes. */
@@ -171,13 +190,6 @@ function passOf({ crop, resized, window, flip }: Draft, border: Border | null): 
   const x = { source: crop.width, output: resized?.width ?? crop.width, flip };
   const y = { source: crop.height, output: resized?.height ?? crop.height, flip: false };
   const part = resized === null ? { x: 0, y: 0, width: crop.width, height: crop.height } : window;
-  if (resized !== null && Math.max(part.width, part.height) > LARGEST_SIDE) {
-    throw new SampleDecodeError(
-      {},
-      `the transform makes it ${part.width}x${part.height} pixels, more than ${LARGEST_SIDE} a side: give resize a ` +
-        'maxSize or [height, width], or crop afterwards',
-    );
-  }
   return {
     source: crop,
     x: { ...x, first: part.x, count: part.width },

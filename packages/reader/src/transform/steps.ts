@@ -1,18 +1,18 @@
 import { OptionError } from '@shardtool/format';
 import { z } from 'zod';
-
-/** The resize kernel makes images of up to this many pixels a side. */
-export const LARGEST_SIDE = 4096;
+import { LARGEST_SIDE } from './crops.js';
 
 const side = z.number().int().min(1).max(LARGEST_SIDE);
 /** One number for a square, or [height, width]. */
-const size = z.union([side, z.tuple([side, side])]);
+const size = z.union([side, z.tuple([side, side]).readonly()]);
 const pixels = z.number().int().min(0).max(LARGEST_SIDE);
-const ordered = ([low, high]: [number, number]) => low <= high;
+const sides = z.tuple([pixels, pixels]).readonly();
+const ordered = ([low, high]: readonly [number, number]) => low <= high;
 const range = z
   .tuple([z.number().positive(), z.number().positive()])
+  .readonly()
   .refine(ordered, 'the first must not be the larger');
-const perChannel = z.tuple([z.number(), z.number(), z.number()]);
+const perChannel = z.tuple([z.number(), z.number(), z.number()]).readonly();
 
 /** The steps of a transform by name, with torchvision v2's names, parameters and defaults. */
 const STEPS = {
@@ -36,7 +36,7 @@ const STEPS = {
     schema: z.strictObject({
       name: z.literal('randomCrop'),
       size,
-      padding: z.union([pixels, z.tuple([pixels, pixels]), z.tuple([pixels, pixels, pixels, pixels])]).default(0),
+      padding: z.union([pixels, sides, z.tuple([pixels, pixels, pixels, pixels]).readonly()]).default(0),
       padIfNeeded: z.boolean().default(false),
       fill: z.number().int().min(0).max(255).default(0),
     }),

@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import type { StepInput } from '../packages/reader/dist/transform/transform.js';
+import { difference } from './codec-workbench.js';
+import { GuardedDecoder, sample } from './decoder-workbench.js';
+
+const photos = ['cat/cat_000', 'coffee/coffee_003', 'rocket/rocket_005'].map((name) =>
+  readFileSync(new URL(`../examples/photos/${name}.jpg`, import.meta.url)),
+);
+
+/** Sizes for which photos of about 500 x 375 pixels are decoded at 1/2, 1/4 and 1/8; blocks at their edges are not full. */
+test.each([
+  { size: 60, most: 8, onAverage: 0.4 },
+  { size: 30, most: 10, onAverage: 0.5 },
+  { size: 15, most: 16, onAverage: 1 },
+])('a photo that is shrunk while it is decoded looks the same at $size pixels', async ({ size, most, onAverage }) => {
+  const lists: readonly (readonly StepInput[])[] = [
+    [{ name: 'resize', size: [size, size] }],
+    [{ name: 'randomResizedCrop', size, scale: [0.9, 1] }, { name: 'randomHorizontalFlip' }],
+  ];
+  for (const list of lists) {
+    const decoder = await GuardedDecoder.open(list);
+    // sharp never shrinks here: the whole image is resized by the kernel.
+    const full = await GuardedDecoder.open(list, { codec: 'sharp' });
+    const exact = decoder.decoder.codec.name !== 'addon';
+    for (const [number, photo] of photos.entries()) {
+      const identity = sample({ number });
+      const { largest, mean } = difference(await decoder.decode(photo, identity), await full.decode(photo, identity));
+      expect(mean, `mean of photo ${number}`).toBeLessThan(exact ? onAverage : 1.5);
+      expect(largest, `photo ${number}`).toBeLessThanOrEqual(most);
+    }
+  }
+});
