@@ -39,7 +39,7 @@ test('any resize, window and flip is within 2 levels of a filter in floating poi
       const expected = resizeReference(picture.pixels, picture.width, picture.height, x, y);
       expect(largestDifference(kernel.resize(picture, x, y, 'uint8-nhwc'), expected)).toBeLessThanOrEqual(2);
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
 });
 
@@ -52,7 +52,7 @@ test('channels first is channels last, transposed; floats are those bytes times 
       const floats = kernel.resize(picture, x, y, 'float32-nchw', { normalization });
       expect(new Float32Array(floats.buffer)).toEqual(normalized(planes));
     }),
-    { numRuns: 200 },
+    { numRuns: 100 },
   );
 });
 
@@ -75,7 +75,7 @@ test('a window is exactly that part of the full resize', () => {
       );
       expect(kernel.resize(picture, x, y, 'uint8-nhwc')).toEqual(part);
     }),
-    { numRuns: 200 },
+    { numRuns: 100 },
   );
 });
 
@@ -142,14 +142,14 @@ test('addresses up to the last one of 4 GiB work', () => {
 });
 
 test('tables that no longer fit make room for new ones', () => {
-  const picture = noise(70, 70, 5);
-  const before = kernel.resize(picture, wholeAxis(70, 32), wholeAxis(70, 30), 'uint8-nhwc');
-  // 2,000 tables of 2.3 KB an axis, and 4 MiB for them.
+  const picture = noise(70, 1, 5);
+  const before = kernel.resize(picture, wholeAxis(70, 32), wholeAxis(1, 1), 'uint8-nhwc');
+  // 2,000 tables of 2.3 KB, and 4 MiB for them.
   for (let i = 0; i < 2000; i++) {
-    const axis = { ...wholeAxis(70, 1), boxStart: i / 2000, boxLength: 69 };
-    kernel.resize(picture, axis, axis, 'uint8-nhwc');
+    const x = { ...wholeAxis(70, 1), boxStart: i / 2000, boxLength: 69 };
+    kernel.resize(picture, x, wholeAxis(1, 1), 'uint8-nhwc');
   }
-  expect(kernel.resize(picture, wholeAxis(70, 32), wholeAxis(70, 30), 'uint8-nhwc')).toEqual(before);
+  expect(kernel.resize(picture, wholeAxis(70, 32), wholeAxis(1, 1), 'uint8-nhwc')).toEqual(before);
 });
 
 test('a resize that needs more working memory than there is says how much', () => {

@@ -35,83 +35,74 @@ class Job {
   normalization: usize;
 }
 
-/** `values` bytes of an output row to `target`. Whole steps spill into the rows after it, which come later, but not past `end`. */
-@inline function writeBytes(job: Job, row: usize, pitch: usize, values: usize, weights: usize, target: usize, end: usize): void {
-  const table = job.rowTable;
-  const bytes = wholeSteps(values);
-  if (end - target >= bytes) {
-    resizeRowToBytes(row, pitch, bytes, weights, table.taps, table.bits, target);
-  } else {
-    resizeRowToBytes(row, pitch, bytes, weights, table.taps, table.bits, job.spare);
-    copy(target, job.spare, values);
-  }
+/** Resizes up to 8 source rows from row `y` on along the row, and leaves them at `target` in the band. */
+@inline function resizeRows(job: Job, y: i32, target: usize, planar: bool): void {
+  turnRows(job.source + <usize>y * job.stride, job.stride, job.rows - y, job.rowBytes, job.block);
+  if (planar) resizeBlockPlanar(job.block, job.columnTable, job.resized);
+  else resizeBlockInterleaved(job.block, job.columnTable, job.resized);
+  turnBack(job.resized, target, pitchOf(job));
 }
 
-/** The same for one row of floats of channel `channel`. */
-@inline function writeFloats(
-  job: Job, row: usize, pitch: usize, values: usize, weights: usize, target: usize, end: usize, channel: usize
+/** Bytes from one row of the band to the next. */
+@inline function pitchOf(job: Job): usize {
+  return <usize>job.columnTable.padded * 3;
+}
+
+/**
+ * `values` of an output row, of all channels or of one, to `target`. Whole steps are written, which spill into the rows
+ * after it: those come later. But nothing may spill past `end`.
+ */
+@inline function writeRow(
+  job: Job, row: usize, weights: usize, values: usize, target: usize, end: usize, float: bool, channel: usize
 ): void {
-  const table = job.rowTable;
-  const bytes = wholeSteps(values);
-  const scale = job.normalization + channel * 4;
-  const bias = scale + 12;
-  if (end - target >= bytes * 4) {
-    resizeRowToFloats(row, pitch, bytes, weights, table.taps, table.bits, target, scale, bias);
+  const steps = (values + STEP - 1) & ~(STEP - 1);
+  const valueBytes: usize = float ? 4 : 1;
+  const fits = end - target >= steps * valueBytes;
+  const place = fits ? target : job.spare;
+  if (float) {
+    const scale = job.normalization + channel * 4;
+    resizeRowToFloats(row, pitchOf(job), steps, job.rowTable, weights, place, scale, scale + 12);
   } else {
-    resizeRowToFloats(row, pitch, bytes, weights, table.taps, table.bits, job.spare, scale, bias);
-    copy(target, job.spare, values * 4);
+    resizeRowToBytes(row, pitchOf(job), steps, job.rowTable, weights, place);
   }
-}
-
-@inline function wholeSteps(values: usize): usize {
-  return (values + STEP - 1) & ~(STEP - 1);
+  if (!fits) copy(target, place, values * valueBytes);
 }
 
 @inline function resize(job: Job, planar: bool, float: bool): void {
-  const columnTable = job.columnTable;
   const rowTable = job.rowTable;
-  const rows = job.rows;
-  const band = job.band;
-  const width = <usize>columnTable.count;
-  const padded = <usize>columnTable.padded;
-  const pitch = padded * 3;
-  const plane = width * <usize>rowTable.count << (float ? 2 : 0);
-  const weightStep = stepOf(rowTable);
-  const lastStart = startsOf(rowTable) + (<usize>rowTable.count << 2);
+  const pitch = pitchOf(job);
+  const padded = <usize>job.columnTable.padded;
+  const width = <usize>job.columnTable.count;
+  const height = <usize>rowTable.count;
+  const outputRowBytes = width * (float ? 4 : planar ? 1 : 3);
+  const plane = outputRowBytes * height;
+  const endOfStarts = startsOf(rowTable) + height * 4;
   let start = startsOf(rowTable);
   let weights = weightsOf(rowTable);
   let target = job.target;
   const end = target + plane;
   let bandStart = 0;
 
-  for (let y = 0; y < rows; y += BLOCK_ROWS) {
+  for (let y = 0; y < job.rows; y += BLOCK_ROWS) {
     if (y + BLOCK_ROWS - bandStart > job.bandRows) {
       const needed = load<i32>(start);
-      copy(band, band + <usize>(needed - bandStart) * pitch, <usize>(y - needed) * pitch);
+      copy(job.band, job.band + <usize>(needed - bandStart) * pitch, <usize>(y - needed) * pitch);
       bandStart = needed;
     }
-    turnRows(job.source + <usize>y * job.stride, job.stride, rows - y, job.rowBytes, job.block);
-    if (planar) resizeBlockPlanar(job.block, columnTable, job.resized);
-    else resizeBlockInterleaved(job.block, columnTable, job.resized);
-    turnBack(job.resized, band + <usize>(y - bandStart) * pitch, pitch);
+    resizeRows(job, y, job.band + <usize>(y - bandStart) * pitch, planar);
 
-    const lastReady = y + BLOCK_ROWS < rows ? y + BLOCK_ROWS - rowTable.taps : i32.MAX_VALUE;
-    for (; start < lastStart && load<i32>(start) <= lastReady; start += 4, weights += weightStep) {
-      const row = band + <usize>(load<i32>(start) - bandStart) * pitch;
-      if (float) {
-        writeFloats(job, row, pitch, width, weights, target, end, 0);
-        writeFloats(job, row + padded, pitch, width, weights, target + plane, end + plane, 1);
-        writeFloats(job, row + padded * 2, pitch, width, weights, target + plane * 2, end + plane * 2, 2);
-        target += width << 2;
-      } else if (planar) {
-        writeBytes(job, row, pitch, width, weights, target, end);
-        writeBytes(job, row + padded, pitch, width, weights, target + plane, end + plane);
-        writeBytes(job, row + padded * 2, pitch, width, weights, target + plane * 2, end + plane * 2);
-        target += width;
+    const lastReady = y + BLOCK_ROWS < job.rows ? y + BLOCK_ROWS - rowTable.taps : i32.MAX_VALUE;
+    for (; start < endOfStarts && load<i32>(start) <= lastReady; start += 4) {
+      const row = job.band + <usize>(load<i32>(start) - bandStart) * pitch;
+      if (planar) {
+        writeRow(job, row, weights, width, target, end, float, 0);
+        writeRow(job, row + padded, weights, width, target + plane, end + plane, float, 1);
+        writeRow(job, row + padded * 2, weights, width, target + plane * 2, end + plane * 2, float, 2);
       } else {
-        writeBytes(job, row, pitch, width * 3, weights, target, end + plane * 2);
-        target += width * 3;
+        writeRow(job, row, weights, width * 3, target, end, false, 0);
       }
+      weights += stepOf(rowTable);
+      target += outputRowBytes;
     }
   }
 }

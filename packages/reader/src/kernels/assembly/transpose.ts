@@ -1,6 +1,6 @@
 // The horizontal pass works on 8 rows at once, byte by byte: [byte of the row][8 rows]. These two functions turn 8 rows
 // into that order and back. Both interleave at ever greater widths, which is the perfect shuffle done log2 times.
-import { highBytes, highDwords, highHalves, highWords, lowBytes, lowDwords, lowHalves, lowWords } from './lanes';
+import { highBytes, highWords, lowBytes, lowWords } from './lanes';
 
 /** Rows in a block. */
 export const BLOCK_ROWS: i32 = 8;
@@ -64,44 +64,46 @@ export const BLOCK_ROWS: i32 = 8;
 @inline export function turnBack(block: usize, target: usize, bytes: usize): void {
   for (const end = target + bytes; target < end; target += 16, block += 128) {
     const p0 = v128.load(block);
-    const p1 = v128.load(block, 16);
-    const p2 = v128.load(block, 32);
-    const p3 = v128.load(block, 48);
     const p4 = v128.load(block, 64);
-    const p5 = v128.load(block, 80);
+    const p2 = v128.load(block, 32);
     const p6 = v128.load(block, 96);
+    const low04 = lowWords(p0, p4);
+    const high04 = highWords(p0, p4);
+    const low26 = lowWords(p2, p6);
+    const high26 = highWords(p2, p6);
+    const even0 = lowWords(low04, low26);
+    const even1 = highWords(low04, low26);
+    const even2 = lowWords(high04, high26);
+    const even3 = highWords(high04, high26);
+
+    const p1 = v128.load(block, 16);
+    const p5 = v128.load(block, 80);
+    const p3 = v128.load(block, 48);
     const p7 = v128.load(block, 112);
-    const low01 = lowWords(p0, p1);
-    const high01 = highWords(p0, p1);
-    const low23 = lowWords(p2, p3);
-    const high23 = highWords(p2, p3);
-    const low45 = lowWords(p4, p5);
-    const high45 = highWords(p4, p5);
-    const low67 = lowWords(p6, p7);
-    const high67 = highWords(p6, p7);
-    const left01 = lowDwords(low01, low23);
-    const left23 = highDwords(low01, low23);
-    const left45 = lowDwords(high01, high23);
-    const left67 = highDwords(high01, high23);
-    const right01 = lowDwords(low45, low67);
-    const right23 = highDwords(low45, low67);
-    const right45 = lowDwords(high45, high67);
-    const right67 = highDwords(high45, high67);
+    const low15 = lowWords(p1, p5);
+    const high15 = highWords(p1, p5);
+    const low37 = lowWords(p3, p7);
+    const high37 = highWords(p3, p7);
+    const odd0 = lowWords(low15, low37);
+    const odd1 = highWords(low15, low37);
+    const odd2 = lowWords(high15, high37);
+    const odd3 = highWords(high15, high37);
+
     let row = target;
-    v128.store(row, lowHalves(left01, right01));
+    v128.store(row, lowWords(even0, odd0));
     row += bytes;
-    v128.store(row, highHalves(left01, right01));
+    v128.store(row, highWords(even0, odd0));
     row += bytes;
-    v128.store(row, lowHalves(left23, right23));
+    v128.store(row, lowWords(even1, odd1));
     row += bytes;
-    v128.store(row, highHalves(left23, right23));
+    v128.store(row, highWords(even1, odd1));
     row += bytes;
-    v128.store(row, lowHalves(left45, right45));
+    v128.store(row, lowWords(even2, odd2));
     row += bytes;
-    v128.store(row, highHalves(left45, right45));
+    v128.store(row, highWords(even2, odd2));
     row += bytes;
-    v128.store(row, lowHalves(left67, right67));
+    v128.store(row, lowWords(even3, odd3));
     row += bytes;
-    v128.store(row, highHalves(left67, right67));
+    v128.store(row, highWords(even3, odd3));
   }
 }

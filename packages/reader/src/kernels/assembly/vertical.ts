@@ -1,7 +1,7 @@
 // The vertical pass: one row of the output is a weighted sum of rows that the horizontal pass has left one after another.
 // It is written where it belongs at once, as bytes or as floats.
 import { highBytes, lowBytes } from './lanes';
-import { NARROW_BITS } from './table';
+import { NARROW_BITS, Table } from './table';
 import { addNarrow, addWide, fromWide, narrowHalf } from './weigh';
 
 /** Bytes of a row that one step takes; as many values are written. */
@@ -41,11 +41,26 @@ export const STEP: usize = 16;
   for (const end = row + bytes; row < end; row += STEP) {
     let low = addNarrow(half, v128.load8x8_u(row), w0);
     let high = addNarrow(half, v128.load8x8_u(row, 8), w0);
-    let at: usize;
-    if (taps > 1) { at = row + pitch; low = addNarrow(low, v128.load8x8_u(at), w1); high = addNarrow(high, v128.load8x8_u(at, 8), w1); }
-    if (taps > 2) { at = row + pitch2; low = addNarrow(low, v128.load8x8_u(at), w2); high = addNarrow(high, v128.load8x8_u(at, 8), w2); }
-    if (taps > 3) { at = row + pitch3; low = addNarrow(low, v128.load8x8_u(at), w3); high = addNarrow(high, v128.load8x8_u(at, 8), w3); }
-    if (taps > 4) { at = row + pitch4; low = addNarrow(low, v128.load8x8_u(at), w4); high = addNarrow(high, v128.load8x8_u(at, 8), w4); }
+    if (taps > 1) {
+      const at = row + pitch;
+      low = addNarrow(low, v128.load8x8_u(at), w1);
+      high = addNarrow(high, v128.load8x8_u(at, 8), w1);
+    }
+    if (taps > 2) {
+      const at = row + pitch2;
+      low = addNarrow(low, v128.load8x8_u(at), w2);
+      high = addNarrow(high, v128.load8x8_u(at, 8), w2);
+    }
+    if (taps > 3) {
+      const at = row + pitch3;
+      low = addNarrow(low, v128.load8x8_u(at), w3);
+      high = addNarrow(high, v128.load8x8_u(at, 8), w3);
+    }
+    if (taps > 4) {
+      const at = row + pitch4;
+      low = addNarrow(low, v128.load8x8_u(at), w4);
+      high = addNarrow(high, v128.load8x8_u(at, 8), w4);
+    }
     emit(target, low, high, float, scale, bias);
     target += float ? STEP * 4 : STEP;
   }
@@ -79,11 +94,11 @@ export const STEP: usize = 16;
 }
 
 @inline function resizeRow(
-  row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, bits: i32, target: usize,
-  float: bool, scale: v128, bias: v128
+  row: usize, pitch: usize, bytes: usize, table: Table, weights: usize, target: usize, float: bool, scale: v128, bias: v128
 ): void {
-  if (bits > NARROW_BITS) {
-    wideRow(row, pitch, bytes, weights, taps, bits, target, float, scale, bias);
+  let taps = table.taps;
+  if (table.bits > NARROW_BITS) {
+    wideRow(row, pitch, bytes, weights, taps, table.bits, target, float, scale, bias);
     return;
   }
   // Many rows have one tap less than the widest.
@@ -98,21 +113,21 @@ export const STEP: usize = 16;
 }
 
 /**
- * One output row of bytes: `taps` rows from `row` on, `pitch` bytes apart, `bytes` of each. Works in steps of 16: writes
- * up to 15 values more than `bytes`.
+ * One output row of bytes: of the rows from `row` on, `pitch` bytes apart, the first `bytes` (a multiple of STEP) bytes, with
+ * the `weights` of one pixel of the table.
  */
 export function resizeRowToBytes(
-  row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, bits: i32, target: usize
+  row: usize, pitch: usize, bytes: usize, table: Table, weights: usize, target: usize
 ): void {
   const unused = i64x2.splat(0);
-  resizeRow(row, pitch, bytes, weights, taps, bits, target, false, unused, unused);
+  resizeRow(row, pitch, bytes, table, weights, target, false, unused, unused);
 }
 
 /** The same as float32: the rounded byte times the float at `scale` plus the one at `bias`. */
 export function resizeRowToFloats(
-  row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, bits: i32, target: usize, scale: usize, bias: usize
+  row: usize, pitch: usize, bytes: usize, table: Table, weights: usize, target: usize, scale: usize, bias: usize
 ): void {
   const scales = v128.load32_splat(scale);
   const biases = v128.load32_splat(bias);
-  resizeRow(row, pitch, bytes, weights, taps, bits, target, true, scales, biases);
+  resizeRow(row, pitch, bytes, table, weights, target, true, scales, biases);
 }
