@@ -1,0 +1,48 @@
+import { EntryNameError, OptionError } from '../errors.js';
+import type { ShardIndex } from '../shard-index.js';
+
+const VERSION = 'v1.2';
+/** What ends a word for the C++ streams with which DALI reads the file. */
+const WHITE_SPACE = /[ \t\n\v\f\r]/;
+/** Payloads in a tar begin at a block; DALI refuses any other place. */
+const TAR_BLOCK_BYTES = 512;
+
+/** Where DALI's own tool (`wds2idx`) puts the index of a tar: beside it, with another ending. */
+export function daliIndexPath(shard: string): string {
+  return shard.replace(/\.tar$/, '.idx');
+}
+
+/**
+ * The index with which `fn.readers.webdataset` of NVIDIA DALI opens a tar, version 1.2 (DALI, tools/wds2idx.py): a line
+ * with the version and the number of samples, then a line a sample with four words for each of its files: field, offset
+ * and length of the payload in bytes, name. Throws {@link EntryNameError} for a name with white space, which would shift
+ * the words behind it, and {@link OptionError} for a shard without samples or one that is no tar.
+ */
+export function daliIndex(index: ShardIndex, shard: string): string {
+  if (index.samples === 0) {
+    throw new OptionError({ shard }, `${shard}: DALI takes no shard without samples; leave its index out.`);
+  }
+  const lines = index.key.map((key, row) => sampleLine(index, row, key, shard));
+  return `${VERSION} ${index.samples}\n${lines.join('\n')}\n`;
+}
+
+function sampleLine(index: ShardIndex, row: number, key: string, shard: string): string {
+  const files: { offset: number; words: string }[] = [];
+  for (const [field, columns] of index.fields) {
+    const offset = columns.offset[row]!;
+    if (offset < 0) continue;
+    const name = `${key}.${field}`;
+    if (WHITE_SPACE.test(name)) throw whiteSpace(shard, key, name);
+    if (offset % TAR_BLOCK_BYTES !== 0) {
+      throw new OptionError({ shard, key }, `${shard} is no tar, and DALI reads no others; pack to tar for it.`);
+    }
+    files.push({ offset, words: `${field} ${offset} ${columns.bytes[row]} ${name}` });
+  }
+  files.sort((a, b) => a.offset - b.offset);
+  return files.map(({ words }) => words).join(' ');
+}
+
+function whiteSpace(shard: string, key: string, name: string): EntryNameError {
+  const message = `${shard}: the name ${JSON.stringify(name)} has white space in it, which DALI's index cannot hold; rename it, or leave the index out.`;
+  return new EntryNameError({ shard, key }, message);
+}
