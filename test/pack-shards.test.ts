@@ -39,22 +39,31 @@ test('GNU tar lists the shards and finds the same bytes in them', async () => {
   expect(readFileSync(path.join(into, 'cat/cat_003.cls'), 'utf8')).toBe('1');
 });
 
-test.each(['tar', 'lmdb', 'msgpack'] as const)('in %s, two packs are the same bytes whatever the number of workers', async (format) => {
-  const packed = async (workers: number) => {
-    const output = newFolder();
-    await pack(PHOTOS, output, { format, workers, maxShardSamples: 9 });
-    return digestsOf(output);
-  };
-  const alone = await packed(1);
-  expect(Object.keys(alone)).toHaveLength(7 * 2 + 2);
-  expect(await packed(2)).toEqual(alone);
-  expect(await packed(4)).toEqual(alone);
-});
+test.each(['tar', 'lmdb', 'msgpack'] as const)(
+  'in %s, two packs are the same bytes whatever the number of workers',
+  async (format) => {
+    const packed = async (workers: number) => {
+      const output = newFolder();
+      await pack(PHOTOS, output, { format, workers, maxShardSamples: 9 });
+      return digestsOf(output);
+    };
+    const alone = await packed(1);
+    expect(Object.keys(alone)).toHaveLength(7 * 2 + 2);
+    expect(await packed(2)).toEqual(alone);
+    expect(await packed(4)).toEqual(alone);
+  },
+);
 
 test('encoding anew gives the same bytes whatever the number of workers', async () => {
   const packed = async (workers: number) => {
     const output = newFolder();
-    await pack(PHOTOS, output, { workers, resize: 64, imageFormat: 'webp', include: ['cat/**', 'moon/**'], maxShardSamples: 5 });
+    await pack(PHOTOS, output, {
+      workers,
+      resize: 64,
+      imageFormat: 'webp',
+      include: ['cat/**', 'moon/**'],
+      maxShardSamples: 5,
+    });
     return { output, digests: digestsOf(output) };
   };
   const alone = await packed(1);
@@ -70,7 +79,10 @@ test('the samples of all formats are the same, in the same shards', async () => 
     (['tar', 'lmdb', 'msgpack'] as const).map(async (format) => {
       const output = newFolder();
       await pack(PHOTOS, output, { format, maxShardBytes: 800_000 });
-      return { samples: await samplesOf(output), shards: (await readManifest(output)).shards.map(({ samples }) => samples) };
+      return {
+        samples: await samplesOf(output),
+        shards: (await readManifest(output)).shards.map(({ samples }) => samples),
+      };
     }),
   );
   expect(lmdb).toEqual(tar);
@@ -126,7 +138,10 @@ test('files beside an image become its fields, and others are skipped and counte
 test('a .cls file beside an image is its class, unless it has one already', async () => {
   const output = newFolder();
   await pack(tree({ '1.jpg': jpeg(1), '1.cls': '7\n', '2.jpg': jpeg(2) }), output, { shuffle: false });
-  expect((await samplesOf(output)).map(({ cls, fields }) => [cls, fields.cls])).toEqual([[7, '7\n'], [-1, undefined]]);
+  expect((await samplesOf(output)).map(({ cls, fields }) => [cls, fields.cls])).toEqual([
+    [7, '7\n'],
+    [-1, undefined],
+  ]);
 
   const foldered = newFolder();
   const report = await pack(tree({ 'a/1.jpg': jpeg(1), 'a/1.cls': '7' }), foldered);
@@ -171,15 +186,32 @@ test('labels in JSON Lines give typed columns, and whole numbers are the classes
 });
 
 test('a list of files, patterns, and a list of classes choose what is packed and how it is numbered', async () => {
-  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.png': PNG, 'b/1.jpg': jpeg(2), 'c/1.jpg': jpeg(3), 'classes.txt': 'c\nb\na\n' });
+  const source = tree({
+    'a/1.jpg': jpeg(1),
+    'a/2.png': PNG,
+    'b/1.jpg': jpeg(2),
+    'c/1.jpg': jpeg(3),
+    'classes.txt': 'c\nb\na\n',
+  });
   const sources = async (options: object) => {
     const output = newFolder();
     await pack(source, output, { shuffle: false, ...options });
     return (await samplesOf(output)).map(({ source: from, cls }) => [from, cls]);
   };
-  expect(await sources({ files: ['c/1.jpg', 'a/1.jpg'] })).toEqual([['a/1.jpg', 0], ['c/1.jpg', 1]]);
-  expect(await sources({ include: ['**/*.jpg'], exclude: ['b/**'] })).toEqual([['a/1.jpg', 0], ['c/1.jpg', 1]]);
-  expect(await sources({ classes: path.join(source, 'classes.txt') })).toEqual([['a/1.jpg', 2], ['a/2.png', 2], ['b/1.jpg', 1], ['c/1.jpg', 0]]);
+  expect(await sources({ files: ['c/1.jpg', 'a/1.jpg'] })).toEqual([
+    ['a/1.jpg', 0],
+    ['c/1.jpg', 1],
+  ]);
+  expect(await sources({ include: ['**/*.jpg'], exclude: ['b/**'] })).toEqual([
+    ['a/1.jpg', 0],
+    ['c/1.jpg', 1],
+  ]);
+  expect(await sources({ classes: path.join(source, 'classes.txt') })).toEqual([
+    ['a/1.jpg', 2],
+    ['a/2.png', 2],
+    ['b/1.jpg', 1],
+    ['c/1.jpg', 0],
+  ]);
 });
 
 test('a dry run says what would be packed and touches nothing', async () => {

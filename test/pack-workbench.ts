@@ -39,7 +39,10 @@ export function filesIn(folder: string): string[] {
 
 /** The same with the sha256 of each. */
 export function digestsOf(folder: string): Record<string, string> {
-  const digest = (file: string) => createHash('sha256').update(readFileSync(path.join(folder, file))).digest('hex');
+  const digest = (file: string) =>
+    createHash('sha256')
+      .update(readFileSync(path.join(folder, file)))
+      .digest('hex');
   return Object.fromEntries(filesIn(folder).map((file) => [file, digest(file)]));
 }
 

@@ -17,7 +17,8 @@ const WHOLE_NUMBER = /^(0|[1-9]\d*)$/;
  * `ImageFolder.find_classes` does. Labels that are all whole numbers are the class numbers themselves.
  */
 export function orderClasses(names: string[], fromLabels: boolean): string[] {
-  if (!fromLabels || names.length === 0 || !names.every((name) => WHOLE_NUMBER.test(name))) return sortByCodePoint(names);
+  if (!fromLabels || names.length === 0 || !names.every((name) => WHOLE_NUMBER.test(name)))
+    return sortByCodePoint(names);
   const largest = names.reduce((most, name) => Math.max(most, Number(name)), 0);
   if (largest > LARGEST_NUMBER) {
     throw new OptionError(
@@ -36,7 +37,10 @@ export function checkClasses(names: readonly string[], location?: string): reado
     const where = location === undefined ? 'The list of classes' : `${location}:${number + 1}`;
     if (name === '') throw new LabelsError({ path: location, line: number + 1 }, `${where} has an empty name.`);
     if (first !== undefined) {
-      throw new LabelsError({ path: location, line: number + 1 }, `${where} names the class "${name}" again; it is class ${first} already.`);
+      throw new LabelsError(
+        { path: location, line: number + 1 },
+        `${where} names the class "${name}" again; it is class ${first} already.`,
+      );
     }
     seen.set(name, number);
   }

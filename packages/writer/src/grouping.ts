@@ -1,4 +1,4 @@
-import { isImageExtension, packedName } from '@shardtool/format';
+import { isImageExtension, isImageField, packedName } from '@shardtool/format';
 import { KeyCollisionError } from './errors.js';
 import { type FileTable, pathAt } from './file-table.js';
 
@@ -41,6 +41,11 @@ export function groupFiles(
     if (name === null) continue;
     const image = !isSidecar.has(name.field) && isImageExtension(name.field);
     if (image && !wanted(file)) continue;
+    if (image && !isImageField(name.field)) {
+      // An image of a kind that is refused gets no key, so it is in nobody's way.
+      chains.add({ stem: path, members: [{ file, field: name.field }], image: file });
+      continue;
+    }
     const stem = path.slice(0, path.length - name.field.length - 1);
     let group = open.find((candidate) => candidate.stem === stem);
     if (group === undefined) {
@@ -105,8 +110,8 @@ function refuseEqualKeys(files: FileTable, sidecarFields: readonly string[], gro
     for (let sample = 0; sample < grouping.samples; sample++) {
       const image = grouping.files[grouping.fileStart[sample]!]!;
       const path = pathAt(files, image);
-      const key = packedName(path, sidecarFields)!.key;
-      if (path.startsWith(key) === changed) continue;
+      const { key, field } = packedName(path, sidecarFields)!;
+      if (path.startsWith(key) === changed || !isImageField(field)) continue;
       const other = changedKeys.get(key);
       if (other !== undefined) refuseTwins(key, pathAt(files, other), path);
       if (changed) changedKeys.set(key, image);

@@ -31,7 +31,10 @@ test('a CSV has paths, classes and columns, with quotes, commas and a byte order
 });
 
 test('JSON Lines keep their types; what rows lack is null, and nested values become JSON', () => {
-  const table = labels('{"path":"a.jpg","class":3,"id":"007","ok":true}\n\n{"path":"b.jpg","box":[1,2],"n":4}\n', 'labels.jsonl');
+  const table = labels(
+    '{"path":"a.jpg","class":3,"id":"007","ok":true}\n\n{"path":"b.jpg","box":[1,2],"n":4}\n',
+    'labels.jsonl',
+  );
   expect(table.cls).toEqual(['3', '']);
   expect(table.columns).toEqual(
     new Map<string, unknown>([
@@ -80,5 +83,7 @@ test('rows find their files, whatever their order', () => {
 test('a row whose file is missing, and a file that two rows name, are errors with the line', () => {
   const files = createFileTable(['a.jpg', 'b.jpg']);
   expect(() => rowsOfFiles(files, labels('path\na.jpg\nzz.jpg\n'))).toThrow('labels.csv:3 names zz.jpg');
-  expect(() => rowsOfFiles(files, labels('path\nb.jpg\na.jpg\nb.jpg\n'))).toThrow('labels.csv:4 names b.jpg again; it stands in line 2');
+  expect(() => rowsOfFiles(files, labels('path\nb.jpg\na.jpg\nb.jpg\n'))).toThrow(
+    'labels.csv:4 names b.jpg again; it stands in line 2',
+  );
 });

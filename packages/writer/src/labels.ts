@@ -98,7 +98,8 @@ function* jsonRows(location: string, text: string): Generator<Row> {
 
 /** Nested values become their JSON text. */
 function jsonValue(value: unknown): ColumnValue {
-  if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
+  if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+    return value;
   return JSON.stringify(value);
 }
 
@@ -133,7 +134,11 @@ export function rowsOfFiles(files: FileTable, labels: Labels): Int32Array {
     const row = byPath[i]!;
     const path = labels.path[row]!;
     if (i > 0 && labels.path[byPath[i - 1]!] === path) {
-      fault(labels.location, labels.line[row]!, `names ${path} again; it stands in line ${labels.line[byPath[i - 1]!]}, too`);
+      fault(
+        labels.location,
+        labels.line[row]!,
+        `names ${path} again; it stands in line ${labels.line[byPath[i - 1]!]}, too`,
+      );
     }
     while (file < files.count && compareCodePoints(pathAt(files, file), path) < 0) file++;
     if (file === files.count || pathAt(files, file) !== path) {

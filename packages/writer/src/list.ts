@@ -6,13 +6,17 @@ import { createFileTable, type FileTable, sortByCodePoint, withoutRepeats } from
 /** The table of the files that a list names: paths, or a text file with one path a line, relative to `source`. */
 export function listFiles(source: string, list: string | readonly string[]): FileTable {
   const lines = typeof list === 'string' ? readLines(list) : list;
-  const paths = lines.map((line, i) => pathBelow(source, line, typeof list === 'string' ? `${list}:${i + 1}` : 'files'));
+  const paths = lines.map((line, i) =>
+    pathBelow(source, line, typeof list === 'string' ? `${list}:${i + 1}` : 'files'),
+  );
   return createFileTable(withoutRepeats(sortByCodePoint(paths.filter((path) => path !== ''))));
 }
 
 /** The lines of a text file. */
 export function readLines(path: string): string[] {
-  return readTextFile(path).replace(/\r?\n$/, '').split(/\r?\n/);
+  return readTextFile(path)
+    .replace(/\r?\n$/, '')
+    .split(/\r?\n/);
 }
 
 /** The text of a file that was given as an option, without a byte order mark. */
@@ -23,7 +27,8 @@ export function readTextFile(path: string): string {
   } catch (cause) {
     throw new SourceError({ path }, `The file ${path} cannot be read (${(cause as Error).message}).`, { cause });
   }
-  if (text.includes('\ufffd')) throw new FileNameError({ path }, `The file ${path} is not UTF-8; convert it (iconv does it).`);
+  if (text.includes('\ufffd'))
+    throw new FileNameError({ path }, `The file ${path} is not UTF-8; convert it (iconv does it).`);
   return text.replace(/^\ufeff/, '');
 }
 
@@ -32,7 +37,10 @@ export function pathBelow(source: string, path: string, where: string): string {
   if (path === '') return '';
   const below = relative(source, resolve(source, path)).split(sep).join('/');
   if (below === '' || below === '..' || below.startsWith('../') || isAbsolute(below)) {
-    throw new LabelsError({ path }, `${where}: ${path} does not lie below ${source}; give a source folder above all files.`);
+    throw new LabelsError(
+      { path },
+      `${where}: ${path} does not lie below ${source}; give a source folder above all files.`,
+    );
   }
   return below;
 }

@@ -1,4 +1,4 @@
-import { openSync, closeSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { OutputLockedError } from './errors.js';

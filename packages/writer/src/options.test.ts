@@ -30,5 +30,9 @@ test('an option that does not fit is an error with its name', () => {
 test('images are encoded anew only where an option asks for it', () => {
   expect(recodeOptions(checkOptions({}))).toBeNull();
   expect(recodeOptions(checkOptions({ resize: 256 }))).toEqual({ resize: 256, quality: 90, imageFormat: undefined });
-  expect(recodeOptions(checkOptions({ quality: 80 }))).toEqual({ resize: undefined, quality: 80, imageFormat: undefined });
+  expect(recodeOptions(checkOptions({ quality: 80 }))).toEqual({
+    resize: undefined,
+    quality: 80,
+    imageFormat: undefined,
+  });
 });

@@ -70,7 +70,9 @@ async function prepare({ format, recode, fields, ...rest }: PackSetting): Promis
 async function answer(job: PackJob): Promise<void> {
   let reply: Answer<PackResult>;
   try {
-    reply = { result: job.type === 'measure' ? measure(job.from, job.to) : await writeShard(job, await setting!, report) };
+    reply = {
+      result: job.type === 'measure' ? measure(job.from, job.to) : await writeShard(job, await setting!, report),
+    };
   } catch (error) {
     reply = { error: recordError(error) };
   }

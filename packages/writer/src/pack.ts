@@ -113,7 +113,11 @@ function quarantinedIn(results: readonly ShardResult[]): readonly QuarantinedFil
   return results.flatMap(({ quarantined }) => quarantined);
 }
 
-function manifestOf(results: readonly ShardResult[], format: LayoutName, { plan, columnTypes }: PreparedPack): Manifest {
+function manifestOf(
+  results: readonly ShardResult[],
+  format: LayoutName,
+  { plan, columnTypes }: PreparedPack,
+): Manifest {
   const classCounts = new Map<number, number>();
   const fieldCounts = new Map<string, number>();
   for (const result of results) {

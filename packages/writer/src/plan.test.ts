@@ -34,7 +34,16 @@ function planned(paths: readonly string[], options: Partial<PlanOptions> = {}, b
 }
 
 test('an image and the files beside it with the same stem are one sample, the image first', () => {
-  const paths = ['a/cat.cap.txt', 'a/cat.jpg', 'a/cat.json', 'a/cat-2.jpg', 'a/cat.txt', 'b/cat.jpg', 'a/catalog.txt', 'README'];
+  const paths = [
+    'a/cat.cap.txt',
+    'a/cat.jpg',
+    'a/cat.json',
+    'a/cat-2.jpg',
+    'a/cat.txt',
+    'b/cat.jpg',
+    'a/catalog.txt',
+    'README',
+  ];
   expect(planned(paths)).toEqual([[['a/cat-2.jpg'], ['a/cat.jpg', 'a/cat.json', 'a/cat.txt'], ['b/cat.jpg']]]);
 });
 
@@ -46,7 +55,12 @@ test('two photos whose names differ behind the first dot are two samples', () =>
 
 test('a field that was asked for belongs to its image, however many dots it has, and is an image of its own otherwise', () => {
   const paths = ['cat.jpg', 'cat.seg.png', 'dog.jpg', 'dog.mask.png'];
-  expect(planned(paths, { fields: ['seg.png', 'mask.png'] })).toEqual([[['cat.jpg', 'cat.seg.png'], ['dog.jpg', 'dog.mask.png']]]);
+  expect(planned(paths, { fields: ['seg.png', 'mask.png'] })).toEqual([
+    [
+      ['cat.jpg', 'cat.seg.png'],
+      ['dog.jpg', 'dog.mask.png'],
+    ],
+  ]);
   expect(planned(paths)[0]).toHaveLength(4);
   expect(planned(['cat.jpg', 'cat.png', 'dog.png'], { fields: ['png'] })).toEqual([[['cat.jpg', 'cat.png']]]);
 });
@@ -61,23 +75,35 @@ test('files that would end at one key are an error that names both', () => {
   expect(() => planned(['cat.jpg', 'cat.png'])).toThrow(KeyCollisionError);
 });
 
+test("an image of a kind that is refused is a sample of its own, and in nobody's way", () => {
+  expect(planned(['a.bmp', 'a.heic', 'a.jpg', 'a.json'])).toEqual([[['a.bmp'], ['a.heic'], ['a.jpg', 'a.json']]]);
+  expect(planned(['a.1.bmp', 'a_1.jpg'])).toEqual([[['a.1.bmp'], ['a_1.jpg']]]);
+});
+
 test('keys that are equal in different folders do not collide', () => {
   expect(planned(['a/x.1.jpg', 'b/x_1.jpg'])[0]).toHaveLength(2);
 });
 
 test('every image is in exactly one sample, in one shard, whatever the names and the limits', () => {
   const name = fc.string({ unit: fc.constantFrom('a', 'b', '_', '-', '1'), minLength: 1, maxLength: 4 });
-  const path = fc.tuple(name, name, fc.constantFrom('jpg', 'png', 'json', 'a.json')).map(([folder, stem, field]) => `${folder}/${stem}.${field}`);
+  const path = fc
+    .tuple(name, name, fc.constantFrom('jpg', 'png', 'json', 'a.json'))
+    .map(([folder, stem, field]) => `${folder}/${stem}.${field}`);
   fc.assert(
-    fc.property(fc.uniqueArray(path, { selector: (p) => p.replace('.png', '.jpg') }), fc.integer({ min: 1, max: 9 }), fc.boolean(), (paths, maxShardSamples, shuffle) => {
-      const shards = planned(paths, { maxShardSamples, shuffle });
-      const images = shards.flat().map((sample) => sample[0]!);
-      expect(images.sort()).toEqual(paths.filter((p) => /\.(jpg|png)$/.test(p)).sort());
-      for (const [image, ...sidecars] of shards.flat()) {
-        for (const sidecar of sidecars) expect(sidecar.split('.')[0]).toBe(image!.split('.')[0]);
-      }
-      for (const shard of shards) expect(shard.length).toBeLessThanOrEqual(maxShardSamples);
-    }),
+    fc.property(
+      fc.uniqueArray(path, { selector: (p) => p.replace('.png', '.jpg') }),
+      fc.integer({ min: 1, max: 9 }),
+      fc.boolean(),
+      (paths, maxShardSamples, shuffle) => {
+        const shards = planned(paths, { maxShardSamples, shuffle });
+        const images = shards.flat().map((sample) => sample[0]!);
+        expect(images.sort()).toEqual(paths.filter((p) => /\.(jpg|png)$/.test(p)).sort());
+        for (const [image, ...sidecars] of shards.flat()) {
+          for (const sidecar of sidecars) expect(sidecar.split('.')[0]).toBe(image!.split('.')[0]);
+        }
+        for (const shard of shards) expect(shard.length).toBeLessThanOrEqual(maxShardSamples);
+      },
+    ),
   );
 });
 
@@ -122,25 +148,35 @@ test('a plan is shuffled by its seed, and by nothing else', () => {
 
 test('the order of seed 0 is the one of version 1', () => {
   const paths = Array.from({ length: 12 }, (_, i) => `${String.fromCharCode(97 + i)}.jpg`);
-  expect(planned(paths, { shuffle: true, seed: 0 })[0]!.map(([path]) => path![0]).join('')).toBe('cbhiegdajklf');
+  expect(
+    planned(paths, { shuffle: true, seed: 0 })[0]!
+      .map(([path]) => path![0])
+      .join(''),
+  ).toBe('cbhiegdajklf');
 });
 
 test('shards are about equal in size, and none is above the limit', () => {
-  const cut = (sizes: number[], maxBytes: number, maxSamples = 1e9) => [...cutShards(Float64Array.from(sizes), maxBytes, maxSamples)];
+  const cut = (sizes: number[], maxBytes: number, maxSamples = 1e9) => [
+    ...cutShards(Float64Array.from(sizes), maxBytes, maxSamples),
+  ];
   expect(cut(new Array(10).fill(1000), 1e9)).toEqual([0, 10]);
   expect(cut(new Array(60).fill(1000), 1e9, 7)).toEqual([0, 7, 14, 21, 28, 35, 42, 48, 54, 60]);
   expect(cut(new Array(12).fill(1000), 1024 + 5000)).toEqual([0, 4, 8, 12]);
   expect(cut([9000, 10, 10, 9000, 10], 1024 + 100)).toEqual([0, 1, 3, 4, 5]);
   expect(cut([3000, 1, 1, 3000, 1, 3000, 1, 1, 1], 1e9, 3)).toEqual([0, 3, 6, 9]);
   fc.assert(
-    fc.property(fc.array(fc.integer({ min: 1, max: 5000 }), { minLength: 1 }), fc.integer({ min: 7000, max: 40_000 }), (sizes, max) => {
-      const starts = cut(sizes, max);
-      for (let k = 0; k + 1 < starts.length; k++) {
-        const bytes = sizes.slice(starts[k], starts[k + 1]).reduce((a, b) => a + b, 0);
-        expect(bytes).toBeGreaterThan(0);
-        expect(bytes + 1024).toBeLessThanOrEqual(max);
-      }
-      expect(starts.at(-1)).toBe(sizes.length);
-    }),
+    fc.property(
+      fc.array(fc.integer({ min: 1, max: 5000 }), { minLength: 1 }),
+      fc.integer({ min: 7000, max: 40_000 }),
+      (sizes, max) => {
+        const starts = cut(sizes, max);
+        for (let k = 0; k + 1 < starts.length; k++) {
+          const bytes = sizes.slice(starts[k], starts[k + 1]).reduce((a, b) => a + b, 0);
+          expect(bytes).toBeGreaterThan(0);
+          expect(bytes + 1024).toBeLessThanOrEqual(max);
+        }
+        expect(starts.at(-1)).toBe(sizes.length);
+      },
+    ),
   );
 });

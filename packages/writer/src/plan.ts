@@ -119,7 +119,9 @@ function numberClasses(files: FileTable, grouping: Grouping, options: PlanOption
   }
   const classes = options.classes ?? orderClasses([...found.keys()], labels !== null && labels.cls !== null);
   const numbers = new Map(classes.map((name, number) => [name, number]));
-  const numberOf = [...found].map(([name, id]) => numbers.get(name) ?? refuseClass(name, imageOf(cls.indexOf(id)), files));
+  const numberOf = [...found].map(
+    ([name, id]) => numbers.get(name) ?? refuseClass(name, imageOf(cls.indexOf(id)), files),
+  );
   return { classes, cls: cls.map((id) => (id === -1 ? -1 : numberOf[id]!)) };
 }
 

@@ -13,7 +13,10 @@ export class ProgressTicker {
   #found = 0;
 
   /** `done` says what the workers have done of the stage in hand. */
-  constructor(onProgress: ((progress: PackProgress) => void) | undefined, done: () => { files: number; bytes: number }) {
+  constructor(
+    onProgress: ((progress: PackProgress) => void) | undefined,
+    done: () => { files: number; bytes: number },
+  ) {
     this.#tell = onProgress ?? (() => undefined);
     this.#done = done;
     if (onProgress !== undefined) this.#timer = setInterval(() => this.#tick(), INTERVAL_MS);

@@ -4,6 +4,7 @@ import {
   fieldOfKind,
   type ImageHeader,
   type ImageKind,
+  isImageField,
   kindOfField,
   packedName,
   probeImage,
@@ -39,6 +40,8 @@ export interface WrittenSample {
 
 /** A field: a file that is read straight into the shard, or bytes at hand. */
 interface Field extends FieldSize {
+  /** Of the file, below the source; '' for the class number, which comes from none. */
+  readonly path: string;
   readonly content: string | Uint8Array;
   readonly isImage: boolean;
 }
@@ -51,13 +54,13 @@ export function writeSample(writer: ShardWriter, sample: PlannedSample, options:
   const { key, fields } = layOut(sample, options);
   const payloads = fill(writer, key, fields);
   const image = fields.findIndex((field) => field.isImage);
-  const header = probeImage(payloads[image]!, options.root + sample.files[0]!.path);
+  const header = probe(payloads[image]!, fields[image]!.name, options.root + sample.files[0]!.path);
   if (kindOfField(fields[image]!.name) === header.kind) {
     return commit(writer, key, sample, fields, payloads, header);
   }
   // Fields are sorted by name, so another name is another place: what was read is laid out again.
   const copies = fields.map((field, i) => ({ ...field, content: payloads[i]!.slice() }));
-  const renamed = withImage(copies, key, sample, fieldOfKind(header.kind), copies[image]!.content);
+  const renamed = withImage(copies, key, fieldOfKind(header.kind), copies[image]!.content);
   writer.discard();
   return { ...commit(writer, key, sample, renamed, fill(writer, key, renamed), header), renamed: true };
 }
@@ -72,18 +75,37 @@ export async function writeRecodedSample(
   const { path, bytes } = sample.files[0]!;
   const original = new Uint8Array(Math.max(0, bytes));
   readSourceFile(options.root + path, original);
-  const before = probeImage(original, options.root + path);
+  const named = packedName(path, options.fields)!.field;
+  const before = probe(original, named, options.root + path);
   const image = await recodeOrRefuse(recode, original, before.kind, options.root + path);
   const { key, fields } = layOut(sample, options);
-  const named = fields.find((field) => field.isImage)!.name;
   const kind: ImageKind = image.format === 'jpg' ? 'jpeg' : image.format;
   const name = kindOfField(named) === kind ? named : fieldOfKind(kind);
-  const replaced = withImage(fields, key, sample, name, image.bytes);
-  const written = commit(writer, key, sample, replaced, fill(writer, key, replaced), { ...image, kind, orientation: 1 });
+  const replaced = withImage(fields, key, name, image.bytes);
+  const written = commit(writer, key, sample, replaced, fill(writer, key, replaced), {
+    ...image,
+    kind,
+    orientation: 1,
+  });
   return { ...written, renamed: kindOfField(named) !== before.kind, orientationBaked: before.orientation !== 1 };
 }
 
-async function recodeOrRefuse(recode: Recoder, image: Uint8Array, kind: ImageKind, path: string): Promise<RecodedImage> {
+/** Reads the image's header. A name of a kind that is not supported is refused whatever the content is. */
+function probe(image: Uint8Array, field: string, path: string): ImageHeader {
+  const header = probeImage(image, path);
+  if (isImageField(field)) return header;
+  const right = fieldOfKind(header.kind);
+  throw new BadFile(
+    `${path} is named as an image that is not supported, but it is a ${header.kind}; rename it to .${right}.`,
+  );
+}
+
+async function recodeOrRefuse(
+  recode: Recoder,
+  image: Uint8Array,
+  kind: ImageKind,
+  path: string,
+): Promise<RecodedImage> {
   try {
     return await recode(image, kind);
   } catch (cause) {
@@ -95,45 +117,35 @@ async function recodeOrRefuse(recode: Recoder, image: Uint8Array, kind: ImageKin
 function layOut(sample: PlannedSample, options: SampleOptions): { key: string; fields: Field[] } {
   const [image, ...sidecars] = sample.files;
   const { key, field } = packedName(image!.path, options.fields)!;
-  const fields: Field[] = [{ name: field, bytes: sizeOf(image!), content: options.root + image!.path, isImage: true }];
+  const fieldOf = (name: string, { path, bytes }: { path: string; bytes: number }, isImage: boolean): Field => {
+    // A file that could not be measured is met when it is read.
+    return { name, bytes: Math.max(0, bytes), path, content: options.root + path, isImage };
+  };
+  const fields = [fieldOf(field, image!, true)];
+  for (const file of sidecars) fields.push(fieldOf(packedName(file.path, options.fields)!.field, file, false));
   if (sample.cls !== -1) {
     const digits = Buffer.from(String(sample.cls));
-    fields.push({ name: 'cls', bytes: digits.length, content: digits, isImage: false });
-  }
-  for (const file of sidecars) {
-    const name = packedName(file.path, options.fields)!.field;
-    fields.push({ name, bytes: sizeOf(file), content: options.root + file.path, isImage: false });
+    fields.push({ name: 'cls', bytes: digits.length, path: '', content: digits, isImage: false });
   }
   return { key, fields: sortByName(fields) };
-}
-
-/** A file that could not be measured is met when it is read. */
-function sizeOf(file: { readonly bytes: number }): number {
-  return Math.max(0, file.bytes);
 }
 
 function sortByName(fields: Field[]): Field[] {
   return fields.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The fields with other bytes and another name for the image. */
-function withImage(
-  fields: readonly Field[],
-  key: string,
-  sample: PlannedSample,
-  name: string,
-  content: string | Uint8Array,
-): Field[] {
-  const twin = fields.findIndex((field) => field.name === name && !field.isImage);
-  if (twin !== -1) {
-    const paths = [sample.files[0]!.path, `the file for field "${name}" beside it`];
+/** The fields with another name and other bytes for the image. */
+function withImage(fields: readonly Field[], key: string, name: string, content: string | Uint8Array): Field[] {
+  const image = fields.find((field) => field.isImage)!;
+  const twin = fields.find((field) => field !== image && field.name === name);
+  if (twin !== undefined) {
     throw new KeyCollisionError(
-      { key, paths },
-      `${paths[0]} becomes the field "${name}" by its content, and so does ${paths[1]}; rename or exclude one of them.`,
+      { key, paths: [image.path, twin.path] },
+      `${image.path} is the field "${name}" by its content, and so is ${twin.path} by its name; rename or exclude one of them.`,
     );
   }
   return sortByName(
-    fields.map((field) => (field.isImage ? { name, bytes: content.length, content, isImage: true } : field)),
+    fields.map((field) => (field === image ? { ...image, name, bytes: content.length, content } : field)),
   );
 }
 

@@ -28,8 +28,26 @@ async function scan(options: { include?: string[]; exclude?: string[] } = {}) {
 }
 
 test('the files of a tree come sorted by code point, dotfiles left out', async () => {
-  touch('b/2.jpg', 'b/10.jpg', 'a/x/1.jpg', 'top.jpg', '.hidden/1.jpg', 'a/.DS_Store', 'é.jpg', '\u{1f600}.jpg', '\uff21.jpg');
-  expect((await scan()).paths).toEqual(['a/x/1.jpg', 'b/10.jpg', 'b/2.jpg', 'top.jpg', 'é.jpg', '\uff21.jpg', '\u{1f600}.jpg']);
+  touch(
+    'b/2.jpg',
+    'b/10.jpg',
+    'a/x/1.jpg',
+    'top.jpg',
+    '.hidden/1.jpg',
+    'a/.DS_Store',
+    'é.jpg',
+    '\u{1f600}.jpg',
+    '\uff21.jpg',
+  );
+  expect((await scan()).paths).toEqual([
+    'a/x/1.jpg',
+    'b/10.jpg',
+    'b/2.jpg',
+    'top.jpg',
+    'é.jpg',
+    '\uff21.jpg',
+    '\u{1f600}.jpg',
+  ]);
 });
 
 test('include and exclude take patterns below the source, and a file that fits two comes once', async () => {

@@ -25,7 +25,10 @@ export function checkSource(source: string): void {
   const stat = statSync(source, { throwIfNoEntry: false });
   if (stat === undefined) throw new SourceError({ path: source }, `The source ${source} does not exist.`);
   if (!stat.isDirectory()) {
-    throw new SourceError({ path: source }, `The source ${source} is not a folder; give the folder that holds the images.`);
+    throw new SourceError(
+      { path: source },
+      `The source ${source} is not a folder; give the folder that holds the images.`,
+    );
   }
 }
 

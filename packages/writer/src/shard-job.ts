@@ -14,7 +14,13 @@ import { type FileTable, pathAt } from './file-table.js';
 import type { PackPlan } from './plan.js';
 import type { QuarantinedFile } from './quarantine.js';
 import type { Recoder } from './recode.js';
-import { type PlannedSample, type SampleOptions, type WrittenSample, writeRecodedSample, writeSample } from './sample-writer.js';
+import {
+  type PlannedSample,
+  type SampleOptions,
+  type WrittenSample,
+  writeRecodedSample,
+  writeSample,
+} from './sample-writer.js';
 import { shardPaths, TEMPORARY } from './shard-paths.js';
 import { ShardRows } from './shard-rows.js';
 import { BadFile } from './source-file.js';
@@ -117,7 +123,9 @@ async function writeSamples(
     const sample = sampleAt(plan, files, s);
     try {
       const { row, renamed, orientationBaked } =
-        recode === null ? writeSample(writer, sample, options) : await writeRecodedSample(writer, sample, options, recode);
+        recode === null
+          ? writeSample(writer, sample, options)
+          : await writeRecodedSample(writer, sample, options, recode);
       rows.add(row);
       kept.push(s - first);
       count.files += sample.files.length;

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { FileError } from '@shardtool/format';
 
 /** A file that cannot be packed, and with it its sample. What becomes of it, the caller decides. */
@@ -6,6 +6,10 @@ export class BadFile extends Error {}
 
 /** Errors that are the system's limits, not the file's fault: they end the pack. */
 const SYSTEM_LIMITS = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
+/** Node reads no more than 2^31 - 1 bytes at once. */
+const MAX_READ_BYTES = 1 << 30;
+/** A pipe that took a file's place must not be waited for. */
+const READ_NOW = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 const BEHIND = new Uint8Array(1);
 
 /**
@@ -15,10 +19,10 @@ const BEHIND = new Uint8Array(1);
 export function readSourceFile(path: string, target: Uint8Array): void {
   let fd: number | undefined;
   try {
-    fd = openSync(path, 'r');
+    fd = openSync(path, READ_NOW);
     let done = 0;
     while (done < target.length) {
-      const read = readSync(fd, target, done, target.length - done, null);
+      const read = readSync(fd, target, done, Math.min(target.length - done, MAX_READ_BYTES), null);
       if (read === 0) break;
       done += read;
     }

@@ -25,11 +25,17 @@ interface Job {
 
 async function run(jobs: Iterable<Job>, size = 2): Promise<unknown[]> {
   const stopped = new Int32Array(new SharedArrayBuffer(4));
-  const script = new URL(`data:text/javascript,${encodeURIComponent(`import { createRequire } from 'node:module'; const require = createRequire('/'); ${SCRIPT}`)}`);
+  const script = new URL(
+    `data:text/javascript,${encodeURIComponent(`import { createRequire } from 'node:module'; const require = createRequire('/'); ${SCRIPT}`)}`,
+  );
   const pool = new WorkerPool<Job, unknown>(script, size, () => stopped);
   const results: unknown[] = [];
   try {
-    await pool.run(jobs, (result) => results.push(result), () => Atomics.store(stopped, 0, 1));
+    await pool.run(
+      jobs,
+      (result) => results.push(result),
+      () => Atomics.store(stopped, 0, 1),
+    );
     return results;
   } finally {
     await pool.close();
@@ -42,7 +48,11 @@ test('every job is done once', async () => {
 });
 
 test('an error comes back with its class and fields, after the other workers were told to stop', async () => {
-  await expect(run([{ do: 'wait' }, { do: 'fail' }, { value: 1 }])).rejects.toMatchObject({ name: 'FileError', message: 'no disk', path: 'x' });
+  await expect(run([{ do: 'wait' }, { do: 'fail' }, { value: 1 }])).rejects.toMatchObject({
+    name: 'FileError',
+    message: 'no disk',
+    path: 'x',
+  });
 });
 
 test('a worker that dies ends the run with its reason, and no other worker is waited for in vain', async () => {

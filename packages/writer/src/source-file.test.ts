@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { BadFile, readSourceFile } from './source-file.js';
+
+let root: string;
+let file: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'source-'));
+  file = join(root, 'a.jpg');
+  writeFileSync(file, 'twelve bytes');
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+test('a file of the size that was measured is read whole', () => {
+  const target = new Uint8Array(12);
+  readSourceFile(file, target);
+  expect(Buffer.from(target).toString()).toBe('twelve bytes');
+});
+
+test('a file that grew or shrank since it was measured is bad', () => {
+  expect(() => readSourceFile(file, new Uint8Array(11))).toThrow('has changed since the pack began');
+  expect(() => readSourceFile(file, new Uint8Array(13))).toThrow(BadFile);
+  expect(() => readSourceFile(file, new Uint8Array(0))).toThrow(BadFile);
+});
+
+test('a file that is gone, or became a folder or a pipe, is bad and is not waited for', () => {
+  expect(() => readSourceFile(join(root, 'gone.jpg'), new Uint8Array(1))).toThrow('gone.jpg cannot be read (ENOENT');
+  mkdirSync(join(root, 'folder.jpg'));
+  expect(() => readSourceFile(join(root, 'folder.jpg'), new Uint8Array(1))).toThrow(BadFile);
+  execFileSync('mkfifo', [join(root, 'pipe.jpg')]);
+  expect(() => readSourceFile(join(root, 'pipe.jpg'), new Uint8Array(1))).toThrow(BadFile);
+});

@@ -1,0 +1,200 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { OptionError, readManifest, UnfinishedPackError } from '@shardtool/format';
+import {
+  BadFileError,
+  DiskFullError,
+  FileNameError,
+  KeyCollisionError,
+  LinkLoopError,
+  NoImagesError,
+  OutputLockedError,
+  OutputNotEmptyError,
+  type PackOptions,
+  pack,
+  SourceError,
+  TooManyBadError,
+} from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+
+const PHOTOS = 'examples/photos';
+
+/** Runs a pack in a process of its own; prints the error's name and message. */
+function packInChild(source: string, output: string, options: PackOptions, node: string[] = [], shell = '') {
+  const program = `
+    import { pack } from ${JSON.stringify(pathToFileURL('packages/writer/dist/index.js').href)};
+    const [source, output, options] = process.argv.slice(1);
+    await pack(source, output, JSON.parse(options)).catch((error) => console.log(error.name + ': ' + error.message));`;
+  const args = [...node, '--input-type=module', '-e', program, source, output, JSON.stringify(options)];
+  return spawnSync('bash', ['-c', `${shell} exec "$@"`, 'bash', process.execPath, ...args], { encoding: 'utf8' });
+}
+
+/** The pack fails with this, and leaves no folder behind. */
+async function refused(
+  source: string,
+  options: PackOptions,
+  kind: new (...args: never[]) => Error,
+  message: string | RegExp,
+) {
+  const output = newFolder();
+  const packing = pack(source, output, options);
+  await expect(packing).rejects.toThrow(message);
+  await expect(packing).rejects.toBeInstanceOf(kind);
+  expect(existsSync(output)).toBe(false);
+}
+
+test('a source that is missing or holds no image is an error, and no folder is made', async () => {
+  await refused('nowhere', {}, SourceError, 'nowhere does not exist');
+  await refused('package.json', {}, SourceError, 'not a folder');
+  await refused(tree({}), {}, NoImagesError, 'no files');
+  await refused(tree({ 'a.txt': '' }), {}, NoImagesError, '1 files, but no image');
+  await refused(PHOTOS, { exclude: ['**'] }, NoImagesError, 'no files');
+});
+
+test('two files at one key, a name that is no UTF-8 and a link loop are errors that name the files', async () => {
+  await refused(tree({ 'IMG.1.jpg': jpeg(1), 'IMG_1.jpg': jpeg(2) }), {}, KeyCollisionError, 'IMG.1.jpg and IMG_1.jpg');
+  const latin1 = tree({ 'a.jpg': jpeg(1) });
+  writeFileSync(Buffer.concat([Buffer.from(`${latin1}/`), Buffer.from([0xe9]), Buffer.from('.jpg')]), jpeg(2));
+  await refused(latin1, {}, FileNameError, '\\xe9.jpg is not UTF-8');
+  const loop = tree({ 'a/1.jpg': jpeg(1) });
+  symlinkSync('../..', path.join(loop, 'a', 'up'));
+  await refused(loop, {}, LinkLoopError, 'a/up leads back');
+});
+
+test('options that do not fit, and classes that a fixed list lacks, are errors', async () => {
+  await refused(PHOTOS, { workers: 0 }, OptionError, 'workers');
+  await refused(PHOTOS, { classes: ['cat'] }, OptionError, 'which the list of classes does not have');
+  await refused(PHOTOS, { classes: ['cat', 'cat'] }, Error, 'names the class "cat" again');
+});
+
+test('a folder that holds something is left alone, whatever it is', async () => {
+  const output = tree({ 'notes.txt': 'mine' });
+  await expect(pack(PHOTOS, output)).rejects.toThrow('holds notes.txt');
+  await expect(pack(PHOTOS, output)).rejects.toBeInstanceOf(OutputNotEmptyError);
+  expect(filesIn(output)).toEqual(['notes.txt']);
+
+  const dataset = newFolder();
+  await pack(PHOTOS, dataset);
+  await expect(pack(PHOTOS, dataset)).rejects.toThrow('holds a dataset already');
+  expect(await samplesOf(dataset)).toHaveLength(60);
+});
+
+test('overwrite takes no file that a pack did not make', async () => {
+  const output = tree({ '000000.tar': 'mine' });
+  await expect(pack(PHOTOS, output, { overwrite: true })).rejects.toThrow('holds 000000.tar');
+  expect(filesIn(output)).toEqual(['000000.tar']);
+});
+
+test('a pack that finds no image leaves the dataset that it was to replace', async () => {
+  const output = newFolder();
+  await pack(PHOTOS, output);
+  await expect(pack(tree({}), output, { overwrite: true })).rejects.toBeInstanceOf(NoImagesError);
+  expect(await samplesOf(output)).toHaveLength(60);
+});
+
+test('a second pack into the same folder is refused while the first is at work', async () => {
+  const output = newFolder();
+  const first = pack(PHOTOS, output);
+  await expect(pack(PHOTOS, output, { overwrite: true })).rejects.toBeInstanceOf(OutputLockedError);
+  await first;
+  expect(await samplesOf(output)).toHaveLength(60);
+});
+
+test('a bad image ends the pack with its path and reason, and the folder says that its pack did not end', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': 'no image', 'a/3.jpg': jpeg(3) });
+  const output = newFolder();
+  const packing = pack(source, output, { maxShardSamples: 1, shuffle: false, workers: 1 });
+  await expect(packing).rejects.toBeInstanceOf(BadFileError);
+  await expect(packing).rejects.toMatchObject({ path: 'a/2.jpg', message: expect.stringContaining('is not an image') });
+  expect(filesIn(output)).toEqual(['000000.parquet', '000000.tar', 'pack.json']);
+  await expect(readManifest(output)).rejects.toBeInstanceOf(UnfinishedPackError);
+  await expect(pack(source, output)).rejects.toThrow('holds a pack that did not end');
+});
+
+test('quarantine lists what is bad, in the order of the plan, and packs the rest', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': '', 'a/2.txt': 'beside', 'a/4.jpg': jpeg(4) });
+  symlinkSync('gone', path.join(source, 'a/3.jpg'));
+  const output = newFolder();
+  const report = await pack(source, output, { onBad: 'quarantine', maxBad: 0.5, shuffle: false });
+  expect(report).toMatchObject({ samples: 2, files: 2, quarantined: 2 });
+  expect((await samplesOf(output)).map(({ key }) => key)).toEqual(['a/1', 'a/4']);
+  const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    { path: 'a/2.jpg', reason: expect.stringContaining('empty file') },
+    { path: 'a/3.jpg', reason: expect.stringContaining('cannot be read (ENOENT') },
+  ]);
+});
+
+test('more bad images than allowed end the pack', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': '', 'a/3.jpg': '' });
+  const packing = pack(source, newFolder(), { onBad: 'quarantine', maxBad: 0.5 });
+  await expect(packing).rejects.toBeInstanceOf(TooManyBadError);
+  await expect(packing).rejects.toThrow('2 of 3 images are bad, more than 50 % (--max-bad)');
+});
+
+test('a file that cannot be read ends the pack before the first shard', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1) });
+  symlinkSync('gone', path.join(source, 'a/2.jpg'));
+  await refused(source, {}, BadFileError, 'a/2.jpg cannot be read (ENOENT');
+  mkdirSync(path.join(source, 'folder.jpg'));
+  await refused(source, { files: ['a/1.jpg', 'folder.jpg'] }, BadFileError, 'folder.jpg cannot be read (EISDIR');
+});
+
+test('an image that cannot be decoded is bad when it is encoded anew', async () => {
+  const half = readFileSync('test/fixtures/odd-images/truncated-half.jpg');
+  const packing = pack(tree({ 'a/1.jpg': half }), newFolder(), { resize: 32 });
+  await expect(packing).rejects.toThrow(/1\.jpg cannot be decoded \(.*premature end/);
+});
+
+test('two fields that become one by their content are an error that names both', async () => {
+  const png = readFileSync('test/fixtures/odd-images/palette.png');
+  const source = tree({ 'a/1.jpg': png, 'a/1.png': png });
+  const packing = pack(source, newFolder(), { fields: ['png'] });
+  await expect(packing).rejects.toBeInstanceOf(KeyCollisionError);
+  await expect(packing).rejects.toMatchObject({ paths: ['a/1.jpg', 'a/1.png'] });
+});
+
+test('too little room on the disk is seen before anything is written', async () => {
+  const source = tree({ 'a/1.jpg': '' });
+  truncateSync(path.join(source, 'a/1.jpg'), 2 ** 42);
+  await refused(source, {}, DiskFullError, /takes 4,398,0\d\d MB/);
+});
+
+test('a disk that becomes full ends the pack, and no part of the shard is left', () => {
+  const output = newFolder();
+  // bash counts in blocks of 1,024 bytes: room for no shard of ten photos.
+  const { stdout } = packInChild(PHOTOS, output, { maxShardSamples: 10, workers: 2 }, [], 'ulimit -f 200;');
+  expect(stdout).toMatch(/^DiskFullError: The disk of .* is full \(EFBIG/);
+  expect(filesIn(output)).toEqual(['pack.json']);
+});
+
+test('a worker that dies in the middle of a shard ends the pack with its reason, and leaves no half shard', () => {
+  const output = newFolder();
+  const preload = pathToFileURL('test/fixtures/pack/dying-worker.mjs').href;
+  const { stdout } = packInChild(PHOTOS, output, { maxShardSamples: 10, workers: 2 }, ['--import', preload]);
+  expect(stdout).toMatch(/^WorkerDiedError: .*exit code 9/);
+  const left = filesIn(output);
+  expect(left).toContain('pack.json');
+  expect(left.filter((file) => file.endsWith('.part') || file === 'dataset.json' || file === 'pack.lock')).toEqual([]);
+});
+
+test('an aborted pack ends with the reason, and can be replaced', async () => {
+  const reason = new Error('the user went home');
+  await expect(pack(PHOTOS, newFolder(), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+
+  const output = newFolder();
+  const controller = new AbortController();
+  const packing = pack(PHOTOS, output, {
+    imageFormat: 'png',
+    workers: 1,
+    signal: controller.signal,
+    onProgress: ({ stage }) => stage === 'pack' && controller.abort(reason),
+  });
+  await expect(packing).rejects.toBe(reason);
+  expect(filesIn(output)).toEqual(['pack.json']);
+  await pack(PHOTOS, output, { overwrite: true });
+  expect(await samplesOf(output)).toHaveLength(60);
+});
