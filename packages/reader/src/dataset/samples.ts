@@ -1,4 +1,5 @@
 import { checkFieldCrc32, type ShardIndex } from '@shardtool/format';
+import { fieldBytes } from './field-bytes.js';
 import type { ShardFiles } from './shard-files.js';
 
 /** One sample as it is stored. `fields` are by name (`jpg`, `cls`); what they hold is not decoded. */
@@ -112,8 +113,10 @@ function* windowSamples(files: ShardFiles, window: Window, buffer: Uint8Array, c
     for (const [name, column] of columns) {
       const at = column.offset[row]!;
       if (at < 0) continue;
-      const bytes = buffer.subarray(at - offset, at - offset + column.bytes[row]!);
-      if (checksum) checkFieldCrc32({ shard, key: index.key[row]!, field: name, bytes, expected: column.crc32[row]! });
+      const key = index.key[row]!;
+      const stored = buffer.subarray(at - offset, at - offset + column.bytes[row]!);
+      const bytes = fieldBytes(stored, column, row, { shard, key, field: name });
+      if (checksum) checkFieldCrc32({ shard, key, field: name, bytes, expected: column.crc32[row]! });
       fields[name] = bytes;
     }
     yield { number: base + row, shard, key: index.key[row]!, cls: index.cls[row]!, fields };

@@ -1,6 +1,7 @@
 import type { ShardIndex } from '@shardtool/format';
 import { ShardtoolError } from '@shardtool/format';
-import { fieldValue, type FieldValue } from '../dataset/field-values.js';
+import { fieldBytes } from '../dataset/field-bytes.js';
+import { type FieldValue, fieldValue } from '../dataset/field-values.js';
 import type { Batch } from './batch.js';
 import { type Block, placeOf, type Stretch } from './block.js';
 import type { BadRow, WorkerMessage } from './decode-worker.js';
@@ -172,12 +173,13 @@ export class Delivery {
     const column = index.fields.get(name);
     const offset = column?.offset[indexRow] ?? -1;
     if (column === undefined || offset < 0) return null;
-    const bytes = this.#options.engine.arena.view(placeOf(stretches, offset), column.bytes[indexRow]!);
+    const stored = this.#options.engine.arena.view(placeOf(stretches, offset), column.bytes[indexRow]!);
+    const shard = this.#options.shardName(block.shard[item]!);
+    const key = index.key[indexRow]!;
+    const bytes = fieldBytes(stored, column, indexRow, { shard, key, field: name });
     try {
       return fieldValue(name, bytes);
     } catch (cause) {
-      const shard = this.#options.shardName(block.shard[item]!);
-      const key = index.key[indexRow]!;
       throw new BadSampleError(
         { shard, key },
         `${shard}: sample "${key}" cannot be used: field "${name}" is not what its name says (${(cause as Error).message}). ` +
