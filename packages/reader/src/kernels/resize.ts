@@ -149,6 +149,7 @@ export class ResizeKernel {
     const buffers = placeBuffers(sourceColumns, sourceRows, x.count, rows.taps);
     if (buffers.end > this.#buffersBytes) throw this.#tooSmall(columns, rows, buffers.end);
     if (layout === 'float32-nchw') this.#setNormalization(normalization);
+    // In the order of the class Job of assembly/resize.ts.
     const job = this.#job;
     job[0] = y.flip ? source + (sourceRows - 1) * stride : source;
     job[1] = y.flip ? -stride : stride;

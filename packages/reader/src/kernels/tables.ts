@@ -27,9 +27,12 @@ export function padded(count: number): number {
   return (count + 15) & ~15;
 }
 
-/** Bytes of a table, a multiple of 16. Narrow weights lie there twice over: assembly/table.ts says why. */
-function tableBytes(count: number, taps: number, bits: number): number {
-  const weightBytes = bits === NARROW_BITS ? 4 : 2;
+/** Narrow weights lie in a table twice over: assembly/table.ts says why. */
+const NARROW_WEIGHT_BYTES = 4;
+const WIDE_WEIGHT_BYTES = 2;
+
+/** Bytes of a table, a multiple of 16. */
+function tableBytes(count: number, taps: number, weightBytes: number): number {
   return HEADER_WORDS * 4 + padded(count) * (4 + taps * weightBytes);
 }
 
@@ -76,21 +79,22 @@ export class TableCache {
     return table;
   }
 
-  /** Before the table is made, which would take as much memory again. */
+  /** Is asked before the table is made, which would take as much memory again. Narrow tables are never too large. */
   #checkSize(axis: Axis): void {
     const { lo, hi } = sourceRange(axis);
-    const bytes = tableBytes(axis.count, mostTaps(hi - lo, axis.count), 0);
+    const bytes = tableBytes(axis.count, mostTaps(hi - lo, axis.count), WIDE_WEIGHT_BYTES);
     if (bytes <= this.#words.byteLength) return;
     throw new ScratchError(
       {},
       `A resize from ${axis.source} to ${axis.output} pixels needs a table of ${bytes} bytes, and there is room for ` +
-        `${this.#words.byteLength}: a side of that length cannot be resized.`,
+        `${this.#words.byteLength}: make the image smaller first.`,
     );
   }
 
   #lay(axis: Axis, filters: AxisTaps): Table {
     const { taps, bits } = filters;
-    const bytes = tableBytes(axis.count, taps, bits);
+    const narrow = bits === NARROW_BITS;
+    const bytes = tableBytes(axis.count, taps, narrow ? NARROW_WEIGHT_BYTES : WIDE_WEIGHT_BYTES);
     if (this.#usedBytes + bytes > this.#words.byteLength) {
       this.#tables.clear();
       this.#usedBytes = 0;
@@ -101,7 +105,7 @@ export class TableCache {
     words.set([axis.count, count, taps, bits]);
     words.set(filters.starts, HEADER_WORDS);
     const weights = HEADER_WORDS + count;
-    if (bits === NARROW_BITS) words.set(doubled(filters.weights), weights);
+    if (narrow) words.set(doubled(filters.weights), weights);
     else new Int16Array(words.buffer, words.byteOffset + weights * 4).set(filters.weights);
     const address = this.#address + this.#usedBytes;
     this.#usedBytes += bytes;
