@@ -2,12 +2,26 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { LmdbDatabase, lmdbImages, openSource } from '@shardtool/format';
 import { afterAll, expect, test } from 'vitest';
 import { shapes, writeDatabase } from './lmdb-shards.js';
+import { pythonWith, runPython } from './python.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-lmdb-tools-'));
 afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Reads what is large with Python as well: how many entries, the last key, and the crc32 of all values. */
+const python = pythonWith('lmdb');
+const SUM = `
+import json, sys, zlib, lmdb
+with lmdb.open(json.load(sys.stdin), readonly=True, lock=False) as env, env.begin() as txn:
+    crc = count = 0
+    for key, value in txn.cursor():
+        crc = zlib.crc32(value, crc)
+        count += 1
+    print(json.dumps([count, bytes(key).decode(), crc]))
+`;
 
 const tools = spawnSync('mdb_stat', ['-V']).status === 0;
 if (!tools) {
@@ -82,6 +96,7 @@ test.runIf(tools)('a value of 100 MB is one run of pages', async () => {
   const source = await openSource(join(copy, 'data.mdb'));
   const value = await (await LmdbDatabase.open(source)).get('huge');
   expect(value!.equals(Buffer.alloc(100_000_000, 7))).toBe(true);
+  if (python !== null) expect(runPython(SUM, place)).toEqual([1, 'huge', crc32(value!)]);
   await source.close();
 });
 
