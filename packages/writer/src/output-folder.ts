@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
-import { FileError, type LayoutName, layoutOf, type ShardLayout, writeDurably } from '@shardtool/format';
+import { FileError, layoutOf, MANIFEST_FILE, type ShardLayout, writeDurably } from '@shardtool/format';
 import { z } from 'zod';
 import { DiskFullError, OutputNotEmptyError } from './errors.js';
 import { LOCK_FILE, lockFolder } from './lock.js';
@@ -8,7 +8,6 @@ import { QUARANTINE_FILE } from './quarantine.js';
 import { type ShardPaths, shardPaths, TEMPORARY } from './shard-paths.js';
 
 const NOTE_FILE = 'pack.json';
-const MANIFEST_FILE = 'dataset.json';
 
 /**
  * What a pack writes first: which shards it is about to make. Beside dataset.json it says that a pack made them; without

@@ -17,7 +17,6 @@ import type { Recoder } from './recode.js';
 import {
   type PlannedSample,
   type SampleOptions,
-  type WrittenSample,
   writeRecodedSample,
   writeSample,
 } from './sample-writer.js';

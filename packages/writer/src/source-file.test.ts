@@ -31,6 +31,6 @@ test('a file that is gone, or became a folder or a pipe, is bad and is not waite
   expect(() => readSourceFile(join(root, 'gone.jpg'), new Uint8Array(1))).toThrow('gone.jpg cannot be read (ENOENT');
   mkdirSync(join(root, 'folder.jpg'));
   expect(() => readSourceFile(join(root, 'folder.jpg'), new Uint8Array(1))).toThrow(BadFile);
-  execFileSync('mkfifo', [join(root, 'pipe.jpg')]);
+  execFileSync('sh', ['-c', 'mkfifo "$0"', join(root, 'pipe.jpg')]);
   expect(() => readSourceFile(join(root, 'pipe.jpg'), new Uint8Array(1))).toThrow(BadFile);
 });
