@@ -13,8 +13,8 @@ const sound = readdirSync(folder)
 
 const PAGE = 65_536;
 const GUARD = Buffer.alloc(4096, 0xa5);
-const transform = compileTransform([{ name: 'randomResizedCrop', size: [24, 33] }, { name: 'randomHorizontalFlip' }]);
-const rowBytes = 24 * 33 * 3;
+const transform = compileTransform([{ name: 'randomResizedCrop', size: [12, 17] }, { name: 'randomHorizontalFlip' }]);
+const rowBytes = 12 * 17 * 3;
 const scratch = { offset: PAGE, bytes: scratchBytesFor(transform, 4_000_000) };
 const target = PAGE + scratch.bytes + PAGE;
 const pages = Math.ceil(target / PAGE) + 2;

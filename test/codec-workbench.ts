@@ -49,6 +49,11 @@ export class Workbench {
     return this.decodeWith(codec, bytes, crop ?? wholeOf(header, reduction), reduction);
   }
 
+  /** Whether the image can be shrunk while it is decoded. */
+  isReducible(bytes: Uint8Array): boolean {
+    return openImage(this.codecs, bytes, MAX_PIXELS).header.reducible;
+  }
+
   async decodeWith(codec: ImageCodec, bytes: Uint8Array, crop: Rect, reduction: Reduction): Promise<Picture> {
     const { width, height } = crop;
     this.#scratch.reset();

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { StepInput } from '../packages/reader/dist/transform/transform.js';
-import { difference } from './codec-workbench.js';
+import { difference, fixture } from './codec-workbench.js';
 import { GuardedDecoder, sample } from './decoder-workbench.js';
 
 const photos = ['cat/cat_000', 'coffee/coffee_003', 'rocket/rocket_005'].map((name) =>
@@ -30,4 +30,12 @@ test.each([
       expect(largest, `photo ${number}`).toBeLessThanOrEqual(most);
     }
   }
+});
+
+test('a lossless JPEG, which no decoder can shrink, is resized from its full size', async () => {
+  const list: readonly StepInput[] = [{ name: 'resize', size: [5, 6] }];
+  const decoder = await GuardedDecoder.open(list);
+  const full = await GuardedDecoder.open(list, { codec: 'sharp' });
+  const image = fixture('codec/lossless.jpg');
+  expect(difference(await decoder.decode(image), await full.decode(image)).largest).toBe(0);
 });

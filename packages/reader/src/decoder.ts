@@ -1,5 +1,5 @@
 import { OptionError, SampleDecodeError } from '@shardtool/format';
-import type { CodecName, ImageHeader, Pixels, Rect } from './codec/codec.js';
+import type { CodecName, Pixels, Rect } from './codec/codec.js';
 import { storedRect, turnedSize, turnPixels, UPRIGHT } from './codec/orientation.js';
 import { type Region, Scratch } from './codec/scratch.js';
 import { type CodecChoice, type OpenCodecs, openCodecs, openImage } from './codec/select.js';
@@ -117,16 +117,16 @@ export class Decoder {
   #start(bytes: Uint8Array, sample: SampleIdentity): ImageUnderWay {
     const { transform, maxPixels, applyExifOrientation } = this.#options;
     this.#scratch.reset();
-    const { codec, header: stored } = openImage(this.#codecs, bytes, maxPixels);
+    const { codec, header } = openImage(this.#codecs, bytes, maxPixels);
     const orientation = applyExifOrientation ? sample.orientation : UPRIGHT;
-    const size = turnedSize(stored, orientation);
+    const size = turnedSize(header, orientation);
     const random = this.#random.start(sample.epoch, sample.number, sample.occurrence);
     const full = planSample(transform, size.width, size.height, random);
     checkSize(full, this.#options.outputSize);
-    const reduction = codec.reduces && orientation === UPRIGHT ? reductionOf(full) : 1;
+    const reduction = header.reducible && orientation === UPRIGHT ? reductionOf(full) : 1;
     const plan = reducedPlan(full, size, reduction);
     const input = inputOf(plan.passes[0]!);
-    const pixels = codec.decodeRegion(bytes, storedRect(input, stored, orientation), reduction, this.#scratch);
+    const pixels = codec.decodeRegion(bytes, storedRect(input, header, orientation), reduction, this.#scratch);
     return { plan, input, orientation, pixels };
   }
 
@@ -141,7 +141,7 @@ export class Decoder {
     }
   }
 
-  #turn(stored: Pixels, size: ImageHeader, orientation: number): Pixels {
+  #turn(stored: Pixels, size: Size, orientation: number): Pixels {
     const offset = this.#scratch.allocate(size.width * size.height * 3 + SOURCE_SLACK_BYTES);
     turnPixels(this.#scratch.memory, stored, size, orientation, offset);
     return { offset, stride: size.width * 3, warnings: 0 };
@@ -166,8 +166,8 @@ interface ImageUnderWay {
 }
 
 /**
- * Bytes of scratch with which every image of up to `maxPixels` pixels can be transformed. A decoder works with less:
- * images that do not fit are errors then.
+ * Bytes of scratch with which every RGB image of up to `maxPixels` pixels can be transformed; one that is turned needs
+ * more. A decoder works with less: images that do not fit are errors then.
  */
 export function scratchBytesFor(transform: CompiledTransform, maxPixels: number): number {
   return roundUp(kernelBytes(transform) + intermediateBytes(transform) + ROW_ENDS_BYTES + maxPixels * 3);

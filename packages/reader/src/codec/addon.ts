@@ -12,10 +12,9 @@ type Addon = typeof import('@julusian/jpeg-turbo');
  */
 export class AddonCodec implements ImageCodec {
   readonly name = 'addon';
-  readonly reduces = false;
   readonly #addon: Addon;
   readonly #sharp: SharpCodec;
-  #header: ImageHeader = { width: 0, height: 0 };
+  #header: ImageHeader = { width: 0, height: 0, reducible: false };
 
   constructor(addon: Addon, sharp: SharpCodec) {
     this.#addon = addon;
@@ -31,12 +30,14 @@ export class AddonCodec implements ImageCodec {
     const stride = this.#header.width * 3;
     const size = stride * this.#header.height;
     // sharp decodes to memory of its own, and needs room for the crop alone.
-    if (size > scratch.available) return this.#sharp.decodeRegion(bytes, crop, reduction, scratch);
-    const offset = scratch.allocate(size);
-    if (!this.#decompress(bytes, Buffer.from(scratch.memory.buffer, offset, size))) {
-      return this.#sharp.decodeRegion(bytes, crop, reduction, scratch);
+    if (size <= scratch.available) {
+      const offset = scratch.allocate(size);
+      const target = Buffer.from(scratch.memory.buffer, offset, size);
+      if (this.#decompress(bytes, target))
+        return { offset: offset + crop.y * stride + crop.x * 3, stride, warnings: 0 };
+      scratch.reset();
     }
-    return { offset: offset + crop.y * stride + crop.x * 3, stride, warnings: 0 };
+    return this.#sharp.decodeRegion(bytes, crop, reduction, scratch);
   }
 
   check(bytes: Uint8Array): number | Promise<number> {

@@ -15,6 +15,8 @@ export interface Rect {
 export interface ImageHeader {
   readonly width: number;
   readonly height: number;
+  /** Whether {@link ImageCodec.decodeRegion} can shrink this image. */
+  readonly reducible: boolean;
 }
 
 /** Decoded pixels in the scratch: 8-bit RGB, 3 bytes a pixel. */
@@ -37,8 +39,6 @@ export type Reduction = 1 | 2 | 4 | 8;
  */
 export interface ImageCodec {
   readonly name: CodecName;
-  /** Whether {@link decodeRegion} can shrink. */
-  readonly reduces: boolean;
   header(bytes: Uint8Array): ImageHeader;
   /**
    * Decodes `crop` into the scratch. With a reduction r, `crop` is a part of the image of ceil(width / r) x

@@ -3,7 +3,8 @@
  * stored pixel (x, y), or (y, x) from 5 on, counted from the right where the stored columns are mirrored and from the
  * bottom where the stored rows are.
  */
-import type { ImageHeader, Pixels, Rect } from './codec.js';
+import type { Size } from '../transform/crops.js';
+import type { Pixels, Rect } from './codec.js';
 
 /** Nothing is to be turned. */
 export const UPRIGHT = 1;
@@ -21,12 +22,12 @@ function mirrorsRows(orientation: number): boolean {
 }
 
 /** The size of an image after turning. */
-export function turnedSize({ width, height }: ImageHeader, orientation: number): ImageHeader {
+export function turnedSize({ width, height }: Size, orientation: number): Size {
   return swapsSides(orientation) ? { width: height, height: width } : { width, height };
 }
 
 /** Which stored pixels make up a rectangle of the turned image. `image` is the stored image's size. */
-export function storedRect(rect: Rect, image: ImageHeader, orientation: number): Rect {
+export function storedRect(rect: Rect, image: Size, orientation: number): Rect {
   const { x, y, width, height } = swapsSides(orientation)
     ? { x: rect.y, y: rect.x, width: rect.height, height: rect.width }
     : rect;
@@ -42,7 +43,7 @@ export function storedRect(rect: Rect, image: ImageHeader, orientation: number):
 export function turnPixels(
   memory: Uint8Array,
   stored: Pixels,
-  turned: ImageHeader,
+  turned: Size,
   orientation: number,
   target: number,
 ): void {

@@ -10,6 +10,7 @@ import type { Scratch } from './scratch.js';
 interface Decoded {
   readonly data: Uint8Array;
   readonly width: number;
+  readonly height: number;
   /** 3 for RGB, 4 for the inks of CMYK. */
   readonly channels: number;
 }
@@ -20,9 +21,9 @@ interface Decoded {
  */
 export class SharpCodec implements ImageCodec {
   readonly name = 'sharp';
-  readonly reduces = false;
   readonly #maxPixels: number;
   #kind: ImageKind = 'jpeg';
+  #header: ImageHeader = { width: 0, height: 0, reducible: false };
 
   constructor(maxPixels: number) {
     this.#maxPixels = maxPixels;
@@ -30,9 +31,10 @@ export class SharpCodec implements ImageCodec {
 
   header(bytes: Uint8Array): ImageHeader {
     try {
-      const header = probeImage(bytes, 'it', this.#maxPixels);
-      this.#kind = header.kind;
-      return header;
+      const { kind, width, height } = probeImage(bytes, 'it', this.#maxPixels);
+      this.#kind = kind;
+      this.#header = { width, height, reducible: false };
+      return this.#header;
     } catch (error) {
       throw asDecodeError(error as Error);
     }
@@ -40,7 +42,11 @@ export class SharpCodec implements ImageCodec {
 
   async decodeRegion(bytes: Uint8Array, crop: Rect, _reduction: Reduction, scratch: Scratch): Promise<Pixels> {
     const { decoded, warnings } = await this.#decode(bytes, crop);
-    const { data, width, channels } = decoded;
+    const { data, width, height, channels } = decoded;
+    if (width !== this.#header.width || height !== this.#header.height) {
+      const header = `${this.#header.width}x${this.#header.height}`;
+      throw new SampleDecodeError({}, `its header says ${header} pixels, and it has ${width}x${height}`);
+    }
     const stride = crop.width * channels;
     const offset = scratch.allocate(stride * crop.height);
     for (let y = 0; y < crop.height; y++) {
@@ -95,7 +101,7 @@ export class SharpCodec implements ImageCodec {
         ? open().pipelineColourspace('cmyk').toColourspace('cmyk')
         : open().toColourspace('srgb').removeAlpha();
       const { data, info } = await image.raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
-      return { data, width: info.width, channels: info.channels };
+      return { data, width: info.width, height: info.height, channels: info.channels };
     } catch (error) {
       return error as Error;
     }

@@ -51,10 +51,9 @@ interface JpegHeader extends ImageHeader {
 /** The fast path: regions of JPEGs by libjpeg-turbo's TurboJPEG interface, straight into shared memory. */
 export class TurboJpegCodec implements ImageCodec {
   readonly name = 'turbojpeg';
-  readonly reduces = true;
   readonly #library: TurboJpegLibrary;
   #handle: unknown;
-  #header: JpegHeader = { width: 0, height: 0, channels: 3, mcuWidth: 0 };
+  #header: JpegHeader = { width: 0, height: 0, reducible: false, channels: 3, mcuWidth: 0 };
   #memory: Uint8Array | undefined;
   #address = 0;
 
@@ -77,6 +76,8 @@ export class TurboJpegCodec implements ImageCodec {
     this.#header = {
       width,
       height,
+      // Lossless JPEGs have no DCT: they come whole and in full size, whatever is asked for.
+      reducible: !lossless,
       channels: library.get(this.#handle, COLORSPACE) >= COLORSPACE_CMYK ? 4 : 3,
       mcuWidth: lossless ? 0 : (MCU_WIDTHS[subsampling] ?? 0),
     };
@@ -111,8 +112,8 @@ export class TurboJpegCodec implements ImageCodec {
     const text = this.#decompress(bytes, new Uint8Array(stride * height), stride);
     if (text === null) return 0;
     if (!isWarning(text)) this.#fail(text);
-    if (text.startsWith(PREMATURE_END) || !jpegStructure(bytes).ended)
-      this.#fail('premature end: it has no end marker');
+    const ended = !text.startsWith(PREMATURE_END) && jpegStructure(bytes).ended;
+    if (!ended) this.#fail('premature end: it has no end marker');
     return 1;
   }
 

@@ -58,9 +58,9 @@ test('a second resize is a second pass over the result of the first', () => {
     500,
     400,
   );
-  expect(passes.map(({ source, x }) => [source, x.output])).toEqual([
-    [{ x: 0, y: 0, width: 500, height: 400 }, 60],
-    [{ x: 17, y: 12, width: 27, height: 27 }, 20],
+  expect(passes).toMatchObject([
+    { source: { x: 0, y: 0, width: 500, height: 400 }, x: { output: 60, first: 17, count: 27 } },
+    { source: { x: 0, y: 0, width: 27, height: 27 }, x: { output: 20, first: 0, count: 20 } },
   ]);
 });
 

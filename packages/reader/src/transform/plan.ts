@@ -55,6 +55,10 @@ export function planSample(transform: CompiledTransform, width: number, height: 
     const border = cropDraft(draft, rect, fill);
     if (border !== null) finish(border);
   };
+  const resize = (size: Size): void => {
+    if (draft.resized !== null) finish(null);
+    resizeDraft(draft, size);
+  };
   for (const step of transform.steps) {
     const size = sizeOf(draft);
     switch (step.name) {
@@ -67,11 +71,13 @@ export function planSample(transform: CompiledTransform, width: number, height: 
       case 'randomCrop':
         crop(drawRandomCrop(step, size, random), step.fill);
         break;
-      default: {
-        if (draft.resized !== null) finish(null);
-        if (step.name === 'randomResizedCrop') crop(randomResizedCropRect(size, step.scale, step.ratio, random), 0);
-        resizeDraft(draft, step.name === 'resize' ? resizedSize(size, step.size, step.maxSize) : asSize(step.size));
-      }
+      case 'resize':
+        resize(resizedSize(size, step.size, step.maxSize));
+        break;
+      case 'randomResizedCrop':
+        crop(randomResizedCropRect(size, step.scale, step.ratio, random), 0);
+        resize(asSize(step.size));
+        break;
     }
   }
   // A border is drawn in bytes, pixel after pixel; another layout takes one more pass.
