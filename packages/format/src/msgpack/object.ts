@@ -12,9 +12,6 @@ export interface ObjectHead {
   readonly children: number;
 }
 
-/** The longest head: first byte and 32 bits of length. */
-export const MAX_HEAD_BYTES = 5;
-
 /** First bytes, as the msgpack specification names them ("Overview" of "Formats"). */
 const FIXMAP = 0x80;
 const FIXARRAY = 0x90;
