@@ -5,8 +5,6 @@ import type { LibraryHandle } from 'koffi';
 
 /** The functions of TurboJPEG 3 that decoding needs (turbojpeg.h of libjpeg-turbo 3.1). */
 export interface TurboJpegLibrary {
-  /** The library's path. */
-  readonly path: string;
   /** A decompressor, or null. */
   create(): unknown;
   destroy(handle: unknown): void;
@@ -42,7 +40,7 @@ export async function loadTurboJpeg(): Promise<TurboJpegLibrary> {
   const failures: string[] = [];
   for (const path of libraryPaths()) {
     try {
-      return bind(koffi, koffi.load(path), path);
+      return bind(koffi, koffi.load(path));
     } catch (error) {
       failures.push((error as Error).message);
     }
@@ -51,14 +49,13 @@ export async function loadTurboJpeg(): Promise<TurboJpegLibrary> {
   throw new Error(failures.length > 0 ? failures.join('; ') : `no shared TurboJPEG library comes for ${platform}`);
 }
 
-function bind(koffi: typeof import('koffi').default, library: LibraryHandle, path: string): TurboJpegLibrary {
+function bind(koffi: typeof import('koffi').default, library: LibraryHandle): TurboJpegLibrary {
   const handle = 'void*';
   const bytes = 'const uint8_t*';
   const region = koffi.struct({ x: 'int', y: 'int', w: 'int', h: 'int' });
   const factor = koffi.struct({ num: 'int', denom: 'int' });
   const create = library.func('tj3Init', handle, ['int']);
   return {
-    path,
     create: () => create(INIT_DECOMPRESS),
     destroy: library.func('tj3Destroy', 'void', [handle]),
     readHeader: library.func('tj3DecompressHeader', 'int', [handle, bytes, 'size_t']),
