@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openDataset } from '@shardtool/reader';
 import { makePhotos, randomNumbers } from './make-photos.mjs';
-import { preparePhotos, prepareShards } from './peers/data.mjs';
+import { listPhotos, preparePhotos, prepareShards } from './peers/data.mjs';
 import { median } from './peers/measure.mjs';
 
 const koffi = createRequire(new URL('../packages/reader/package.json', import.meta.url))('koffi');
@@ -39,7 +39,8 @@ const photos = await preparePhotos({ photos: folder, cache, log });
 const shards = prepareShards(photos, 1, log);
 if (shards.missing !== undefined) throw new Error(shards.missing);
 
-const files = shuffled(listFiles(photos.folder));
+const files = shuffled(listPhotos(photos.folder));
+const shardFiles = fs.readdirSync(shards.path).map((name) => path.join(shards.path, name));
 const ways = [
   { name: 'files, opened one by one', read: () => readOneByOne(files) },
   { name: `files, ${FILES_AT_ONCE} at once`, read: () => readManyAtOnce(files) },
@@ -50,7 +51,7 @@ const seconds = new Map(ways.map(({ name }) => [name, { cold: [], cached: [] }])
 for (let round = 0; round < rounds; round++) {
   for (const { name, read } of ways) {
     for (const state of ['cold', 'cached']) {
-      if (state === 'cold') evict([...files, ...listFiles(shards.path)]);
+      if (state === 'cold') evict([...files, ...shardFiles]);
       const started = performance.now();
       const count = await read();
       if (count !== photos.count) throw new Error(`${name}: ${count} photos came instead of ${photos.count}.`);
@@ -70,7 +71,10 @@ async function readManyAtOnce(paths) {
   let next = 0;
   let count = 0;
   const readRest = async () => {
-    while (next < paths.length) count += (await fs.promises.readFile(paths[next++])).length > 0 ? 1 : 0;
+    while (next < paths.length) {
+      const { length } = await fs.promises.readFile(paths[next++]);
+      if (length > 0) count++;
+    }
   };
   await Promise.all(Array.from({ length: FILES_AT_ONCE }, readRest));
   return count;
@@ -98,14 +102,6 @@ function openEvictor() {
     }
     if (process.getuid() === 0) fs.writeFileSync('/proc/sys/vm/drop_caches', '2');
   };
-}
-
-function listFiles(root) {
-  return fs
-    .readdirSync(root, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.join(entry.parentPath, entry.name))
-    .sort();
 }
 
 /** Fisher-Yates with a fixed seed. */

@@ -20,5 +20,5 @@ export const CONTESTANTS = [
   { id: 'tf-plain', script: 'tf_data.py', variant: 'plain', environment: 'tensorflow', reads: 'tfrecord' },
 ];
 
-/** The contestant that all others are compared with. */
-export const REFERENCE = 'shardtool';
+/** Whom all are compared with: `reference` is how many times as fast as each, and each reaches what part of `limit`. */
+export const COMPARED_WITH = { reference: 'shardtool', limit: 'limit' };

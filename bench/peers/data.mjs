@@ -18,20 +18,30 @@ const TIMEOUT_MS = 20 * 60_000;
 export async function preparePhotos({ photos, count, cache, log }) {
   const folder = path.resolve(photos ?? path.join(cache, `photos-${count}`));
   if (photos === undefined) await makePhotos({ count, out: folder, log });
-  const digest = createHash('sha256').update(folder);
+  const digest = createHash('sha256');
   let bytes = 0;
   let files = 0;
-  for (const name of fs.readdirSync(folder).sort()) {
-    for (const file of fs.readdirSync(path.join(folder, name)).sort()) {
-      const { size } = fs.statSync(path.join(folder, name, file));
-      digest.update(`${name}/${file} ${size}\n`);
-      bytes += size;
-      files++;
-    }
+  for (const file of listPhotos(folder)) {
+    const { size } = fs.statSync(file);
+    digest.update(`${file} ${size}\n`);
+    bytes += size;
+    files++;
   }
   const derived = path.join(cache, 'derived', digest.digest('hex').slice(0, 16));
   fs.mkdirSync(derived, { recursive: true });
   return { folder, count: files, bytes, derived };
+}
+
+/** Paths of all files in the class folders, sorted. */
+export function listPhotos(folder) {
+  const classes = fs.readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const names = classes.map(({ name }) => name).sort();
+  return names.flatMap((name) =>
+    fs
+      .readdirSync(path.join(folder, name))
+      .sort()
+      .map((file) => path.join(folder, name, file)),
+  );
 }
 
 /** { path } of the shards, or { missing: why }. */

@@ -52,9 +52,8 @@ export function prepareEnvironment(name, cache, log) {
 /** The line of a failed program's output that says most. */
 export function reasonOf(output) {
   const lines = output.split('\n').filter((line) => line.trim() !== '');
-  return (
-    lines.find((line) => /could not find required package|^ERROR:/i.test(line)) ??
-    lines.at(-1) ??
-    'no output'
-  ).trim();
+  const telling = lines.findLast((line) =>
+    /could not find required package|^ERROR:|^\w*(Error|Exception)\b/i.test(line),
+  );
+  return (telling ?? lines.at(-1) ?? 'no output').trim();
 }

@@ -7,6 +7,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { isMainThread, threadId, Worker, workerData } from 'node:worker_threads';
+import { listPhotos } from './data.mjs';
 import { measure, parseArguments } from './measure.mjs';
 
 const require = createRequire(new URL('../../packages/reader/package.json', import.meta.url));
@@ -41,10 +42,7 @@ if (isMainThread) {
 
 /** All photos in one block of shared memory: { bytes, offsets }, photo i from offsets[i] to offsets[i + 1]. */
 function readPhotos(folder) {
-  const files = fs
-    .readdirSync(folder)
-    .sort()
-    .flatMap((name) => fs.readdirSync(path.join(folder, name)).map((file) => path.join(folder, name, file)));
+  const files = listPhotos(folder);
   const offsets = new Float64Array(new SharedArrayBuffer(8 * (files.length + 1)));
   files.forEach((file, i) => {
     offsets[i + 1] = offsets[i] + fs.statSync(file).size;

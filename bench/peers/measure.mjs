@@ -22,7 +22,9 @@ export function percentile(values, share) {
 }
 
 export function median(values) {
-  return percentile(values, 0.5);
+  const ordered = [...values].sort((a, b) => a - b);
+  const half = ordered.length >> 1;
+  return ordered.length % 2 === 1 ? ordered[half] : (ordered[half - 1] + ordered[half]) / 2;
 }
 
 /**
@@ -58,7 +60,7 @@ export async function measure({ name, version, build, given, notes }) {
     name,
     version,
     imagesPerSecond: round((images / milliseconds) * 1000),
-    batchWaitP50Ms: round(median(waits)),
+    batchWaitP50Ms: round(percentile(waits, 0.5)),
     batchWaitP99Ms: round(percentile(waits, 0.99)),
     firstBatchMs: round(firstBatchMs),
     imagesPerEpoch: epochImages,

@@ -6,6 +6,7 @@ import PIL
 import streaming
 import torch
 from streaming import MDSWriter, StreamingDataset
+from streaming.base.util import clean_stale_shared_memory
 from torch.utils.data import DataLoader
 from torchvision import transforms
 
@@ -34,6 +35,7 @@ def prepare(photos, out):
 
 
 def build(arguments):
+    clean_stale_shared_memory()  # named memory of a run that was ended from outside
     loader = DataLoader(
         Photos(arguments.prepared, arguments.batch),
         batch_size=arguments.batch,

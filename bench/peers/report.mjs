@@ -3,34 +3,42 @@ import os from 'node:os';
 import { median } from './measure.mjs';
 
 /**
- * `runs`: [{ id, round, result }]. One row a contestant, in the order given: medians over the rounds, and `timesSlower`,
- * the median over the rounds of the reference's rate by the contestant's in the same round.
+ * `runs`: [{ id, round, result }]. One row a contestant, in the order given: medians over the rounds. `timesSlower` is the
+ * reference's rate by the contestant's, `ofLimit` the contestant's by the limit's, each the median of the ratios within a
+ * round; null where there is nothing to compare with.
  */
-export function summarise(contestants, runs, reference) {
+export function summarise(contestants, runs, { reference, limit }) {
   const rateIn = new Map(runs.map(({ id, round, result }) => [`${id} ${round}`, result.imagesPerSecond]));
+  /** Rate of `id` by that of `other` in each round that has both. */
+  const ratio = (id, other) => {
+    const ratios = [];
+    for (const run of runs) {
+      const otherRate = rateIn.get(`${other} ${run.round}`);
+      if (run.id === id && otherRate !== undefined) ratios.push(run.result.imagesPerSecond / otherRate);
+    }
+    return ratios.length === 0 ? null : median(ratios);
+  };
   return contestants.flatMap(({ id, peakMemoryBytes }) => {
-    const own = runs.filter((run) => run.id === id);
-    if (own.length === 0) return [];
-    const middle = (field) => median(own.map(({ result }) => result[field]));
-    const ratios = own
-      .map(({ round, result }) => (rateIn.get(`${reference} ${round}`) ?? Number.NaN) / result.imagesPerSecond)
-      .filter(Number.isFinite);
-    const rates = own.map(({ result }) => result.imagesPerSecond);
-    const { name, version, imagesPerEpoch, notes } = own[0].result;
+    const results = runs.filter((run) => run.id === id).map(({ result }) => result);
+    if (results.length === 0) return [];
+    const { name, version, imagesPerEpoch, notes } = results[0];
+    const values = (field) => results.map((result) => result[field]);
+    const toReference = ratio(id, reference);
     return {
       id,
       name,
       version,
-      imagesPerSecond: median(rates),
-      slowest: Math.min(...rates),
-      fastest: Math.max(...rates),
-      timesSlower: ratios.length === 0 ? null : median(ratios),
-      batchWaitP50Ms: middle('batchWaitP50Ms'),
-      batchWaitP99Ms: middle('batchWaitP99Ms'),
-      firstBatchMs: middle('firstBatchMs'),
+      imagesPerSecond: median(values('imagesPerSecond')),
+      slowest: Math.min(...values('imagesPerSecond')),
+      fastest: Math.max(...values('imagesPerSecond')),
+      timesSlower: toReference === null ? null : 1 / toReference,
+      ofLimit: ratio(id, limit),
+      batchWaitP50Ms: median(values('batchWaitP50Ms')),
+      batchWaitP99Ms: median(values('batchWaitP99Ms')),
+      firstBatchMs: median(values('firstBatchMs')),
       peakMemoryBytes,
       imagesPerEpoch,
-      rounds: own.length,
+      rounds: results.length,
       notes,
     };
   });
@@ -51,18 +59,21 @@ export function toMarkdown({ machine, photos, settings, rows, missing }) {
   const head = [
     'loader',
     'images/s',
-    'slowest - fastest',
+    'range',
     'shardtool is',
+    'of the limit',
     'p50 wait',
     'p99 wait',
     'first batch',
-    'peak memory',
+    'memory',
   ];
+  const ratio = (value, unit) => (value === null ? '-' : `${value.toFixed(2)}${unit}`);
   const body = rows.map((row) => [
     `${row.name} (${row.version})`,
     integer(row.imagesPerSecond),
     `${integer(row.slowest)} - ${integer(row.fastest)}`,
-    row.timesSlower === null ? '-' : `${row.timesSlower.toFixed(2)} x`,
+    ratio(row.timesSlower, ' x'),
+    ratio(row.ofLimit, ''),
     `${integer(row.batchWaitP50Ms)} ms`,
     `${integer(row.batchWaitP99Ms)} ms`,
     `${integer(row.firstBatchMs)} ms`,
@@ -73,8 +84,8 @@ export function toMarkdown({ machine, photos, settings, rows, missing }) {
   const absent = missing.map(({ id, reason }) => `- missing: ${id}: ${reason}`);
   return [
     `${machine.cpu}, ${machine.cores} cores, ${machine.system}, Node ${machine.node}. ${integer(photos.count)} photos of`,
-    `${integer(photos.bytes / photos.count)} bytes on average, ${settings.workers} workers, batches of ${settings.batch}, ` +
-      `${settings.epochs - 1} epochs counted after one to warm up, medians of ${settings.rounds} rounds.`,
+    `${integer(photos.bytes / photos.count)} bytes on average, ${settings.workers} workers, batches of ${settings.batch}, epochs: ` +
+      `${settings.epochs - 1} counted after one to warm up, medians of ${settings.rounds} rounds.`,
     '',
     ...lines,
     '',

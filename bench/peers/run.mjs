@@ -14,7 +14,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { CONTESTANTS, REFERENCE } from './contestants.mjs';
+import { COMPARED_WITH, CONTESTANTS } from './contestants.mjs';
 import { prepareFormat, preparePhotos, prepareShards } from './data.mjs';
 import { prepareEnvironment, reasonOf } from './environments.mjs';
 import { watchMemory } from './process-memory.mjs';
@@ -62,7 +62,7 @@ const report = {
   machine: describeMachine(),
   photos: { count: photos.count, bytes: photos.bytes },
   settings,
-  rows: summarise(ready, runs, REFERENCE),
+  rows: summarise(ready, runs, COMPARED_WITH),
   missing,
   runs,
 };

@@ -23,7 +23,7 @@ def build(arguments):
         webdataset.WebDataset(shards, shardshuffle=len(shards))
         .shuffle(SHUFFLE_BUFFER)
         .decode("pilrgb")
-        .to_tuple("jpg", "cls")
+        .to_tuple("jpg;jpeg", "cls")
         .map_tuple(transform, int)
         .batched(arguments.batch, partial=False)
     )
