@@ -1,17 +1,35 @@
 import { availableParallelism } from 'node:os';
 import { type LayoutName, OptionError } from '@shardtool/format';
 import { z } from 'zod';
+import type { LmdbValues } from './layout-choice.js';
+import type { OtherIndex } from './other-indexes.js';
 
-/** How a pack is done. Everything may be left out; {@link PACK_DEFAULTS} says what then holds. */
-export interface PackOptions {
+/** What is written, and how: packing and converting have these options in common. */
+export interface OutputOptions {
   /** Kind of the shard files. */
   format?: LayoutName | undefined;
+  /** What an LMDB shard holds under a key: `sample`, a map of all fields, or `image`, the image and nothing else. */
+  lmdbValues?: LmdbValues | undefined;
+  /** Indexes for other loaders, which need tars: `wids` of webdataset, `dali` of NVIDIA DALI. */
+  index?: readonly OtherIndex[] | undefined;
   /** Upper limit of a shard in bytes as a tar; with re-encoding it counts the source's bytes. */
   maxShardBytes?: number | undefined;
   /** Upper limit of a shard in samples. */
   maxShardSamples?: number | undefined;
   /** In front of the shards' numbers: `train` gives `train-000000.tar`. */
   name?: string | undefined;
+  /** Worker threads. They change the time it takes, never a byte of the result. */
+  workers?: number | undefined;
+  /** Removes what an earlier pack left in the output folder, and nothing else. */
+  overwrite?: boolean | undefined;
+  /** Called some ten times a second. */
+  onProgress?: ((progress: PackProgress) => void) | undefined;
+  /** Ends the work; shards that are finished stay. */
+  signal?: AbortSignal | undefined;
+}
+
+/** How a pack is done. Everything may be left out; {@link PACK_DEFAULTS} says what then holds. */
+export interface PackOptions extends OutputOptions {
   /** Of the order in which samples are laid into shards; 0 to 2^53 - 1. */
   seed?: number | undefined;
   /** False keeps the order of the paths. */
@@ -38,23 +56,15 @@ export interface PackOptions {
   onBad?: 'stop' | 'quarantine' | undefined;
   /** The share of samples that may be bad before the pack ends with an error. */
   maxBad?: number | undefined;
-  /** Worker threads. They change the time it takes, never a byte of the result. */
-  workers?: number | undefined;
-  /** Removes what an earlier pack left in the output folder, and nothing else. */
-  overwrite?: boolean | undefined;
   /** Only plans: scans, measures, and reports what a pack would make. */
   dryRun?: boolean | undefined;
-  /** Called some ten times a second. */
-  onProgress?: ((progress: PackProgress) => void) | undefined;
-  /** Ends the pack; shards that are finished stay. */
-  signal?: AbortSignal | undefined;
 }
 
 export type ImageFormat = 'jpg' | 'png' | 'webp';
 
 /** How far a pack is. `bytes` counts the source's. */
 export interface PackProgress {
-  readonly stage: 'scan' | 'measure' | 'pack' | 'commit';
+  readonly stage: 'scan' | 'measure' | 'pack' | 'convert' | 'commit';
   readonly files: number;
   /** 0 while scanning, when it is not known yet. */
   readonly totalFiles: number;
@@ -65,6 +75,8 @@ export interface PackProgress {
 /** What holds where {@link PackOptions} leaves something out. */
 export const PACK_DEFAULTS = {
   format: 'tar',
+  lmdbValues: 'sample',
+  index: [] as readonly OtherIndex[],
   maxShardBytes: 256 * 2 ** 20,
   maxShardSamples: Number.MAX_SAFE_INTEGER,
   name: '',
@@ -83,7 +95,9 @@ export const PACK_DEFAULTS = {
 const count = z.int().positive();
 const names = z.array(z.string().min(1));
 
-const SCHEMA = z.strictObject({
+const OUTPUT = {
+  lmdbValues: z.enum(['sample', 'image']).default(PACK_DEFAULTS.lmdbValues),
+  index: z.array(z.enum(['wids', 'dali'])).default([...PACK_DEFAULTS.index]),
   format: z.enum(['tar', 'lmdb', 'msgpack']).default(PACK_DEFAULTS.format),
   maxShardBytes: count.default(PACK_DEFAULTS.maxShardBytes),
   maxShardSamples: count.default(PACK_DEFAULTS.maxShardSamples),
@@ -91,6 +105,16 @@ const SCHEMA = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*$|^$/, 'has letters, digits, "_", "-" and "." only')
     .default(PACK_DEFAULTS.name),
+  workers: count.max(1024).default(() => availableParallelism()),
+  overwrite: z.boolean().default(PACK_DEFAULTS.overwrite),
+  onProgress: z.custom<(progress: PackProgress) => void>((value) => typeof value === 'function').optional(),
+  signal: z.instanceof(AbortSignal).optional(),
+};
+
+const OUTPUT_SCHEMA = z.strictObject(OUTPUT);
+
+const PACK_SCHEMA = z.strictObject({
+  ...OUTPUT,
   seed: z.int().nonnegative().default(PACK_DEFAULTS.seed),
   shuffle: z.boolean().default(PACK_DEFAULTS.shuffle),
   classes: z.union([z.string().min(1), names.min(1)]).optional(),
@@ -107,29 +131,35 @@ const SCHEMA = z.strictObject({
   imageFormat: z.enum(['jpg', 'png', 'webp']).optional(),
   onBad: z.enum(['stop', 'quarantine']).default(PACK_DEFAULTS.onBad),
   maxBad: z.number().min(0).max(1).default(PACK_DEFAULTS.maxBad),
-  workers: count.max(1024).default(() => availableParallelism()),
-  overwrite: z.boolean().default(PACK_DEFAULTS.overwrite),
   dryRun: z.boolean().default(PACK_DEFAULTS.dryRun),
-  onProgress: z.custom<(progress: PackProgress) => void>((value) => typeof value === 'function').optional(),
-  signal: z.instanceof(AbortSignal).optional(),
 });
 
+/** {@link OutputOptions}, checked and complete. */
+export type CheckedOutputOptions = z.infer<typeof OUTPUT_SCHEMA>;
 /** {@link PackOptions}, checked and complete. */
-export type CheckedOptions = z.infer<typeof SCHEMA>;
+export type CheckedOptions = z.infer<typeof PACK_SCHEMA>;
 
 /** Checks the options and fills in what was left out. Throws {@link OptionError} with the name of the first wrong one. */
 export function checkOptions(options: PackOptions): CheckedOptions {
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-  const result = SCHEMA.safeParse(given);
-  if (!result.success) {
-    const issue = result.error.issues[0]!;
-    const name = issue.path.length > 0 ? `The option "${issue.path.join('.')}" does not fit` : 'The options do not fit';
-    throw new OptionError({}, `${name}: ${issue.message}.`);
-  }
-  if (result.data.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
+  const checked = checkAgainst(PACK_SCHEMA, options);
+  if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
     throw new OptionError({}, 'The option "files" names every file; leave "include" and "exclude" out beside it.');
   }
-  return result.data;
+  return checked;
+}
+
+/** The same for {@link OutputOptions} alone. */
+export function checkOutputOptions(options: OutputOptions): CheckedOutputOptions {
+  return checkAgainst(OUTPUT_SCHEMA, options);
+}
+
+function checkAgainst<Checked>(schema: z.ZodType<Checked>, options: object): Checked {
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  const result = schema.safeParse(given);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  const name = issue.path.length > 0 ? `The option "${issue.path.join('.')}" does not fit` : 'The options do not fit';
+  throw new OptionError({}, `${name}: ${issue.message}.`);
 }
 
 /** How images are re-encoded; null where their bytes pass through untouched. */

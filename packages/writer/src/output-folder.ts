@@ -1,13 +1,25 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
-import { FileError, layoutOf, MANIFEST_FILE, type ShardLayout, writeDurably } from '@shardtool/format';
+import {
+  FileError,
+  layoutOf,
+  MANIFEST_FILE,
+  OptionError,
+  type ShardLayout,
+  WIDS_INDEX_FILE,
+  writeDurably,
+} from '@shardtool/format';
 import { z } from 'zod';
 import { DiskFullError, OutputNotEmptyError } from './errors.js';
 import { LOCK_FILE, lockFolder } from './lock.js';
+import type { OtherIndex } from './other-indexes.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 import { type ShardPaths, shardPaths, TEMPORARY } from './shard-paths.js';
 
 const NOTE_FILE = 'pack.json';
+
+/** As dataset.json has them: one name that stays in its folder, on Windows too. */
+const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;
 
 /**
  * What a pack writes first: which shards it is about to make. Beside dataset.json it says that a pack made them; without
@@ -16,15 +28,20 @@ const NOTE_FILE = 'pack.json';
 const NOTE = z.object({
   version: z.literal(1),
   format: z.enum(['tar', 'lmdb', 'msgpack']),
-  name: z.string(),
-  shards: z.int().nonnegative(),
+  /** What the shards are called, without their ending: never a way out of the folder. */
+  shards: z.array(z.string().regex(SHARD_STEM)),
+  otherIndexes: z.array(z.enum(['wids', 'dali'])),
 });
+
+type Note = z.infer<typeof NOTE>;
 
 /** The folder that a pack writes into: made if need be, and locked until {@link OutputFolder.release}. */
 export class OutputFolder {
   readonly path: string;
   readonly #made: boolean;
   readonly #unlock: () => void;
+  /** Shards that were announced. */
+  #shards: readonly string[] = [];
 
   /** Throws {@link OutputLockedError} where another pack is at work in it, {@link FileError} where it cannot be made. */
   constructor(path: string) {
@@ -51,31 +68,45 @@ export class OutputFolder {
     const layout = await layoutOf(note.format);
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
     for (const file of [MANIFEST_FILE, QUARANTINE_FILE]) this.#remove(file, `${file}${TEMPORARY}`);
-    for (let shard = 0; shard < note.shards; shard++) {
-      const paths = shardPaths(layout, note.name, shard);
+    if (note.otherIndexes.includes('wids')) this.#remove(WIDS_INDEX_FILE);
+    for (const stem of note.shards) {
+      const paths = shardPaths(layout, stem);
       this.#remove(paths.file, paths.index);
+      if (note.otherIndexes.includes('dali')) this.#remove(paths.daliIndex);
       this.#removeTemporary(paths);
     }
     this.#remove(NOTE_FILE);
   }
 
-  /** Notes down which shards are going to be made. Throws {@link OutputNotEmptyError} where one is in the way. */
-  async announce(layout: ShardLayout, name: string, shards: number): Promise<void> {
+  /**
+   * Notes down which shards are going to be made, in addition to those of earlier calls, and with which indexes for
+   * other loaders. Throws {@link OutputNotEmptyError} where one is in the way, {@link OptionError} for a name that no
+   * shard can have.
+   */
+  async announce(layout: ShardLayout, stems: readonly string[], otherIndexes: readonly OtherIndex[]): Promise<void> {
+    const wrong = stems.find((stem) => !SHARD_STEM.test(stem));
+    if (wrong !== undefined) {
+      const message = `No shard can be called ${JSON.stringify(wrong)}; it must not begin with a dot, nor have "/", "\\" or ":" in it.`;
+      throw new OptionError({ shard: wrong }, message);
+    }
     const taken = new Set(readdirSync(this.path));
-    const wanted = [MANIFEST_FILE, QUARANTINE_FILE, NOTE_FILE];
-    for (let shard = 0; shard < shards; shard++) {
-      const { file, folder, index } = shardPaths(layout, name, shard);
+    const wanted = this.#shards.length === 0 ? [MANIFEST_FILE, QUARANTINE_FILE, NOTE_FILE] : [];
+    if (otherIndexes.includes('wids')) wanted.push(WIDS_INDEX_FILE);
+    for (const stem of stems) {
+      const { file, folder, index, daliIndex } = shardPaths(layout, stem);
       wanted.push(folder ?? file, index);
+      if (otherIndexes.includes('dali')) wanted.push(daliIndex);
     }
     const inTheWay = wanted.filter((file) => taken.has(file));
     if (inTheWay.length > 0) throw notEmpty(this.path, inTheWay);
-    const note: z.infer<typeof NOTE> = { version: 1, format: layout.name, name, shards };
+    this.#shards = [...this.#shards, ...stems];
+    const note: Note = { version: 1, format: layout.name, shards: [...this.#shards], otherIndexes: [...otherIndexes] };
     await writeDurably(join(this.path, NOTE_FILE), Buffer.from(`${JSON.stringify(note)}\n`));
   }
 
   /** Removes the temporary files that a worker leaves when it dies. */
-  removeTemporaryFiles(layout: ShardLayout, name: string, shards: number): void {
-    for (let shard = 0; shard < shards; shard++) this.#removeTemporary(shardPaths(layout, name, shard));
+  removeTemporaryFiles(layout: ShardLayout): void {
+    for (const stem of this.#shards) this.#removeTemporary(shardPaths(layout, stem));
   }
 
   /** Throws {@link DiskFullError} where the disk has less room than `bytes`. */
@@ -97,8 +128,8 @@ export class OutputFolder {
     for (const file of files) rmSync(join(this.path, file), { force: true });
   }
 
-  #removeTemporary({ file, folder, index }: ShardPaths): void {
-    this.#remove(`${file}${TEMPORARY}`, `${index}${TEMPORARY}`);
+  #removeTemporary({ file, folder, index, daliIndex }: ShardPaths): void {
+    for (const unfinished of [file, index, daliIndex]) this.#remove(`${unfinished}${TEMPORARY}`);
     if (folder === null) return;
     try {
       rmdirSync(join(this.path, folder));
@@ -108,7 +139,7 @@ export class OutputFolder {
   }
 }
 
-function readNote(path: string): z.infer<typeof NOTE> {
+function readNote(path: string): Note {
   try {
     return NOTE.parse(JSON.parse(readFileSync(path, 'utf8')));
   } catch (cause) {

@@ -1,12 +1,16 @@
-import { crc32Hex, createManifest, type LayoutName, layoutOf, type Manifest, writeManifest } from '@shardtool/format';
+import { commitDataset, type PartialField } from './commit.js';
+import { layoutOfChoice } from './layout-choice.js';
 import { type CheckedOptions, checkOptions, type PackOptions, recodeOptions } from './options.js';
+import { checkOtherIndexes } from './other-indexes.js';
 import { OutputFolder } from './output-folder.js';
-import { PackWorkers } from './pack-workers.js';
+import { createPackWorkers, type PackWorkers, writeShards } from './pack-workers.js';
 import { type PreparedPack, prepare, shardJobs } from './prepare.js';
-import { ProgressTicker } from './progress.js';
+import type { ProgressTicker } from './progress.js';
 import { checkBadShare, type QuarantinedFile, writeQuarantine } from './quarantine.js';
 import { checkSource } from './scan.js';
-import { addTo, type ShardResult } from './shard-job.js';
+import type { ShardResult } from './shard-job.js';
+import { numberedStem } from './shard-paths.js';
+import { withProgress } from './with-progress.js';
 
 /** What a pack made, or with `dryRun` would make. */
 export interface PackReport {
@@ -30,6 +34,8 @@ export interface PackReport {
   readonly renamed: number;
   /** Images that were turned as their EXIF orientation says, when they were encoded anew. */
   readonly orientationBaked: number;
+  /** Fields that not all samples have: some readers want the same fields in every sample. */
+  readonly partialFields: readonly PartialField[];
 }
 
 /**
@@ -40,37 +46,18 @@ export interface PackReport {
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
   const checked = checkOptions(options);
   checkSource(source);
+  checkOtherIndexes(await layoutOfChoice(checked), checked.index);
   checked.signal?.throwIfAborted();
   const folder = checked.dryRun ? null : new OutputFolder(output);
   try {
     folder?.checkEmpty(checked.overwrite);
-    return await withWorkers(checked, async (workers, ticker) => {
+    const workers = createPackWorkers(checked.workers);
+    return await withProgress(workers, checked, async (ticker) => {
       const job = await prepare(source, checked, workers, ticker);
       return folder === null ? plannedReport(job) : await writeAll(job, folder, checked, workers, ticker);
     });
   } finally {
     folder?.release();
-  }
-}
-
-/** Runs `work` with worker threads that end with it, and earlier when the pack is aborted. */
-async function withWorkers<T>(
-  { workers: size, signal, onProgress }: CheckedOptions,
-  work: (workers: PackWorkers, ticker: ProgressTicker) => Promise<T>,
-): Promise<T> {
-  const workers = new PackWorkers(size);
-  const ticker = new ProgressTicker(onProgress, () => workers.done);
-  const stop = () => workers.stop();
-  signal?.addEventListener('abort', stop);
-  try {
-    return await work(workers, ticker);
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw error;
-  } finally {
-    signal?.removeEventListener('abort', stop);
-    ticker.close();
-    await workers.close();
   }
 }
 
@@ -82,57 +69,39 @@ async function writeAll(
   ticker: ProgressTicker,
 ): Promise<PackReport> {
   const { plan, columnTypes } = prepared;
-  const { format, name, onBad, fields, maxBad } = options;
+  const { format, lmdbValues, index: otherIndexes, name, onBad, fields, maxBad } = options;
   const recode = recodeOptions(options);
-  const layout = await layoutOf(format);
+  const layout = await layoutOfChoice(options);
   await folder.clear();
   // How large an image will be when it is encoded anew is not known.
   if (recode === null) folder.checkRoom(plan.shardBytes);
-  await folder.announce(layout, name, plan.shards);
+  const stems = Array.from({ length: plan.shards }, (_, shard) => numberedStem(name, shard));
+  await folder.announce(layout, stems, otherIndexes);
   ticker.begin('pack', plan.files.length, plan.sourceBytes);
   const results: ShardResult[] = [];
   try {
-    const setting = { output: folder.path, name, plan, onBad, columnTypes, format, recode, fields };
-    await workers.write(setting, shardJobs(prepared), (result) => {
+    const target = { output: folder.path, layout: { format, lmdbValues }, columnTypes, otherIndexes };
+    const setting = { ...target, name, plan, onBad, recode, fields };
+    await writeShards(workers, setting, shardJobs(prepared), (result) => {
       results.push(result);
       checkBadShare(quarantinedIn(results), plan.samples, maxBad);
     });
   } catch (error) {
     await workers.close();
-    folder.removeTemporaryFiles(layout, name, plan.shards);
+    folder.removeTemporaryFiles(layout);
     throw error;
   }
   ticker.begin('commit', plan.files.length, plan.sourceBytes);
   results.sort((a, b) => a.shard - b.shard);
   await writeQuarantine(folder.path, quarantinedIn(results));
-  await writeManifest(folder.path, manifestOf(results, format, prepared));
-  return { ...plannedReport(prepared), ...writtenReport(results) };
+  const columns = [...columnTypes].map(([column, type]) => ({ name: column, type }));
+  const facts = { format, classes: plan.classes, columns, otherIndexes };
+  const partialFields = await commitDataset(folder.path, results, facts);
+  return { ...plannedReport(prepared), ...writtenReport(results), partialFields };
 }
 
 function quarantinedIn(results: readonly ShardResult[]): readonly QuarantinedFile[] {
   return results.flatMap(({ quarantined }) => quarantined);
-}
-
-function manifestOf(
-  results: readonly ShardResult[],
-  format: LayoutName,
-  { plan, columnTypes }: PreparedPack,
-): Manifest {
-  const classCounts = new Map<number, number>();
-  const fieldCounts = new Map<string, number>();
-  for (const result of results) {
-    for (const [cls, samples] of result.classCounts) addTo(classCounts, cls, samples);
-    for (const [field, samples] of result.fieldCounts) addTo(fieldCounts, field, samples);
-  }
-  return createManifest({
-    format,
-    classes: plan.classes.map((name, cls) => ({ name, samples: classCounts.get(cls) ?? 0 })),
-    fields: [...fieldCounts.keys()].sort().map((name) => ({ name, samples: fieldCounts.get(name)! })),
-    columns: [...columnTypes].map(([name, type]) => ({ name, type })),
-    shards: results.map(({ file, bytes, samples, crc32, maxSampleBytes }) => {
-      return { file, bytes, samples, crc32: crc32Hex(crc32), maxSampleBytes };
-    }),
-  });
 }
 
 function plannedReport({ files, plan, repeatedFolders }: PreparedPack): PackReport {
@@ -148,6 +117,7 @@ function plannedReport({ files, plan, repeatedFolders }: PreparedPack): PackRepo
     quarantined: 0,
     renamed: 0,
     orientationBaked: 0,
+    partialFields: [],
   };
 }
 

@@ -6,7 +6,7 @@ import { type FileTable, pathAt } from './file-table.js';
 import { type Labels, readLabels, rowsOfFiles } from './labels.js';
 import { listFiles, readLines } from './list.js';
 import type { CheckedOptions } from './options.js';
-import type { PackWorkers } from './pack-workers.js';
+import { measureFiles, type PackWorkers } from './pack-workers.js';
 import { type PackPlan, planShards } from './plan.js';
 import type { ProgressTicker } from './progress.js';
 import { type Scan, scanFolder } from './scan.js';
@@ -38,7 +38,7 @@ export async function prepare(
   const scan = await findFiles(root, options, ticker);
   const labels = table && { table, rowOfFile: rowsOfFiles(scan.files, table) };
   ticker.begin('measure', scan.files.count);
-  await workers.measure(root, scan.files);
+  await measureFiles(workers, root, scan.files);
   const plan = planShards(scan.files, {
     ...options,
     classes,

@@ -28,6 +28,8 @@ export interface SampleOptions {
   readonly root: string;
   /** Endings of more than one part, or of images that belong to others. */
   readonly fields: readonly string[];
+  /** The layout stores the image alone: the class number stands in the index only. */
+  readonly imageOnly: boolean;
 }
 
 /** What a sample became, and what was changed on the way. */
@@ -123,7 +125,7 @@ function layOut(sample: PlannedSample, options: SampleOptions): { key: string; f
   };
   const fields = [fieldOf(field, image!, true)];
   for (const file of sidecars) fields.push(fieldOf(packedName(file.path, options.fields)!.field, file, false));
-  if (sample.cls !== -1) {
+  if (sample.cls !== -1 && !options.imageOnly) {
     const digits = Buffer.from(String(sample.cls));
     fields.push({ name: 'cls', bytes: digits.length, path: '', content: digits, isImage: false });
   }

@@ -1,4 +1,4 @@
-import { indexPathOf, type ShardLayout } from '@shardtool/format';
+import { daliIndexPath, indexPathOf, type ShardLayout } from '@shardtool/format';
 
 /** Where a shard lies below the folder of its dataset. */
 export interface ShardPaths {
@@ -7,15 +7,22 @@ export interface ShardPaths {
   /** The folder that belongs to the shard alone; null where it is a file in the dataset's folder. */
   readonly folder: string | null;
   readonly index: string;
+  /** The index for DALI, where one is asked for. */
+  readonly daliIndex: string;
 }
 
-/** Names shard `number`, `name` in front of it. */
-export function shardPaths(layout: ShardLayout, name: string, number: number): ShardPaths {
-  const shard = `${name === '' ? '' : `${name}-`}${String(number).padStart(6, '0')}${layout.extension}`;
-  const index = indexPathOf(shard);
+/** What shard `number` is called, without its ending: `train-000000`, where `name` is `train`. */
+export function numberedStem(name: string, number: number): string {
+  return `${name === '' ? '' : `${name}-`}${String(number).padStart(6, '0')}`;
+}
+
+/** Places the shard that is called `stem`. */
+export function shardPaths(layout: ShardLayout, stem: string): ShardPaths {
+  const shard = stem + layout.extension;
+  const others = { index: indexPathOf(shard), daliIndex: daliIndexPath(`${stem}.tar`) };
   return layout.innerFile === undefined
-    ? { file: shard, folder: null, index }
-    : { file: `${shard}/${layout.innerFile}`, folder: shard, index };
+    ? { file: shard, folder: null, ...others }
+    : { file: `${shard}/${layout.innerFile}`, folder: shard, ...others };
 }
 
 /** A file carries this at the end of its name until it is whole; `writeDurably` uses the same. */

@@ -14,15 +14,19 @@ export interface SampleRow {
   readonly cls: number;
 }
 
-/** Gathers the rows of a shard's index, of `capacity` samples at most, while the samples are written. */
+/** Gathers the rows of a shard's index while the samples are written; there is room for `capacity` before it must grow. */
 export class ShardRows {
-  readonly #capacity: number;
+  /** Samples of each class, by its number. */
+  readonly classCounts = new Map<number, number>();
+  /** Samples that have each field. */
+  readonly fieldCounts = new Map<string, number>();
+  #capacity: number;
   readonly #key: string[] = [];
   readonly #source: string[] = [];
-  readonly #width: Int32Array;
-  readonly #height: Int32Array;
-  readonly #orientation: Uint8Array;
-  readonly #cls: Int32Array;
+  #width: Int32Array;
+  #height: Int32Array;
+  #orientation: Uint8Array;
+  #cls: Int32Array;
   /** `offset` has the payload's number in the shard until the shard is finished; -1 where a sample lacks the field. */
   readonly #fields = new Map<string, FieldColumns>();
   #payloads = 0;
@@ -41,6 +45,7 @@ export class ShardRows {
 
   add(sample: SampleRow): void {
     const row = this.samples;
+    if (row === this.#capacity) this.#grow();
     this.#key.push(sample.key);
     this.#source.push(sample.source);
     this.#width[row] = sample.width;
@@ -52,7 +57,9 @@ export class ShardRows {
       columns.offset[row] = this.#payloads++;
       columns.bytes[row] = sample.fields[i]!.bytes;
       columns.crc32[row] = sample.crc32[i]!;
+      addTo(this.fieldCounts, sample.fields[i]!.name, 1);
     }
+    if (sample.cls !== -1) addTo(this.classCounts, sample.cls, 1);
   }
 
   /** The index of the finished shard, the columns of its fields sorted by name; without label columns. */
@@ -75,6 +82,22 @@ export class ShardRows {
     };
   }
 
+  #grow(): void {
+    const capacity = Math.max(1024, 2 * this.#capacity);
+    this.#width = grown(Int32Array, this.#width, capacity);
+    this.#height = grown(Int32Array, this.#height, capacity);
+    this.#orientation = grown(Uint8Array, this.#orientation, capacity);
+    this.#cls = grown(Int32Array, this.#cls, capacity);
+    for (const [name, { offset, bytes, crc32 }] of this.#fields) {
+      this.#fields.set(name, {
+        offset: grown(Float64Array, offset, capacity).fill(-1, this.#capacity),
+        bytes: grown(Float64Array, bytes, capacity),
+        crc32: grown(Uint32Array, crc32, capacity),
+      });
+    }
+    this.#capacity = capacity;
+  }
+
   #columnsOf(field: string): FieldColumns {
     let columns = this.#fields.get(field);
     if (columns === undefined) {
@@ -88,6 +111,18 @@ export class ShardRows {
     }
     return columns;
   }
+}
+
+/** Adds to a count that begins at 0. */
+export function addTo<Key>(counts: Map<Key, number>, key: Key, more: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + more);
+}
+
+/** A longer array with the same content, and zeros behind it. */
+function grown<T extends { set(values: T): void }>(kind: new (length: number) => T, values: T, length: number): T {
+  const longer = new kind(length);
+  longer.set(values);
+  return longer;
 }
 
 /** The columns of a field with the places that its payloads got in the finished shard. */

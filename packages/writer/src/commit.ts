@@ -1,0 +1,49 @@
+import { crc32Hex, createManifest, type LayoutName, type Manifest, writeManifest } from '@shardtool/format';
+import type { ShardRecord } from './new-shard.js';
+import { type OtherIndex, writeWidsIndex } from './other-indexes.js';
+import { addTo } from './shard-rows.js';
+
+/** What dataset.json says beside what the shards themselves are. */
+export interface DatasetFacts {
+  readonly format: LayoutName;
+  /** Names of the classes in the order of their numbers. */
+  readonly classes: readonly string[];
+  readonly columns: Manifest['columns'];
+  readonly otherIndexes: readonly OtherIndex[];
+}
+
+/** A field that some samples have and others lack. */
+export interface PartialField {
+  readonly name: string;
+  /** How many have it. */
+  readonly samples: number;
+}
+
+/**
+ * Makes the shards, in this order, a dataset: writes dataset.json, before it the index for wids where that is wanted.
+ * Returns the fields that not all samples have.
+ */
+export async function commitDataset(
+  output: string,
+  shards: readonly ShardRecord[],
+  { format, classes, columns, otherIndexes }: DatasetFacts,
+): Promise<readonly PartialField[]> {
+  const classCounts = new Map<number, number>();
+  const fieldCounts = new Map<string, number>();
+  for (const shard of shards) {
+    for (const [cls, samples] of shard.classCounts) addTo(classCounts, cls, samples);
+    for (const [field, samples] of shard.fieldCounts) addTo(fieldCounts, field, samples);
+  }
+  const manifest = createManifest({
+    format,
+    classes: classes.map((name, cls) => ({ name, samples: classCounts.get(cls) ?? 0 })),
+    fields: [...fieldCounts.keys()].sort().map((name) => ({ name, samples: fieldCounts.get(name)! })),
+    columns,
+    shards: shards.map(({ file, bytes, samples, crc32, maxSampleBytes }) => {
+      return { file, bytes, samples, crc32: crc32Hex(crc32), maxSampleBytes };
+    }),
+  });
+  if (otherIndexes.includes('wids')) await writeWidsIndex(output, shards);
+  await writeManifest(output, manifest);
+  return manifest.fields.filter(({ samples }) => samples < manifest.samples);
+}

@@ -1,0 +1,53 @@
+import { WorkerPool } from './worker-pool.js';
+
+/** What every worker of a crew shares with the main thread; `progress` has two numbers a worker: files and bytes done. */
+export interface CrewData {
+  readonly worker: number;
+  /** Not 0 at index 0: end as soon as the sample in hand is done. */
+  readonly control: Int32Array;
+  readonly progress: Float64Array;
+}
+
+/** Worker threads that say how far they are and can be stopped. Their script uses `crew-member`. Whoever makes them closes them. */
+export class WorkerCrew<Job, Result> {
+  readonly #pool: WorkerPool<Job, Result>;
+  readonly #control = new Int32Array(new SharedArrayBuffer(4));
+  readonly #progress: Float64Array;
+
+  constructor(script: URL, size: number) {
+    this.#progress = new Float64Array(new SharedArrayBuffer(size * 16));
+    const dataOf = (worker: number): CrewData => ({ worker, control: this.#control, progress: this.#progress });
+    this.#pool = new WorkerPool(script, size, dataOf);
+  }
+
+  /** Files and source bytes that are done, of what runs now. */
+  get done(): { files: number; bytes: number } {
+    let files = 0;
+    let bytes = 0;
+    for (let i = 0; i < this.#progress.length; i += 2) {
+      files += this.#progress[i]!;
+      bytes += this.#progress[i + 1]!;
+    }
+    return { files, bytes };
+  }
+
+  /** Tells every worker something that it does not answer. */
+  tell(news: unknown): void {
+    this.#pool.broadcast(news);
+  }
+
+  /** Does the jobs and hands over each result as it comes. The first failure ends the others, and is thrown. */
+  async run(jobs: Iterable<Job>, done: (result: Result) => void): Promise<void> {
+    this.#progress.fill(0);
+    await this.#pool.run(jobs, done, () => this.stop());
+  }
+
+  /** Ends what runs, after the sample in hand. */
+  stop(): void {
+    Atomics.store(this.#control, 0, 1);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+}
