@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { ShardtoolError } from '@shardtool/format';
+import { indexPathOf, ShardtoolError } from '@shardtool/format';
 import type { CodecChoice, Dataset } from '@shardtool/reader';
 
 export interface BenchOptions {
@@ -57,6 +57,9 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
     prefetchBatches,
     onBadSample,
     repeat: epochs,
+    // Also where a launcher has set RANK and WORLD_SIZE.
+    rank: 0,
+    worldSize: 1,
     ...(workers !== undefined && { workers }),
   });
   const waits: number[] = [];
@@ -123,17 +126,16 @@ function mainThreadMicros(): number {
   }
 }
 
-/** Drops the shards from the page cache, by GNU dd's `nocache`, which asks for it with posix_fadvise. */
+/** Drops shards and indexes from the page cache, by GNU dd's `nocache`, which asks for it with posix_fadvise. */
 async function dropFromCache(dataset: Dataset): Promise<void> {
   try {
     for (const { path } of dataset.shards) {
-      await promisify(execFile)('dd', [`of=${path}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0']);
+      const files = [path, indexPathOf(path)].filter((file) => existsSync(file));
+      for (const file of files) await promisify(execFile)('dd', [`if=${file}`, 'iflag=nocache', 'count=0']);
     }
   } catch (cause) {
-    throw new ShardtoolError(
-      { path: dataset.location },
-      `The shards cannot be dropped from the page cache (${(cause as Error).message}); --cold needs GNU dd and a folder that you may write to.`,
-      { cause },
-    );
+    const why = (cause as Error).message.trim().split('\n').at(-1);
+    const message = `The shards cannot be dropped from the page cache (${why}); --cold needs GNU dd.`;
+    throw new ShardtoolError({ path: dataset.location }, message, { cause });
   }
 }

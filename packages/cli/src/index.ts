@@ -9,6 +9,7 @@ export {
   type PackReport,
   pack,
   type VerifyOptions,
+  type VerifyProgress,
   type VerifyReport,
   verify,
 } from '@shardtool/writer';

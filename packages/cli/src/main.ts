@@ -13,12 +13,26 @@ import { verifyCommand } from './commands/verify.js';
 import { endQuietlyOnClosedPipe, fail, UsageError } from './outcome.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
+const words = hideBin(process.argv);
+/** The flags of the command, once yargs has read them. */
+let flags: readonly string[] = [];
+
+/** What yargs says of a command line that is not right, in our words. */
+const MESSAGES = {
+  'Did you mean %s?': 'There is no such command; did you mean "%s"?',
+  'Not enough arguments following: %s': '--%s takes a value.',
+  'Invalid values:': 'Wrong value:',
+  'Argument: %s, Given: %s, Choices: %s': '--%s %s; it may be %s.',
+};
 
 endQuietlyOnClosedPipe();
 
-const cli = yargs(hideBin(process.argv))
+const cli = yargs(words)
   .scriptName('shardtool')
   .usage('$0 COMMAND\n\nTurns many small image files into large shards, and feeds them to training.')
+  // `--include a b` would otherwise take b too.
+  .parserConfiguration({ 'greedy-arrays': false })
+  .updateStrings(MESSAGES)
   .command(packCommand)
   .command(lsCommand)
   .command(catCommand)
@@ -29,19 +43,33 @@ const cli = yargs(hideBin(process.argv))
   .command(benchCommand)
   .completion('completion', 'Print a completion script for the shell')
   .option('verbose', { type: 'boolean', default: false, global: true, describe: 'Show the stack of an error' })
-  .demandCommand(1, 'Say what to do: shardtool --help lists the commands.')
+  .demandCommand(1, 'Say what to do.')
   .strict()
   .recommendCommands()
+  .check((given, options) => {
+    const { key, array } = options as unknown as { key: Record<string, true>; array: string[] };
+    flags = Object.keys(key);
+    const twice = flags.find((flag) => Array.isArray(given[flag]) && !array.includes(flag));
+    if (twice !== undefined) throw new UsageError(`--${twice} is given more than once.`);
+    return true;
+  }, true)
   .version(version)
+  .alias('h', 'help')
   .wrap(Math.min(110, process.stdout.columns ?? 100))
   .epilogue('Exit codes: 0 done, 1 the work found a fault, 2 the command was not right.')
   .exitProcess(false)
   .fail((message, error) => {
-    throw error ?? new UsageError(message);
+    throw error ?? new UsageError(`${message.replace(/\s*\n\s*/g, ' ')} ${hint()}`);
   });
 
 try {
   await cli.parseAsync();
 } catch (error) {
-  fail(error, process.argv.includes('--verbose'));
+  await fail(error, words.includes('--verbose'), flags);
+}
+
+function hint(): string {
+  const commands = [packCommand, lsCommand, catCommand, unpackCommand, verifyCommand, indexCommand, planCommand, benchCommand];
+  const command = commands.find(({ name }) => name === words[0]);
+  return command === undefined ? '"shardtool --help" lists the commands.' : `"shardtool ${command.name} --help" says more.`;
 }

@@ -1,28 +1,57 @@
-import { OptionError, ShardtoolError } from '@shardtool/format';
-
 /** The command line itself is not right: exit code 2. */
 export class UsageError extends Error {}
+
+/** The work was stopped by a signal: exit code 128 and its number, as shells count it. */
+export class Interrupted extends Error {
+  readonly exitCode: number;
+
+  constructor(signal: 'SIGINT' | 'SIGTERM', message: string) {
+    super(message);
+    this.exitCode = signal === 'SIGINT' ? 130 : 143;
+  }
+}
 
 /** The work was done and found a fault, which is already printed: exit code 1. */
 export function foundFault(): void {
   process.exitCode = 1;
 }
 
-/** Prints one sentence (with the stack if `verbose`) and sets the exit code: 2 for usage, 1 for everything else. */
-export function fail(error: unknown, verbose: boolean): void {
+/**
+ * Prints one sentence to standard error, with the stack if `verbose`, and sets the exit code: 2 where the command line is
+ * to blame, 1 for everything else. `flags` are those of the command, in kebab case.
+ */
+export async function fail(error: unknown, verbose: boolean, flags: readonly string[]): Promise<void> {
+  const { OptionError, ShardtoolError } = await import('@shardtool/format');
   const isUsage = error instanceof UsageError || error instanceof OptionError;
-  const known = isUsage || error instanceof ShardtoolError;
-  const text = error instanceof Error ? error.message : String(error);
-  // An error that nobody foresaw is shown whole: its stack is what a report needs.
-  console.error(verbose || !known ? error : `shardtool: ${text}`);
-  process.exitCode = isUsage ? 2 : 1;
+  process.exitCode = isUsage ? 2 : error instanceof Interrupted ? error.exitCode : 1;
+  let text = error instanceof Error ? error.message : String(error);
+  if (error instanceof OptionError) text = withFlags(text, flags);
+  // In other messages a name of one word may be a key or a field.
+  else if (error instanceof ShardtoolError) text = withFlags(text, flags.filter((flag) => flag.includes('-')));
+  const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
+  if (!isForeseen) text += ' (Nobody foresaw this: please report what the same command prints with --verbose.)';
+  console.error(`shardtool: ${text}`);
+  if (verbose) console.error(error);
+}
+
+/** Names options as they are typed: `"maxShardBytes"` of a library's message becomes `--max-shard-bytes`. */
+export function withFlags(message: string, flags: readonly string[]): string {
+  let text = message;
+  for (const flag of flags) {
+    const name = flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    // A name of one word could be any word, unless it is quoted or stands where the message names its option.
+    const bare = name === flag ? `(?<=^|option )${name}\\b` : `\\b${name}\\b`;
+    text = text.replace(new RegExp(`"${name}"|${bare}`, 'g'), `--${flag}`);
+  }
+  return text;
 }
 
 /** `shardtool ls | head`: the reader has seen enough, which is no fault. */
 export function endQuietlyOnClosedPipe(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    if (error.code === 'EPIPE') process.exit();
+    console.error(`shardtool: standard output cannot be written to (${error.message}).`);
+    process.exit(1);
   });
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatSize, parseSize } from './size.js';
+import { countOf, formatSize, parseSize } from './size.js';
 
 test('sizes are read in powers of ten and of two, with or without a space, in any case', () => {
   expect(parseSize('256MB')).toBe(256_000_000);
@@ -8,14 +8,19 @@ test('sizes are read in powers of ten and of two, with or without a space, in an
   expect(parseSize('1000')).toBe(1000);
 });
 
-test('what is no size is an error that shows how sizes are written', () => {
-  expect(() => parseSize('lots')).toThrow('"lots" is not a size; write 256MB');
-  expect(() => parseSize('12 parsecs')).toThrow('not a size');
-  expect(() => parseSize('-1')).toThrow('not a size');
+test.each(['lots', '12 parsecs', '-1', '', 'MB', '1e6', 'NaN'])('%j is no size', (text) => {
+  expect(parseSize(text)).toBeUndefined();
 });
 
-test('sizes are shown with at most two digits before the unit changes', () => {
-  expect(formatSize(0)).toBe('0 B');
-  expect(formatSize(1_234_567)).toBe('1.2 MB');
-  expect(formatSize(268_435_456)).toBe('268 MB');
+test('sizes are shown with two or three digits', () => {
+  const shown = [0, 1, 999, 1000, 9949, 9950, 999_499, 999_500, 1_234_567, 268_435_456, 2.5e15].map(formatSize);
+  expect(shown).toEqual('0 B,1 B,999 B,1.0 kB,9.9 kB,10 kB,999 kB,1.0 MB,1.2 MB,268 MB,2.5 PB'.split(','));
+});
+
+test('one thing is not a plural', () => {
+  expect([countOf(1, 'shard'), countOf(1281, 'shard'), countOf(0, 'class', 'classes')]).toEqual([
+    '1 shard',
+    '1,281 shards',
+    '0 classes',
+  ]);
 });

@@ -1,5 +1,3 @@
-import { UsageError } from './outcome.js';
-
 const UNITS: Readonly<Record<string, number>> = {
   '': 1,
   b: 1,
@@ -13,24 +11,31 @@ const UNITS: Readonly<Record<string, number>> = {
   tib: 2 ** 40,
 };
 
-/** Bytes of `256MB`, `64MiB`, `1.5 GB` or `1000`. Throws {@link UsageError} that shows how sizes are written. */
-export function parseSize(text: string): number {
+/** Bytes of `256MB`, `64MiB`, `1.5 GB` or `1000`; undefined for what is no size. */
+export function parseSize(text: string): number | undefined {
   const match = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(text);
   const unit = match === null ? undefined : UNITS[match[2]!.toLowerCase()];
-  if (match === null || unit === undefined) {
-    throw new UsageError(`"${text}" is not a size; write 256MB, 64MiB or a number of bytes.`);
-  }
-  return Math.round(Number(match[1]) * unit);
+  return match === null || unit === undefined ? undefined : Math.round(Number(match[1]) * unit);
 }
 
 /** 1,234,567 bytes as `1.2 MB`. */
 export function formatSize(bytes: number): string {
-  const step = Math.min(4, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  const value = bytes / 1000 ** step;
-  return `${step === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${['B', 'kB', 'MB', 'GB', 'TB'][step]}`;
+  let value = Math.round(bytes);
+  let unit = 'B';
+  for (const larger of ['kB', 'MB', 'GB', 'TB', 'PB']) {
+    if (value < 999.5) break;
+    value /= 1000;
+    unit = larger;
+  }
+  return `${unit === 'B' || value >= 9.95 ? value.toFixed(0) : value.toFixed(1)} ${unit}`;
 }
 
 /** 1234567 as `1,234,567`. */
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
+}
+
+/** `1 shard`, `1,281 shards`. The plural ends in s unless it is given. */
+export function countOf(count: number, noun: string, plural = `${noun}s`): string {
+  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
 }

@@ -1,5 +1,6 @@
 export * from './build-index.js';
 export * from './checksum.js';
+export * from './dataset-files.js';
 export * from './durable.js';
 export * from './errors.js';
 export * from './field-type.js';

@@ -1,99 +1,105 @@
-import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import {
   buildShardIndex,
-  crc32Hex,
-  createManifest,
   FileError,
+  findShards,
   indexPathOf,
+  keptIndexPath,
+  type LayoutName,
   layoutOf,
-  MANIFEST_FILE,
-  type ManifestShard,
   openSource,
-  OptionError,
   type ShardIndex,
-  writeManifest,
+  UnsupportedShardError,
   writeShardIndex,
 } from '@shardtool/format';
-import { fileCrc32 } from './file-crc32.js';
+import { existsSync } from 'node:fs';
 
 export interface IndexReport {
+  /** Shards whose index was made. */
   readonly shards: number;
+  /** Shards whose index was there already. */
+  readonly kept: number;
+  /** Samples of the indexes that were made. */
   readonly samples: number;
-  /** Entries of the tars that belong to no sample: dotfiles, and names without a dot. */
+  /** Files in their shards that belong to no sample: dotfiles, and names without a dot. */
   readonly skippedEntries: number;
-  /** The manifest that was written, where a whole folder was indexed. */
-  readonly dataset: string | null;
 }
 
 /**
- * Walks tars of other software and writes `NAME.parquet` beside each; for a folder also dataset.json, which makes it a
- * dataset like a packed one. Throws {@link OptionError} where an index or a manifest is there already, unless `overwrite`.
+ * Walks shards and writes the index of each, `NAME.parquet`, beside it: for WebDataset tars of other software, which then
+ * open at once, and where the index of a packed shard was lost. `locations` are tars, or folders of them. An index that is
+ * there stays, unless its tar is newer or `overwrite` says otherwise; one that `pack` wrote is only made anew where it is
+ * missing, since it has what no walk can find out. Throws what is wrong with a shard, and
+ * {@link UnsupportedShardError} for LMDB, which does not keep the samples in their order.
  */
-export async function indexShards(locations: readonly string[], options: { readonly overwrite?: boolean } = {}): Promise<IndexReport> {
-  const folder = locations.length === 1 && (await isFolder(locations[0]!)) ? locations[0]! : null;
-  const tars = folder === null ? locations : await tarsIn(folder);
-  const wanted = [...tars.map(indexPathOf), ...(folder === null ? [] : [path.join(folder, MANIFEST_FILE)])];
-  if (options.overwrite !== true) await checkFree(wanted);
-  const report = { shards: 0, samples: 0, skippedEntries: 0 };
-  const records: ManifestShard[] = [];
-  const fields = new Map<string, number>();
-  for (const tar of tars) {
-    const { index, record, skipped } = await indexTar(tar);
-    await writeShardIndex(indexPathOf(tar), index);
-    records.push(record);
-    for (const [name, { offset }] of index.fields) {
-      fields.set(name, (fields.get(name) ?? 0) + offset.reduce((count, at) => count + (at >= 0 ? 1 : 0), 0));
+export async function indexShards(
+  locations: readonly string[],
+  options: { readonly overwrite?: boolean } = {},
+): Promise<IndexReport> {
+  const report = { shards: 0, kept: 0, samples: 0, skippedEntries: 0 };
+  for (const location of locations) {
+    for (const shard of await shardsAt(location, options.overwrite ?? false)) {
+      if (shard.isKept) {
+        report.kept++;
+        continue;
+      }
+      const { index, skipped } = await buildIndex(shard);
+      await writeShardIndex(indexPathOf(shard.path), index);
+      report.shards++;
+      report.samples += index.samples;
+      report.skippedEntries += skipped;
     }
-    report.shards++;
-    report.samples += index.samples;
-    report.skippedEntries += skipped;
   }
-  if (folder === null) return { ...report, dataset: null };
-  const fieldNames = [...fields.keys()].sort();
-  const named = fieldNames.map((name) => ({ name, samples: fields.get(name)! }));
-  await writeManifest(folder, createManifest({ format: 'tar', classes: [], fields: named, columns: [], shards: records }));
-  return { ...report, dataset: path.join(folder, MANIFEST_FILE) };
+  return report;
 }
 
-async function indexTar(tar: string): Promise<{ index: ShardIndex; record: ManifestShard; skipped: number }> {
-  const source = await openSource(tar);
-  try {
-    let skipped = 0;
-    const index = await buildShardIndex(await layoutOf('tar'), source, () => {
-      skipped++;
+interface ShardToIndex {
+  readonly path: string;
+  readonly format: LayoutName;
+  /** Its index is there and stays. */
+  readonly isKept: boolean;
+}
+
+async function shardsAt(location: string, overwrite: boolean): Promise<ShardToIndex[]> {
+  const found = await findShards(location);
+  if (found.kind === 'packed') {
+    return found.manifest.shards.map(({ file }) => {
+      const shard = path.join(location, file);
+      return { path: shard, format: found.manifest.format, isKept: existsSync(indexPathOf(shard)) };
     });
-    const record = {
-      file: path.basename(tar),
-      bytes: source.size,
-      samples: index.samples,
-      crc32: crc32Hex(await fileCrc32(source)),
-      maxSampleBytes: index.bytes.reduce((most, bytes) => Math.max(most, bytes), 0),
-    };
-    return { index, record, skipped };
-  } finally {
-    await source.close();
   }
-}
-
-async function isFolder(location: string): Promise<boolean> {
-  return stat(location).then(
-    (kind) => kind.isDirectory(),
-    (cause: Error) => {
-      throw new FileError({ path: location }, `${location} cannot be opened (${cause.message}).`, { cause });
-    },
+  return Promise.all(
+    found.tars.map(async (tar) => ({
+      path: tar,
+      format: formatOf(tar),
+      isKept: !overwrite && (await keptIndexPath(tar)) !== null,
+    })),
   );
 }
 
-async function tarsIn(folder: string): Promise<string[]> {
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.tar')).sort();
-  if (names.length === 0) throw new FileError({ path: folder }, `${folder} has no tar files to index.`);
-  return names.map((name) => path.join(folder, name));
+function formatOf(shard: string): LayoutName {
+  if (shard.endsWith('.msgpack')) return 'msgpack';
+  if (shard.endsWith('.mdb')) return 'lmdb';
+  if (shard.endsWith('.tar')) return 'tar';
+  throw new FileError({ path: shard }, `${shard} is no tar by its name; give files that end in .tar, or a folder of them.`);
 }
 
-async function checkFree(paths: readonly string[]): Promise<void> {
-  for (const file of paths) {
-    if ((await stat(file).catch(() => null)) === null) continue;
-    throw new OptionError({ path: file }, `${file} is there already; replace it with "overwrite" (--overwrite).`);
+async function buildIndex({ path: shard, format }: ShardToIndex): Promise<{ index: ShardIndex; skipped: number }> {
+  if (format === 'lmdb') {
+    throw new UnsupportedShardError(
+      { shard },
+      `${shard}: an LMDB shard does not say in which order its samples were packed, so its index cannot be made anew; ` +
+        'restore the index from a copy, or pack again.',
+    );
+  }
+  const source = await openSource(shard);
+  try {
+    let skipped = 0;
+    const index = await buildShardIndex(await layoutOf(format), source, () => {
+      skipped++;
+    });
+    return { index, skipped };
+  } finally {
+    await source.close();
   }
 }

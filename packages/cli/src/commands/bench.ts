@@ -1,63 +1,70 @@
-import { openDataset } from '@shardtool/reader';
-import type { Argv, CommandModule } from 'yargs';
-import { type BenchResult, benchDataset } from '../bench.js';
-import { formatCount, formatSize } from '../size.js';
+import type { BenchResult } from '../bench.js';
+import { command } from '../command.js';
+import { milliseconds, wholeNumber } from '../flags.js';
+import { countOf, formatCount, formatSize } from '../size.js';
 
-const builder = (yargs: Argv) =>
-  yargs
-    .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards' })
-    .option('batch-size', { type: 'number', default: 256, describe: 'Samples in a batch' })
-    .option('workers', { type: 'number', describe: 'Decode workers; by default one a core' })
-    .option('epochs', { type: 'number', default: 1, describe: 'Epochs to go through' })
-    .option('transform', { choices: ['train224', 'eval224', 'raw'] as const, default: 'train224' as const, describe: 'raw: not decoded' })
-    .option('checksum', {
-      choices: ['first-epoch', 'always', 'never'] as const,
-      default: 'first-epoch' as const,
-      describe: 'When the crc32 of images is checked',
-    })
-    .option('step-ms', { type: 'number', default: 0, describe: 'Stand for a training step of so many milliseconds a batch' })
-    .option('cold', { type: 'boolean', default: false, describe: 'Drop the shards from the page cache first (Linux)' })
-    .option('seed', { type: 'number', default: 0, describe: 'Of the shuffle' })
-    .option('prefetch-batches', { type: 'number', default: 4, describe: 'Batches that are made ahead' })
-    .option('on-bad-sample', {
-      choices: ['raise', 'skip', 'substitute'] as const,
-      default: 'raise' as const,
-      describe: 'What becomes of samples that cannot be decoded',
-    })
-    .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
-    .example('$0 bench shards', 'Images a second, waiting, memory')
-    .example('$0 bench shards --step-ms 87', 'Does a step of 87 ms ever wait?')
-    .example('$0 bench shards --transform raw --cold', 'What the disk gives');
-
-type BenchArguments = ReturnType<typeof builder> extends Argv<infer Given> ? Given : never;
-
-export const benchCommand: CommandModule<object, BenchArguments> = {
-  command: 'bench <dataset>',
+export const benchCommand = command({
+  name: 'bench',
+  positionals: '<dataset>',
   describe: 'Measure how fast batches come, and what bounds them',
-  builder,
-  handler: async ({ dataset: location, json, ...options }) => {
+  builder: (yargs) =>
+    yargs
+      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .option('batch-size', wholeNumber('--batch-size', 'Samples in a batch', { default: 256 }))
+      .option('workers', wholeNumber('--workers', 'Decode workers; by default one a core', { to: 1024 }))
+      .option('epochs', wholeNumber('--epochs', 'Epochs to go through', { default: 1 }))
+      .option('transform', {
+        choices: ['train224', 'eval224', 'raw'] as const,
+        default: 'train224' as const,
+        describe: 'What becomes of the images; raw: they are not decoded',
+      })
+      .option('checksum', {
+        choices: ['first-epoch', 'always', 'never'] as const,
+        default: 'first-epoch' as const,
+        describe: 'When the crc32 of images is checked',
+      })
+      .option('step-ms', milliseconds('--step-ms', 'Stand for a training step of so many milliseconds a batch'))
+      .option('cold', { type: 'boolean', default: false, describe: 'Drop the shards from the page cache first (Linux)' })
+      .option('seed', wholeNumber('--seed', 'Of the shuffle', { from: 0, default: 0 }))
+      .option('prefetch-batches', wholeNumber('--prefetch-batches', 'Batches that are made ahead', { default: 4 }))
+      .option('on-bad-sample', {
+        choices: ['raise', 'skip', 'substitute'] as const,
+        default: 'raise' as const,
+        describe: 'What becomes of samples that cannot be decoded',
+      })
+      .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
+      .example('$0 bench shards', 'Images a second, waiting, memory')
+      .example('$0 bench shards --step-ms 87', 'Does a step of 87 ms ever wait?')
+      .example('$0 bench shards --transform raw --cold', 'What the disk gives'),
+  handler: async ({ dataset: location, json, stepMs = 0, ...options }) => {
+    const [{ openDataset }, { benchDataset }] = await Promise.all([import('@shardtool/reader'), import('../bench.js')]);
     const dataset = await openDataset(location);
-    const result = await benchDataset(dataset, options);
+    const result = await benchDataset(dataset, { ...options, stepMs });
     await dataset.close();
-    if (json) console.log(JSON.stringify(result));
-    else print(result);
+    console.log(json ? JSON.stringify(result) : describe(result));
   },
-};
+});
 
-function print(result: BenchResult): void {
+function describe(result: BenchResult): string {
   const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
-  const share = (part: number) => `${Math.round(part * 100)} %`;
-  const { boundBy } = result;
-  console.log(
-    [
-      `${formatCount(Math.round(result.imagesPerSecond))} images/s over ${formatCount(result.images)} images in ${formatCount(result.batches)} batches of ${result.batchSize}, ${result.workers} workers, checksum ${result.checksum}`,
-      `batch wait: p50 ${ms(result.batchWaitP50Ms)}, ${result.batches < 100 ? 'largest' : 'p99'} ${ms(result.batchWaitP99Ms)}; first batch ${ms(result.firstBatchMs)}`,
-      `memory: ${formatSize(result.peakRssBytes)} at most, of which read buffers ${formatSize(result.readBufferPeakBytes)} and batch slots ${formatSize(result.slotBytes)}`,
-      `main thread: ${result.mainThreadMicrosPerSample.toFixed(1)} microseconds a sample`,
-      `time: ${share(boundBy.io)} waiting for reads, ${share(boundBy.decode)} for decoding, ${share(boundBy.consumer)} in the consumer`,
-      ...(result.codec === null ? [] : [`JPEG by ${result.codec.name}: ${result.codec.reason}`]),
-      ...(result.bad === 0 ? [] : [`${formatCount(result.bad)} bad samples: ${result.badKeys.slice(0, 10).join(', ')}`]),
-      ...(result.warnings === 0 ? [] : [`${formatCount(result.warnings)} images decoded with warnings`]),
-    ].join('\n'),
-  );
+  const percent = (part: number) => `${Math.round(part * 100)} %`;
+  const { boundBy, batches, badKeys } = result;
+  const lines = [
+    `${formatCount(Math.round(result.imagesPerSecond))} images/s over ${countOf(result.images, 'image')} in ` +
+      `${countOf(batches, 'batch', 'batches')} of ${formatCount(result.batchSize)}; ${countOf(result.workers, 'worker')}, ` +
+      `checksum ${result.checksum}`,
+    `batch wait: p50 ${ms(result.batchWaitP50Ms)}, ${batches < 100 ? 'largest' : 'p99'} ${ms(result.batchWaitP99Ms)}; ` +
+      `first batch ${ms(result.firstBatchMs)}`,
+    `memory: ${formatSize(result.peakRssBytes)} at most, of which read buffers ${formatSize(result.readBufferPeakBytes)} ` +
+      `and batch slots ${formatSize(result.slotBytes)}`,
+    `main thread: ${result.mainThreadMicrosPerSample.toFixed(1)} microseconds a sample`,
+    `time: ${percent(boundBy.io)} waiting for reads, ${percent(boundBy.decode)} for decoding, ` +
+      `${percent(boundBy.consumer)} in the consumer`,
+  ];
+  if (result.codec !== null) lines.push(`JPEG by ${result.codec.name}: ${result.codec.reason}`);
+  if (result.bad > 0) {
+    lines.push(`${countOf(result.bad, 'bad sample')}: ${badKeys.slice(0, 10).join(', ')}${badKeys.length > 10 ? ' ...' : ''}`);
+  }
+  if (result.warnings > 0) lines.push(`${countOf(result.warnings, 'image')} decoded with warnings`);
+  return lines.join('\n');
 }

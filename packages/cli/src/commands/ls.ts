@@ -1,33 +1,33 @@
-import { openDataset, type Dataset } from '@shardtool/reader';
-import type { CommandModule } from 'yargs';
+import type { Dataset } from '@shardtool/reader';
+import { command } from '../command.js';
 import { write } from '../outcome.js';
-import { formatCount, formatSize } from '../size.js';
+import { countOf, formatCount, formatSize } from '../size.js';
 
-interface LsArguments {
-  readonly dataset: string;
-  readonly samples: boolean;
-  readonly json: boolean;
-}
-
-export const lsCommand: CommandModule<object, LsArguments> = {
-  command: 'ls <dataset>',
+export const lsCommand = command({
+  name: 'ls',
+  positionals: '<dataset>',
   describe: 'List the shards, or the samples, of a dataset',
   builder: (yargs) =>
     yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards' })
+      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
       .option('samples', { type: 'boolean', default: false, describe: 'One line a sample instead of one a shard' })
-      .option('json', { type: 'boolean', default: false, describe: 'JSON: one object, or one object a line for samples' })
+      .option('json', {
+        type: 'boolean',
+        default: false,
+        describe: 'JSON: one object, or one object a line for samples',
+      })
       .example('$0 ls shards', 'Shards, classes and totals')
       .example('$0 ls shards --samples | head', 'The first samples: key, class, size, fields')
       .example('$0 ls shards --samples --json', 'The same for programs'),
   handler: async ({ dataset: location, samples, json }) => {
+    const { openDataset } = await import('@shardtool/reader');
     const dataset = await openDataset(location);
     if (samples) await listSamples(dataset, json);
     else if (json) await write(`${JSON.stringify(summary(dataset))}\n`);
     else await listShards(dataset);
     await dataset.close();
   },
-};
+});
 
 function summary(dataset: Dataset): object {
   const { format, identity, size: samples, bytes, fields, classes, classSamples } = dataset;
@@ -37,19 +37,22 @@ function summary(dataset: Dataset): object {
     samples,
     bytes,
     fields,
-    classes: classes.map((name, number) => ({ name, samples: classSamples[number] })),
+    classes: classSamples.map((count, number) => ({ name: classes[number] ?? String(number), samples: count })),
     shards: dataset.shards.map((shard) => ({ file: shard.name, bytes: shard.bytes, samples: shard.samples })),
   };
 }
 
 async function listShards(dataset: Dataset): Promise<void> {
-  for (const shard of dataset.shards) {
-    await write(`${shard.name}  ${formatCount(shard.samples).padStart(12)} samples  ${formatSize(shard.bytes).padStart(8)}\n`);
+  const { shards, format, size, bytes, classSamples, fields } = dataset;
+  const width = Math.max(...shards.map(({ name }) => name.length));
+  for (const shard of shards) {
+    const samples = formatCount(shard.samples).padStart(10);
+    await write(`${shard.name.padEnd(width)}  ${samples} samples  ${formatSize(shard.bytes).padStart(7)}\n`);
   }
-  const classes = dataset.classes.length === 0 ? 'no classes' : `${formatCount(dataset.classes.length)} classes`;
+  const classes = classSamples.length === 0 ? 'no classes' : countOf(classSamples.length, 'class', 'classes');
   await write(
-    `${formatCount(dataset.shards.length)} ${dataset.format} shards, ${formatCount(dataset.size)} samples, ` +
-      `${formatSize(dataset.bytes)}, ${classes}, fields ${dataset.fields.join(', ')}\n`,
+    `${countOf(shards.length, `${format} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${classes}, ` +
+      `fields ${fields.join(', ')}\n`,
   );
 }
 
@@ -58,12 +61,14 @@ async function listSamples(dataset: Dataset, json: boolean): Promise<void> {
   for (let shard = 0; shard < dataset.shards.length; shard++) {
     const { name } = dataset.shards[shard]!;
     const index = await dataset.files.index(shard);
+    const columns = [...index.fields];
+    let lines = '';
     for (let row = 0; row < index.samples; row++) {
-      const fields = [...index.fields].filter(([, column]) => column.offset[row]! >= 0);
+      const fields = columns.filter(([, column]) => column.offset[row]! >= 0);
       const cls = index.cls[row]!;
       const className = dataset.classes[cls] ?? (cls < 0 ? null : String(cls));
       const [width, height] = [index.width[row]!, index.height[row]!];
-      const line = json
+      lines += json
         ? JSON.stringify({
             shard: name,
             key: index.key[row],
@@ -74,6 +79,7 @@ async function listSamples(dataset: Dataset, json: boolean): Promise<void> {
             height,
             orientation: index.orientation[row],
             fields: Object.fromEntries(fields.map(([field, column]) => [field, column.bytes[row]])),
+            columns: Object.fromEntries(Array.from(index.columns, ([label, values]) => [label, values[row]])),
           })
         : [
             index.key[row],
@@ -81,7 +87,14 @@ async function listSamples(dataset: Dataset, json: boolean): Promise<void> {
             width > 0 ? `${width}x${height}` : '-',
             fields.map(([field, column]) => `${field}:${column.bytes[row]}`).join(' '),
           ].join('\t');
-      await write(`${line}\n`);
+      lines += '\n';
+      if (lines.length < WRITE_CHARACTERS) continue;
+      await write(lines);
+      lines = '';
     }
+    await write(lines);
   }
 }
+
+/** Lines are written so many characters at a time. */
+const WRITE_CHARACTERS = 1 << 16;

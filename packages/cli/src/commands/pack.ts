@@ -1,106 +1,187 @@
-import { PACK_DEFAULTS, type PackOptions, pack } from '@shardtool/writer';
-import type { ArgumentsCamelCase, Argv, CommandModule } from 'yargs';
-import { ProgressView } from '../progress-view.js';
-import { formatCount, formatSize, parseSize } from '../size.js';
+import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
+import { command } from '../command.js';
+import { share, size, wholeNumber } from '../flags.js';
+import { Interrupted } from '../outcome.js';
+import { type Progress, ProgressView } from '../progress-view.js';
+import { countOf, formatCount, formatSize } from '../size.js';
 
-const builder = (yargs: Argv) =>
-  yargs
-    .positional('source', { type: 'string', demandOption: true, describe: 'Folder with a folder for each class' })
-    .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the shards' })
-    .option('format', { choices: ['tar', 'lmdb', 'msgpack'] as const, default: PACK_DEFAULTS.format, describe: 'Kind of shards' })
-    .option('max-shard-bytes', { type: 'string', describe: 'Largest shard, as 256MB or 64MiB (default 256MiB)' })
-    .option('max-shard-samples', { type: 'number', describe: 'Most samples in a shard' })
-    .option('name', { type: 'string', default: PACK_DEFAULTS.name, describe: 'In front of the numbers: train gives train-000000.tar' })
-    .option('seed', { type: 'number', default: PACK_DEFAULTS.seed, describe: 'Of the order in which samples are packed' })
-    .option('shuffle', { type: 'boolean', default: PACK_DEFAULTS.shuffle, describe: '--no-shuffle keeps the order of the paths' })
-    .option('classes', { type: 'string', describe: 'Text file with the classes in the order of their numbers' })
-    .option('labels', { type: 'string', describe: 'CSV or JSON Lines: path, class, further columns for the index' })
-    .option('files', { type: 'string', describe: 'Text file with the paths to pack, instead of the whole folder' })
-    .option('fields', { type: 'string', array: true, describe: 'Endings that belong to the image with the same stem: seg.png' })
-    .option('include', { type: 'string', array: true, describe: 'Glob patterns below the source to pack' })
-    .option('exclude', { type: 'string', array: true, describe: 'Glob patterns below the source to leave out' })
-    .option('resize', { type: 'number', describe: 'Shrink images until the shorter side has so many pixels' })
-    .option('quality', { type: 'number', describe: 'Of re-encoded JPEG and WebP, 1 to 100' })
-    .option('image-format', { choices: ['jpg', 'webp', 'png'] as const, describe: 'Re-encode every image' })
-    .option('on-bad', {
-      choices: ['stop', 'quarantine'] as const,
-      default: PACK_DEFAULTS.onBad,
-      describe: 'What becomes of files that cannot be packed: quarantine.jsonl lists them',
-    })
-    .option('max-bad', { type: 'number', default: PACK_DEFAULTS.maxBad, describe: 'Share of bad images at which the pack gives up' })
-    .option('workers', { type: 'number', describe: 'Threads; by default one a core' })
-    .option('overwrite', { type: 'boolean', default: PACK_DEFAULTS.overwrite, describe: 'Replace what an earlier pack made' })
-    .option('dry-run', { type: 'boolean', default: PACK_DEFAULTS.dryRun, describe: 'Only say what would be made' })
-    .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
-    .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
-    .example('$0 pack photos shards', 'photos/cat/1.jpg becomes sample cat/1 of class cat')
-    .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
-    .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
-    .example('$0 pack photos shards --on-bad quarantine', 'Go on past damaged images');
+const several = { type: 'string', array: true, requiresArg: true } as const;
 
-type PackArguments = ReturnType<typeof builder> extends Argv<infer Given> ? Given : never;
-
-export const packCommand: CommandModule<object, PackArguments> = {
-  command: 'pack <source> <output>',
+export const packCommand = command({
+  name: 'pack',
+  positionals: '<source> <output>',
   describe: 'Pack a folder of images into shards',
-  builder,
+  // What is left out here is filled in by the writer, whose defaults the descriptions repeat.
+  builder: (yargs) =>
+    yargs
+      .positional('source', { type: 'string', demandOption: true, describe: 'Folder with a folder for each class' })
+      .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the shards' })
+      .option('format', {
+        choices: ['tar', 'lmdb', 'msgpack'] as const,
+        requiresArg: true,
+        defaultDescription: 'tar',
+        describe: 'Kind of shards',
+      })
+      .option('max-shard-bytes', {
+        ...size('--max-shard-bytes', 'Largest shard, as 256MB or 64MiB'),
+        defaultDescription: '256MiB',
+      })
+      .option('max-shard-samples', wholeNumber('--max-shard-samples', 'Most samples in a shard'))
+      .option('name', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'In front of the numbers: train gives train-000000.tar',
+      })
+      .option('seed', {
+        ...wholeNumber('--seed', 'Of the order in which samples are packed', { from: 0 }),
+        defaultDescription: '0',
+      })
+      .option('shuffle', {
+        type: 'boolean',
+        defaultDescription: 'true',
+        describe: '--no-shuffle keeps the order of the paths',
+      })
+      .option('classes', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'Text file with the classes in the order of their numbers',
+      })
+      .option('labels', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'CSV or JSON Lines: path, class, further columns for the index',
+      })
+      .option('files', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'Text file with the paths to pack, instead of the whole folder',
+      })
+      .option('fields', { ...several, describe: 'Endings that belong to the image with the same stem: seg.png' })
+      .option('include', { ...several, describe: 'Glob pattern below the source: pack only what fits one' })
+      .option('exclude', { ...several, describe: 'Glob pattern below the source: leave out what fits one' })
+      .option(
+        'resize',
+        wholeNumber('--resize', 'Shrink images until the shorter side has so many pixels', { to: 65_535 }),
+      )
+      .option('quality', {
+        ...wholeNumber('--quality', 'Of re-encoded JPEG and WebP, 1 to 100', { to: 100 }),
+        defaultDescription: '90',
+      })
+      .option('image-format', {
+        choices: ['jpg', 'webp', 'png'] as const,
+        requiresArg: true,
+        describe: 'Re-encode every image',
+      })
+      .option('on-bad', {
+        choices: ['stop', 'quarantine'] as const,
+        requiresArg: true,
+        defaultDescription: 'stop',
+        describe: 'What becomes of files that cannot be packed: quarantine.jsonl lists them',
+      })
+      .option('max-bad', {
+        ...share('--max-bad', 'Share of bad images at which the pack gives up'),
+        defaultDescription: '1%',
+      })
+      .option('workers', {
+        ...wholeNumber('--workers', 'Threads', { to: 1024 }),
+        defaultDescription: 'one a core',
+      })
+      .option('overwrite', { type: 'boolean', default: false, describe: 'Replace what an earlier pack made' })
+      .option('dry-run', { type: 'boolean', default: false, describe: 'Only say what would be made' })
+      .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
+      .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
+      .example('$0 pack photos shards', 'photos/cat/1.jpg becomes sample cat/1 of class cat')
+      .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
+      .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
+      .example("$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Some of the files')
+      .example('$0 pack photos shards --on-bad quarantine', 'Go on past damaged images'),
   handler: async (given) => {
-    const { source, output, json, quiet } = given;
+    const { pack } = await import('@shardtool/writer');
+    const { source, output, json, quiet, dryRun = false } = given;
     const interrupt = new AbortController();
-    const stop = (signal: NodeJS.Signals) => interrupt.abort(new Interrupted(signal));
+    const stop = (signal: NodeJS.Signals) => interrupt.abort(interruption(signal, output, dryRun));
     process.once('SIGINT', stop).once('SIGTERM', stop);
     const view = json || quiet ? null : new ProgressView();
+    const rate = new PackingRate();
+    const onProgress = (progress: PackProgress) => view?.show(rate.describe(progress));
+    let report: PackReport;
     try {
-      const report = await pack(source, output, {
-        ...optionsOf(given),
-        signal: interrupt.signal,
-        ...(view !== null && { onProgress: (progress) => view.show(progress) }),
-      });
-      view?.end();
-      if (json) console.log(JSON.stringify(report));
-      else if (!quiet) console.log(describe(report, output, given.dryRun ?? false));
-    } catch (error) {
-      view?.end();
-      if (!(error instanceof Interrupted)) throw error;
-      console.error(`shardtool: ${error.message}`);
-      process.exitCode = error.signal === 'SIGINT' ? 130 : 143;
+      report = await pack(source, output, { ...optionsOf(given), signal: interrupt.signal, onProgress });
     } finally {
+      view?.hide();
       process.off('SIGINT', stop).off('SIGTERM', stop);
     }
+    if (json) console.log(JSON.stringify(report));
+    else if (!quiet) console.log(describe(report, output, dryRun));
   },
-};
+});
 
-class Interrupted extends Error {
-  constructor(readonly signal: NodeJS.Signals) {
-    super(`the pack was stopped by ${signal} and is not complete; run it again with --overwrite.`);
-  }
+function interruption(signal: NodeJS.Signals, output: string, dryRun: boolean): Interrupted {
+  const remedy = dryRun ? '' : ` What is in ${output} is not complete: pack again with --overwrite.`;
+  return new Interrupted(signal === 'SIGTERM' ? signal : 'SIGINT', `stopped by ${signal}.${remedy}`);
 }
 
 /** The options by name, without what yargs adds. */
-function optionsOf(given: ArgumentsCamelCase<PackArguments>): PackOptions {
-  const { format, maxShardSamples, name, seed, shuffle, classes, labels, files, fields, include, exclude } = given;
-  const { resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun, maxShardBytes } = given;
+function optionsOf(given: PackOptions): PackOptions {
+  const { format, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files } = given;
+  const { fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun } = given;
   return {
-    format,
-    maxShardBytes: maxShardBytes === undefined ? undefined : parseSize(maxShardBytes),
-    ...{ maxShardSamples, name, seed, shuffle, classes, labels, files, fields, include, exclude },
-    ...{ resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun },
+    ...{ format, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files },
+    ...{ fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun },
   };
 }
 
-function describe(report: Awaited<ReturnType<typeof pack>>, output: string, dryRun: boolean): string {
+/** Puts a pack's progress in words, with the rate since its first byte. */
+class PackingRate {
+  #since = 0;
+
+  describe({ stage, files, totalFiles, bytes, totalBytes }: PackProgress): Progress {
+    if (stage === 'pack' && this.#since === 0) this.#since = performance.now();
+    if (totalFiles === 0) return { stage, done: 0, total: 0, text: countOf(files, 'file') };
+    const counted = `${formatCount(files)} of ${countOf(totalFiles, 'file')}`;
+    const bytesPerSecond = this.#since === 0 ? 0 : bytes / ((performance.now() - this.#since) / 1000);
+    if (!(bytesPerSecond > 0)) return { stage, done: files, total: totalFiles, text: counted };
+    const left = Math.ceil((totalBytes - bytes) / bytesPerSecond);
+    const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`;
+    const text = `${counted}, ${formatSize(bytesPerSecond)}/s, ${clock} left`;
+    return { stage, done: bytes, total: totalBytes, text };
+  }
+}
+
+function describe(report: PackReport, output: string, dryRun: boolean): string {
   const lines = [
-    `${dryRun ? 'Would pack' : 'Packed'} ${formatCount(report.files)} files (${formatSize(report.sourceBytes)}), ` +
-      `${formatCount(report.samples)} samples of ${formatCount(report.classes.length)} classes, into ` +
-      `${formatCount(report.shards)} shards in ${output}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
+    `${dryRun ? 'Would pack' : 'Packed'} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
+      `${countOf(report.samples, 'sample')} of ${countOf(report.classes.length, 'class', 'classes')}, into ` +
+      `${countOf(report.shards, 'shard')} in ${output}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
   ];
-  const count = (value: number, what: string) => {
-    if (value > 0) lines.push(`  ${formatCount(value)} ${what}`);
+  const note = (count: number, one: string, more: string) => {
+    if (count > 0) lines.push(`  ${formatCount(count)} ${count === 1 ? one : more}`);
   };
-  count(report.renamed, 'images are of another kind than their name says; their field is named by the content');
-  count(report.orientationBaked, 'images were turned as their EXIF orientation says');
-  count(report.skippedFiles, 'files were skipped, since they belong to no image');
-  count(report.skippedFolders.length, `folders were skipped, since another path leads to them too: ${report.skippedFolders[0]}`);
-  count(report.quarantined, 'images are bad and were left out; quarantine.jsonl lists them');
+  const { renamed, orientationBaked, skippedFiles, skippedFolders, quarantined } = report;
+  note(
+    renamed,
+    'image is of another kind than its name says; its field is named by the content',
+    'images are of another kind than their names say; their fields are named by the content',
+  );
+  note(
+    orientationBaked,
+    'image was turned as its EXIF orientation says',
+    'images were turned as their EXIF orientation says',
+  );
+  note(
+    skippedFiles,
+    'file was skipped, since it belongs to no image that is packed',
+    'files were skipped, since they belong to no image that is packed',
+  );
+  note(
+    skippedFolders.length,
+    `folder was skipped, since another path leads to it too: ${skippedFolders[0]}`,
+    `folders were skipped, since other paths lead to them too; the first: ${skippedFolders[0]}`,
+  );
+  note(
+    quarantined,
+    'image is bad and was left out: quarantine.jsonl says why',
+    'images are bad and were left out: quarantine.jsonl says why',
+  );
   return lines.join('\n');
 }

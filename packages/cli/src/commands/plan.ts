@@ -1,33 +1,41 @@
-import { openDataset, type PlanReport, planOf } from '@shardtool/reader';
-import type { Argv, CommandModule } from 'yargs';
-import { formatCount, formatSize } from '../size.js';
+import type { PlanReport } from '@shardtool/reader';
+import { command } from '../command.js';
+import { milliseconds, wholeNumber } from '../flags.js';
+import { countOf, formatCount, formatSize } from '../size.js';
 
-const builder = (yargs: Argv) =>
-  yargs
-    .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards' })
-    .option('world-size', { type: 'number', default: 1, describe: 'Ranks (GPUs)' })
-    .option('batch-size', { type: 'number', default: 64, describe: 'Samples in a batch of one rank' })
-    .option('last-batch', { choices: ['pad', 'drop', 'partial'] as const, describe: 'What becomes of an incomplete last batch' })
-    .option('streams', { type: 'number', describe: 'Streams that are read at once' })
-    .option('shuffle-buffer-size', { type: 'number', describe: 'Samples in all shuffle buffers together' })
-    .option('where', { type: 'string', describe: 'Only samples for which this holds: "width >= 256 and cls in (3, 7)"' })
-    .option('step-ms', { type: 'number', describe: 'What a training step takes' })
-    .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
-    .example('$0 plan shards --world-size 8 --batch-size 128', 'Batches, memory and mixing of 8 GPUs')
-    .example('$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs');
-
-type PlanArguments = ReturnType<typeof builder> extends Argv<infer Given> ? Given : never;
-
-export const planCommand: CommandModule<object, PlanArguments> = {
-  command: 'plan <dataset>',
+export const planCommand = command({
+  name: 'plan',
+  positionals: '<dataset>',
   describe: 'Say what an epoch costs and how well it is mixed, before anything is read',
-  builder,
-  handler: async ({ dataset: location, worldSize, batchSize, lastBatch, streams, shuffleBufferSize, where, stepMs, json }) => {
+  builder: (yargs) =>
+    yargs
+      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .option('world-size', wholeNumber('--world-size', 'Ranks (GPUs)', { default: 1 }))
+      .option('batch-size', wholeNumber('--batch-size', 'Samples in a batch of one rank', { default: 64 }))
+      .option('last-batch', {
+        choices: ['pad', 'drop', 'partial'] as const,
+        requiresArg: true,
+        describe: 'What becomes of an incomplete last batch',
+      })
+      .option('streams', wholeNumber('--streams', 'Streams that are read at once', { to: 65_536 }))
+      .option('shuffle-buffer-size', wholeNumber('--shuffle-buffer-size', 'Samples in all shuffle buffers together'))
+      .option('where', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'Only samples for which this holds: "width >= 256 and cls in (3, 7)"',
+      })
+      .option('step-ms', milliseconds('--step-ms', 'What a training step takes'))
+      .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
+      .example('$0 plan shards --world-size 8 --batch-size 128', 'Batches, memory and mixing of 8 GPUs')
+      .example('$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs'),
+  handler: async ({ dataset: location, json, where, lastBatch, streams, shuffleBufferSize, stepMs, ...given }) => {
+    const { openDataset, planOf } = await import('@shardtool/reader');
+    const { worldSize, batchSize } = given;
     const dataset = await openDataset(location);
     const report = await planOf(dataset, {
       worldSize,
       batchSize,
-      where,
+      ...(where !== undefined && { where }),
       ...(lastBatch !== undefined && { lastBatch }),
       ...(streams !== undefined && { streams }),
       ...(shuffleBufferSize !== undefined && { shuffleBufferSize }),
@@ -36,18 +44,21 @@ export const planCommand: CommandModule<object, PlanArguments> = {
     await dataset.close();
     console.log(json ? JSON.stringify(report) : describe(report));
   },
-};
+});
 
 function describe(report: PlanReport): string {
   const { order, reads, memory, mixing, step } = report;
   const score = (value: number | null) => (value === null ? 'unknown' : value.toFixed(2));
   const lines = [
-    `${formatCount(report.samples)} samples in ${formatCount(report.shards)} shards, ${report.worldSize} ranks of ${report.batchSize}: ` +
-      `${formatCount(report.batches)} batches each, ${formatCount(report.paddedRows)} rows padded, ${formatCount(report.droppedSamples)} samples dropped`,
-    `order: ${order.streams} streams, blocks of ${order.blockSamples}, units of a ${order.unit} (shuffle buffer ${formatCount(order.shuffleBufferSize)} samples)`,
-    `a rank reads ${formatCount(reads.count)} pieces of ${formatSize(reads.meanBytes)} (largest ${formatSize(reads.largestBytes)}) an epoch`,
+    `${countOf(report.samples, 'sample')} in ${countOf(report.shards, 'shard')}; ${countOf(report.worldSize, 'rank')} with ` +
+      `${countOf(report.batches, 'batch', 'batches')} of ${formatCount(report.batchSize)}, ${countOf(report.paddedRows, 'row')} ` +
+      `padded, ${countOf(report.droppedSamples, 'sample')} dropped`,
+    `order: ${countOf(order.streams, 'stream')}, blocks of ${formatCount(order.blockSamples)}, units of a ${order.unit} (shuffle ` +
+      `buffer ${countOf(order.shuffleBufferSize, 'sample')})`,
+    `a rank reads ${countOf(reads.count, 'piece')} of ${formatSize(reads.meanBytes)} an epoch (the largest ${formatSize(reads.largestBytes)})`,
     `a rank holds ${formatSize(memory.totalBytes)}: read buffers ${formatSize(memory.readBytes)}, batch slots ${formatSize(memory.slotBytes)}`,
-    `mixing, as a multiple of a perfect shuffle: shard ${score(mixing.shard)}, class ${score(mixing.class)}, repeat ${score(mixing.repeat)} (${mixing.sampledBatches} batches sampled)`,
+    `mixing, as a multiple of a perfect shuffle: shard ${score(mixing.shard)}, class ${score(mixing.class)}, repeat ` +
+      `${score(mixing.repeat)} (from ${countOf(mixing.sampledBatches, 'batch', 'batches')})`,
   ];
   if (step !== null) {
     lines.push(

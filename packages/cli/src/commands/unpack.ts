@@ -1,63 +1,39 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import path from 'node:path';
-import { openDataset, type Sample, ShardtoolError } from '@shardtool/reader';
-import type { CommandModule } from 'yargs';
-import { formatCount } from '../size.js';
+import { command } from '../command.js';
+import { UsageError } from '../outcome.js';
+import { countOf } from '../size.js';
 
-interface UnpackArguments {
-  readonly dataset: string;
-  readonly folder: string;
-  readonly fields: readonly string[] | undefined;
-  readonly quiet: boolean;
-}
-
-export const unpackCommand: CommandModule<object, UnpackArguments> = {
-  command: 'unpack <dataset> <folder>',
+export const unpackCommand = command({
+  name: 'unpack',
+  positionals: '<dataset> <folder>',
   describe: 'Write every field of every sample to a file of its own: KEY.FIELD',
   builder: (yargs) =>
     yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards' })
-      .positional('folder', { type: 'string', demandOption: true, describe: 'Where the files go; nothing is written outside of it' })
-      .option('fields', { type: 'string', array: true, describe: 'Only these fields' })
+      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .positional('folder', { type: 'string', demandOption: true, describe: 'Where the files go, and nowhere else' })
+      .option('fields', { type: 'string', array: true, requiresArg: true, describe: 'Only these fields' })
       .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
       .example('$0 unpack shards photos', 'All files')
-      .example('$0 unpack shards photos --fields jpg', 'The images alone'),
+      .example('$0 unpack shards photos --fields jpg --fields json', 'Images and their JSON'),
   handler: async ({ dataset: location, folder, fields, quiet }) => {
+    const [{ openDataset }, { UnpackFolder }] = await Promise.all([
+      import('@shardtool/reader'),
+      import('../unpack-folder.js'),
+    ]);
     const dataset = await openDataset(location);
-    const root = path.resolve(folder);
-    const made = new Set<string>();
+    const unknown = fields?.find((field) => !dataset.fields.includes(field));
+    if (unknown !== undefined) {
+      throw new UsageError(`No sample has a field "${unknown}"; the fields are ${dataset.fields.join(', ')}.`);
+    }
+    const target = new UnpackFolder(folder);
     let files = 0;
-    for await (const sample of dataset.samples({ checksum: true })) {
-      for (const [field, bytes] of Object.entries(sample.fields)) {
+    for await (const { shard, key, fields: stored } of dataset.samples({ checksum: true })) {
+      for (const [field, bytes] of Object.entries(stored)) {
         if (fields !== undefined && !fields.includes(field)) continue;
-        const file = fileOf(root, sample, field);
-        const parent = path.dirname(file);
-        if (!made.has(parent)) {
-          await mkdir(parent, { recursive: true });
-          made.add(parent);
-        }
-        // "wx": a file that is there already, or a link that leads elsewhere, is never written through.
-        await writeFile(file, bytes, { flag: 'wx' }).catch((cause: NodeJS.ErrnoException) => {
-          throw new ShardtoolError(
-            { shard: sample.shard, key: sample.key, path: file },
-            `${file} cannot be written (${cause.message}); unpack into an empty folder.`,
-            { cause },
-          );
-        });
+        await target.write(`${key}.${field}`, bytes, { shard, key });
         files++;
       }
     }
     await dataset.close();
-    if (!quiet) console.log(`${formatCount(files)} files of ${formatCount(dataset.size)} samples in ${folder}`);
+    if (!quiet) console.log(`Unpacked ${countOf(files, 'file')} of ${countOf(dataset.size, 'sample')} into ${folder}.`);
   },
-};
-
-/** The file of a field. Throws where the key would lead outside of the folder. */
-function fileOf(root: string, { shard, key }: Sample, field: string): string {
-  const file = path.resolve(root, `${key}.${field}`);
-  if (file.startsWith(root + path.sep) && !key.includes('\0')) return file;
-  throw new ShardtoolError(
-    { shard, key },
-    `${shard}: the key ${JSON.stringify(key)} leads outside of the output folder, so nothing more was unpacked.`,
-  );
-}
+});

@@ -1,7 +1,6 @@
-import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, indexPathOf, MANIFEST_FILE, type Manifest, readManifest, readShardIndex } from '@shardtool/format';
-import { Dataset } from './dataset.js';
+import { findShards, indexPathOf, type Manifest, readShardIndex } from '@shardtool/format';
+import { Dataset, type DatasetParts } from './dataset.js';
 import { foreignParts } from './foreign.js';
 import type { ShardFile } from './shard-files.js';
 
@@ -12,22 +11,12 @@ import type { ShardFile } from './shard-files.js';
  */
 export async function openDataset(location: string | readonly string[]): Promise<Dataset> {
   if (typeof location !== 'string') return new Dataset(await foreignParts(location));
-  const kind = await stat(location).catch((cause: Error) => {
-    throw new FileError({ path: location }, `${location} cannot be opened (${cause.message}).`, { cause });
-  });
-  if (kind.isFile()) return new Dataset(await foreignParts([location]));
-  const names = await readdir(location);
-  const tars = names.filter((name) => name.endsWith('.tar')).sort();
-  // What `pack` leaves behind when it is interrupted has a note of its own beside the shards: reading the manifest says so.
-  const isForeign = !names.includes(MANIFEST_FILE) && !names.includes(PACK_NOTE_FILE) && tars.length > 0;
-  if (isForeign) return new Dataset({ ...(await foreignParts(tars.map((name) => path.join(location, name)))), location });
-  return new Dataset(partsOf(location, await readManifest(location)));
+  const found = await findShards(location);
+  if (found.kind === 'packed') return new Dataset(packedParts(location, found.manifest));
+  return new Dataset({ ...(await foreignParts(found.tars)), location });
 }
 
-/** The note of a pack that is under way or was interrupted. */
-const PACK_NOTE_FILE = 'pack.json';
-
-function partsOf(location: string, manifest: Manifest): ConstructorParameters<typeof Dataset>[0] {
+function packedParts(location: string, manifest: Manifest): DatasetParts {
   return {
     location,
     format: manifest.format,
@@ -36,6 +25,7 @@ function partsOf(location: string, manifest: Manifest): ConstructorParameters<ty
     classSamples: manifest.classes.map(({ samples }) => samples),
     fields: manifest.fields.map(({ name }) => name),
     shards: manifest.shards.map((record): ShardFile => {
+      // The file of an LMDB shard lies in a folder that has the shard's name.
       const name = record.file.split('/')[0]!;
       const index = indexPathOf(path.join(location, name));
       return {

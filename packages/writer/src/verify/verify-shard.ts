@@ -1,39 +1,30 @@
-import { readFile } from 'node:fs/promises';
 import {
-  crc32,
   crc32Hex,
-  decodeShardIndex,
-  isImageField,
   type LayoutName,
   layoutOf,
   openSource,
-  type SamplePosition,
+  readShardIndex,
   type ShardIndex,
   type ShardLayout,
   ShardtoolError,
   type Source,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
-import { fileCrc32 } from '../file-crc32.js';
+import { checkPayloads, type Payload } from './check-payloads.js';
+import { comparePositions } from './compare-positions.js';
+import { type Fault, reasonOf, ShardFaults } from './faults.js';
+import { FrontToBack } from './front-to-back.js';
 
-/** What the manifest says of one shard, and where it is. */
+/** One shard, where it is, and what is known of it. */
 export interface ShardToVerify {
   readonly format: LayoutName;
   /** As messages name it. */
   readonly name: string;
   readonly path: string;
-  readonly indexPath: string;
-  readonly bytes: number;
-  readonly samples: number;
-  /** Of the whole file, eight hexadecimal digits. */
-  readonly crc32: string;
-}
-
-/** Something that is not as it was packed. Without a key it is the shard or its index as a whole. */
-export interface Fault {
-  readonly shard: string;
-  readonly key?: string;
-  readonly reason: string;
+  /** Null for a foreign tar whose index nobody has kept. */
+  readonly indexPath: string | null;
+  /** What the manifest says; null for a foreign tar. `crc32` is of the whole file, eight hexadecimal digits. */
+  readonly record: { readonly bytes: number; readonly samples: number; readonly crc32: string } | null;
 }
 
 export interface ShardVerdict {
@@ -44,116 +35,97 @@ export interface ShardVerdict {
   readonly warnings: number;
 }
 
-/** What the payload buffer holds at first; it grows to the largest payload. */
-const BUFFER_BYTES = 2 ** 20;
-
 /**
- * Checks one shard against its index and the manifest: size and crc32 of the file, headers, keys and positions, crc32 of
- * every field; and with a `checker` that every image can be decoded whole. Never throws for what is wrong with the data.
+ * Checks one shard against its index and the manifest, as far as there are such: size and crc32 of the file, headers,
+ * keys and positions, crc32 of every field; and with a `checker` that every image can be decoded whole. Never throws for
+ * what is wrong with the data.
  */
 export async function verifyShard(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
-  const faults: Fault[] = [];
-  const fault = (reason: string, key?: string) => faults.push({ shard: shard.name, reason, ...(key !== undefined && { key }) });
-  const layout = await layoutOf(shard.format);
-  let warnings = 0;
-  const index = await readIndex(shard).catch((error: Error) => void fault(error.message));
-  const source = await openSource(shard.path).catch((error: Error) => void fault(error.message));
-  if (source === undefined) return { samples: 0, bytes: 0, faults, warnings };
+  const faults = new ShardFaults(shard.name);
+  const { index, trouble } = await readIndex(shard.indexPath);
+  const verdict = { samples: index?.samples ?? 0, bytes: 0, warnings: 0 };
+  let isSame: boolean | null = null;
+  let source: Source | undefined;
   try {
-    if (source.size !== shard.bytes) fault(`the file has ${source.size} bytes, the manifest says ${shard.bytes}`);
-    if (index !== undefined) {
-      if (index.samples !== shard.samples) {
-        fault(`the index has ${index.samples} samples, the manifest says ${shard.samples}`);
-      }
-      await comparePositions(layout, source, index, fault);
-      warnings = await checkFields(source, index, checker, fault);
-    }
-    // Whatever no sample covers (headers, padding) shows in the file's own checksum alone.
-    if (faults.length === 0 && crc32Hex(await fileCrc32(source)) !== shard.crc32) {
-      fault('the file has changed since it was packed, although every sample in it is as it was');
-    }
+    source = await openSource(shard.path);
+    verdict.bytes = source.size;
+    checkCounts(shard, source, index, faults);
+    const layout = await layoutOf(shard.format);
+    const { samples, payloads } =
+      index === null ? await walk(layout, source, faults) : await compare(layout, source, index, faults);
+    verdict.samples = samples;
+    const file = new FrontToBack(source);
+    verdict.warnings = await checkPayloads(payloads, file, checker, faults);
+    isSame = shard.record === null ? null : crc32Hex(await file.crc32()) === shard.record.crc32;
+  } catch (error) {
+    faults.add(reasonOf(error));
   } finally {
-    await source.close();
+    await source?.close();
   }
-  return { samples: index?.samples ?? 0, bytes: source.size, faults, warnings };
+  if (trouble !== null) faults.add(trouble + (isSame ? ' (The shard itself is as it was packed.)' : ''));
+  // Whatever no sample covers (headers, padding) shows in the file's own checksum alone.
+  if (isSame === false && !faults.changed) {
+    faults.add('the file has changed since it was packed, although every sample in it is as its index says');
+  }
+  return { ...verdict, faults: faults.list() };
 }
 
-type OnFault = (reason: string, key?: string) => void;
-
-async function readIndex({ indexPath }: ShardToVerify): Promise<ShardIndex> {
-  const bytes = await readFile(indexPath).catch((cause: Error) => {
-    throw new ShardtoolError({ path: indexPath }, `the index ${indexPath} cannot be read (${cause.message})`, { cause });
-  });
-  return decodeShardIndex(bytes, indexPath);
-}
-
-/** Walks the headers: every sample of the index is there, where the index says, and no other. */
-async function comparePositions(layout: ShardLayout, source: Source, index: ShardIndex, fault: OnFault): Promise<void> {
-  const rowOf = new Map(index.key.map((key, row) => [key, row]));
-  const missing = new Set(index.key);
+/** The index, or what is wrong with it; neither where nobody has kept one. */
+async function readIndex(path: string | null): Promise<{ index: ShardIndex | null; trouble: string | null }> {
+  if (path === null) return { index: null, trouble: null };
   try {
-    for await (const samples of layout.samples(source)) {
-      for (const sample of samples) {
-        const row = rowOf.get(sample.key);
-        if (row === undefined) fault('it is in the shard, but not in the index', sample.key);
-        else if (!missing.delete(sample.key)) fault('it is in the shard twice', sample.key);
-        else comparePosition(sample, index, row, fault);
+    return { index: await readShardIndex(path), trouble: null };
+  } catch (error) {
+    return { index: null, trouble: reasonOf(error) };
+  }
+}
+
+function checkCounts({ record }: ShardToVerify, source: Source, index: ShardIndex | null, faults: ShardFaults): void {
+  if (record === null) return;
+  if (source.size !== record.bytes) faults.add(`the file has ${source.size} bytes, the manifest says ${record.bytes}`);
+  if (index === null || index.samples === record.samples) return;
+  faults.add(`the index has ${index.samples} samples, the manifest says ${record.samples}`);
+}
+
+interface Contents {
+  readonly samples: number;
+  readonly payloads: readonly Payload[];
+}
+
+async function compare(layout: ShardLayout, source: Source, index: ShardIndex, faults: ShardFaults): Promise<Contents> {
+  const readable = await comparePositions(layout, source, index, faults);
+  const payloads: Payload[] = [];
+  for (const [field, { offset, bytes, crc32, msgpack }] of index.fields) {
+    for (let row = 0; row < index.samples; row++) {
+      if (readable[row] === 0 || offset[row]! < 0) continue;
+      payloads.push({
+        key: index.key[row]!,
+        field,
+        offset: offset[row]!,
+        bytes: bytes[row]!,
+        msgpack: msgpack?.[row] === 1,
+        crc32: crc32[row]!,
+      });
+    }
+  }
+  return { samples: index.samples, payloads };
+}
+
+/** What a shard without an index says of itself. */
+async function walk(layout: ShardLayout, source: Source, faults: ShardFaults): Promise<Contents> {
+  const payloads: Payload[] = [];
+  let samples = 0;
+  try {
+    for await (const found of layout.samples(source)) {
+      samples += found.length;
+      for (const { key, fields } of found) {
+        for (const { name, offset, bytes, msgpack = false } of fields) {
+          payloads.push({ key, field: name, offset, bytes, msgpack, crc32: null });
+        }
       }
     }
   } catch (error) {
-    if (!(error instanceof ShardtoolError)) throw error;
-    fault(error.message);
-    return;
+    faults.add(reasonOf(error), error instanceof ShardtoolError ? error.key : undefined);
   }
-  for (const key of missing) fault('it is in the index, but not in the shard', key);
-}
-
-function comparePosition(sample: SamplePosition, index: ShardIndex, row: number, fault: OnFault): void {
-  const stored = new Map(sample.fields.map((field) => [field.name, field]));
-  for (const [name, { offset, bytes }] of index.fields) {
-    const field = stored.get(name);
-    stored.delete(name);
-    if (offset[row]! < 0 && field === undefined) continue;
-    if (field === undefined || field.offset !== offset[row] || field.bytes !== bytes[row]) {
-      fault(`field "${name}" is not where the index says`, sample.key);
-    }
-  }
-  for (const name of stored.keys()) fault(`field "${name}" is in the shard, but not in the index`, sample.key);
-}
-
-/** Reads every payload in the order of the index. Returns the number of images that were decoded with a warning. */
-async function checkFields(source: Source, index: ShardIndex, checker: Checker | null, fault: OnFault): Promise<number> {
-  let warnings = 0;
-  let buffer = new Uint8Array(BUFFER_BYTES);
-  for (let row = 0; row < index.samples; row++) {
-    const key = index.key[row]!;
-    for (const [name, column] of index.fields) {
-      const offset = column.offset[row]!;
-      const length = column.bytes[row]!;
-      if (offset < 0) continue;
-      if (offset + length > source.size) {
-        fault(`field "${name}" lies beyond the end of the shard`, key);
-        continue;
-      }
-      if (length > buffer.length) buffer = new Uint8Array(length);
-      const stored = buffer.subarray(0, length);
-      await source.readAt(offset, stored);
-      const bytes = stored;
-      const actual = crc32(bytes);
-      if (actual !== column.crc32[row]) {
-        fault(`field "${name}" has changed: crc32 ${crc32Hex(actual)}, the index says ${crc32Hex(column.crc32[row]!)}`, key);
-      } else if (checker !== null && isImageField(name)) warnings += await checkImage(checker, name, key, bytes, fault);
-    }
-  }
-  return warnings;
-}
-
-async function checkImage(checker: Checker, name: string, key: string, bytes: Uint8Array, fault: OnFault): Promise<number> {
-  try {
-    return (await checker.check(bytes)).warnings;
-  } catch (error) {
-    if (!(error instanceof ShardtoolError)) throw error;
-    fault(`field "${name}" cannot be decoded whole: ${error.message}`, key);
-    return 0;
-  }
+  return { samples, payloads };
 }

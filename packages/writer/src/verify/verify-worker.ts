@@ -2,7 +2,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { createChecker } from '@shardtool/reader';
 import { recordError } from '../error-record.js';
-import { type ShardToVerify, verifyShard } from './verify-shard.js';
+import type { VerifyJob } from './verify.js';
+import { verifyShard } from './verify-shard.js';
 
 export interface VerifyWorkerData {
   readonly decode: boolean;
@@ -12,9 +13,9 @@ export interface VerifyWorkerData {
 const { decode, maxPixels } = workerData as VerifyWorkerData;
 const checker = decode ? await createChecker({ maxPixels }) : null;
 
-parentPort!.on('message', (shard: ShardToVerify) => {
+parentPort!.on('message', ({ number, shard }: VerifyJob) => {
   verifyShard(shard, checker).then(
-    (result) => parentPort!.postMessage({ result }),
+    (verdict) => parentPort!.postMessage({ result: { number, verdict } }),
     (error) => parentPort!.postMessage({ error: recordError(error) }),
   );
 });

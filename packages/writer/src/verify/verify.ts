@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { indexPathOf, MAX_PIXELS, readManifest } from '@shardtool/format';
+import { findShards, indexPathOf, keptIndexPath, MAX_PIXELS, OptionError } from '@shardtool/format';
 import { WorkerPool } from '../worker-pool.js';
-import type { Fault, ShardToVerify, ShardVerdict } from './verify-shard.js';
+import type { Fault } from './faults.js';
+import type { ShardToVerify, ShardVerdict } from './verify-shard.js';
 import type { VerifyWorkerData } from './verify-worker.js';
 
 export interface VerifyOptions {
@@ -10,57 +11,116 @@ export interface VerifyOptions {
   readonly decode?: boolean;
   /** Worker threads. Default: the number of cores. */
   readonly workers?: number;
-  /** Called for each fault as it is found; shards are checked side by side, so the order may differ between runs. */
+  /** Called for each fault, in the order of the shards. */
   readonly onFault?: (fault: Fault) => void;
   /** Called after each shard. */
-  readonly onProgress?: (done: { readonly shards: number; readonly bytes: number }) => void;
+  readonly onProgress?: (done: VerifyProgress) => void;
+}
+
+/** How far it is, in the order of the shards. */
+export interface VerifyProgress {
+  readonly shards: number;
+  readonly totalShards: number;
 }
 
 export interface VerifyReport {
   readonly shards: number;
   readonly samples: number;
   readonly bytes: number;
-  /** Faults, and different samples that have one. */
+  /** Damaged samples, and what is wrong with shards and indexes as a whole. */
   readonly faults: number;
   readonly damagedSamples: number;
   /** Images that were decoded although something in them is odd. */
   readonly warnings: number;
+  /** Whether there were checksums for every sample: not so for foreign tars whose indexes nobody has kept. */
+  readonly checksums: boolean;
 }
 
-/** Checks a packed dataset against its manifest and indexes. Throws where there is no manifest that can be read. */
+/**
+ * Checks a dataset: what `pack` wrote against its manifest and indexes, foreign tars against the indexes that were kept,
+ * or their headers alone. Throws {@link OptionError}, and where there is no dataset or its manifest cannot be read.
+ */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
-  const manifest = await readManifest(location);
-  const shards = manifest.shards.map((record): ShardToVerify => {
-    // The file of an LMDB shard lies in a folder that has the shard's name.
-    const name = record.file.split('/')[0]!;
-    return {
-      format: manifest.format,
-      name,
-      path: path.join(location, record.file),
-      indexPath: indexPathOf(path.join(location, name)),
-      bytes: record.bytes,
-      samples: record.samples,
-      crc32: record.crc32,
-    };
-  });
-  const data: VerifyWorkerData = { decode: options.decode ?? false, maxPixels: MAX_PIXELS };
-  const workers = Math.max(1, Math.min(options.workers ?? availableParallelism(), shards.length));
-  const pool = new WorkerPool<ShardToVerify, ShardVerdict>(new URL('./verify-worker.js', import.meta.url), workers, () => data);
+  const { decode = false, workers = availableParallelism(), onFault, onProgress } = options;
+  if (!Number.isInteger(workers) || workers < 1 || workers > 1024) {
+    throw new OptionError({}, `The option "workers" is ${workers}; it is a whole number from 1 to 1024.`);
+  }
+  const shards = await shardsAt(location);
   const report = { shards: 0, samples: 0, bytes: 0, faults: 0, damagedSamples: 0, warnings: 0 };
   const add = (verdict: ShardVerdict): void => {
     report.shards++;
     report.samples += verdict.samples;
     report.bytes += verdict.bytes;
     report.faults += verdict.faults.length;
-    report.damagedSamples += new Set(verdict.faults.flatMap(({ key }) => key ?? [])).size;
+    report.damagedSamples += verdict.faults.filter(({ key }) => key !== undefined).length;
     report.warnings += verdict.warnings;
-    for (const fault of verdict.faults) options.onFault?.(fault);
-    options.onProgress?.({ shards: report.shards, bytes: report.bytes });
+    for (const fault of verdict.faults) onFault?.(fault);
+    onProgress?.({ shards: report.shards, totalShards: shards.length });
   };
+  const data: VerifyWorkerData = { decode, maxPixels: MAX_PIXELS };
+  const size = Math.max(1, Math.min(workers, shards.length));
+  const script = new URL('./verify-worker.js', import.meta.url);
+  const pool = new WorkerPool<VerifyJob, VerifyAnswer>(script, size, () => data);
+  const inOrder = new InOrder(add);
   try {
-    await pool.run(shards, add, () => {});
+    const jobs = shards.map((shard, number) => ({ number, shard }));
+    await pool.run(
+      jobs,
+      ({ number, verdict }) => inOrder.put(number, verdict),
+      () => {},
+    );
   } finally {
     await pool.close();
   }
-  return report;
+  return { ...report, checksums: shards.every(({ indexPath }) => indexPath !== null) };
+}
+
+/** What a worker is given and gives back. */
+export interface VerifyJob {
+  readonly number: number;
+  readonly shard: ShardToVerify;
+}
+export interface VerifyAnswer {
+  readonly number: number;
+  readonly verdict: ShardVerdict;
+}
+
+/** Hands on what comes in any order by its number, 0 first. */
+class InOrder<T> {
+  readonly #take: (value: T) => void;
+  readonly #waiting = new Map<number, T>();
+  #next = 0;
+
+  constructor(take: (value: T) => void) {
+    this.#take = take;
+  }
+
+  put(number: number, value: T): void {
+    this.#waiting.set(number, value);
+    for (;;) {
+      const next = this.#waiting.get(this.#next);
+      if (next === undefined) return;
+      this.#waiting.delete(this.#next++);
+      this.#take(next);
+    }
+  }
+}
+
+async function shardsAt(location: string): Promise<ShardToVerify[]> {
+  const found = await findShards(location);
+  if (found.kind === 'foreign') {
+    return Promise.all(
+      found.tars.map(async (tar): Promise<ShardToVerify> => {
+        const indexPath = await keptIndexPath(tar);
+        return { format: 'tar', name: path.basename(tar), path: tar, indexPath, record: null };
+      }),
+    );
+  }
+  const { format, shards } = found.manifest;
+  return shards.map((record): ShardToVerify => {
+    // The file of an LMDB shard lies in a folder that has the shard's name.
+    const name = record.file.split('/')[0]!;
+    const indexPath = indexPathOf(path.join(location, name));
+    return { format, name, path: path.join(location, record.file), indexPath, record };
+  });
 }

@@ -1,0 +1,74 @@
+import type { Options } from 'yargs';
+import { UsageError } from './outcome.js';
+import { formatCount, parseSize } from './size.js';
+
+/** A flag whose value is held to what it may be. */
+interface Flag<Type extends 'number' | 'string', Value> extends Options {
+  readonly type: Type;
+  readonly requiresArg: true;
+  readonly coerce: (given: unknown) => Value;
+}
+
+interface Limits {
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** `--workers`, say: a whole number, from 1 on unless `limits` say otherwise. */
+export function wholeNumber(
+  flag: string,
+  describe: string,
+  limits: Limits & { readonly default: number },
+): Flag<'number', number> & { readonly default: number };
+export function wholeNumber(flag: string, describe: string, limits?: Limits): Flag<'number', number>;
+export function wholeNumber(
+  flag: string,
+  describe: string,
+  limits: Limits & { readonly default?: number } = {},
+): Flag<'number', number> {
+  const { from = 1, to = Number.MAX_SAFE_INTEGER, ...rest } = limits;
+  const range = to === Number.MAX_SAFE_INTEGER ? `from ${from} on` : `from ${from} to ${formatCount(to)}`;
+  const coerce = (given: unknown): number => {
+    const value = once(flag, given);
+    if (Number.isSafeInteger(value) && (value as number) >= from && (value as number) <= to) return value as number;
+    throw new UsageError(`${flag} takes a whole number ${range}.`);
+  };
+  return { type: 'number', requiresArg: true, describe, ...rest, coerce };
+}
+
+/** A number of milliseconds, not below 0. */
+export function milliseconds(flag: string, describe: string): Flag<'number', number> {
+  const coerce = (given: unknown): number => {
+    const value = once(flag, given);
+    if (typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY) return value;
+    throw new UsageError(`${flag} takes a number of milliseconds, 0 or more.`);
+  };
+  return { type: 'number', requiresArg: true, describe, coerce };
+}
+
+/** A number of bytes, written as `256MB`, `64MiB` or plain. */
+export function size(flag: string, describe: string): Flag<'string', number> {
+  const coerce = (given: unknown): number => {
+    const bytes = parseSize(String(once(flag, given)));
+    if (bytes !== undefined && bytes > 0) return bytes;
+    throw new UsageError(`${flag} takes a size, as 256MB, 64MiB or a number of bytes, and not "${given}".`);
+  };
+  return { type: 'string', requiresArg: true, describe, coerce };
+}
+
+/** A share of a whole, written as `0.01` or `1%`. */
+export function share(flag: string, describe: string): Flag<'string', number> {
+  const coerce = (given: unknown): number => {
+    const match = /^(\d*\.?\d+)\s*(%?)$/.exec(String(once(flag, given)).trim());
+    const value = match === null ? Number.NaN : Number(match[1]) / (match[2] === '%' ? 100 : 1);
+    if (value >= 0 && value <= 1) return value;
+    throw new UsageError(`${flag} takes a share from 0 to 1, as 0.01 or 1%, and not "${given}".`);
+  };
+  return { type: 'string', requiresArg: true, describe, coerce };
+}
+
+/** What a flag was given; yargs makes an array of it where it is there more than once. */
+function once(flag: string, given: unknown): unknown {
+  if (Array.isArray(given)) throw new UsageError(`${flag} is given more than once.`);
+  return given;
+}

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { withFlags } from './outcome.js';
+
+const flags = ['max-shard-bytes', 'files', 'include', 'seed', 'world-size'];
+
+test.each([
+  ['The option "maxShardBytes" does not fit.', 'The option --max-shard-bytes does not fit.'],
+  ['The option "files" stands for "include".', 'The option --files stands for --include.'],
+  ["The loader's option seed is not right.", "The loader's option --seed is not right."],
+  ['seed is -1: it must be whole.', '--seed is -1: it must be whole.'],
+  ['worldSize must divide the batch.', '--world-size must divide the batch.'],
+])('%j names flags as they are typed', (message, shown) => {
+  expect(withFlags(message, flags)).toBe(shown);
+});
+
+test('words that happen to be names of options stay', () => {
+  expect(withFlags('2 files of the seed bank; "workers" is another matter', flags)).toBe(
+    '2 files of the seed bank; "workers" is another matter',
+  );
+});

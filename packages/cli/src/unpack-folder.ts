@@ -1,0 +1,58 @@
+import { lstat, mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { EntryNameError, FileError, whyUnsafe } from '@shardtool/format';
+
+/** Where a file comes from, for messages. */
+interface Origin {
+  readonly shard: string;
+  readonly key: string;
+}
+
+/** A folder that files are written into by names from a shard. Nothing is ever written outside of it, or twice. */
+export class UnpackFolder {
+  readonly #root: string;
+  readonly #made = new Set<string>();
+
+  constructor(root: string) {
+    this.#root = path.resolve(root);
+  }
+
+  /**
+   * Writes a new file and the folders above it. Throws {@link EntryNameError} for a name that would lead outside, and
+   * {@link FileError}, also where the file is there already.
+   */
+  async write(name: string, bytes: Uint8Array, { shard, key }: Origin): Promise<void> {
+    const reason = whyUnsafe(name);
+    if (reason !== null) {
+      const message =
+        `${shard}: sample ${JSON.stringify(key)} has a name that ${reason} (${JSON.stringify(name)}), so unpacking ends ` +
+        'here; pack it under another name.';
+      throw new EntryNameError({ shard, key, path: name }, message);
+    }
+    const file = path.join(this.#root, name);
+    try {
+      await this.#makeFolder(path.dirname(file));
+      // "wx" writes neither over a file nor through a link.
+      await writeFile(file, bytes, { flag: 'wx' });
+    } catch (cause) {
+      const why = (cause as NodeJS.ErrnoException).code === 'EEXIST' ? 'something is there already' : (cause as Error).message;
+      const message = `${file} cannot be written (${why}); unpack into an empty folder.`;
+      throw new FileError({ shard, key, path: file }, message, { cause });
+    }
+  }
+
+  /** Makes folders one by one, since `recursive` would go through a link that stands in the way. */
+  async #makeFolder(folder: string): Promise<void> {
+    if (this.#made.has(folder)) return;
+    if (folder === this.#root) {
+      await mkdir(folder, { recursive: true });
+    } else {
+      await this.#makeFolder(path.dirname(folder));
+      await mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EEXIST') throw error;
+        if (!(await lstat(folder)).isDirectory()) throw new Error(`${folder} is a file or a link`);
+      });
+    }
+    this.#made.add(folder);
+  }
+}

@@ -1,0 +1,84 @@
+import { crc32, crc32Hex, fieldPayload, isImageField, ShardtoolError } from '@shardtool/format';
+import type { Checker } from '@shardtool/reader';
+import type { ShardFaults } from './faults.js';
+import type { FrontToBack } from './front-to-back.js';
+
+/** One field of one sample, to be read and checked. */
+export interface Payload {
+  readonly key: string;
+  readonly field: string;
+  readonly offset: number;
+  readonly bytes: number;
+  /** Whether its bytes are a msgpack value whose text was packed. */
+  readonly msgpack: boolean;
+  /** Of what was packed; null where no index says it. */
+  readonly crc32: number | null;
+}
+
+/** Larger payloads are summed up piece by piece, and not decoded. */
+const WHOLE_BYTES = 2 ** 30;
+const PIECE_BYTES = 4 * 2 ** 20;
+
+/**
+ * Compares every payload with its crc32 and, with a `checker`, decodes every image whole. Returns how many images were
+ * decoded although something in them is odd.
+ */
+export async function checkPayloads(
+  payloads: readonly Payload[],
+  file: FrontToBack,
+  checker: Checker | null,
+  faults: ShardFaults,
+): Promise<number> {
+  let warnings = 0;
+  for (const payload of payloads.toSorted((a, b) => a.offset - b.offset)) {
+    const isImage = checker !== null && isImageField(payload.field);
+    const bytes = payload.bytes > WHOLE_BYTES ? null : await file.piece(payload.offset, payload.bytes);
+    const trouble = bytes === null ? await checkPieces(payload, file) : checkSum(payload, bytes);
+    if (trouble !== null) faults.add(`field "${payload.field}" ${trouble}`, payload.key);
+    else if (isImage && bytes === null) {
+      faults.addUndecodable(`field "${payload.field}" is too large to be decoded`, payload.key);
+    } else if (isImage) warnings += await checkImage(checker, payload, bytes!, faults);
+  }
+  return warnings;
+}
+
+/** What is wrong with a payload, as the end of "field x ..."; null where nothing is. */
+function checkSum({ bytes, msgpack, crc32: expected }: Payload, stored: Uint8Array): string | null {
+  if (stored.length < bytes) return `ends behind the end of the shard`;
+  if (expected === null) return null;
+  try {
+    return compare(crc32(fieldPayload(stored, msgpack)), expected);
+  } catch (error) {
+    return `is no msgpack value any more (${(error as Error).message})`;
+  }
+}
+
+async function checkPieces({ offset, bytes, crc32: expected }: Payload, file: FrontToBack): Promise<string | null> {
+  let sum = 0;
+  for (let done = 0; done < bytes; done += PIECE_BYTES) {
+    const wanted = Math.min(PIECE_BYTES, bytes - done);
+    const piece = await file.piece(offset + done, wanted);
+    if (piece.length < wanted) return `ends behind the end of the shard`;
+    sum = crc32(piece, sum);
+  }
+  return expected === null ? null : compare(sum, expected);
+}
+
+function compare(actual: number, expected: number): string | null {
+  return actual === expected ? null : `has changed: crc32 ${crc32Hex(actual)}, the index says ${crc32Hex(expected)}`;
+}
+
+async function checkImage(
+  checker: Checker,
+  { field, key }: Payload,
+  bytes: Uint8Array,
+  faults: ShardFaults,
+): Promise<number> {
+  try {
+    return (await checker.check(bytes)).warnings;
+  } catch (error) {
+    if (!(error instanceof ShardtoolError)) throw error;
+    faults.addUndecodable(`field "${field}" cannot be decoded whole: ${error.message}`, key);
+    return 0;
+  }
+}
