@@ -192,14 +192,14 @@ class FieldRows {
 }
 
 /** The field of an image kind, the first by name where a sample has several. */
-function imageFieldOf(fields: readonly FieldPosition[]): string | undefined {
+export function imageFieldOf(fields: readonly { readonly name: string }[]): string | undefined {
   let image: string | undefined;
   for (const { name } of fields) if (isImageField(name) && (image === undefined || name < image)) image = name;
   return image;
 }
 
-/** Null for what is no image that can be decoded. */
-function headerOf(bytes: Uint8Array): ImageHeader | null {
+/** What the header of an image says; null for what is no image that can be decoded. */
+export function headerOf(bytes: Uint8Array): ImageHeader | null {
   try {
     return probeImage(bytes);
   } catch (error) {
@@ -208,8 +208,8 @@ function headerOf(bytes: Uint8Array): ImageHeader | null {
   }
 }
 
-/** The number that the text is, as Python's `int` reads it; -1 where it is none, or no class number. */
-function classNumber(bytes: Uint8Array): number {
+/** The number that the text of a field `cls` is, as Python's `int` reads it; -1 where it is none, or no class number. */
+export function classNumber(bytes: Uint8Array): number {
   const text = bytes.length > 64 ? '' : Buffer.from(bytes).toString('latin1').trim();
   const number = /^\+?\d+$/.test(text) ? Number(text) : -1;
   return number <= 0x7fffffff ? number : -1;

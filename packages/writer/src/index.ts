@@ -1,6 +1,10 @@
+export type { PartialField } from './commit.js';
+export { type ConvertOptions, type ConvertReport, convert } from './convert/convert.js';
 export * from './errors.js';
 export { type IndexReport, indexShards } from './index-shards.js';
+export type { LmdbValues } from './layout-choice.js';
 export { type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
+export type { OtherIndex } from './other-indexes.js';
 export { type PackReport, pack } from './pack.js';
 export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan.js';
 export type { Fault } from './verify/faults.js';

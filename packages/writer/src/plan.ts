@@ -146,7 +146,7 @@ const END_OF_ARCHIVE = 2 * BLOCK;
  * Bytes of one field in a tar, at most: header, payload in blocks of 512, and a pax record for a long name. All layouts
  * are cut by this measure, so that a dataset has the same shards in each of them.
  */
-function entryBytes(payload: number, nameBytes: number): number {
+export function entryBytes(payload: number, nameBytes: number): number {
   const pax = nameBytes > 100 ? BLOCK + inBlocks(nameBytes + 16) : 0;
   return pax + BLOCK + inBlocks(payload);
 }

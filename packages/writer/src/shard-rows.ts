@@ -43,6 +43,10 @@ export class ShardRows {
     return this.#key.length;
   }
 
+  get keys(): readonly string[] {
+    return this.#key;
+  }
+
   add(sample: SampleRow): void {
     const row = this.samples;
     if (row === this.#capacity) this.#grow();

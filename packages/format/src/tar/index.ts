@@ -4,6 +4,8 @@ import { SampleGrouper } from './group.js';
 import { scanEntries } from './scan.js';
 import { TarWriter } from './write.js';
 
+export * as tarFaults from './faults.js';
+
 /**
  * Shards as tar archives, one entry a field, named `key.field`. Written as ustar with pax records; read in every format
  * that GNU tar, Python's tarfile and WebDataset write: v7, ustar, GNU, pax.

@@ -1,0 +1,94 @@
+import {
+  buildShardIndex,
+  layoutOf,
+  openSource,
+  readShardIndex,
+  type ShardIndex,
+  ShardIndexError,
+  type ShardWriter,
+} from '@shardtool/format';
+import { Dataset, type Sample } from '@shardtool/reader';
+import { createShard, type ShardRecord, type ShardTarget } from '../new-shard.js';
+import type { Report } from '../shard-job.js';
+import type { SampleRow } from '../shard-rows.js';
+import type { InputShard } from './input-shards.js';
+
+/** What became of a shard. */
+export interface ConvertedShard extends ShardRecord {
+  /** Its number in the dataset. */
+  readonly shard: number;
+  /** Files in it that belong to no sample: dotfiles, and names without a dot. */
+  readonly skippedEntries: number;
+}
+
+/**
+ * Writes the samples of a shard, in the order of its index, to a new one of the same name; every field is held against
+ * its crc32 on the way. Throws {@link SampleChecksumError} with shard and key for a damaged sample, what is wrong with
+ * the index, and what {@link createShard} throws; nothing of the new shard is left then.
+ */
+export async function convertShard(
+  input: InputShard,
+  target: ShardTarget,
+  report: Report,
+): Promise<Omit<ConvertedShard, 'shard'>> {
+  const { index, skippedEntries } = await indexOf(input);
+  const dataset = datasetOf(input, index);
+  try {
+    const record = await createShard(target, input.stem, index.samples, async (writer, rows) => {
+      let row = 0;
+      for await (const sample of dataset.samples({ checksum: true })) {
+        rows.add(writeSample(writer, sample, index, row++, target.layout.imageOnly ?? false));
+        report(1, index.bytes[sample.number]!);
+      }
+      return index.columns;
+    });
+    return { ...record, skippedEntries };
+  } finally {
+    await dataset.close();
+  }
+}
+
+/** The index that lies beside the shard, or one that is made from its headers and payloads. */
+async function indexOf(input: InputShard): Promise<{ index: ShardIndex; skippedEntries: number }> {
+  let skippedEntries = 0;
+  if (input.indexPath !== null) {
+    const index = await readShardIndex(input.indexPath);
+    if (input.samples !== null && input.samples !== index.samples) throw wrongIndex(input, index.samples);
+    return { index, skippedEntries };
+  }
+  const source = await openSource(input.path);
+  try {
+    const index = await buildShardIndex(await layoutOf(input.format), source, () => {
+      skippedEntries++;
+    });
+    return { index, skippedEntries };
+  } finally {
+    await source.close();
+  }
+}
+
+function wrongIndex({ name, indexPath, samples }: InputShard, found: number): ShardIndexError {
+  const message = `${indexPath} has ${found} samples, and dataset.json says that ${name} has ${samples}: one of the two belongs to another pack; restore it.`;
+  return new ShardIndexError({ shard: name, path: indexPath! }, message);
+}
+
+/** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
+function datasetOf({ name, path, format, bytes }: InputShard, index: ShardIndex): Dataset {
+  const { samples, key } = index;
+  const shard = { name, path, bytes, samples, loadKeys: async () => key, loadIndex: async () => index };
+  return new Dataset({ location: path, format, identity: '', shards: [shard], classes: [], classSamples: [], fields: [] });
+}
+
+function writeSample(writer: ShardWriter, sample: Sample, index: ShardIndex, row: number, imageOnly: boolean): SampleRow {
+  const { key, cls } = sample;
+  const names = Object.keys(sample.fields).sort();
+  // The index has the class number, which is all that such a shard can keep of it.
+  const kept = imageOnly ? names.filter((name) => name !== 'cls' || cls === -1) : names;
+  const fields = kept.map((name) => ({ name, bytes: sample.fields[name]!.length }));
+  const crc32 = kept.map((name) => index.fields.get(name)!.crc32[row]!);
+  const places = writer.begin(key, fields);
+  for (const [i, name] of kept.entries()) places[i]!.set(sample.fields[name]!);
+  writer.commit(crc32);
+  const [source, width, height] = [index.source[row]!, index.width[row]!, index.height[row]!];
+  return { key, source, fields, crc32, width, height, orientation: index.orientation[row]!, cls };
+}

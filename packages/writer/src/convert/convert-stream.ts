@@ -1,0 +1,132 @@
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import {
+  classNumber,
+  crc32,
+  DuplicateKeyError,
+  headerOf,
+  imageFieldOf,
+  indexPathOf,
+  readShardIndex,
+  type ShardWriter,
+} from '@shardtool/format';
+import { createShard, type ShardRecord, type ShardTarget } from '../new-shard.js';
+import { entryBytes } from '../plan.js';
+import type { ShardRows } from '../shard-rows.js';
+import { SeenKeys } from './seen-keys.js';
+import { type StreamedField, type StreamedSample, streamSamples } from './stream-samples.js';
+
+/** Where shards made from a stream are cut, and how they are called. */
+export interface StreamCut {
+  readonly maxShardBytes: number;
+  readonly maxShardSamples: number;
+  /** What shard `number` is called; it is about to be made. */
+  begin(number: number): Promise<string>;
+  /** Called after each sample with the bytes of its payloads; throws where the work is to end. */
+  report(samples: number, bytes: number): void;
+}
+
+/** What a stream became. */
+export interface ConvertedStream {
+  readonly shards: readonly ShardRecord[];
+  readonly skippedEntries: number;
+}
+
+/**
+ * Writes the samples of a tar that comes as a stream to new shards, in the order of the stream. Memory holds one sample,
+ * the write buffer, the index of the shard in hand, and some 20 bytes for each key. Throws what {@link streamSamples} and
+ * {@link createShard} throw, and {@link DuplicateKeyError} for a key that came before.
+ */
+export async function convertStream(
+  input: Readable,
+  name: string,
+  target: ShardTarget,
+  cut: StreamCut,
+): Promise<ConvertedStream> {
+  const shards: ShardRecord[] = [];
+  const seen = new SeenKeys();
+  let skippedEntries = 0;
+  const samples = streamSamples(input, name, () => {
+    skippedEntries++;
+  });
+  try {
+    let next = await samples.next();
+    while (!next.done) {
+      const stem = await cut.begin(shards.length);
+      const record = await createShard(target, stem, 0, async (writer, rows) => {
+        let bytes = 0;
+        while (!next.done && rows.samples < cut.maxShardSamples) {
+          const sample = next.value;
+          bytes += tarBytes(sample);
+          if (rows.samples > 0 && bytes > cut.maxShardBytes) break;
+          if (seen.add(sample.key) && (await hasKey(sample.key, rows, target.output, shards))) {
+            throw cameBefore(name, sample.key);
+          }
+          writeSample(writer, rows, sample, target.layout.imageOnly ?? false);
+          cut.report(1, payloadBytes(sample));
+          next = await samples.next();
+        }
+        return new Map();
+      });
+      shards.push(record);
+    }
+  } finally {
+    await samples.return(undefined);
+  }
+  return { shards, skippedEntries };
+}
+
+function writeSample(writer: ShardWriter, rows: ShardRows, sample: StreamedSample, imageOnly: boolean): void {
+  const { key } = sample;
+  const all = sample.fields.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const cls = classOf(all);
+  // The index has the class number, which is all that such a shard can keep of it.
+  const fields = imageOnly ? all.filter(({ name }) => name !== 'cls' || cls === -1) : all;
+  const payloads = writer.begin(key, fields);
+  for (const [i, { pieces }] of fields.entries()) putPieces(payloads[i]!, pieces);
+  const image = fields.findIndex(({ name }) => name === imageFieldOf(fields));
+  const header = image === -1 ? null : headerOf(payloads[image]!);
+  const sums = payloads.map((payload) => crc32(payload));
+  writer.commit(sums);
+  const { width, height, orientation } = header ?? { width: 0, height: 0, orientation: 1 };
+  rows.add({ key, source: '', fields, crc32: sums, width, height, orientation, cls });
+}
+
+function putPieces(target: Uint8Array, pieces: readonly Uint8Array[]): void {
+  let at = 0;
+  for (const piece of pieces) {
+    target.set(piece, at);
+    at += piece.length;
+  }
+}
+
+function classOf(fields: readonly StreamedField[]): number {
+  const field = fields.find(({ name }) => name === 'cls');
+  return field === undefined ? -1 : classNumber(Buffer.concat(field.pieces));
+}
+
+/** What the sample takes in a tar, at most: all layouts are cut by that. */
+function tarBytes({ key, fields }: StreamedSample): number {
+  return fields.reduce((sum, { name, bytes }) => sum + entryBytes(bytes, Buffer.byteLength(`${key}.${name}`)), 0);
+}
+
+function payloadBytes({ fields }: StreamedSample): number {
+  return fields.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Whether a key stands in the shard in hand or in one that was written. Asked only where its hash came before. */
+async function hasKey(key: string, rows: ShardRows, output: string, shards: readonly ShardRecord[]): Promise<boolean> {
+  if (rows.keys.includes(key)) return true;
+  for (const { file } of shards) {
+    const { key: keys } = await readShardIndex(path.join(output, indexPathOf(file)), { parts: ['key'] });
+    if (keys.includes(key)) return true;
+  }
+  return false;
+}
+
+function cameBefore(shard: string, key: string): DuplicateKeyError {
+  const message =
+    `${shard}: the key ${JSON.stringify(key)} came before, with others in between; ` +
+    `a sample's files must follow each other, and each key must come once.`;
+  return new DuplicateKeyError({ shard, key }, message);
+}

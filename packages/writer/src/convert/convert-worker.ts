@@ -1,0 +1,25 @@
+/** The worker thread of a conversion: writes whole shards. */
+import { parentPort } from 'node:worker_threads';
+import { answer, report } from '../crew-member.js';
+import { type LayoutChoice, layoutOfChoice } from '../layout-choice.js';
+import type { ShardTarget } from '../new-shard.js';
+import { type ConvertedShard, convertShard } from './convert-shard.js';
+import type { InputShard } from './input-shards.js';
+
+/** What {@link ShardTarget} is made of in each worker. */
+export interface ConvertTarget extends Omit<ShardTarget, 'layout'> {
+  readonly layout: LayoutChoice;
+}
+
+export interface ConvertJob {
+  readonly shard: number;
+  readonly input: InputShard;
+  readonly target: ConvertTarget;
+}
+
+parentPort!.on('message', ({ shard, input, target }: ConvertJob) => {
+  void answer<ConvertedShard>(async () => {
+    const layout = await layoutOfChoice(target.layout);
+    return { shard, ...(await convertShard(input, { ...target, layout }, report)) };
+  });
+});

@@ -1,0 +1,188 @@
+import { createReadStream } from 'node:fs';
+import { open, realpath } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { FileError, OptionError, type ShardLayout } from '@shardtool/format';
+import { commitDataset, type DatasetFacts, type PartialField } from '../commit.js';
+import { layoutOfChoice } from '../layout-choice.js';
+import type { ShardRecord } from '../new-shard.js';
+import { type CheckedOutputOptions, checkOutputOptions, type OutputOptions } from '../options.js';
+import { checkOtherIndexes } from '../other-indexes.js';
+import { OutputFolder } from '../output-folder.js';
+import { numberedStem } from '../shard-paths.js';
+import { withProgress } from '../with-progress.js';
+import { WorkerCrew } from '../worker-crew.js';
+import type { ConvertedShard } from './convert-shard.js';
+import { convertStream } from './convert-stream.js';
+import type { ConvertJob } from './convert-worker.js';
+import { findInput, type InputDataset } from './input-shards.js';
+
+/** How shards are converted. `maxShardBytes`, `maxShardSamples` and `name` are for streams: other shards keep what they hold. */
+export type ConvertOptions = OutputOptions;
+
+/** What a conversion made. */
+export interface ConvertReport {
+  readonly samples: number;
+  readonly shards: number;
+  /** Size of the new shards in bytes. */
+  readonly bytes: number;
+  /** Files in the input that belong to no sample: dotfiles, and names without a dot. */
+  readonly skippedEntries: number;
+  /** Fields that not all samples have: some readers want the same fields in every sample. */
+  readonly partialFields: readonly PartialField[];
+}
+
+/**
+ * Converts shards to another layout in the folder `output`, without decoding images, and commits them with dataset.json.
+ * `source` is a dataset, a folder of tars, one shard, a .tar.gz, or a stream of a tar, gzip or not. Each shard becomes
+ * one of the same name, with the same samples in the same order; a stream is cut into shards. Throws a
+ * {@link ShardtoolError} that says what is wrong; without dataset.json the folder then says that the work did not end.
+ */
+export async function convert(
+  source: string | Readable,
+  output: string,
+  options: ConvertOptions = {},
+): Promise<ConvertReport> {
+  const checked = checkOutputOptions(options);
+  const layout = await layoutOfChoice(checked);
+  checkOtherIndexes(layout, checked.index);
+  const input = await openInput(source);
+  if ('shards' in input) {
+    refuseCuts(options);
+    await refuseSameFolder(source as string, output);
+  }
+  checked.signal?.throwIfAborted();
+  const folder = new OutputFolder(output);
+  try {
+    folder.checkEmpty(checked.overwrite);
+    await folder.clear();
+    return 'shards' in input
+      ? await convertDataset(input, folder, layout, checked)
+      : await convertTarStream(input, folder, layout, checked);
+  } finally {
+    folder.release();
+  }
+}
+
+/** A tar that can only be read from its beginning to its end. */
+interface TarStream {
+  readonly bytes: Readable;
+  /** For messages. */
+  readonly name: string;
+}
+
+async function openInput(source: string | Readable): Promise<InputDataset | TarStream> {
+  if (typeof source !== 'string') return { bytes: source, name: 'The stream' };
+  return (await isCompressed(source))
+    ? { bytes: createReadStream(source, { highWaterMark: 1 << 20 }), name: path.basename(source) }
+    : findInput(source);
+}
+
+async function isCompressed(source: string): Promise<boolean> {
+  if (!/\.t?gz$/i.test(source)) return false;
+  const handle = await open(source).catch((cause: Error) => {
+    throw new FileError({ path: source }, `${source} cannot be opened (${cause.message}).`, { cause });
+  });
+  const isFile = (await handle.stat()).isFile();
+  await handle.close();
+  return isFile;
+}
+
+/** Shards are taken over as they are cut. */
+function refuseCuts(options: ConvertOptions): void {
+  const given = (['maxShardBytes', 'maxShardSamples', 'name'] as const).find((name) => options[name] !== undefined);
+  if (given === undefined) return;
+  throw new OptionError({}, `The option "${given}" is for streams; shards keep their samples and their names, so leave it out.`);
+}
+
+/** With `overwrite` the input would be removed before it is read. */
+async function refuseSameFolder(source: string, output: string): Promise<void> {
+  const [input, target] = await Promise.all([source, output].map((folder) => realpath(folder).catch(() => folder)));
+  if (input !== target && path.dirname(input!) !== target) return;
+  throw new OptionError({ path: output }, `${output} is where the input lies; convert to another folder.`);
+}
+
+async function convertDataset(
+  input: InputDataset,
+  folder: OutputFolder,
+  layout: ShardLayout,
+  options: CheckedOutputOptions,
+): Promise<ConvertReport> {
+  const { format, lmdbValues, index: otherIndexes } = options;
+  const { shards, classes, columns } = input;
+  const sourceBytes = shards.reduce((sum, { bytes }) => sum + bytes, 0);
+  folder.checkRoom(sourceBytes);
+  const stems = shards.map(({ stem }) => stem);
+  await folder.announce(layout, stems, otherIndexes);
+  const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
+  const target = { output: folder.path, layout: { format, lmdbValues }, columnTypes, otherIndexes };
+  const script = new URL('./convert-worker.js', import.meta.url);
+  const size = Math.max(1, Math.min(options.workers, shards.length));
+  const crew = new WorkerCrew<ConvertJob, ConvertedShard>(script, size);
+  return withProgress(crew, options, async (ticker) => {
+    ticker.begin('convert', shards.reduce((sum, { samples }) => sum + (samples ?? 0), 0), sourceBytes);
+    const done: ConvertedShard[] = [];
+    try {
+      const jobs = shards.map((shard, number): ConvertJob => ({ shard: number, input: shard, target }));
+      await crew.run(jobs, (shard) => done.push(shard));
+    } catch (error) {
+      await crew.close();
+      folder.removeTemporaryFiles(layout);
+      throw error;
+    }
+    done.sort((a, b) => a.shard - b.shard);
+    const skippedEntries = done.reduce((sum, shard) => sum + shard.skippedEntries, 0);
+    return commit(folder, done, { format, classes, columns, otherIndexes }, skippedEntries);
+  });
+}
+
+/** One thread does it: a stream can be read in one place only. */
+async function convertTarStream(
+  { bytes: input, name }: TarStream,
+  folder: OutputFolder,
+  layout: ShardLayout,
+  options: CheckedOutputOptions,
+): Promise<ConvertReport> {
+  const { format, index: otherIndexes, maxShardBytes, maxShardSamples, signal } = options;
+  const done = { files: 0, bytes: 0 };
+  const stop = () => {
+    input.destroy();
+  };
+  return withProgress({ done, stop, close: async () => stop() }, options, async (ticker) => {
+    ticker.begin('convert');
+    const target = { output: folder.path, layout, columnTypes: new Map(), otherIndexes };
+    const { shards, skippedEntries } = await convertStream(input, name, target, {
+      maxShardBytes,
+      maxShardSamples,
+      begin: async (number) => {
+        const stem = numberedStem(options.name, number);
+        await folder.announce(layout, [stem], otherIndexes);
+        return stem;
+      },
+      report: (samples, bytes) => {
+        done.files += samples;
+        done.bytes += bytes;
+        signal?.throwIfAborted();
+      },
+    });
+    if (shards.length === 0) await folder.announce(layout, [], otherIndexes);
+    return commit(folder, shards, { format, classes: [], columns: [], otherIndexes }, skippedEntries);
+  });
+}
+
+async function commit(
+  folder: OutputFolder,
+  shards: readonly ShardRecord[],
+  facts: DatasetFacts,
+  skippedEntries: number,
+): Promise<ConvertReport> {
+  const partialFields = await commitDataset(folder.path, shards, facts);
+  const total = (count: (shard: ShardRecord) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
+  return {
+    samples: total(({ samples }) => samples),
+    shards: shards.length,
+    bytes: total(({ bytes }) => bytes),
+    skippedEntries,
+    partialFields,
+  };
+}

@@ -1,0 +1,14 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { SeenKeys } from './seen-keys.js';
+
+test('a key that was added is known, and one that was not is new', () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.string({ unit: 'grapheme' }), { maxLength: 3000 }), (keys) => {
+      const seen = new SeenKeys();
+      for (const key of keys) expect(seen.add(key)).toBe(false);
+      for (const key of keys) expect(seen.add(key)).toBe(true);
+    }),
+    { numRuns: 20 },
+  );
+});
