@@ -3,7 +3,7 @@ import { UsageError } from './outcome.js';
 import { formatCount, parseSize } from './size.js';
 
 /** A flag whose value is held to what it may be. */
-interface Flag<Type extends 'number' | 'string', Value> extends Options {
+export interface Flag<Type extends 'number' | 'string', Value> extends Options {
   readonly type: Type;
   readonly requiresArg: true;
   readonly coerce: (given: unknown) => Value;

@@ -1,12 +1,18 @@
 /** What `import ... from 'shardtool'` gives: packing and reading, in one place. */
 export * from '@shardtool/reader';
 export {
+  type ConvertOptions,
+  type ConvertReport,
+  convert,
   type Fault,
   type IndexReport,
   indexShards,
+  type LmdbValues,
+  type OtherIndex,
   type PackOptions,
   type PackProgress,
   type PackReport,
+  type PartialField,
   pack,
   type VerifyOptions,
   type VerifyProgress,

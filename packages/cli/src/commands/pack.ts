@@ -1,9 +1,12 @@
 import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
 import { command } from '../command.js';
-import { share, size, wholeNumber } from '../flags.js';
-import { Interrupted } from '../outcome.js';
-import { type Progress, ProgressView } from '../progress-view.js';
-import { countOf, formatCount, formatSize } from '../size.js';
+import { share, wholeNumber } from '../flags.js';
+import { stoppable } from '../interrupt.js';
+import { OUTPUT_FLAGS } from '../output-flags.js';
+import { ProgressView } from '../progress-view.js';
+import { countLine, fieldsLine } from '../report-lines.js';
+import { countOf, formatSize } from '../size.js';
+import { WriteRate } from '../write-rate.js';
 
 const several = { type: 'string', array: true, requiresArg: true } as const;
 
@@ -16,22 +19,7 @@ export const packCommand = command({
     yargs
       .positional('source', { type: 'string', demandOption: true, describe: 'Folder with a folder for each class' })
       .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the shards' })
-      .option('format', {
-        choices: ['tar', 'lmdb', 'msgpack'] as const,
-        requiresArg: true,
-        defaultDescription: 'tar',
-        describe: 'Kind of shards',
-      })
-      .option('max-shard-bytes', {
-        ...size('--max-shard-bytes', 'Largest shard, as 256MB or 64MiB'),
-        defaultDescription: '256MiB',
-      })
-      .option('max-shard-samples', wholeNumber('--max-shard-samples', 'Most samples in a shard'))
-      .option('name', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'In front of the numbers: train gives train-000000.tar',
-      })
+      .options(OUTPUT_FLAGS)
       .option('seed', {
         ...wholeNumber('--seed', 'Of the order in which samples are packed', { from: 0 }),
         defaultDescription: '0',
@@ -82,14 +70,7 @@ export const packCommand = command({
         ...share('--max-bad', 'Share of bad images at which the pack gives up'),
         defaultDescription: '1%',
       })
-      .option('workers', {
-        ...wholeNumber('--workers', 'Threads', { to: 1024 }),
-        defaultDescription: 'one a core',
-      })
-      .option('overwrite', { type: 'boolean', default: false, describe: 'Replace what an earlier pack made' })
       .option('dry-run', { type: 'boolean', default: false, describe: 'Only say what would be made' })
-      .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
-      .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
       .example('$0 pack photos shards', 'photos/cat/1.jpg becomes sample cat/1 of class cat')
       .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
       .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
@@ -98,90 +79,62 @@ export const packCommand = command({
   handler: async (given) => {
     const { pack } = await import('@shardtool/writer');
     const { source, output, json, quiet, dryRun = false } = given;
-    const interrupt = new AbortController();
-    const stop = (signal: NodeJS.Signals) => interrupt.abort(interruption(signal, output, dryRun));
-    process.once('SIGINT', stop).once('SIGTERM', stop);
     const view = json || quiet ? null : new ProgressView();
-    const rate = new PackingRate();
+    const rate = new WriteRate();
     const onProgress = (progress: PackProgress) => view?.show(rate.describe(progress));
+    const remedy = dryRun ? '' : ` What is in ${output} is not complete: pack again with --overwrite.`;
     let report: PackReport;
     try {
-      report = await pack(source, output, { ...optionsOf(given), signal: interrupt.signal, onProgress });
+      report = await stoppable(remedy, (signal) => pack(source, output, { ...optionsOf(given), signal, onProgress }));
     } finally {
       view?.hide();
-      process.off('SIGINT', stop).off('SIGTERM', stop);
     }
     if (json) console.log(JSON.stringify(report));
     else if (!quiet) console.log(describe(report, output, dryRun));
   },
 });
 
-function interruption(signal: NodeJS.Signals, output: string, dryRun: boolean): Interrupted {
-  const remedy = dryRun ? '' : ` What is in ${output} is not complete: pack again with --overwrite.`;
-  return new Interrupted(signal === 'SIGTERM' ? signal : 'SIGINT', `stopped by ${signal}.${remedy}`);
-}
-
 /** The options by name, without what yargs adds. */
 function optionsOf(given: PackOptions): PackOptions {
-  const { format, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files } = given;
+  const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files } = given;
   const { fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun } = given;
   return {
-    ...{ format, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files },
+    ...{ format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files },
     ...{ fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun },
   };
 }
 
-/** Puts a pack's progress in words, with the rate since its first byte. */
-class PackingRate {
-  #since = 0;
-
-  describe({ stage, files, totalFiles, bytes, totalBytes }: PackProgress): Progress {
-    if (stage === 'pack' && this.#since === 0) this.#since = performance.now();
-    if (totalFiles === 0) return { stage, done: 0, total: 0, text: countOf(files, 'file') };
-    const counted = `${formatCount(files)} of ${countOf(totalFiles, 'file')}`;
-    const bytesPerSecond = this.#since === 0 ? 0 : bytes / ((performance.now() - this.#since) / 1000);
-    if (!(bytesPerSecond > 0)) return { stage, done: files, total: totalFiles, text: counted };
-    const left = Math.ceil((totalBytes - bytes) / bytesPerSecond);
-    const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`;
-    const text = `${counted}, ${formatSize(bytesPerSecond)}/s, ${clock} left`;
-    return { stage, done: bytes, total: totalBytes, text };
-  }
-}
-
 function describe(report: PackReport, output: string, dryRun: boolean): string {
-  const lines = [
+  const { renamed, orientationBaked, skippedFiles, skippedFolders, quarantined, partialFields } = report;
+  return [
     `${dryRun ? 'Would pack' : 'Packed'} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
       `${countOf(report.samples, 'sample')} of ${countOf(report.classes.length, 'class', 'classes')}, into ` +
       `${countOf(report.shards, 'shard')} in ${output}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
-  ];
-  const note = (count: number, one: string, more: string) => {
-    if (count > 0) lines.push(`  ${formatCount(count)} ${count === 1 ? one : more}`);
-  };
-  const { renamed, orientationBaked, skippedFiles, skippedFolders, quarantined } = report;
-  note(
-    renamed,
-    'image is of another kind than its name says; its field is named by the content',
-    'images are of another kind than their names say; their fields are named by the content',
-  );
-  note(
-    orientationBaked,
-    'image was turned as its EXIF orientation says',
-    'images were turned as their EXIF orientation says',
-  );
-  note(
-    skippedFiles,
-    'file was skipped, since it belongs to no image that is packed',
-    'files were skipped, since they belong to no image that is packed',
-  );
-  note(
-    skippedFolders.length,
-    `folder was skipped, since another path leads to it too: ${skippedFolders[0]}`,
-    `folders were skipped, since other paths lead to them too; the first: ${skippedFolders[0]}`,
-  );
-  note(
-    quarantined,
-    'image is bad and was left out: quarantine.jsonl says why',
-    'images are bad and were left out: quarantine.jsonl says why',
-  );
-  return lines.join('\n');
+    ...countLine(
+      renamed,
+      'image is of another kind than its name says; its field is named by the content',
+      'images are of another kind than their names say; their fields are named by the content',
+    ),
+    ...countLine(
+      orientationBaked,
+      'image was turned as its EXIF orientation says',
+      'images were turned as their EXIF orientation says',
+    ),
+    ...countLine(
+      skippedFiles,
+      'file was skipped, since it belongs to no image that is packed',
+      'files were skipped, since they belong to no image that is packed',
+    ),
+    ...countLine(
+      skippedFolders.length,
+      `folder was skipped, since another path leads to it too: ${skippedFolders[0]}`,
+      `folders were skipped, since other paths lead to them too; the first: ${skippedFolders[0]}`,
+    ),
+    ...countLine(
+      quarantined,
+      'image is bad and was left out: quarantine.jsonl says why',
+      'images are bad and were left out: quarantine.jsonl says why',
+    ),
+    ...fieldsLine(partialFields, report.samples),
+  ].join('\n');
 }

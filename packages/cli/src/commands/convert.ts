@@ -1,0 +1,65 @@
+import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
+import { command } from '../command.js';
+import { stoppable } from '../interrupt.js';
+import { OUTPUT_FLAGS } from '../output-flags.js';
+import { ProgressView } from '../progress-view.js';
+import { countLine, fieldsLine } from '../report-lines.js';
+import { countOf, formatSize } from '../size.js';
+import { WriteRate } from '../write-rate.js';
+
+/** A tar on standard input. */
+const STANDARD_INPUT = '-';
+
+export const convertCommand = command({
+  name: 'convert',
+  positionals: '<input> <output>',
+  describe: 'Convert shards to another layout, without decoding images',
+  builder: (yargs) =>
+    yargs
+      .positional('input', {
+        type: 'string',
+        demandOption: true,
+        describe: 'Folder of shards, one shard, a .tar.gz, or - for a tar on standard input',
+      })
+      .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the new shards' })
+      .options(OUTPUT_FLAGS)
+      .example('$0 convert shards lmdb --format lmdb', 'Shards of the same names, samples in the same order')
+      .example('$0 convert imagenet.tar.gz shards --max-shard-bytes 256MiB', 'A stream is cut into shards')
+      .example('curl -s URL | $0 convert - shards', 'The same from standard input')
+      .example('$0 convert shards tars --index wids,dali', 'With the indexes that other loaders want'),
+  handler: async (given) => {
+    const { convert } = await import('@shardtool/writer');
+    const { input, output, json, quiet } = given;
+    const view = json || quiet ? null : new ProgressView();
+    const rate = new WriteRate();
+    const remedy = ` What is in ${output} is not complete: convert again with --overwrite.`;
+    let report: ConvertReport;
+    try {
+      report = await stoppable(remedy, (signal) =>
+        convert(input === STANDARD_INPUT ? process.stdin : input, output, {
+          ...optionsOf(given),
+          signal,
+          onProgress: (progress) => view?.show(rate.describe(progress)),
+        }),
+      );
+    } finally {
+      view?.hide();
+    }
+    if (json) console.log(JSON.stringify(report));
+    else if (!quiet) console.log(describe(report, output));
+  },
+});
+
+/** The options by name, without what yargs adds. */
+function optionsOf(given: ConvertOptions): ConvertOptions {
+  const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, workers, overwrite } = given;
+  return { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, workers, overwrite };
+}
+
+function describe({ samples, shards, bytes, skippedEntries, partialFields }: ConvertReport, output: string): string {
+  return [
+    `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${output} (${formatSize(bytes)}).`,
+    ...countLine(skippedEntries, 'file belongs to no sample and was skipped', 'files belong to no sample and were skipped'),
+    ...fieldsLine(partialFields, samples),
+  ].join('\n');
+}

@@ -1,0 +1,54 @@
+import type { OtherIndex } from '@shardtool/writer';
+import { size, wholeNumber } from './flags.js';
+import { UsageError } from './outcome.js';
+
+/** `--index wids,dali`: indexes for other loaders. */
+export const INDEX_FLAG = {
+  type: 'string',
+  array: true,
+  requiresArg: true,
+  describe: 'Indexes for other loaders of tars: wids (webdataset), dali (NVIDIA DALI), or wids,dali',
+  coerce: (given: readonly string[]): OtherIndex[] => [...new Set(given.flatMap((words) => words.split(',')))].map(otherIndex),
+} as const;
+
+function otherIndex(word: string): OtherIndex {
+  if (word === 'wids' || word === 'dali') return word;
+  throw new UsageError(`--index takes wids, dali or wids,dali, and not "${word}".`);
+}
+
+/**
+ * The flags of every command that writes shards. What is left out is filled in by the writer, whose defaults the
+ * descriptions repeat.
+ */
+export const OUTPUT_FLAGS = {
+  format: {
+    choices: ['tar', 'lmdb', 'msgpack'] as const,
+    requiresArg: true,
+    defaultDescription: 'tar',
+    describe: 'Kind of shards',
+  },
+  'lmdb-values': {
+    choices: ['sample', 'image'] as const,
+    requiresArg: true,
+    defaultDescription: 'sample',
+    describe: 'What LMDB has under a key: all fields, or the image alone as torchvision reads it',
+  },
+  index: INDEX_FLAG,
+  'max-shard-bytes': {
+    ...size('--max-shard-bytes', 'Largest shard, as 256MB or 64MiB'),
+    defaultDescription: '256MiB',
+  },
+  'max-shard-samples': wholeNumber('--max-shard-samples', 'Most samples in a shard'),
+  name: {
+    type: 'string',
+    requiresArg: true,
+    describe: 'In front of the numbers: train gives train-000000.tar',
+  },
+  workers: {
+    ...wholeNumber('--workers', 'Threads', { to: 1024 }),
+    defaultDescription: 'one a core',
+  },
+  overwrite: { type: 'boolean', default: false, describe: 'Replace what an earlier run made' },
+  json: { type: 'boolean', default: false, describe: 'The report as one JSON object' },
+  quiet: { type: 'boolean', default: false, describe: 'Print nothing when all is well' },
+} as const;
