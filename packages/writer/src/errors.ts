@@ -3,7 +3,7 @@ import { ShardtoolError, type Whereabouts } from '@shardtool/format';
 /** The folder to be packed is missing, is no folder, or cannot be read. */
 export class SourceError extends ShardtoolError {}
 
-/** The source holds no file that could be packed. */
+/** The source holds nothing that could be packed or converted. */
 export class NoImagesError extends ShardtoolError {}
 
 /** A file's name is not UTF-8, so no key, index or other program could name it. */

@@ -7,8 +7,8 @@ import { countLine, fieldsLine } from '../report-lines.js';
 import { countOf, formatSize } from '../size.js';
 import { WriteRate } from '../write-rate.js';
 
-/** A tar on standard input. */
-const STANDARD_INPUT = '-';
+/** A tar on standard input. yargs makes an empty word of "-". */
+const STANDARD_INPUT: readonly string[] = ['-', ''];
 
 export const convertCommand = command({
   name: 'convert',
@@ -36,7 +36,7 @@ export const convertCommand = command({
     let report: ConvertReport;
     try {
       report = await stoppable(remedy, (signal) =>
-        convert(input === STANDARD_INPUT ? process.stdin : input, output, {
+        convert(STANDARD_INPUT.includes(input) ? process.stdin : input, output, {
           ...optionsOf(given),
           signal,
           onProgress: (progress) => view?.show(rate.describe(progress)),

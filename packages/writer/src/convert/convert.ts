@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { FileError, OptionError, type ShardLayout } from '@shardtool/format';
 import { commitDataset, type DatasetFacts, type PartialField } from '../commit.js';
+import { NoImagesError } from '../errors.js';
 import { layoutOfChoice } from '../layout-choice.js';
 import type { ShardRecord } from '../new-shard.js';
 import { type CheckedOutputOptions, checkOutputOptions, type OutputOptions } from '../options.js';
@@ -165,7 +166,7 @@ async function convertTarStream(
         signal?.throwIfAborted();
       },
     });
-    if (shards.length === 0) await folder.announce(layout, [], otherIndexes);
+    if (shards.length === 0) throw new NoImagesError({}, `${name} holds no sample, so there is nothing to convert.`);
     return commit(folder, shards, { format, classes: [], columns: [], otherIndexes }, skippedEntries);
   });
 }
