@@ -1,7 +1,7 @@
 import type { ArgumentsCamelCase, Argv, CommandModule } from 'yargs';
 
 /** A command of shardtool, as yargs takes it. */
-export interface Command<Given> extends CommandModule<object, Given> {
+export interface Command extends CommandModule {
   /** The word to type. */
   readonly name: string;
 }
@@ -17,6 +17,7 @@ export function command<Given>(parts: {
   readonly describe: string;
   readonly builder: (yargs: Argv) => Argv<Given>;
   readonly handler: (given: ArgumentsCamelCase<Given>) => Promise<void>;
-}): Command<Given> {
-  return { ...parts, command: `${parts.name} ${parts.positionals}` };
+}): Command {
+  // Commands are listed together, whatever their arguments are.
+  return { ...parts, command: `${parts.name} ${parts.positionals}` } as unknown as Command;
 }

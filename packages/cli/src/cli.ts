@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import yargs from 'yargs';
+import { benchCommand } from './commands/bench.js';
+import { catCommand } from './commands/cat.js';
+import { convertCommand } from './commands/convert.js';
+import { indexCommand } from './commands/index.js';
+import { lsCommand } from './commands/ls.js';
+import { packCommand } from './commands/pack.js';
+import { planCommand } from './commands/plan.js';
+import { unpackCommand } from './commands/unpack.js';
+import { verifyCommand } from './commands/verify.js';
+import { UsageError } from './outcome.js';
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
+
+const COMMANDS = [
+  packCommand,
+  lsCommand,
+  catCommand,
+  unpackCommand,
+  verifyCommand,
+  indexCommand,
+  convertCommand,
+  planCommand,
+  benchCommand,
+];
+
+/** What yargs says of a command line that is not right, in our words. */
+const MESSAGES = {
+  'Did you mean %s?': 'There is no such command; did you mean "%s"?',
+  'Not enough arguments following: %s': '--%s takes a value.',
+  'Not enough non-option arguments: got %s, need at least %s': plural('Arguments given: %s, needed: %s.'),
+  'Unknown argument: %s': plural('It does not take this: %s.'),
+  'Invalid values:': 'Wrong value:',
+  'Argument: %s, Given: %s, Choices: %s': '--%s %s; it may be %s.',
+};
+
+/**
+ * Runs the command that `words` name. Whatever is thrown goes to `fail`, with the flags of the command in kebab case.
+ */
+export async function runCli(
+  words: readonly string[],
+  fail: (error: unknown, flags: readonly string[]) => Promise<void>,
+): Promise<void> {
+  /** Of the command, once yargs has read them. */
+  let flags: readonly string[] = [];
+  const cli = yargs(words)
+    .scriptName('shardtool')
+    .usage('$0 COMMAND\n\nTurns many small image files into large shards, and feeds them to training.')
+    // `--include a b` would otherwise take b too.
+    .parserConfiguration({ 'greedy-arrays': false })
+    .updateStrings(MESSAGES)
+    .command(COMMANDS)
+    .completion('completion', 'Print a completion script for the shell')
+    .option('verbose', { type: 'boolean', default: false, global: true, describe: 'Show the stack of an error' })
+    .demandCommand(1, 'Say what to do.')
+    .strict()
+    .recommendCommands()
+    .check((given, options) => {
+      const { key, array } = options as unknown as { key: Record<string, true>; array: string[] };
+      flags = Object.keys(key);
+      const twice = flags.find((flag) => Array.isArray(given[flag]) && !array.includes(flag));
+      if (twice !== undefined) throw new UsageError(`--${twice} is given more than once.`);
+      return true;
+    }, true)
+    .version(version)
+    .alias('h', 'help')
+    .wrap(Math.min(110, process.stdout.columns ?? 100))
+    .epilogue('Exit codes: 0 done, 1 the work found a fault, 2 the command was not right.')
+    .exitProcess(false)
+    .fail((message, error) => {
+      // What a flag's `coerce` throws comes as one of yargs' own errors too.
+      if (error !== undefined && error.name !== 'YError') throw error;
+      throw new UsageError(`${message.replace(/\s*\n\s*/g, ' ')} ${hint(words)}`);
+    });
+  try {
+    await cli.parseAsync();
+  } catch (error) {
+    await fail(error, flags);
+  }
+}
+
+function hint(words: readonly string[]): string {
+  const command = COMMANDS.find(({ name }) => name === words[0]);
+  return command === undefined ? '"shardtool --help" lists the commands.' : `"shardtool ${command.name} --help" says more.`;
+}
+
+/** yargs takes two forms of a message that counts something, though its types know one. */
+function plural(message: string): string {
+  return { one: message, other: message } as unknown as string;
+}

@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import { readManifest } from '@shardtool/format';
+import { expect, test } from 'vitest';
+import { bash, shardtool } from './cli-process.js';
+import { packedPhotos } from './datasets.js';
+import { jpeg, newFolder, tree } from './pack-workbench.js';
+
+const shards = { tar: await packedPhotos(), msgpack: await packedPhotos({ format: 'msgpack' }), lmdb: await packedPhotos({ format: 'lmdb' }) };
+const formats = ['tar', 'msgpack', 'lmdb'] as const;
+
+test('ls lists the shards of a dataset and what it is in all', async () => {
+  const { code, stdout } = await shardtool('ls', shards.lmdb);
+  expect(code).toBe(0);
+  const lines = stdout.trimEnd().split('\n');
+  expect(lines).toHaveLength(7);
+  expect(lines[0]).toMatch(/^000000\.lmdb +10 samples +\d+ kB$/);
+  expect(lines[6]).toMatch(/^6 lmdb shards, 60 samples, \d\.\d MB, 6 classes, fields cls, jpg$/);
+});
+
+test('ls --json is one object with shards and classes', async () => {
+  const { stdout } = await shardtool('ls', shards.tar, '--json');
+  const manifest = await readManifest(shards.tar);
+  expect(JSON.parse(stdout)).toEqual({
+    format: 'tar',
+    identity: manifest.identity,
+    samples: 60,
+    bytes: manifest.bytes,
+    fields: ['cls', 'jpg'],
+    classes: ['astronaut', 'cat', 'coffee', 'galaxies', 'moon', 'rocket'].map((name) => ({ name, samples: 10 })),
+    shards: manifest.shards.map(({ file, bytes, samples }) => ({ file, bytes, samples })),
+  });
+});
+
+test('ls --samples has a line a sample: key, class, size, fields with their bytes', async () => {
+  const { stdout } = await shardtool('ls', shards.tar, '--samples');
+  const lines = stdout.trimEnd().split('\n');
+  expect(lines).toHaveLength(60);
+  expect(lines.find((line) => line.startsWith('cat/cat_001'))).toBe('cat/cat_001\tcat\t640x480\tcls:1 jpg:75382');
+});
+
+test('ls --samples --json has an object a line, the columns of the labels included', async () => {
+  const source = tree({
+    'a/1.jpg': jpeg(1),
+    'a/2.jpg': jpeg(2),
+    'labels.csv': 'path,class,caption\na/1.jpg,cat,"one, two"\na/2.jpg,,\n',
+  });
+  const output = newFolder();
+  expect(await shardtool('pack', source, output, '--labels', `${source}/labels.csv`, '--no-shuffle')).toMatchObject({ code: 0 });
+  const { stdout } = await shardtool('ls', output, '--samples', '--json');
+  const bytes = jpeg(1).length;
+  expect(stdout.trimEnd().split('\n').map((line) => JSON.parse(line))).toEqual([
+    {
+      ...{ shard: '000000.tar', key: 'a/1', source: 'a/1.jpg', cls: 0, class: 'cat', width: 1, height: 1, orientation: 1 },
+      ...{ fields: { cls: 1, jpg: bytes }, columns: { caption: 'one, two' } },
+    },
+    {
+      ...{ shard: '000000.tar', key: 'a/2', source: 'a/2.jpg', cls: null, class: null, width: 1, height: 1, orientation: 1 },
+      ...{ fields: { jpg: bytes }, columns: { caption: null } },
+    },
+  ]);
+});
+
+test('a listing ends quietly when its reader has seen enough', async () => {
+  const many = tree(Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`a/${i}.jpg`, jpeg(i)])));
+  const output = newFolder();
+  await shardtool('pack', many, output);
+  const { stdout, stderr } = await bash(
+    `shardtool ls ${output} --samples --json | head -n 2 | wc -l; echo "\${PIPESTATUS[@]}"
+     shardtool ls ${output} --samples | true; echo "\${PIPESTATUS[@]}"`,
+  );
+  expect([stdout.replaceAll(' ', ''), stderr]).toEqual(['2\n000\n00\n', '']);
+});
+
+test.each(formats)('cat gives the image of a sample, or the field that is named, from %s', async (format) => {
+  const image = await shardtool('cat', shards[format], 'cat/cat_001');
+  expect(image).toMatchObject({ code: 0, stderr: '' });
+  expect(image.bytes.equals(readFileSync('examples/photos/cat/cat_001.jpg'))).toBe(true);
+  expect(await shardtool('cat', shards[format], 'rocket/rocket_002', 'cls')).toMatchObject({ code: 0, stdout: '5' });
+});
+
+test('cat takes a key of digits alone, and gives a field of 3 MB whole', async () => {
+  const text = 'x'.repeat(3_000_000);
+  const output = newFolder();
+  await shardtool('pack', tree({ '007.jpg': jpeg(7), '007.txt': text }), output);
+  expect((await shardtool('cat', output, '007', 'txt')).stdout).toBe(text);
+  expect((await bash(`shardtool cat ${output} 007 txt | head -c 5; echo " \${PIPESTATUS[0]}"`)).stdout).toBe('xxxxx 0\n');
+});
+
+test('cat of a sample without an image asks for a field', async () => {
+  const { code, stderr } = await shardtool('cat', 'test/fixtures/tar/python-pax.tar', 'dogs.v2/dog');
+  expect(code).toBe(2);
+  expect(stderr).toBe('shardtool: Sample "dogs.v2/dog" has no image; name one of its fields: json, txt.\n');
+});

@@ -1,0 +1,121 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { bin, shardtool } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+import { filesIn, jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
+
+test('pack says in one line what it packed, and where', async () => {
+  const output = newFolder();
+  expect(await shardtool('pack', 'examples/photos', output, '--max-shard-bytes', '1MiB')).toMatchObject({
+    code: 0,
+    stdout: `Packed 60 files (2.6 MB), 60 samples of 6 classes, into 3 shards in ${output} (2.7 MB).\n  1 file was skipped, since it belongs to no image that is packed\n`,
+    stderr: '',
+  });
+  expect(filesIn(output).filter((file) => file.endsWith('.tar'))).toHaveLength(3);
+});
+
+test('names, order, classes, fields and patterns come from flags', async () => {
+  const source = tree({
+    'dog/1.jpg': jpeg('dog 1'),
+    'dog/1.seg.png': PNG,
+    'cat/1.jpg': jpeg('cat 1'),
+    'cat/1.json': '{}',
+    'cat/2.jpg': jpeg('cat 2'),
+    'cat/raw/3.jpg': jpeg('cat 3'),
+    'classes.txt': 'dog\ncat\n',
+  });
+  const output = newFolder();
+  const { code, stdout } = await shardtool(
+    ...['pack', source, output, '--name', 'train', '--format', 'msgpack', '--seed', '7', '--no-shuffle', '--workers', '1'],
+    ...['--classes', path.join(source, 'classes.txt'), '--fields', 'seg.png', '--include', 'cat/**', '--include', 'dog/**'],
+    ...['--exclude', '**/raw/**', '--exclude', '**/2.*', '--max-shard-samples', '1', '--json'],
+  );
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ files: 4, samples: 2, shards: 2, classes: ['dog', 'cat'] });
+  expect(filesIn(output).filter((file) => file.endsWith('.msgpack'))).toEqual(['train-000000.msgpack', 'train-000001.msgpack']);
+  expect((await samplesOf(output)).map(({ key, cls, fields }) => [key, cls, Object.keys(fields)])).toEqual([
+    ['cat/1', 1, ['cls', 'jpg', 'json']],
+    ['dog/1', 0, ['cls', 'jpg', 'seg.png']],
+  ]);
+});
+
+test('--files packs what a list names, and --labels takes classes and columns from a table', async () => {
+  const source = tree({ 'b.jpg': jpeg('b'), 'a.jpg': jpeg('a'), 'c.jpg': jpeg('c') });
+  writeFileSync(path.join(source, 'list.txt'), 'c.jpg\na.jpg\n');
+  writeFileSync(path.join(source, 'labels.jsonl'), '{"path":"a.jpg","class":"x","n":1}\n{"path":"c.jpg","class":"y","n":2}\n');
+  const output = newFolder();
+  const flags = ['--files', path.join(source, 'list.txt'), '--labels', path.join(source, 'labels.jsonl'), '--quiet'];
+  expect(await shardtool('pack', source, output, '--no-shuffle', ...flags)).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  const samples = await samplesOf(output);
+  expect(samples.map(({ key, cls, columns }) => [key, cls, columns]).sort()).toEqual([
+    ['a', 0, { n: 1 }],
+    ['c', 1, { n: 2 }],
+  ]);
+});
+
+test('--resize, --quality and --image-format make smaller images of another kind', async () => {
+  const output = newFolder();
+  const flags = ['--include', 'cat/**', '--resize', '64', '--quality', '70', '--image-format', 'webp'];
+  expect(await shardtool('pack', 'examples/photos', output, ...flags)).toMatchObject({ code: 0 });
+  const samples = await samplesOf(output);
+  expect(samples).toHaveLength(10);
+  for (const { size, fields } of samples) {
+    expect(Math.min(...size)).toBe(64);
+    expect(Object.keys(fields)).toEqual(['cls', 'webp']);
+    expect(fields['webp']!.length).toBeLessThan(8000);
+  }
+});
+
+test('a bad file ends the pack, or goes to quarantine up to --max-bad', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': 'text', 'a/3.jpg': jpeg(3) });
+  const stopped = await shardtool('pack', source, newFolder());
+  expect(stopped.code).toBe(1);
+  expect(stopped.stderr).toMatch(/a\/2\.jpg .*--on-bad quarantine\.\n$/);
+
+  const tooMany = await shardtool('pack', source, newFolder(), '--on-bad', 'quarantine');
+  expect(tooMany.code).toBe(1);
+  expect(tooMany.stderr).toContain('1 of 3 images are bad, more than 1 % (--max-bad)');
+
+  const output = newFolder();
+  const { code, stdout } = await shardtool('pack', source, output, '--on-bad', 'quarantine', '--max-bad', '34%');
+  expect(code).toBe(0);
+  expect(stdout).toContain('1 image is bad and was left out: quarantine.jsonl says why');
+  expect(JSON.parse(readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8'))).toMatchObject({ path: 'a/2.jpg' });
+});
+
+test('--dry-run only says what would be made, and --overwrite replaces what an earlier pack made', async () => {
+  const output = newFolder();
+  const dry = await shardtool('pack', 'examples/photos', output, '--dry-run', '--max-shard-samples', '25');
+  expect(dry.stdout).toContain(`Would pack 60 files (2.6 MB), 60 samples of 6 classes, into 3 shards in ${output}.`);
+  expect(existsSync(output)).toBe(false);
+  await shardtool('pack', 'examples/photos', output, '--quiet', '--max-shard-samples', '25');
+  expect((await shardtool('pack', 'examples/photos', output)).code).toBe(1);
+  expect((await shardtool('pack', 'examples/photos', output, '--overwrite', '--quiet')).code).toBe(0);
+  expect(filesIn(output).filter((file) => file.endsWith('.tar'))).toHaveLength(1);
+});
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('%s ends a pack with a sentence, and nothing that is left looks whole', async (signal, exitCode) => {
+  const source = tree(Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`a/${i}.jpg`, jpeg(i)])));
+  const output = path.join(emptyFolder(), 'shards');
+  const child = spawn(process.execPath, [bin, 'pack', source, output, '--max-shard-samples', '8', '--workers', '1']);
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk;
+  });
+  while (!existsSync(path.join(output, '000001.tar'))) await sleep(5);
+  child.kill(signal);
+  expect(await once(child, 'close')).toEqual([exitCode, null]);
+  expect(stderr).toBe(`shardtool: stopped by ${signal}. What is in ${output} is not complete: pack again with --overwrite.\n`);
+  expect(filesIn(output).filter((file) => /dataset\.json|\.lock|\.tmp|\.partial/.test(file))).toEqual([]);
+  await expect(openDataset(output)).rejects.toThrow('its pack did not end');
+  expect(await shardtool('pack', source, output, '--overwrite', '--quiet')).toMatchObject({ code: 0 });
+  expect((await openDataset(output)).size).toBe(4000);
+});

@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const cli = fileURLToPath(new URL('../packages/cli/', import.meta.url));
+
+/** The program that `npx shardtool` starts. */
+export const bin = path.join(cli, JSON.parse(readFileSync(path.join(cli, 'package.json'), 'utf8')).bin.shardtool);
+
+/** What a process did. */
+export interface Outcome {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Standard output as bytes. */
+  readonly bytes: Buffer;
+}
+
+/** Runs `shardtool` with these arguments as a process of its own. */
+export function shardtool(...args: string[]): Promise<Outcome> {
+  return run(process.execPath, [bin, ...args]);
+}
+
+/** Runs a line in bash, in which `shardtool` is the program. */
+export function bash(line: string, env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+  const program = `shardtool() { "${process.execPath}" "${bin}" "$@"; }; export -f shardtool; ${line}`;
+  return run('bash', ['-c', program], env);
+}
+
+/**
+ * Runs a line in bash with a terminal of 100 columns as its input and output; `stdout` is what the terminal gets. What the
+ * line `typing` prints is typed there.
+ */
+export function terminal(line: string, env: NodeJS.ProcessEnv = {}, typing = ':'): Promise<Outcome> {
+  const quoted = `stty cols 100; ${line}`.replaceAll("'", `'\\''`);
+  const inTerminal = `{ ${typing}; } | script --quiet --return --command '${quoted}' /dev/null`;
+  return bash(inTerminal, { TERM: 'xterm-256color', SHELL: '/bin/bash', ...env });
+}
+
+function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    // Neither the colours of the test runner's terminal nor its options are those of the program.
+    const { FORCE_COLOR, NO_COLOR, NODE_OPTIONS, ...inherited } = process.env;
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...inherited, ...env } });
+    const stdout: Buffer[] = [];
+    const stderr: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      const bytes = Buffer.concat(stdout);
+      resolve({ code, signal, bytes, stdout: bytes.toString(), stderr: Buffer.concat(stderr).toString() });
+    });
+  });
+}

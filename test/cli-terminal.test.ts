@@ -1,0 +1,50 @@
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { bash, terminal } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+import { jpeg, newFolder, tree } from './pack-workbench.js';
+
+/** Enough files for some tenths of a second. */
+const source = tree(Object.fromEntries(Array.from({ length: 1500 }, (_, i) => [`a/${i}.jpg`, jpeg(i)])));
+const ESCAPE = '\u001b';
+
+test('a pack on a terminal draws a bar with files, rate and time left, and takes it away in the end', async () => {
+  const output = newFolder();
+  const { code, stdout } = await terminal(`shardtool pack ${source} ${output} --max-shard-samples 10 --workers 1`);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/pack \[=* *\] [\d,]+ of 1,500 files, [\d.]+ [kM]?B\/s, \d+:\d\d left/);
+  // The bar hides the cursor while it stands.
+  expect(stdout.lastIndexOf(`${ESCAPE}[?25h`)).toBeGreaterThan(stdout.lastIndexOf(`${ESCAPE}[?25l`));
+  expect(stdout.trimEnd().split('\n').at(-1)).toContain('Packed 1,500 files');
+});
+
+test('nothing is coloured, and with NO_COLOR least of all', async () => {
+  for (const env of [{}, { NO_COLOR: '1' }]) {
+    const { stdout } = await terminal(`shardtool pack ${source} ${newFolder()}; shardtool pack ${source}; shardtool ls nowhere`, env);
+    expect(stdout).toContain('Packed 1,500 files');
+    // SGR sequences of ECMA-48 end in m; 0 alone sets back to normal.
+    expect(stdout.replaceAll(`${ESCAPE}[0m`, '')).not.toMatch(new RegExp(`${ESCAPE}\\[[\\d;]*m`));
+  }
+});
+
+test('the stack that --verbose shows is coloured on a terminal, but not with NO_COLOR', async () => {
+  const coloured = new RegExp(`${ESCAPE}\\[[\\d;]*m`);
+  expect((await terminal('shardtool ls nowhere --verbose')).stdout).toMatch(coloured);
+  expect((await terminal('shardtool ls nowhere --verbose', { NO_COLOR: '1' })).stdout).not.toMatch(coloured);
+});
+
+test('Ctrl-C on a terminal ends a pack and brings the cursor back', async () => {
+  const output = path.join(emptyFolder(), 'shards');
+  const line = `shardtool pack ${source} ${output} --max-shard-samples 5 --workers 1; echo "ended with $?"`;
+  const typing = `while [ ! -e ${output}/000009.tar ]; do sleep 0.02; done; printf '\\003'; sleep 0.5`;
+  const { stdout } = await terminal(line, {}, typing);
+  expect(stdout).toContain('stopped by SIGINT.');
+  expect(stdout).toContain('ended with 130');
+  expect(stdout.lastIndexOf(`${ESCAPE}[?25h`)).toBeGreaterThan(stdout.lastIndexOf(`${ESCAPE}[?25l`));
+});
+
+test('without a terminal a pack prints no control characters', async () => {
+  const { stdout, stderr } = await bash(`shardtool pack ${source} ${newFolder()}`);
+  expect(stderr).toBe('');
+  expect(stdout).toMatch(/^Packed 1,500 files[^\n\u001b]*\n$/);
+});

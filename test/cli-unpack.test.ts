@@ -1,0 +1,105 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
+import { filesIn, jpeg, newFolder, tree } from './pack-workbench.js';
+import { archive, entry, pax, record } from './tar-craft.js';
+
+const photos = filesIn('examples/photos').filter((file) => file.endsWith('.jpg'));
+
+test.each(['tar', 'msgpack', 'lmdb'] as const)('unpack gives back every packed file, from %s', async (format) => {
+  const shards = await packedPhotos({ format });
+  const folder = newFolder();
+  expect(await shardtool('unpack', shards, folder)).toMatchObject({
+    code: 0,
+    stdout: `Unpacked 120 files of 60 samples into ${folder}.\n`,
+  });
+  expect(filesIn(folder)).toEqual(photos.flatMap((file) => [file.replace('.jpg', '.cls'), file]).sort());
+  for (const file of photos) {
+    expect(readFileSync(path.join(folder, file)).equals(readFileSync(path.join('examples/photos', file)))).toBe(true);
+  }
+  const cls = photos.map((file) => readFileSync(path.join(folder, file.replace('.jpg', '.cls')), 'latin1'));
+  expect(cls.join('')).toBe([0, 1, 2, 3, 4, 5].map((number) => String(number).repeat(10)).join(''));
+});
+
+test('unpacked files pack again to the same shards', async () => {
+  const shards = await packedPhotos();
+  const [folder, again] = [newFolder(), newFolder()];
+  await shardtool('unpack', shards, folder, '--fields', 'jpg', '--quiet');
+  expect(filesIn(folder)).toEqual(photos);
+  await shardtool('pack', folder, again, '--max-shard-samples', '10');
+  for (const file of filesIn(shards)) {
+    expect(readFileSync(path.join(again, file)).equals(readFileSync(path.join(shards, file)))).toBe(true);
+  }
+});
+
+test('a file that is there already stays, and says so', async () => {
+  const shards = await packedPhotos();
+  const folder = tree({ 'cat/cat_003.jpg': 'mine' });
+  const { code, stderr } = await shardtool('unpack', shards, folder);
+  expect(code).toBe(1);
+  expect(stderr).toContain('cat/cat_003.jpg cannot be written (something is there already); unpack into an empty folder.');
+  expect(readFileSync(path.join(folder, 'cat/cat_003.jpg'), 'latin1')).toBe('mine');
+});
+
+test('a link in the folder is not followed out of it', async () => {
+  const shards = await packedPhotos();
+  const [folder, outside] = [emptyFolder(), emptyFolder()];
+  symlinkSync(outside, path.join(folder, 'cat'));
+  const linked = await shardtool('unpack', shards, folder);
+  expect(linked.code).toBe(1);
+  expect(linked.stderr).toContain('cat is a file or a link');
+  expect(readdirSync(outside)).toEqual([]);
+
+  const other = emptyFolder();
+  mkdirSync(path.join(other, 'cat'));
+  for (const file of photos) {
+    if (file.startsWith('cat')) symlinkSync(path.join(outside, 'victim'), path.join(other, file));
+  }
+  expect((await shardtool('unpack', shards, other)).stderr).toContain('something is there already');
+  expect(existsSync(path.join(outside, 'victim'))).toBe(false);
+});
+
+test.each([
+  ['../escaped.jpg', 'leads out of its folder', entry({ name: '../escaped.jpg' }, 'x')],
+  ['an absolute path', 'is absolute', entry({ name: '/tmp/escaped.jpg' }, 'x')],
+  ['.. in a pax record', 'leads out', Buffer.concat([pax(record('path', '../escaped.jpg')), entry({}, 'x')])],
+  ['a symbolic link', 'is a symbolic link', entry({ name: 'a.jpg', type: '2', linkName: '/etc/passwd' })],
+])('%s in a tar is refused with its place, and nothing is written outside', async (_, reason, bad) => {
+  const folder = emptyFolder();
+  const tar = path.join(folder, 'crafted.tar');
+  const good = entry({ name: 'good.jpg' }, jpeg(1));
+  writeFileSync(tar, archive(good, bad));
+  const { code, stderr } = await shardtool('unpack', tar, path.join(folder, 'deep/output'));
+  expect(code).toBe(1);
+  expect(stderr).toContain(reason);
+  expect(stderr).toContain(`crafted.tar: `);
+  expect(stderr).toMatch(new RegExp(`byte (${good.length}|${good.length + 1024})\\b`));
+  expect(filesIn(folder)).toEqual(['crafted.tar']);
+});
+
+test('a key or a field that leads outside is refused, whatever it is stored in', async () => {
+  const shards = await packedPhotos({ format: 'msgpack', include: ['cat/cat_000.jpg'] });
+  const evil = [
+    ['../escaped', 'jpg'],
+    ['/tmp/escaped', 'jpg'],
+    ['a', '/../../../escaped'],
+  ] as const;
+  for (const [key, field] of evil) {
+    writeFileSync(path.join(shards, '000000.msgpack'), msgpackSample(key, field));
+    rmSync(path.join(shards, '000000.parquet'), { force: true });
+    const indexed = await shardtool('index', shards);
+    const folder = path.join(emptyFolder(), 'deep/output');
+    const unpacked = await shardtool('unpack', shards, folder);
+    expect([indexed.code, unpacked.code]).not.toEqual([0, 0]);
+    expect(`${indexed.stderr}${unpacked.stderr}`).toMatch(/leads out|is absolute/);
+    expect(filesIn(path.dirname(path.dirname(folder)))).toEqual([]);
+  }
+});
+
+/** `{"__key__": key, [field]: <78>}`, by the msgpack specification: fixmap, fixstr, bin 8. */
+function msgpackSample(key: string, field: string): Buffer {
+  const text = (value: string) => Buffer.concat([Buffer.from([0xa0 + value.length]), Buffer.from(value)]);
+  return Buffer.concat([Buffer.from([0x82]), text('__key__'), text(key), text(field), Buffer.from([0xc4, 1, 0x78])]);
+}
