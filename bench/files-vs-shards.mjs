@@ -13,8 +13,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openDataset } from '@shardtool/reader';
-import { makePhotos, randomNumbers } from './make-photos.mjs';
-import { listPhotos, preparePhotos, prepareShards } from './peers/data.mjs';
+import { listPhotos, makePhotos, randomNumbers } from './make-photos.mjs';
+import { preparePhotos, prepareShards } from './peers/data.mjs';
 import { median } from './peers/measure.mjs';
 
 const koffi = createRequire(new URL('../packages/reader/package.json', import.meta.url))('koffi');

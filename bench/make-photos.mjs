@@ -40,18 +40,26 @@ export function randomNumbers(seed) {
   };
 }
 
-/** The decoded example photos, in an order that does not depend on the file system: [{ folder, pixels, raw }]. */
+/** Paths of all files in the class folders, in an order that does not depend on the file system. */
+export function listPhotos(folder) {
+  const classes = fs.readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const names = classes.map(({ name }) => name).sort();
+  return names.flatMap((name) =>
+    fs
+      .readdirSync(path.join(folder, name))
+      .sort()
+      .map((file) => path.join(folder, name, file)),
+  );
+}
+
+/** The decoded example photos: [{ folder, pixels, raw }]. */
 async function readSources() {
   const sources = [];
-  for (const folder of fs.readdirSync(SOURCES).sort()) {
-    for (const name of fs.readdirSync(path.join(SOURCES, folder)).sort()) {
-      const decoder = sharp(path.join(SOURCES, folder, name))
-        .toColourspace('srgb')
-        .removeAlpha()
-        .raw();
-      const { data, info } = await decoder.toBuffer({ resolveWithObject: true });
-      sources.push({ folder, pixels: data, raw: { width: info.width, height: info.height, channels: info.channels } });
-    }
+  for (const file of listPhotos(SOURCES)) {
+    const decoder = sharp(file).toColourspace('srgb').removeAlpha().raw();
+    const { data, info } = await decoder.toBuffer({ resolveWithObject: true });
+    const raw = { width: info.width, height: info.height, channels: info.channels };
+    sources.push({ folder: path.basename(path.dirname(file)), pixels: data, raw });
   }
   return sources;
 }

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { makePhotos } from '../make-photos.mjs';
+import { listPhotos, makePhotos } from '../make-photos.mjs';
 import { reasonOf } from './environments.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -30,18 +30,6 @@ export async function preparePhotos({ photos, count, cache, log }) {
   const derived = path.join(cache, 'derived', digest.digest('hex').slice(0, 16));
   fs.mkdirSync(derived, { recursive: true });
   return { folder, count: files, bytes, derived };
-}
-
-/** Paths of all files in the class folders, sorted. */
-export function listPhotos(folder) {
-  const classes = fs.readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  const names = classes.map(({ name }) => name).sort();
-  return names.flatMap((name) =>
-    fs
-      .readdirSync(path.join(folder, name))
-      .sort()
-      .map((file) => path.join(folder, name, file)),
-  );
 }
 
 /** { path } of the shards, or { missing: why }. */

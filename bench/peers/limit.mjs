@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { isMainThread, threadId, Worker, workerData } from 'node:worker_threads';
-import { listPhotos } from './data.mjs';
+import { listPhotos } from '../make-photos.mjs';
 import { measure, parseArguments } from './measure.mjs';
 
 const require = createRequire(new URL('../../packages/reader/package.json', import.meta.url));
