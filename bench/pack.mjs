@@ -1,0 +1,131 @@
+/**
+ * Packing against GNU tar: the same photos into one archive by `tar cf`, and into shards by shardtool (process start,
+ * scan, plan, checksums of fields and files, dimensions and index included), turn by turn, on tmpfs and on disk with
+ * `sync`. Then a million tiny files: rate and peak memory.
+ *
+ *   node bench/pack.mjs [--count 30000] [--rounds 5] [--workers 2] [--tmpfs /dev/shm] [--disk FOLDER] [--tiny 1000000]
+ *
+ * `--tiny 0` leaves the second part out, `--disk ''` the disk. Needs a build (`npm run build`) and GNU tar.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const writer = pathToFileURL(path.join(here, '../packages/writer/dist/index.js')).href;
+
+/** Bytes of each tiny file. */
+const TINY_BYTES = 200;
+const TINY_FOLDERS = 100;
+
+const { values } = parseArgs({
+  options: {
+    count: { type: 'string', default: '30000' },
+    rounds: { type: 'string', default: '5' },
+    workers: { type: 'string', default: '2' },
+    tmpfs: { type: 'string', default: '/dev/shm' },
+    disk: { type: 'string', default: os.tmpdir() },
+    tiny: { type: 'string', default: '1000000' },
+  },
+});
+const [count, rounds, workers, tiny] = [values.count, values.rounds, values.workers, values.tiny].map(Number);
+
+/** Runs shardtool's pack in a process of its own; its peak memory is the kernel's ru_maxrss. */
+function packOnce(source, output) {
+  const program = `
+    import { pack } from ${JSON.stringify(writer)};
+    const report = await pack(${JSON.stringify(source)}, ${JSON.stringify(output)}, { workers: ${workers} });
+    console.log(JSON.stringify({ ...report, peakBytes: process.resourceUsage().maxRSS * 1024 }));`;
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+  });
+  if (status !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+function tarOnce(source, output) {
+  fs.mkdirSync(output, { recursive: true });
+  execFileSync('tar', ['cf', path.join(output, 'all.tar'), '-C', source, '.']);
+}
+
+/** Seconds of one run into an empty folder, and what it returned. */
+function time(run, source, output, sync) {
+  fs.rmSync(output, { recursive: true, force: true });
+  if (sync) execFileSync('sync');
+  const start = performance.now();
+  const result = run(source, output);
+  if (sync) execFileSync('sync');
+  const seconds = (performance.now() - start) / 1000;
+  fs.rmSync(output, { recursive: true, force: true });
+  return { seconds, result };
+}
+
+function median(numbers) {
+  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
+}
+
+function compare(label, source, folder, files, sync) {
+  const output = path.join(folder, 'shardtool-bench-pack');
+  const seconds = { tar: [], shardtool: [] };
+  for (let round = 0; round < rounds; round++) {
+    seconds.tar.push(time(tarOnce, source, output, sync).seconds);
+    seconds.shardtool.push(time(packOnce, source, output, sync).seconds);
+    const [tar, ours] = [seconds.tar.at(-1), seconds.shardtool.at(-1)];
+    console.error(
+      `  ${label}, round ${round + 1}: tar ${tar.toFixed(2)} s, shardtool ${ours.toFixed(2)} s, ratio ${(tar / ours).toFixed(2)}`,
+    );
+  }
+  const rate = (run) => Math.round(files / median(seconds[run]));
+  const ratio = median(seconds.tar.map((tar, round) => tar / seconds.shardtool[round]));
+  console.log(
+    `| ${label} | ${rate('tar').toLocaleString('en')} | ${rate('shardtool').toLocaleString('en')} | ${ratio.toFixed(2)} |`,
+  );
+}
+
+/** Tiny files that differ, named as JPEGs: an example's header, padded with a comment that counts. */
+function makeTinyFiles(folder, files) {
+  const header = Buffer.from('ffd8ffc0001108000100010301220002110003110000ffd9', 'hex');
+  for (let number = 0; number < files; number++) {
+    const inside = path.join(folder, `class_${String(number % TINY_FOLDERS).padStart(3, '0')}`);
+    if (number < TINY_FOLDERS) fs.mkdirSync(inside, { recursive: true });
+    const content = Buffer.alloc(TINY_BYTES);
+    header.copy(content);
+    content.writeUInt32LE(number, TINY_BYTES - 4);
+    fs.writeFileSync(path.join(inside, `image_${String(number).padStart(8, '0')}.jpg`), content);
+  }
+}
+
+function main() {
+  console.log(
+    `${os.cpus()[0].model}, ${os.availableParallelism()} cores, Node ${process.version}, ${workers} workers\n`,
+  );
+  const photos = path.join(values.tmpfs, 'shardtool-bench-photos');
+  const make = [path.join(here, 'make-photos.mjs'), '--count', String(count), '--out', photos, '--copies'];
+  execFileSync(process.execPath, make, { stdio: ['ignore', 'ignore', 'inherit'] });
+  console.log(
+    `${count.toLocaleString('en')} photos, files a second (medians of ${rounds} rounds; the ratio's median is of the rounds)\n`,
+  );
+  console.log('| where | `tar cf` | shardtool | ratio |\n|---|---|---|---|');
+  compare('tmpfs to tmpfs', photos, values.tmpfs, count, false);
+  if (values.disk !== '') compare('tmpfs to disk, synced', photos, values.disk, count, true);
+  fs.rmSync(photos, { recursive: true, force: true });
+  if (tiny > 0) measureTiny();
+}
+
+function measureTiny() {
+  const folder = path.join(values.tmpfs, 'shardtool-bench-tiny');
+  makeTinyFiles(folder, tiny);
+  const { seconds, result } = time(packOnce, folder, path.join(values.tmpfs, 'shardtool-bench-pack'), false);
+  fs.rmSync(folder, { recursive: true, force: true });
+  const rate = Math.round(tiny / seconds).toLocaleString('en');
+  const peak = Math.round(result.peakBytes / 1e6);
+  console.log(
+    `\n${tiny.toLocaleString('en')} files of ${TINY_BYTES} bytes: ${seconds.toFixed(1)} s, ${rate} files a second, ` +
+      `${result.shards} shards, peak memory ${peak} MB`,
+  );
+}
+
+main();
