@@ -1,4 +1,5 @@
-import { type Batch, openDataset, type LoaderOptions } from '@shardtool/reader';
+import { createHash } from 'node:crypto';
+import { type Batch, type LoaderOptions, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { packedPhotos } from './datasets.js';
 
@@ -11,6 +12,14 @@ interface Seen {
   readonly labels: readonly number[];
   readonly valid: readonly number[];
   readonly pixels: Uint8Array | null;
+}
+
+/** The same with a hash in place of the pixels: megabytes are no reading matter for a failed assertion. */
+function brief(seen: readonly Seen[]) {
+  return seen.map(({ pixels, ...rest }) => ({
+    ...rest,
+    pixels: pixels && createHash('sha256').update(pixels).digest('hex'),
+  }));
 }
 
 function look(batch: Batch): Seen {
@@ -62,9 +71,10 @@ test('images are uint8 [n, height, width, 3] and hold a picture', async () => {
 
 test('the same seed gives the same batches to the byte, whatever the workers, the prefetch depth and the checksum', async () => {
   const base = { batchSize: 16, transform: 'train224', seed: 42 } as const;
-  const one = await batches({ ...base, workers: 1 });
-  expect(await batches({ ...base, workers: 3, prefetchBatches: 2, checksum: 'always' })).toEqual(one);
-  expect(await batches({ ...base, workers: 2, prefetchBatches: 8, readConcurrency: 1, checksum: 'never' })).toEqual(one);
+  const one = brief(await batches({ ...base, workers: 1 }));
+  expect(brief(await batches({ ...base, workers: 3, prefetchBatches: 2, checksum: 'always' }))).toEqual(one);
+  const other = await batches({ ...base, workers: 2, prefetchBatches: 8, readConcurrency: 1, checksum: 'never' });
+  expect(brief(other)).toEqual(one);
 });
 
 test('another seed and another epoch give another order and other crops', async () => {
@@ -79,14 +89,17 @@ test('another seed and another epoch give another order and other crops', async 
     return seen.pixels!.subarray(row * 150_528, (row + 1) * 150_528);
   };
   const key = first!.keys[0]!;
-  expect(crop(otherEpoch!, key)).not.toEqual(crop(first!, key));
+  expect(Buffer.compare(crop(otherEpoch!, key), crop(first!, key))).not.toBe(0);
 });
 
-test.each(['sample', 'chunk', 'shard'] as const)('units of a %s give every sample once, in few streams and small blocks', async (shuffleUnit) => {
-  const seen = await batches({ batchSize: 7, transform: 'eval224', shuffleUnit, streams: 4, blockSamples: 3 });
-  expect(keysOf(seen).toSorted()).toEqual([...new Set(keysOf(seen))].toSorted());
-  expect(keysOf(seen)).toHaveLength(60);
-});
+test.each(['sample', 'chunk', 'shard'] as const)(
+  'units of a %s give every sample once, in few streams and small blocks',
+  async (shuffleUnit) => {
+    const seen = await batches({ batchSize: 7, transform: 'eval224', shuffleUnit, streams: 4, blockSamples: 3 });
+    expect(keysOf(seen).toSorted()).toEqual([...new Set(keysOf(seen))].toSorted());
+    expect(keysOf(seen)).toHaveLength(60);
+  },
+);
 
 test('iterating again gives the next epoch, and repeat goes through several in one loop', async () => {
   const dataset = await openDataset(shards);
@@ -99,7 +112,8 @@ test('iterating again gives the next epoch, and repeat goes through several in o
   await loader.close();
   await dataset.close();
   expect(epochs.map((seen) => seen[0]!.epoch)).toEqual([0, 1]);
-  expect(await batches({ batchSize: 30, transform: 'eval224', seed: 5, repeat: 2 })).toEqual(epochs.flat());
+  const both = await batches({ batchSize: 30, transform: 'eval224', seed: 5, repeat: 2 });
+  expect(brief(both)).toEqual(brief(epochs.flat()));
 });
 
 test('without shuffling samples come in the order of the dataset', async () => {
@@ -127,9 +141,17 @@ test('float batches are the uint8 ones, scaled and normalised', async () => {
   const std = [0.229, 0.224, 0.225];
   const steps = [{ name: 'resize', size: [32, 48] }] as const;
   const [bytes] = await batches({ batchSize: 60, transform: steps, seed: 3 });
-  const [floats] = await batches({ batchSize: 60, transform: [...steps, { name: 'normalize', mean, std }] as never, seed: 3 });
+  const [floats] = await batches({
+    batchSize: 60,
+    transform: [...steps, { name: 'normalize', mean, std }] as never,
+    seed: 3,
+  });
   const pixels = new Float32Array(floats!.pixels!.buffer);
-  for (const [row, y, x, c] of [[0, 0, 0, 0], [59, 31, 47, 2], [17, 5, 9, 1]] as const) {
+  for (const [row, y, x, c] of [
+    [0, 0, 0, 0],
+    [59, 31, 47, 2],
+    [17, 5, 9, 1],
+  ] as const) {
     const byte = bytes!.pixels![((row * 32 + y) * 48 + x) * 3 + c]!;
     expect(pixels[((row * 3 + c) * 32 + y) * 48 + x]).toBeCloseTo((byte / 255 - mean[c]!) / std[c]!, 4);
   }
@@ -138,7 +160,11 @@ test('float batches are the uint8 ones, scaled and normalised', async () => {
 test('images of differing size come as a list, one array each', async () => {
   const dataset = await openDataset(shards);
   let images = 0;
-  for await (const batch of dataset.loader({ batchSize: 16, collate: 'list', transform: [{ name: 'resize', size: 100 }] })) {
+  for await (const batch of dataset.loader({
+    batchSize: 16,
+    collate: 'list',
+    transform: [{ name: 'resize', size: 100 }],
+  })) {
     for (const image of batch.list!) {
       expect(Math.min(image.height, image.width)).toBe(100);
       expect(image.pixels.length).toBe(image.height * image.width * 3);
@@ -175,7 +201,9 @@ test('with manual release all slots may be held, and asking for one more is an e
   for (let i = 0; i < 3; i++) held.push((await iterator.next()).value!);
   const pixels = held.map((batch) => batch.images!.slice());
   await new Promise((resolve) => setTimeout(resolve, 50));
-  for (const [i, batch] of held.entries()) expect(batch.images).toEqual(pixels[i]);
+  for (const [i, batch] of held.entries()) {
+    expect(Buffer.compare(batch.images as Uint8Array, pixels[i] as Uint8Array)).toBe(0);
+  }
   await expect(iterator.next()).rejects.toThrow('All 3 batch slots are held');
   await dataset.close();
 });

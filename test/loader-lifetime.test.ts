@@ -64,7 +64,13 @@ test('an abort signal ends the loop with its reason', async () => {
 test('an abort signal ends a wait that is under way', async () => {
   const dataset = await openDataset(shards);
   const controller = new AbortController();
-  const loader = dataset.loader({ batchSize: 60, transform: 'train224', repeat: Infinity, signal: controller.signal, workers: 1 });
+  const loader = dataset.loader({
+    batchSize: 60,
+    transform: 'train224',
+    repeat: Infinity,
+    signal: controller.signal,
+    workers: 1,
+  });
   const iterator = loader[Symbol.asyncIterator]();
   await iterator.next();
   const pending = iterator.next();
@@ -110,7 +116,11 @@ const inWorker = (code: string) => `
 test.each([
   ['throws', "throw new TypeError('out of the blue')", /WorkerDiedError: .*out of the blue/],
   ['exits', 'process.exit(7)', /WorkerDiedError: .*exit code 7/],
-  ['runs out of heap', 'const all = []; for (;;) all.push(new Array(1000).fill(calls));', /WorkerDiedError: .*(memory|heap)/],
+  [
+    'runs out of heap',
+    'const all = []; for (;;) all.push(new Array(1000).fill(calls));',
+    /WorkerDiedError: .*(memory|heap)/,
+  ],
 ])('a worker that %s ends the loop with its reason', (_, code, reason) => {
   expect(sabotaged(inWorker(code))).toMatch(reason);
 });
