@@ -79,10 +79,17 @@ test('a folder that two paths lead to is packed once, and the other path is name
   expect(repeatedFolders).toEqual([join(root, 'again')]);
 });
 
-test('a link to a folder that the patterns leave out is followed', async () => {
+test('a link to a hidden folder is followed', async () => {
   touch('.store/1.jpg');
   symlinkSync('.store', join(root, 'cat'));
   expect((await scan()).paths).toEqual(['cat/1.jpg']);
+});
+
+test('a pattern that fits everything finds what no pattern does', async () => {
+  touch('a/b/1.jpg', 'a/2.jpg', '3.jpg', '.hidden/4.jpg', 'c d/5 [6].jpg', 'outside/7.jpg');
+  symlinkSync('../outside', join(root, 'a', 'link'));
+  symlinkSync('nowhere', join(root, 'a', '8.jpg'));
+  expect(await scan({ include: ['**/*'] })).toEqual(await scan());
 });
 
 test('a link to a folder above is an error with the link, also by way of another link', async () => {

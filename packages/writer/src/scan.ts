@@ -54,10 +54,11 @@ function* walk(root: string, reader: FolderReader): Generator<readonly string[]>
   const folders = [''];
   // The array grows while it is walked: folders near the root come before those farther away.
   for (const folder of folders) {
+    const below = folder === '' ? '' : `${folder}/`;
     const files: string[] = [];
     for (const entry of reader.list(join(root, folder))) {
-      if (entry.isDirectory()) folders.push(`${folder}${entry.name}/`);
-      else if (entry.isFile()) files.push(`${folder}${entry.name}`);
+      if (entry.isDirectory()) folders.push(below + entry.name);
+      else if (entry.isFile()) files.push(below + entry.name);
     }
     yield files;
   }
