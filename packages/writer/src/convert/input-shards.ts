@@ -72,7 +72,7 @@ async function foreignShard(shard: string, file: string, format: LayoutName): Pr
   const name = path.basename(shard);
   // Where there is no such file, opening it says so.
   const bytes = (await stat(file).catch(() => null))?.size ?? 0;
-  const indexPath = await keptIndexPath(shard);
+  const indexPath = await keptIndexPath(file);
   return { name, stem: stemOf(name), path: file, format, bytes, indexPath, samples: null };
 }
 

@@ -1,0 +1,138 @@
+import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
+import { openDataset } from '@shardtool/reader';
+import { convert } from '@shardtool/writer';
+import fc from 'fast-check';
+import { type Header, pack as tarPack } from 'tar-stream';
+import { expect, test } from 'vitest';
+import { emptyFolder } from './datasets.js';
+import { digestsOf, filesIn, JPEG, newFolder, PNG, samplesOf } from './pack-workbench.js';
+
+/** An archive of these files, by tar-stream. */
+async function tarOf(files: readonly (readonly [name: string, content: string | Uint8Array])[]): Promise<Buffer> {
+  const archive = tarPack();
+  for (const [name, content] of files) archive.entry({ name }, Buffer.from(content));
+  archive.finalize();
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of archive) chunks.push(chunk as Uint8Array);
+  return Buffer.concat(chunks);
+}
+
+/** The same bytes in pieces of these sizes, in turn. */
+function inPieces(bytes: Buffer, sizes: readonly number[]): Readable {
+  function* pieces(): Generator<Buffer> {
+    for (let at = 0, i = 0; at < bytes.length; i++) {
+      const end = at + sizes[i % sizes.length]!;
+      yield bytes.subarray(at, end);
+      at = end;
+    }
+  }
+  return Readable.from(pieces());
+}
+
+const long = `folder/${'n'.repeat(150)}`;
+const files = [
+  ['./.hidden', 'x'],
+  ['README', 'x'],
+  ['a/1.jpg', JPEG],
+  ['a/1.cls', '3\n'],
+  ['a/1.seg.PNG', PNG],
+  ['a/2.png', PNG],
+  ['a/2.cls', 'none'],
+  [`${long}.jpg`, JPEG],
+  ['caf\u00e9.txt', 'caf\u00e9'],
+  ['empty.txt', ''],
+] as const;
+
+test('a stream is grouped as WebDataset does it, its images are measured, and every byte stays', async () => {
+  const output = newFolder();
+  const report = await convert(Readable.from([await tarOf(files)]), output);
+  expect(report).toMatchObject({ samples: 5, shards: 1, skippedEntries: 2 });
+  const latin1 = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1');
+  const [one, two, three, ...texts] = await samplesOf(output);
+  expect(one).toMatchObject({ key: 'a/1', cls: 3, size: [1, 1], orientation: 1 });
+  expect(one!.fields).toEqual({ jpg: latin1(JPEG), cls: '3\n', 'seg.png': latin1(PNG) });
+  expect(two).toMatchObject({ key: 'a/2', cls: -1, fields: { png: latin1(PNG), cls: 'none' } });
+  expect(three).toMatchObject({ key: long, fields: { jpg: latin1(JPEG) } });
+  expect(texts.map(({ key, fields, size }) => [key, fields, size])).toEqual([
+    ['caf\u00e9', { txt: latin1(Buffer.from('caf\u00e9')) }, [0, 0]],
+    ['empty', { txt: '' }, [0, 0]],
+  ]);
+});
+
+test('a stream, a compressed one and a file give the same bytes, in whatever pieces they come', async () => {
+  const tar = await tarOf(files);
+  const folder = emptyFolder();
+  writeFileSync(path.join(folder, 'a.tar.gz'), gzipSync(tar));
+  const wanted = newFolder();
+  await convert(path.join(folder, 'a.tar.gz'), wanted, { maxShardSamples: 2, name: 'x' });
+  expect(filesIn(wanted).filter((file) => file.endsWith('.tar'))).toEqual(['x-000000.tar', 'x-000001.tar', 'x-000002.tar']);
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 3000 }), { minLength: 1, maxLength: 9 }), fc.boolean(), async (sizes, gzip) => {
+      const output = newFolder();
+      await convert(inPieces(gzip ? gzipSync(tar) : tar, sizes), output, { maxShardSamples: 2, name: 'x' });
+      expect(digestsOf(output)).toEqual(digestsOf(wanted));
+    }),
+    { numRuns: 15 },
+  );
+});
+
+test('shards of a stream are no larger than asked for, unless one sample is', async () => {
+  const tar = await tarOf(Array.from({ length: 40 }, (_, i) => [`${i}.bin`, new Uint8Array(i === 20 ? 9000 : 1000)]));
+  const output = newFolder();
+  await convert(Readable.from([tar]), output, { maxShardBytes: 6000 });
+  const sizes = filesIn(output)
+    .filter((file) => file.endsWith('.tar'))
+    .map((file) => readFileSync(path.join(output, file)).length);
+  expect(sizes.filter((size) => size > 6000)).toEqual([9000 + 216 + 512 + 1024]);
+  expect((await samplesOf(output)).map(({ key }) => key)).toEqual(Array.from({ length: 40 }, (_, i) => String(i)));
+});
+
+test('a stream that was cut anywhere ends with an error, and nothing looks whole', async () => {
+  const tar = await tarOf(files);
+  const end = tar.length - 1024;
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 0, max: end }), fc.boolean(), async (length, gzip) => {
+      const cut = gzip ? gzipSync(tar).subarray(0, Math.min(length, gzipSync(tar).length - 1)) : tar.subarray(0, length);
+      const output = newFolder();
+      await expect(convert(Readable.from([cut]), output, { maxShardSamples: 1 })).rejects.toThrow(/cut off|without the zeros/);
+      await expect(openDataset(output)).rejects.toMatchObject({ name: expect.stringMatching(/UnfinishedPackError|FileError/) });
+    }),
+    { numRuns: 40, examples: [[end, false], [end - 512, false], [0, false]] },
+  );
+});
+
+test.each([
+  ['a key that comes back', [['a.jpg', 'x'], ['b.jpg', 'x'], ['a.cls', '1']], 'the key "a" came before'],
+  ['a field that comes twice', [['a.jpg', 'x'], ['a.JPG', 'x']], 'sample "a" has the field "jpg" twice'],
+  ['a name that leads out', [['../a.jpg', 'x']], 'leads out of its folder'],
+  ['nothing that is a sample', [['README', 'x']], 'holds no sample'],
+] as const)('%s is an error that says so, also across shards', async (_, entries, message) => {
+  const tar = await tarOf(entries);
+  await expect(convert(Readable.from([tar]), newFolder(), { maxShardSamples: 1 })).rejects.toThrow(message);
+});
+
+test('a link is refused by its name', async () => {
+  const archive = tarPack();
+  const link: Partial<Header> & { name: string } = { name: 'a.jpg', type: 'symlink', linkname: '/etc/passwd' };
+  archive.entry(link);
+  archive.finalize();
+  await expect(convert(archive as unknown as Readable, newFolder())).rejects.toThrow('"a.jpg" at byte 0 is a symlink');
+});
+
+test('a stream that fails, or is stopped, takes its error with it', async () => {
+  const broken = Readable.from(
+    (function* () {
+      yield Buffer.alloc(100);
+      throw new Error('the line is dead');
+    })(),
+  );
+  await expect(convert(broken, newFolder())).rejects.toThrow('the line is dead');
+  const stop = new AbortController();
+  const slow = new Readable({ read: () => undefined });
+  setTimeout(() => stop.abort(new Error('enough')), 50);
+  await expect(convert(slow, newFolder(), { signal: stop.signal })).rejects.toThrow('enough');
+  await expect(convert(createReadStream('/nowhere'), newFolder())).rejects.toThrow('ENOENT');
+});
