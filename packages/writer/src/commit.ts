@@ -43,7 +43,10 @@ export async function commitDataset(
       return { file, bytes, samples, crc32: crc32Hex(crc32), maxSampleBytes };
     }),
   });
-  if (otherIndexes.includes('wids')) await writeWidsIndex(output, shards);
+  if (otherIndexes.includes('wids')) {
+    const named = shards.map(({ file, samples, bytes, md5 }) => ({ file, samples, bytes, md5: md5! }));
+    await writeWidsIndex(output, named);
+  }
   await writeManifest(output, manifest);
   return manifest.fields.filter(({ samples }) => samples < manifest.samples);
 }

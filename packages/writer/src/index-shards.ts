@@ -1,3 +1,4 @@
+import { closeSync, existsSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import {
   buildShardIndex,
@@ -8,11 +9,13 @@ import {
   type LayoutName,
   layoutOf,
   openSource,
+  readShardIndex,
   type ShardIndex,
   UnsupportedShardError,
+  type WidsShard,
   writeShardIndex,
 } from '@shardtool/format';
-import { existsSync } from 'node:fs';
+import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from './other-indexes.js';
 
 export interface IndexReport {
   /** Shards whose index was made. */
@@ -29,28 +32,50 @@ export interface IndexReport {
  * Walks shards and writes the index of each, `NAME.parquet`, beside it: for WebDataset tars of other software, which then
  * open at once, and where the index of a packed shard was lost. `locations` are tars, or folders of them. An index that is
  * there stays, unless its tar is newer or `overwrite` says otherwise; one that `pack` wrote is only made anew where it is
- * missing, since it has what no walk can find out. Throws what is wrong with a shard, and
- * {@link UnsupportedShardError} for LMDB, which does not keep the samples in their order.
+ * missing, since it has what no walk can find out. Those that `index` names are written for other loaders too, each time: `NAME.idx`
+ * beside each tar, and one index for wids in each folder. Throws what is wrong with a shard,
+ * {@link UnsupportedShardError} for LMDB, which does not keep the samples in their order, and {@link OptionError} where
+ * an index is asked for that the layout does not have.
  */
 export async function indexShards(
   locations: readonly string[],
-  options: { readonly overwrite?: boolean } = {},
+  options: { readonly overwrite?: boolean; readonly index?: readonly OtherIndex[] } = {},
 ): Promise<IndexReport> {
+  const { overwrite = false, index: otherIndexes = [] } = options;
   const report = { shards: 0, kept: 0, samples: 0, skippedEntries: 0 };
+  const forWids = new Map<string, WidsShard[]>();
   for (const location of locations) {
-    for (const shard of await shardsAt(location, options.overwrite ?? false)) {
+    for (const shard of await shardsAt(location, overwrite)) {
+      checkOtherIndexes(shard.format, otherIndexes);
       if (shard.isKept) {
         report.kept++;
-        continue;
+      } else {
+        const { index, skipped } = await buildIndex(shard);
+        await writeShardIndex(indexPathOf(shard.path), index);
+        report.shards++;
+        report.samples += index.samples;
+        report.skippedEntries += skipped;
       }
-      const { index, skipped } = await buildIndex(shard);
-      await writeShardIndex(indexPathOf(shard.path), index);
-      report.shards++;
-      report.samples += index.samples;
-      report.skippedEntries += skipped;
+      if (otherIndexes.length === 0) continue;
+      const folder = path.dirname(shard.path);
+      if (!forWids.has(folder)) forWids.set(folder, []);
+      forWids.get(folder)!.push(await indexForOthers(shard.path, otherIndexes));
     }
   }
+  if (otherIndexes.includes('wids')) for (const [folder, records] of forWids) await writeWidsIndex(folder, records);
   return report;
+}
+
+/** Writes the index for DALI where it is wanted, and gives what the one for wids says of the tar. */
+async function indexForOthers(tar: string, otherIndexes: readonly OtherIndex[]): Promise<WidsShard> {
+  const index = await readShardIndex(indexPathOf(tar));
+  if (otherIndexes.includes('dali')) await writeDaliIndex(tar, index);
+  const fd = openSync(tar, 'r');
+  try {
+    return { file: path.basename(tar), samples: index.samples, bytes: fstatSync(fd).size, md5: md5Of(fd) };
+  } finally {
+    closeSync(fd);
+  }
 }
 
 interface ShardToIndex {

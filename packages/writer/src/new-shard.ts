@@ -62,7 +62,7 @@ export async function createShard(
       const { bytes, crc32, ...places } = writer.finish();
       const index = { ...rows.toIndex({ bytes, crc32, ...places }), columns, columnTypes };
       await writeShardIndex(join(output, paths.index), index);
-      if (otherIndexes.includes('dali')) await writeDaliIndex(output, paths, index);
+      if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
       const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
       renameSync(temporary, path);
       const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);

@@ -1,3 +1,4 @@
+import type { ShardLayout } from '@shardtool/format';
 import { commitDataset, type PartialField } from './commit.js';
 import { layoutOfChoice } from './layout-choice.js';
 import { type CheckedOptions, checkOptions, type PackOptions, recodeOptions } from './options.js';
@@ -46,7 +47,8 @@ export interface PackReport {
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
   const checked = checkOptions(options);
   checkSource(source);
-  checkOtherIndexes(await layoutOfChoice(checked), checked.index);
+  checkOtherIndexes(checked.format, checked.index);
+  const layout = await layoutOfChoice(checked);
   checked.signal?.throwIfAborted();
   const folder = checked.dryRun ? null : new OutputFolder(output);
   try {
@@ -54,7 +56,7 @@ export async function pack(source: string, output: string, options: PackOptions 
     const workers = createPackWorkers(checked.workers);
     return await withProgress(workers, checked, async (ticker) => {
       const job = await prepare(source, checked, workers, ticker);
-      return folder === null ? plannedReport(job) : await writeAll(job, folder, checked, workers, ticker);
+      return folder === null ? plannedReport(job) : await writeAll(job, folder, layout, checked, workers, ticker);
     });
   } finally {
     folder?.release();
@@ -64,6 +66,7 @@ export async function pack(source: string, output: string, options: PackOptions 
 async function writeAll(
   prepared: PreparedPack,
   folder: OutputFolder,
+  layout: ShardLayout,
   options: CheckedOptions,
   workers: PackWorkers,
   ticker: ProgressTicker,
@@ -71,7 +74,6 @@ async function writeAll(
   const { plan, columnTypes } = prepared;
   const { format, lmdbValues, index: otherIndexes, name, onBad, fields, maxBad } = options;
   const recode = recodeOptions(options);
-  const layout = await layoutOfChoice(options);
   await folder.clear();
   // How large an image will be when it is encoded anew is not known.
   if (recode === null) folder.checkRoom(plan.shardBytes);

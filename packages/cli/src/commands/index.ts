@@ -1,4 +1,5 @@
 import { command } from '../command.js';
+import { INDEX_FLAG } from '../output-flags.js';
 import { countOf } from '../size.js';
 
 export const indexCommand = command({
@@ -13,13 +14,15 @@ export const indexCommand = command({
         default: false,
         describe: 'Also make indexes anew that are newer than their tars',
       })
+      .option('index', INDEX_FLAG)
       .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
       .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
       .example('$0 index imagenet-train-*.tar', 'NAME.parquet beside each tar')
-      .example('$0 index imagenet/', 'The same for all tars of a folder'),
-  handler: async ({ tars, overwrite, json, quiet }) => {
+      .example('$0 index imagenet/', 'The same for all tars of a folder')
+      .example('$0 index imagenet/ --index wids,dali', 'And what other loaders want: shardindex.json, NAME.idx'),
+  handler: async ({ tars, overwrite, index, json, quiet }) => {
     const { indexShards } = await import('@shardtool/writer');
-    const report = await indexShards(tars, { overwrite });
+    const report = await indexShards(tars, { overwrite, ...(index !== undefined && { index }) });
     if (json) console.log(JSON.stringify(report));
     if (json || quiet) return;
     const { shards, samples, kept, skippedEntries } = report;

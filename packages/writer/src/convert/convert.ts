@@ -46,7 +46,7 @@ export async function convert(
 ): Promise<ConvertReport> {
   const checked = checkOutputOptions(options);
   const layout = await layoutOfChoice(checked);
-  checkOtherIndexes(layout, checked.index);
+  checkOtherIndexes(checked.format, checked.index);
   const input = await openInput(source);
   if ('shards' in input) {
     refuseCuts(options);

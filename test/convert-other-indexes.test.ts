@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import { copyFileSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { daliIndex, readManifest, readShardIndex } from '@shardtool/format';
+import { convert, indexShards, pack } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { emptyFolder } from './datasets.js';
+import { filesIn, JPEG, newFolder, tree } from './pack-workbench.js';
+
+/** Holds the indexes for other loaders against the shards beside them. */
+async function expectIndexes(folder: string, tars: readonly string[]): Promise<void> {
+  const { shardlist } = JSON.parse(readFileSync(path.join(folder, 'shardindex.json'), 'utf8'));
+  expect(shardlist.map(({ url }: { url: string }) => url)).toEqual(tars);
+  for (const [i, tar] of tars.entries()) {
+    const bytes = readFileSync(path.join(folder, tar));
+    const index = await readShardIndex(path.join(folder, tar.replace('.tar', '.parquet')));
+    const md5sum = createHash('md5').update(bytes).digest('hex');
+    expect(shardlist[i]).toEqual({ url: tar, md5sum, nsamples: index.samples, filesize: bytes.length });
+    expect(readFileSync(path.join(folder, tar.replace('.tar', '.idx')), 'utf8')).toBe(daliIndex(index, tar));
+  }
+}
+
+test('pack, convert and index write the same indexes for wids and DALI', async () => {
+  const [packed, msgpack, converted] = [newFolder(), newFolder(), newFolder()];
+  await pack('examples/photos', packed, { maxShardSamples: 20, index: ['wids', 'dali'] });
+  const tars = ['000000.tar', '000001.tar', '000002.tar'];
+  await expectIndexes(packed, tars);
+  await convert(packed, msgpack, { format: 'msgpack' });
+  await convert(msgpack, converted, { index: ['wids', 'dali'] });
+  await expectIndexes(converted, tars);
+  const foreign = emptyFolder();
+  for (const tar of tars) copyFileSync(path.join(packed, tar), path.join(foreign, tar));
+  await indexShards([foreign], { index: ['wids', 'dali'] });
+  await expectIndexes(foreign, tars);
+  for (const file of [...tars.map((tar) => tar.replace('.tar', '.idx')), 'shardindex.json']) {
+    const wanted = readFileSync(path.join(packed, file), 'utf8');
+    expect(readFileSync(path.join(converted, file), 'utf8')).toBe(wanted);
+    expect(readFileSync(path.join(foreign, file), 'utf8')).toBe(wanted);
+  }
+});
+
+test('a name with white space has no place in an index for DALI: nothing is committed', async () => {
+  const [spaced, output] = [newFolder(), newFolder()];
+  const source = tree({ 'a cat/1.jpg': JPEG });
+  await expect(pack(source, output, { index: ['dali'] })).rejects.toThrow('000000.tar: the name "a cat/1.cls" has white space');
+  expect(filesIn(output)).toEqual(['pack.json']);
+  await pack(source, spaced, { index: ['wids'] });
+  await expect(convert(spaced, newFolder(), { index: ['dali'] })).rejects.toMatchObject({ shard: '000000.tar', key: 'a cat/1' });
+  expect((await readManifest(spaced)).samples).toBe(1);
+});
+
+test.each(['lmdb', 'msgpack'] as const)('%s has no indexes for other loaders', async (format) => {
+  const shards = newFolder();
+  const message = `is one of tars, and the shards are ${format}`;
+  await expect(pack('examples/photos', shards, { format, index: ['wids'] })).rejects.toThrow(message);
+  await pack(tree({ 'a/1.jpg': JPEG }), shards, { format });
+  await expect(convert(shards, newFolder(), { format, index: ['dali'] })).rejects.toThrow(message);
+  await expect(indexShards([shards], { index: ['dali'] })).rejects.toThrow(message);
+});
