@@ -45,7 +45,9 @@ export type WorkerMessage = { readonly kind: 'ready' } | BadRow | ListImage;
 const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
 
+/** Messages about a row are counted first: its batch is complete when they have arrived too. */
 function post(message: WorkerMessage, transfer: ArrayBuffer[] = []): void {
+  if (message.kind !== 'ready') control.countPosted(message.slot);
   parentPort!.postMessage(message, transfer);
 }
 
