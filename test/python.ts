@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 
-/** The Python that tests run: `SHARDTOOL_PYTHON`, else `python3`. */
-const python = process.env.SHARDTOOL_PYTHON ?? 'python3';
+/** The Python that tests run: `SHARDTOOL_PYTHON`, else that of `.venv`, else `python3`. */
+const python = process.env.SHARDTOOL_PYTHON ?? (existsSync('.venv/bin/python') ? '.venv/bin/python' : 'python3');
 /** The Python of the distribution, with its own packages: `SHARDTOOL_SYSTEM_PYTHON`, else `/usr/bin/python3`. */
 const systemPython = process.env.SHARDTOOL_SYSTEM_PYTHON ?? '/usr/bin/python3';
 
@@ -27,9 +28,9 @@ function interpreterWith(interpreter: string, modules: readonly string[]): strin
   return null;
 }
 
-/** Runs a program on `input` as JSON and returns what it printed, parsed as JSON. */
-export function runPython<T>(program: string, input: unknown, interpreter = python): T {
-  const { status, stdout, stderr } = spawnSync(interpreter, ['-c', program], {
+/** Runs a program on `input` as JSON, with `args`, and returns what it printed, parsed as JSON. */
+export function runPython<T>(program: string, input: unknown, interpreter = python, args: readonly string[] = []): T {
+  const { status, stdout, stderr } = spawnSync(interpreter, ['-c', program, ...args], {
     input: JSON.stringify(input),
     encoding: 'utf8',
     env: { ...process.env, PYTHONUTF8: '1' },
