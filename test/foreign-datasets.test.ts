@@ -1,0 +1,219 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { ShardtoolError } from '@shardtool/format';
+import { openDataset } from '@shardtool/reader';
+import { type Fault, indexShards, verify } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { emptyFolder } from './datasets.js';
+import { jpeg } from './pack-workbench.js';
+import { pythonWith } from './python.js';
+import { archive, entry, header, pax, record } from './tar-craft.js';
+
+const fixtures = 'test/fixtures/tar';
+const classes = ['astronaut', 'cat', 'coffee', 'galaxies', 'moon', 'rocket'];
+const expected: Record<string, { samples: { key: string; fields: Record<string, string> }[] }> = JSON.parse(
+  readFileSync(path.join(fixtures, 'expected.json'), 'utf8'),
+);
+
+/** Photos with a `.cls` beside each, as GNU tar packs them: one tar a class. */
+function photoTars(): string {
+  const [files, folder] = [emptyFolder(), emptyFolder()];
+  cpSync('examples/photos', files, { recursive: true });
+  for (const [number, name] of classes.entries()) {
+    for (const photo of readdirSync(path.join(files, name))) {
+      writeFileSync(path.join(files, name, photo.replace('.jpg', '.cls')), `${number}\n`);
+    }
+    const tar = spawnSync('tar', ['--sort=name', '-cf', path.join(folder, `photos-${number}.tar`), '-C', files, name]);
+    expect(tar.status).toBe(0);
+  }
+  return folder;
+}
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+async function samplesOf(location: string | readonly string[]) {
+  const dataset = await openDataset(location);
+  const samples: { key: string; cls: number; fields: Record<string, string> }[] = [];
+  for await (const { key, cls, fields } of dataset.samples({ checksum: true })) {
+    const hashes = Object.entries(fields).map(([name, bytes]) => [name, sha256(bytes)]);
+    samples.push({ key, cls, fields: Object.fromEntries(hashes) });
+  }
+  await dataset.close();
+  return samples;
+}
+
+test.each(Object.keys(expected))('%s opens as a dataset with the samples that webdataset finds in it', async (name) => {
+  const found = (await samplesOf(path.join(fixtures, name))).map(({ key, fields }) => ({ key, fields }));
+  expect(found).toEqual(expected[name]!.samples.map(({ key, fields }) => ({ key, fields })));
+});
+
+test('a folder and a list of tars are one dataset, in the order of the names and of the list', async () => {
+  const folder = emptyFolder();
+  for (const name of ['webdataset-0.tar', 'gnu-ustar.tar']) copyFileSync(path.join(fixtures, name), path.join(folder, name));
+  const keys = async (location: string | readonly string[]) => (await samplesOf(location)).map(({ key }) => key);
+  const [first, second] = ['gnu-ustar.tar', 'webdataset-0.tar'].map((name) => expected[name]!.samples.map(({ key }) => key));
+  expect(await keys(folder)).toEqual([...first!, ...second!]);
+  const tars = ['webdataset-0.tar', 'gnu-ustar.tar'].map((name) => path.join(folder, name));
+  expect(await keys(tars)).toEqual([...second!, ...first!]);
+});
+
+test('classes come from the cls fields, and the loader streams the images', async () => {
+  const folder = photoTars();
+  const dataset = await openDataset(folder);
+  expect([dataset.size, dataset.format, dataset.fields, dataset.classes]).toEqual([60, 'tar', ['cls', 'jpg'], []]);
+  expect(dataset.classSamples).toEqual([10, 10, 10, 10, 10, 10]);
+  const seen = new Map<string, number>();
+  for await (const batch of dataset.loader({ batchSize: 16, transform: 'train224', seed: 1 })) {
+    expect(batch.shape).toEqual([batch.size, 224, 224, 3]);
+    for (const [row, key] of batch.keys.entries()) seen.set(key, batch.labels[row]!);
+  }
+  expect(seen.size).toBe(60);
+  for (const [key, label] of seen) expect(classes[label]).toBe(key.split('/')[0]);
+  for await (const batch of dataset.loader({ classes: [2], transform: 'raw', batchSize: 10 })) {
+    expect([...batch.labels]).toEqual(new Array(10).fill(2));
+    for (const [row, key] of batch.keys.entries()) {
+      expect(batch.encoded![row]!).toEqual(new Uint8Array(readFileSync(`examples/photos/${key}.jpg`)));
+    }
+  }
+  expect((await dataset.get('moon/moon_004')).cls).toBe(4);
+  await dataset.close();
+});
+
+/** Spoils the headers of a tar and leaves its times as they are: whoever walks it will notice. */
+function spoilHeaders(tar: string): void {
+  const { atime, mtime } = statSync(tar);
+  const bytes = readFileSync(tar);
+  bytes.fill(0xff, 0, 100);
+  writeFileSync(tar, bytes);
+  utimesSync(tar, atime, mtime);
+}
+
+test('an index that was kept is used instead of a second walk, and changes nothing that can be seen', async () => {
+  const folder = photoTars();
+  const before = await openDataset(folder);
+  const samples = await samplesOf(folder);
+  expect(await indexShards([folder])).toMatchObject({ shards: 6, kept: 0, samples: 60 });
+  for (const name of readdirSync(folder)) if (name.endsWith('.tar')) spoilHeaders(path.join(folder, name));
+  const after = await openDataset(folder);
+  for (const part of ['identity', 'size', 'fields', 'classes', 'classSamples', 'bytes'] as const) {
+    expect(after[part]).toEqual(before[part]);
+  }
+  expect(await samplesOf(folder)).toEqual(samples);
+  expect(await after.numberOf('cat/cat_003')).toBe(13);
+  await before.close();
+  await after.close();
+});
+
+test('the state of a loader is taken up again after the tars were indexed', async () => {
+  const folder = photoTars();
+  const options = { batchSize: 16, transform: 'raw', seed: 3 } as const;
+  const keys = async (state: unknown) => {
+    const dataset = await openDataset(folder);
+    const loader = dataset.loader({ ...options, state });
+    const seen: (readonly string[])[] = [];
+    let saved: unknown;
+    for await (const batch of loader) {
+      seen.push([...batch.keys]);
+      saved ??= loader.state();
+    }
+    await dataset.close();
+    return { seen, saved };
+  };
+  const whole = await keys(undefined);
+  await indexShards([folder]);
+  expect((await keys(whole.saved)).seen).toEqual(whole.seen.slice(1));
+});
+
+test('an index that is older than its tar is not used', async () => {
+  const folder = emptyFolder();
+  const tar = path.join(folder, 'a.tar');
+  writeFileSync(tar, archive(entry({ name: 'old.jpg' }, jpeg('old'))));
+  await indexShards([tar]);
+  writeFileSync(tar, archive(entry({ name: 'new.jpg' }, jpeg('new')), entry({ name: 'more.jpg' }, jpeg('more'))));
+  utimesSync(tar, new Date(), new Date(Date.now() + 2000));
+  expect((await samplesOf(folder)).map(({ key }) => key)).toEqual(['new', 'more']);
+  expect(await indexShards([folder])).toMatchObject({ shards: 1, kept: 0, samples: 2 });
+});
+
+test('verify of foreign tars compares with the indexes that were kept, and without them walks the headers', async () => {
+  const folder = photoTars();
+  expect(await verify(folder, { decode: true })).toMatchObject({ shards: 6, samples: 60, faults: 0, checksums: false });
+  await indexShards([folder]);
+  expect(await verify(folder)).toMatchObject({ shards: 6, samples: 60, faults: 0, checksums: true });
+  const tar = path.join(folder, 'photos-3.tar');
+  const { atime, mtime } = statSync(tar);
+  const bytes = readFileSync(tar);
+  bytes[bytes.length >> 1]! ^= 1;
+  writeFileSync(tar, bytes);
+  utimesSync(tar, atime, mtime);
+  const faults: Fault[] = [];
+  await verify(folder, { onFault: (fault) => faults.push(fault) });
+  expect(faults).toEqual([
+    { shard: 'photos-3.tar', key: expect.stringMatching(/^galaxies\//), reason: expect.stringMatching(/^field "jpg" has changed/) },
+  ]);
+});
+
+const good = entry({ name: 'good.jpg' }, jpeg('good'));
+test.each([
+  ['a path that leads out', entry({ name: '../x.jpg' }, 'x'), 'EntryNameError', 'leads out of its folder'],
+  ['an absolute path', entry({ name: '/x.jpg' }, 'x'), 'EntryNameError', 'is absolute'],
+  ['a symbolic link', entry({ name: 'x.jpg', type: '2', linkName: 'y' }), 'UnsupportedEntryError', 'is a symbolic link'],
+  ['a hard link', entry({ name: 'x.jpg', type: '1', linkName: 'y' }), 'UnsupportedEntryError', 'is a hard link'],
+  ['a device', entry({ name: 'x.jpg', type: '4' }), 'UnsupportedEntryError', 'is a block device'],
+  ['a sparse file', entry({ name: 'x.jpg', type: 'S', magic: 'gnu' }), 'UnsupportedEntryError', 'is a sparse file'],
+  ['a size beyond the file', header({ name: 'x.jpg', size: 1e9 }), 'CutShardError', 'is 1000000000 bytes long, but the shard ends'],
+  ['a size in base-256 that is negative', header({ sizeField: Buffer.alloc(12, 0xff) }), 'DamagedShardError', 'the header at byte'],
+  ['a wrong checksum', entry({ name: 'x.jpg', checksumField: '000001\0 ' }, 'x'), 'DamagedShardError', 'the header at byte'],
+  ['a pax record of nonsense', Buffer.concat([pax('99 path=x\n'), entry({}, 'x')]), 'DamagedShardError', 'the header at byte'],
+  ['a pax size that is negative', Buffer.concat([pax(record('size', '-1')), entry({}, 'x')]), 'DamagedShardError', 'the header at byte'],
+  ['a key that comes back', Buffer.concat([entry({ name: 'b.jpg' }, 'x'), entry({ name: 'good.txt' }, 'x')]), 'DuplicateKeyError', 'stood at byte 0 already'],
+])('%s is refused with shard and offset when the dataset is opened, and listed by verify', async (_, bad, name, words) => {
+  const tar = path.join(emptyFolder(), 'crafted.tar');
+  writeFileSync(tar, archive(good, bad));
+  const error = await openDataset(tar).catch((failure: unknown) => failure as ShardtoolError);
+  expect(error).toBeInstanceOf(ShardtoolError);
+  expect(error).toMatchObject({ name, shard: tar, offset: expect.any(Number), message: expect.stringContaining(words) });
+  expect((error as ShardtoolError).offset).toBeGreaterThanOrEqual(good.length);
+
+  const faults: Fault[] = [];
+  expect(await verify(tar, { onFault: (fault) => faults.push(fault) })).toMatchObject({ shards: 1, faults: 1 });
+  expect(faults[0]).toMatchObject({ shard: 'crafted.tar', reason: expect.stringContaining(words) });
+  await expect(indexShards([tar])).rejects.toMatchObject({ name });
+});
+
+test('no tars, a missing tar, a folder of nothing and a compressed tar each have their sentence', async () => {
+  await expect(openDataset([])).rejects.toThrow('name a folder of shards, or tar files');
+  await expect(openDataset(['nowhere.tar'])).rejects.toThrow('nowhere.tar cannot be opened');
+  await expect(openDataset(emptyFolder())).rejects.toThrow('has no dataset.json');
+  const gz = path.join(emptyFolder(), 'a.tar');
+  mkdirSync(path.dirname(gz), { recursive: true });
+  spawnSync('sh', ['-c', `gzip -c ${fixtures}/gnu-ustar.tar > ${gz}`]);
+  await expect(openDataset(gz)).rejects.toThrow('compressed with gzip');
+});
+
+test.skipIf(pythonWith('webdataset') === null)('what webdataset writes while the test runs opens here', async () => {
+  const folder = emptyFolder();
+  const program = `
+import sys, webdataset, pathlib
+with webdataset.ShardWriter(sys.argv[1] + "/wds-%03d.tar", maxcount=7, verbose=0) as sink:
+    for number, name in enumerate(sys.argv[2].split(",")):
+        for photo in sorted(pathlib.Path("examples/photos", name).glob("*.jpg")):
+            sink.write({"__key__": name + "/" + photo.stem, "jpg": photo.read_bytes(), "cls": number, "json": {"name": name}})
+`;
+  const { status, stderr } = spawnSync(pythonWith('webdataset')!, ['-c', program, folder, classes.join(',')], { encoding: 'utf8' });
+  expect(status, stderr).toBe(0);
+  const dataset = await openDataset(folder);
+  expect([dataset.size, dataset.shards.length, dataset.classSamples]).toEqual([60, 9, [10, 10, 10, 10, 10, 10]]);
+  let photos = 0;
+  for await (const batch of dataset.loader({ batchSize: 20, transform: 'raw', checksum: 'always' })) {
+    for (const [row, key] of batch.keys.entries()) {
+      expect(batch.encoded![row]!).toEqual(new Uint8Array(readFileSync(`examples/photos/${key}.jpg`)));
+      expect(batch.fields['json']![row]).toEqual({ name: key.split('/')[0] });
+      photos++;
+    }
+  }
+  expect(photos).toBe(60);
+  await dataset.close();
+});
