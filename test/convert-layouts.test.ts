@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { crc32, type LayoutName, layoutOf, openSource, readManifest, readShardIndex } from '@shardtool/format';
+import { crc32, type LayoutName, layoutOf, readManifest, readShardIndex } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { convert, pack } from '@shardtool/writer';
 import { beforeAll, expect, test } from 'vitest';
@@ -12,7 +12,9 @@ const layouts: readonly LayoutName[] = ['tar', 'lmdb', 'msgpack'];
 async function briefly(folder: string): Promise<PackedSample[]> {
   return (await samplesOf(folder)).map((sample) => ({
     ...sample,
-    fields: Object.fromEntries(Object.entries(sample.fields).map(([name, text]) => [name, String(crc32(Buffer.from(text)))])),
+    fields: Object.fromEntries(
+      Object.entries(sample.fields).map(([name, text]) => [name, String(crc32(Buffer.from(text)))]),
+    ),
   }));
 }
 
@@ -21,7 +23,9 @@ const dataset = {} as Record<LayoutName, string>;
 
 beforeAll(async () => {
   const labels = path.join(tree({}), 'labels.csv');
-  const photos = readdirSync('examples/photos', { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.jpg'));
+  const photos = readdirSync('examples/photos', { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.jpg'),
+  );
   const rows = photos.map((file, i) => `${file},${file.split('/')[0]},${i % 7 === 0 ? '' : i / 4}`);
   writeFileSync(labels, `path,class,score\n${rows.join('\n')}\n`);
   dataset.tar = newFolder();
@@ -99,7 +103,9 @@ test('LMDB with images alone keeps the class numbers in the index, and refuses w
   await expect(convert(shards, newFolder(), { format: 'lmdb', lmdbValues: 'image' })).rejects.toThrow(
     'Sample "a/1" has 2 fields',
   );
-  await expect(convert(shards, newFolder(), { lmdbValues: 'image' })).rejects.toThrow('"lmdbValues" is for the format lmdb');
+  await expect(convert(shards, newFolder(), { lmdbValues: 'image' })).rejects.toThrow(
+    '"lmdbValues" is for the format lmdb',
+  );
 });
 
 test('a shard that stands alone is converted, with its index or without', async () => {
@@ -115,23 +121,26 @@ test('a shard that stands alone is converted, with its index or without', async 
   expect(filesIn(converted)).toEqual(['dataset.json', 'other.msgpack', 'other.parquet', 'pack.json']);
 });
 
-test.each(layouts)('a byte that changed in a %s shard ends the conversion with shard and key, and nothing looks whole', async (format) => {
-  const damaged = newFolder();
-  await convert(dataset.tar, damaged, { format });
-  const { file } = (await readManifest(damaged)).shards[2]!;
-  const shard = path.join(damaged, file);
-  const name = file.split('/')[0]!;
-  const index = await readShardIndex(path.join(damaged, 'train-000002.parquet'));
-  const bytes = readFileSync(shard);
-  bytes[index.fields.get('jpg')!.offset[4]! + 100]! ^= 1;
-  writeFileSync(shard, bytes);
-  const output = newFolder();
-  const error = await convert(damaged, output, { format: 'tar', workers: 2 }).catch((caught: Error) => caught);
-  expect(error).toMatchObject({ name: 'SampleChecksumError', shard: name, key: index.key[4] });
-  expect(existsSync(path.join(output, 'train-000002.tar'))).toBe(false);
-  expect(filesIn(output).filter((left) => left.endsWith('.part') || left === 'dataset.json')).toEqual([]);
-  await expect(openDataset(output)).rejects.toMatchObject({ name: 'UnfinishedPackError' });
-});
+test.each(layouts)(
+  'a byte that changed in a %s shard ends the conversion with shard and key, and nothing looks whole',
+  async (format) => {
+    const damaged = newFolder();
+    await convert(dataset.tar, damaged, { format });
+    const { file } = (await readManifest(damaged)).shards[2]!;
+    const shard = path.join(damaged, file);
+    const name = file.split('/')[0]!;
+    const index = await readShardIndex(path.join(damaged, 'train-000002.parquet'));
+    const bytes = readFileSync(shard);
+    bytes[index.fields.get('jpg')!.offset[4]! + 100]! ^= 1;
+    writeFileSync(shard, bytes);
+    const output = newFolder();
+    const error = await convert(damaged, output, { format: 'tar', workers: 2 }).catch((caught: Error) => caught);
+    expect(error).toMatchObject({ name: 'SampleChecksumError', shard: name, key: index.key[4] });
+    expect(existsSync(path.join(output, 'train-000002.tar'))).toBe(false);
+    expect(filesIn(output).filter((left) => left.endsWith('.part') || left === 'dataset.json')).toEqual([]);
+    await expect(openDataset(output)).rejects.toMatchObject({ name: 'UnfinishedPackError' });
+  },
+);
 
 test('a shard that was cut, and an index of another shard, end the conversion', async () => {
   const damaged = newFolder();
@@ -143,7 +152,9 @@ test('a shard that was cut, and an index of another shard, end the conversion', 
   const other = newFolder();
   await pack(tree({ 'a/1.jpg': JPEG }), other);
   copyFileSync(path.join(other, '000000.parquet'), path.join(damaged, 'train-000000.parquet'));
-  await expect(convert(damaged, newFolder())).rejects.toThrow('has 1 samples, and dataset.json says that train-000000.tar has 12');
+  await expect(convert(damaged, newFolder())).rejects.toThrow(
+    'has 1 samples, and dataset.json says that train-000000.tar has 12',
+  );
 });
 
 test('an output folder that is in use stays as it is, and --overwrite removes what an earlier conversion made', async () => {

@@ -42,10 +42,15 @@ test('pack, convert and index write the same indexes for wids and DALI', async (
 test('a name with white space has no place in an index for DALI: nothing is committed', async () => {
   const [spaced, output] = [newFolder(), newFolder()];
   const source = tree({ 'a cat/1.jpg': JPEG });
-  await expect(pack(source, output, { index: ['dali'] })).rejects.toThrow('000000.tar: the name "a cat/1.cls" has white space');
+  await expect(pack(source, output, { index: ['dali'] })).rejects.toThrow(
+    '000000.tar: the name "a cat/1.cls" has white space',
+  );
   expect(filesIn(output)).toEqual(['pack.json']);
   await pack(source, spaced, { index: ['wids'] });
-  await expect(convert(spaced, newFolder(), { index: ['dali'] })).rejects.toMatchObject({ shard: '000000.tar', key: 'a cat/1' });
+  await expect(convert(spaced, newFolder(), { index: ['dali'] })).rejects.toMatchObject({
+    shard: '000000.tar',
+    key: 'a cat/1',
+  });
   expect((await readManifest(spaced)).samples).toBe(1);
 });
 

@@ -68,13 +68,21 @@ test('a stream, a compressed one and a file give the same bytes, in whatever pie
   writeFileSync(path.join(folder, 'a.tar.gz'), gzipSync(tar));
   const wanted = newFolder();
   await convert(path.join(folder, 'a.tar.gz'), wanted, { maxShardSamples: 2, name: 'x' });
-  expect(filesIn(wanted).filter((file) => file.endsWith('.tar'))).toEqual(['x-000000.tar', 'x-000001.tar', 'x-000002.tar']);
+  expect(filesIn(wanted).filter((file) => file.endsWith('.tar'))).toEqual([
+    'x-000000.tar',
+    'x-000001.tar',
+    'x-000002.tar',
+  ]);
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 3000 }), { minLength: 1, maxLength: 9 }), fc.boolean(), async (sizes, gzip) => {
-      const output = newFolder();
-      await convert(inPieces(gzip ? gzipSync(tar) : tar, sizes), output, { maxShardSamples: 2, name: 'x' });
-      expect(digestsOf(output)).toEqual(digestsOf(wanted));
-    }),
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: 1, max: 3000 }), { minLength: 1, maxLength: 9 }),
+      fc.boolean(),
+      async (sizes, gzip) => {
+        const output = newFolder();
+        await convert(inPieces(gzip ? gzipSync(tar) : tar, sizes), output, { maxShardSamples: 2, name: 'x' });
+        expect(digestsOf(output)).toEqual(digestsOf(wanted));
+      },
+    ),
     { numRuns: 15 },
   );
 });
@@ -95,18 +103,46 @@ test('a stream that was cut anywhere ends with an error, and nothing looks whole
   const end = tar.length - 1024;
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 0, max: end }), fc.boolean(), async (length, gzip) => {
-      const cut = gzip ? gzipSync(tar).subarray(0, Math.min(length, gzipSync(tar).length - 1)) : tar.subarray(0, length);
+      const cut = gzip
+        ? gzipSync(tar).subarray(0, Math.min(length, gzipSync(tar).length - 1))
+        : tar.subarray(0, length);
       const output = newFolder();
-      await expect(convert(Readable.from([cut]), output, { maxShardSamples: 1 })).rejects.toThrow(/cut off|without the zeros/);
-      await expect(openDataset(output)).rejects.toMatchObject({ name: expect.stringMatching(/UnfinishedPackError|FileError/) });
+      await expect(convert(Readable.from([cut]), output, { maxShardSamples: 1 })).rejects.toThrow(
+        /cut off|without the zeros/,
+      );
+      await expect(openDataset(output)).rejects.toMatchObject({
+        name: expect.stringMatching(/UnfinishedPackError|FileError/),
+      });
     }),
-    { numRuns: 40, examples: [[end, false], [end - 512, false], [0, false]] },
+    {
+      numRuns: 40,
+      examples: [
+        [end, false],
+        [end - 512, false],
+        [0, false],
+      ],
+    },
   );
 });
 
 test.each([
-  ['a key that comes back', [['a.jpg', 'x'], ['b.jpg', 'x'], ['a.cls', '1']], 'the key "a" came before'],
-  ['a field that comes twice', [['a.jpg', 'x'], ['a.JPG', 'x']], 'sample "a" has the field "jpg" twice'],
+  [
+    'a key that comes back',
+    [
+      ['a.jpg', 'x'],
+      ['b.jpg', 'x'],
+      ['a.cls', '1'],
+    ],
+    'the key "a" came before',
+  ],
+  [
+    'a field that comes twice',
+    [
+      ['a.jpg', 'x'],
+      ['a.JPG', 'x'],
+    ],
+    'sample "a" has the field "jpg" twice',
+  ],
   ['a name that leads out', [['../a.jpg', 'x']], 'leads out of its folder'],
   ['nothing that is a sample', [['README', 'x']], 'holds no sample'],
 ] as const)('%s is an error that says so, also across shards', async (_, entries, message) => {

@@ -8,7 +8,8 @@ export const INDEX_FLAG = {
   array: true,
   requiresArg: true,
   describe: 'Indexes for other loaders of tars: wids (webdataset), dali (NVIDIA DALI), or wids,dali',
-  coerce: (given: readonly string[]): OtherIndex[] => [...new Set(given.flatMap((words) => words.split(',')))].map(otherIndex),
+  coerce: (given: readonly string[]): OtherIndex[] =>
+    [...new Set(given.flatMap((words) => words.split(',')))].map(otherIndex),
 } as const;
 
 function otherIndex(word: string): OtherIndex {

@@ -106,7 +106,10 @@ function formatOf(shard: string): LayoutName {
   if (shard.endsWith('.msgpack')) return 'msgpack';
   if (shard.endsWith('.mdb')) return 'lmdb';
   if (shard.endsWith('.tar')) return 'tar';
-  throw new FileError({ path: shard }, `${shard} is no tar by its name; give files that end in .tar, or a folder of them.`);
+  throw new FileError(
+    { path: shard },
+    `${shard} is no tar by its name; give files that end in .tar, or a folder of them.`,
+  );
 }
 
 async function buildIndex({ path: shard, format }: ShardToIndex): Promise<{ index: ShardIndex; skipped: number }> {

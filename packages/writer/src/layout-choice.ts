@@ -13,5 +13,8 @@ export interface LayoutChoice {
 export async function layoutOfChoice({ format, lmdbValues }: LayoutChoice): Promise<ShardLayout> {
   if (lmdbValues === 'sample') return layoutOf(format);
   if (format === 'lmdb') return lmdbImages;
-  throw new OptionError({}, `The option "lmdbValues" is for the format lmdb, and the format is ${format}; leave it out.`);
+  throw new OptionError(
+    {},
+    `The option "lmdbValues" is for the format lmdb, and the format is ${format}; leave it out.`,
+  );
 }

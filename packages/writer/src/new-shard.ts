@@ -1,6 +1,12 @@
 import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ColumnType, type ShardIndex, type ShardLayout, type ShardWriter, writeShardIndex } from '@shardtool/format';
+import {
+  type ColumnType,
+  type ShardIndex,
+  type ShardLayout,
+  type ShardWriter,
+  writeShardIndex,
+} from '@shardtool/format';
 import { DiskFullError } from './errors.js';
 import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
 import { shardPaths, TEMPORARY } from './shard-paths.js';
@@ -34,7 +40,10 @@ export interface ShardRecord {
 }
 
 /** Writes the samples of a shard and their rows, and returns the label columns of the rows. */
-export type FillShard = (writer: ShardWriter, rows: ShardRows) => ShardIndex['columns'] | Promise<ShardIndex['columns']>;
+export type FillShard = (
+  writer: ShardWriter,
+  rows: ShardRows,
+) => ShardIndex['columns'] | Promise<ShardIndex['columns']>;
 
 /**
  * Makes the shard that is called `stem`, with its indexes: each file under a temporary name, flushed, then renamed.

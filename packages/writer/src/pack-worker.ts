@@ -39,9 +39,7 @@ parentPort!.on('message', (message: PackNews | PackJob) => {
     setting = prepare(message);
     setting.catch(() => undefined);
   } else {
-    void answer<PackResult>(() =>
-      message.type === 'measure' ? measure(message.from, message.to) : write(message),
-    );
+    void answer<PackResult>(() => (message.type === 'measure' ? measure(message.from, message.to) : write(message)));
   }
 });
 

@@ -50,30 +50,35 @@ export async function writeShard(job: ShardJob, setting: ShardSetting, report: R
   const end = plan.shardStart[job.shard + 1]!;
   const quarantined: QuarantinedFile[] = [];
   const count = { files: 0, renamed: 0, orientationBaked: 0 };
-  const record = await createShard(setting, numberedStem(setting.name, job.shard), end - first, async (writer, rows) => {
-    const kept: number[] = [];
-    for (let s = first; s < end; s++) {
-      const sample = sampleAt(plan, files, s);
-      try {
-        const { row, renamed, orientationBaked } =
-          recode === null
-            ? writeSample(writer, sample, options)
-            : await writeRecodedSample(writer, sample, options, recode);
-        rows.add(row);
-        kept.push(s - first);
-        count.files += sample.files.length;
-        if (renamed) count.renamed++;
-        if (orientationBaked) count.orientationBaked++;
-      } catch (error) {
-        writer.discard();
-        if (!(error instanceof BadFile || error instanceof ImageError)) throw error;
-        if (setting.onBad === 'stop') throw badFile(error, sample.files[0]!.path);
-        quarantined.push({ path: sample.files[0]!.path, reason: error.message });
+  const record = await createShard(
+    setting,
+    numberedStem(setting.name, job.shard),
+    end - first,
+    async (writer, rows) => {
+      const kept: number[] = [];
+      for (let s = first; s < end; s++) {
+        const sample = sampleAt(plan, files, s);
+        try {
+          const { row, renamed, orientationBaked } =
+            recode === null
+              ? writeSample(writer, sample, options)
+              : await writeRecodedSample(writer, sample, options, recode);
+          rows.add(row);
+          kept.push(s - first);
+          count.files += sample.files.length;
+          if (renamed) count.renamed++;
+          if (orientationBaked) count.orientationBaked++;
+        } catch (error) {
+          writer.discard();
+          if (!(error instanceof BadFile || error instanceof ImageError)) throw error;
+          if (setting.onBad === 'stop') throw badFile(error, sample.files[0]!.path);
+          quarantined.push({ path: sample.files[0]!.path, reason: error.message });
+        }
+        report(sample.files.length, sourceBytes(sample));
       }
-      report(sample.files.length, sourceBytes(sample));
-    }
-    return keepRows(job.columns, kept);
-  });
+      return keepRows(job.columns, kept);
+    },
+  );
   return { shard: job.shard, ...record, ...count, quarantined };
 }
 

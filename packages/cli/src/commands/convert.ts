@@ -59,7 +59,11 @@ function optionsOf(given: ConvertOptions): ConvertOptions {
 function describe({ samples, shards, bytes, skippedEntries, partialFields }: ConvertReport, output: string): string {
   return [
     `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${output} (${formatSize(bytes)}).`,
-    ...countLine(skippedEntries, 'file belongs to no sample and was skipped', 'files belong to no sample and were skipped'),
+    ...countLine(
+      skippedEntries,
+      'file belongs to no sample and was skipped',
+      'files belong to no sample and were skipped',
+    ),
     ...fieldsLine(partialFields, samples),
   ].join('\n');
 }

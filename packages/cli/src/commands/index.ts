@@ -8,7 +8,12 @@ export const indexCommand = command({
   describe: 'Index WebDataset tars of other software, so that they open at once',
   builder: (yargs) =>
     yargs
-      .positional('tars', { type: 'string', array: true, demandOption: true, describe: 'Tar files, or folders of them' })
+      .positional('tars', {
+        type: 'string',
+        array: true,
+        demandOption: true,
+        describe: 'Tar files, or folders of them',
+      })
       .option('overwrite', {
         type: 'boolean',
         default: false,

@@ -96,7 +96,8 @@ export const packCommand = command({
 
 /** The options by name, without what yargs adds. */
 function optionsOf(given: PackOptions): PackOptions {
-  const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files } = given;
+  const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files } =
+    given;
   const { fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun } = given;
   return {
     ...{ format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files },

@@ -76,10 +76,24 @@ function wrongIndex({ name, indexPath, samples }: InputShard, found: number): Sh
 function datasetOf({ name, path, format, bytes }: InputShard, index: ShardIndex): Dataset {
   const { samples, key } = index;
   const shard = { name, path, bytes, samples, loadKeys: async () => key, loadIndex: async () => index };
-  return new Dataset({ location: path, format, identity: '', shards: [shard], classes: [], classSamples: [], fields: [] });
+  return new Dataset({
+    location: path,
+    format,
+    identity: '',
+    shards: [shard],
+    classes: [],
+    classSamples: [],
+    fields: [],
+  });
 }
 
-function writeSample(writer: ShardWriter, sample: Sample, index: ShardIndex, row: number, imageOnly: boolean): SampleRow {
+function writeSample(
+  writer: ShardWriter,
+  sample: Sample,
+  index: ShardIndex,
+  row: number,
+  imageOnly: boolean,
+): SampleRow {
   const { key, cls } = sample;
   const names = Object.keys(sample.fields).sort();
   // The index has the class number, which is all that such a shard can keep of it.

@@ -93,7 +93,10 @@ async function isCompressed(source: string): Promise<boolean> {
 function refuseCuts(options: ConvertOptions): void {
   const given = (['maxShardBytes', 'maxShardSamples', 'name'] as const).find((name) => options[name] !== undefined);
   if (given === undefined) return;
-  throw new OptionError({}, `The option "${given}" is for streams; shards keep their samples and their names, so leave it out.`);
+  throw new OptionError(
+    {},
+    `The option "${given}" is for streams; shards keep their samples and their names, so leave it out.`,
+  );
 }
 
 /** With `overwrite` the input would be removed before it is read. */
@@ -121,7 +124,11 @@ async function convertDataset(
   const size = Math.max(1, Math.min(options.workers, shards.length));
   const crew = new WorkerCrew<ConvertJob, ConvertedShard>(script, size);
   return withProgress(crew, options, async (ticker) => {
-    ticker.begin('convert', shards.reduce((sum, { samples }) => sum + (samples ?? 0), 0), sourceBytes);
+    ticker.begin(
+      'convert',
+      shards.reduce((sum, { samples }) => sum + (samples ?? 0), 0),
+      sourceBytes,
+    );
     const done: ConvertedShard[] = [];
     try {
       const jobs = shards.map((shard, number): ConvertJob => ({ shard: number, input: shard, target }));

@@ -1,13 +1,6 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import {
-  findShards,
-  indexPathOf,
-  keptIndexPath,
-  type LayoutName,
-  layoutOf,
-  type Manifest,
-} from '@shardtool/format';
+import { findShards, indexPathOf, keptIndexPath, type LayoutName, layoutOf, type Manifest } from '@shardtool/format';
 
 /** A shard that is to be converted. */
 export interface InputShard {

@@ -1,6 +1,13 @@
-import { pipeline } from 'node:stream/promises';
 import type { Readable } from 'node:stream';
-import { DamagedShardError, DuplicateKeyError, ShardtoolError, splitEntryName, tarFaults, whyUnsafe } from '@shardtool/format';
+import { pipeline } from 'node:stream/promises';
+import {
+  DamagedShardError,
+  DuplicateKeyError,
+  ShardtoolError,
+  splitEntryName,
+  tarFaults,
+  whyUnsafe,
+} from '@shardtool/format';
 import { extract, type Header } from 'tar-stream';
 import { plainBytes } from './plain-bytes.js';
 
@@ -81,7 +88,12 @@ async function takeFile(entry: Entry, shard: string): Promise<TakenFile> {
   const isSparse = Object.keys(pax ?? {}).some((record) => record.startsWith('GNU.sparse.'));
   const isPlain = PLAIN.has(type) && !isSparse;
   if (!isPlain && type !== 'directory') {
-    throw tarFaults.unsupported(shard, byteOffset - BLOCK_BYTES, name, isSparse ? 'a sparse file' : `a ${type ?? 'special file'}`);
+    throw tarFaults.unsupported(
+      shard,
+      byteOffset - BLOCK_BYTES,
+      name,
+      isSparse ? 'a sparse file' : `a ${type ?? 'special file'}`,
+    );
   }
   if (name.includes('\ufffd')) throw tarFaults.notText(shard, byteOffset - BLOCK_BYTES);
   const reason = whyUnsafe(name);
