@@ -51,7 +51,9 @@ export async function* readSamples(files: ShardFiles, options: SamplesOptions = 
     if (next.done) return;
     const window = next.value;
     let buffer = buffers.pop();
-    if (buffer === undefined || buffer.length < window.bytes) buffer = new Uint8Array(Math.max(WINDOW_BYTES, window.bytes));
+    // A single sample needs no room for more: clearing it would take longer than reading the sample.
+    const room = to - from === 1 ? window.bytes : Math.max(WINDOW_BYTES, window.bytes);
+    if (buffer === undefined || buffer.length < window.bytes) buffer = new Uint8Array(room);
     const ready = files.read(window.shard, window.offset, buffer.subarray(0, window.bytes));
     // The error is seen where the window's turn comes; until then it must not count as unhandled.
     ready.catch(() => {});
