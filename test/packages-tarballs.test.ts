@@ -1,0 +1,94 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, expect, test } from 'vitest';
+import { emptyFolder } from './datasets.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+/** Each after what it depends on. */
+const packages = ['format', 'reader', 'writer', 'cli'];
+const tarballs = emptyFolder();
+/** An empty folder outside of the repository, into which the tarballs are installed. */
+const project = path.join(emptyFolder(), 'project');
+
+function run(command: string, args: readonly string[], cwd = project): string {
+  // A project of its own: nothing of the run that this test is part of.
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|INIT_CWD)/.test(name)));
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', env });
+  if (error !== undefined) throw error;
+  expect(status, `${command} ${args.join(' ')}\n${stdout}\n${stderr}`).toBe(0);
+  return stdout;
+}
+
+/** What each tarball holds. */
+const contents = new Map<string, string[]>();
+
+beforeAll(() => {
+  for (const name of packages) {
+    const folder = path.join(root, 'packages', name);
+    const packed = run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', tarballs], folder);
+    const [report] = JSON.parse(packed) as { files: { path: string }[] }[];
+    contents.set(
+      name,
+      report!.files.map((file) => file.path),
+    );
+  }
+  mkdirSync(project);
+  writeFileSync(path.join(project, 'package.json'), '{ "name": "project", "private": true, "type": "module" }\n');
+  const files = readdirSync(tarballs).map((file) => path.join(tarballs, file));
+  run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', ...files]);
+}, 300_000);
+
+test('a tarball has what runs, its types, its licence and a README, and no tests, sources or source maps', () => {
+  for (const [name, files] of contents) {
+    expect(files, name).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts']));
+    const others = files.filter((file) => !/^(LICENSE|README\.md|package\.json|dist\/.*(?<!\.test)\.(js|d\.ts|wasm))$/.test(file));
+    expect(others, name).toEqual([]);
+  }
+  expect(contents.get('reader')).toContain('dist/kernels/resize.wasm');
+});
+
+test('npx shardtool packs, lists, verifies and measures where the tarballs are installed', () => {
+  const photos = path.join(root, 'examples/photos');
+  expect(run('npx', ['--no-install', 'shardtool', '--help'])).toContain('shardtool pack <source> <output>');
+  expect(run('npx', ['--no-install', 'shardtool', 'pack', photos, 'shards', '--max-shard-samples', '20'])).toContain('Packed 60 files');
+  expect(run('npx', ['--no-install', 'shardtool', 'ls', 'shards'])).toContain('3 tar shards, 60 samples');
+  expect(run('npx', ['--no-install', 'shardtool', 'verify', 'shards', '--decode'])).toContain('all as it was packed');
+  const bench = JSON.parse(run('npx', ['--no-install', 'shardtool', 'bench', 'shards', '--batch-size', '16', '--json']));
+  expect(bench).toMatchObject({ images: 60, batches: 4 });
+});
+
+test('a program that imports from shardtool runs, and its types hold in the strictest setting', () => {
+  const program = `
+import { type Batch, type Dataset, type Fault, openDataset, pack, ShardtoolError, verify } from 'shardtool';
+
+const [source, output] = process.argv.slice(2) as [string, string];
+const report = await pack(source, output, { maxShardSamples: 20, seed: 1 });
+const shards: number = report.shards;
+const dataset: Dataset = await openDataset(output);
+const sample = await dataset.get('cat/cat_001');
+const bytes: Uint8Array = sample.fields['jpg']!;
+let rows = 0;
+for await (const batch of dataset.loader({ batchSize: 32, transform: 'eval224', fields: [] })) {
+  const typed: Batch = batch;
+  const images: Uint8Array | Float32Array | null = typed.images;
+  rows += images!.length / (224 * 224 * 3);
+}
+const faults: Fault[] = [];
+await verify(output, { onFault: (fault) => faults.push(fault) });
+const error: string = await openDataset('nowhere').then(
+  () => 'none',
+  (reason: unknown) => (reason instanceof ShardtoolError ? reason.name : 'another'),
+);
+await dataset.close();
+console.log(JSON.stringify([shards, bytes.length, rows, faults.length, error]));
+`;
+  writeFileSync(path.join(project, 'program.ts'), program);
+  const types = path.join(root, 'node_modules/@types');
+  const strictest = ['--strict', '--skipLibCheck', 'false', '--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes'];
+  const modules = ['--module', 'nodenext', '--target', 'es2023', '--typeRoots', types, '--types', 'node'];
+  run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), ...strictest, ...modules, 'program.ts']);
+  const printed = run(process.execPath, ['program.js', path.join(root, 'examples/photos'), 'imported']);
+  expect(JSON.parse(printed)).toEqual([3, 75382, 60, 0, 'FileError']);
+});
