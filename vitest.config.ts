@@ -3,8 +3,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
-    reporters: process.env['SHARDTOOL_REPORT']
-      ? ['default', ['json', { outputFile: process.env['SHARDTOOL_REPORT'] }]]
+    reporters: process.env.SHARDTOOL_REPORT
+      ? ['default', ['json', { outputFile: process.env.SHARDTOOL_REPORT }]]
       : ['default'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -10,17 +10,22 @@ const [, , folder] = process.argv;
 if (folder !== undefined) {
   const start = performance.now();
   const dataset = await openDataset(folder);
-  console.log(`${(performance.now() - start).toFixed(0)} ms for ${dataset.shards.length} shards, ${dataset.size} samples`);
+  console.log(
+    `${(performance.now() - start).toFixed(0)} ms for ${dataset.shards.length} shards, ${dataset.size} samples`,
+  );
 } else {
   const made = mkdtempSync(path.join(tmpdir(), 'shardtool-open-'));
   const shards = Array.from({ length: 10_000 }, (_, shard) => ({
     file: `${String(shard).padStart(6, '0')}.tar`,
     bytes: 268_435_456,
     samples: 5000,
-    crc32: (shard * 2654435761 % 2 ** 32).toString(16).padStart(8, '0'),
+    crc32: ((shard * 2654435761) % 2 ** 32).toString(16).padStart(8, '0'),
     maxSampleBytes: 900_000,
   }));
-  await writeManifest(made, createManifest({ format: 'tar', classes: [], fields: [{ name: 'jpg', samples: 5e7 }], columns: [], shards }));
+  await writeManifest(
+    made,
+    createManifest({ format: 'tar', classes: [], fields: [{ name: 'jpg', samples: 5e7 }], columns: [], shards }),
+  );
   for (let round = 0; round < 5; round++) spawnSync(process.execPath, [process.argv[1], made], { stdio: 'inherit' });
   rmSync(made, { recursive: true });
 }

@@ -6,7 +6,10 @@ import { parseArgs } from 'node:util';
 import { crc32 } from 'node:zlib';
 import { openDataset } from '@shardtool/reader';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { rounds: { type: 'string', default: '5' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: 'string', default: '5' } },
+});
 const dataset = await openDataset(positionals[0] ?? 'shards');
 const paths = dataset.shards.map(({ path }) => path);
 const bytes = dataset.bytes;
@@ -51,5 +54,8 @@ for (const [name, list] of Object.entries(times)) {
   console.log(`${name}: ${Math.round(dataset.size / seconds)} samples/s, ${(bytes / seconds / 1e9).toFixed(2)} GB/s`);
 }
 console.log(`samples() / cat: ${ratio('samples()', 'cat').toFixed(2)}`);
-console.log(`samples({ checksum }) / pread + crc32: ${ratio('samples({ checksum })', 'pread + crc32, one thread').toFixed(2)}`);
+console.log(
+  `samples({ checksum }) / pread + crc32: ${ratio('samples({ checksum })', 'pread + crc32, one thread').toFixed(2)}`,
+);
 await dataset.close();
+if (touched === 0) throw new Error('No sample has a jpg: nothing was measured.');

@@ -13,7 +13,13 @@ test('bench --json has the rate, the waits, the memory and what bounds the rate'
     ...{ images: 120, batches: 16, batchSize: 8, workers: availableParallelism(), checksum: 'first-epoch' },
     ...{ warnings: 0, bad: 0, badKeys: [], codec: { name: expect.any(String), reason: expect.any(String) } },
   });
-  for (const figure of ['imagesPerSecond', 'firstBatchMs', 'batchWaitP50Ms', 'batchWaitP99Ms', 'mainThreadMicrosPerSample']) {
+  for (const figure of [
+    'imagesPerSecond',
+    'firstBatchMs',
+    'batchWaitP50Ms',
+    'batchWaitP99Ms',
+    'mainThreadMicrosPerSample',
+  ]) {
     expect(result[figure], figure).toBeGreaterThan(0);
   }
   expect(result.batchWaitP99Ms).toBeGreaterThanOrEqual(result.batchWaitP50Ms);
@@ -25,7 +31,18 @@ test('bench --json has the rate, the waits, the memory and what bounds the rate'
 });
 
 test('a step bounds the rate, and the workers keep up with it', async () => {
-  const flags = ['--transform', 'raw', '--checksum', 'always', '--workers', '1', '--prefetch-batches', '2', '--seed', '3'];
+  const flags = [
+    '--transform',
+    'raw',
+    '--checksum',
+    'always',
+    '--workers',
+    '1',
+    '--prefetch-batches',
+    '2',
+    '--seed',
+    '3',
+  ];
   const { stdout } = await shardtool('bench', shards, '--json', '--batch-size', '6', '--step-ms', '40', ...flags);
   const result = JSON.parse(stdout);
   expect(result).toMatchObject({ batches: 10, workers: 1, checksum: 'always', codec: null });
@@ -34,7 +51,17 @@ test('a step bounds the rate, and the workers keep up with it', async () => {
 });
 
 test('bench drops a dataset from the page cache on demand, and says its figures in words', async () => {
-  const { code, stdout } = await shardtool('bench', shards, '--cold', '--transform', 'eval224', '--batch-size', '16', '--checksum', 'never');
+  const { code, stdout } = await shardtool(
+    'bench',
+    shards,
+    '--cold',
+    '--transform',
+    'eval224',
+    '--batch-size',
+    '16',
+    '--checksum',
+    'never',
+  );
   expect(code).toBe(0);
   expect(stdout.trimEnd().split('\n')).toEqual([
     expect.stringMatching(/^[\d,]+ images\/s over 60 images in 4 batches of 16; \d+ workers?, checksum never$/),
@@ -52,13 +79,26 @@ test('bench of images that cannot be decoded names the first, or leaves them out
   await shardtool('pack', 'test/fixtures/odd-images', output, '--include', 'truncated.png', '--include', '*-444.jpg');
   const raised = await shardtool('bench', output, '--transform', 'eval224');
   expect(raised.code).toBe(1);
-  expect(raised.stderr).toMatch(/^shardtool: 000000\.tar: sample "truncated" cannot be used: .*--on-bad-sample to 'skip' or 'substitute'\.\n$/);
+  expect(raised.stderr).toMatch(
+    /^shardtool: 000000\.tar: sample "truncated" cannot be used: .*--on-bad-sample to 'skip' or 'substitute'\.\n$/,
+  );
   const skipped = await shardtool('bench', output, '--transform', 'eval224', '--on-bad-sample', 'skip');
   expect(skipped.stdout).toMatch(/^1 bad sample: truncated$/m);
 });
 
 test('plan says what an epoch costs before anything is read', async () => {
-  const flags = ['--world-size', '2', '--batch-size', '8', '--last-batch', 'drop', '--streams', '4', '--shuffle-buffer-size', '16'];
+  const flags = [
+    '--world-size',
+    '2',
+    '--batch-size',
+    '8',
+    '--last-batch',
+    'drop',
+    '--streams',
+    '4',
+    '--shuffle-buffer-size',
+    '16',
+  ];
   const more = ['--step-ms', '87', '--where', 'cls in (0, 1, 2) and width >= 1'];
   const { stdout } = await shardtool('plan', shards, ...flags, ...more, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
@@ -66,6 +106,8 @@ test('plan says what an epoch costs before anything is read', async () => {
     ...{ order: { streams: 4, blockSamples: 4, shuffleBufferSize: 16 }, step: { stepMs: 87 } },
   });
   const words = await shardtool('plan', shards, '--step-ms', '87');
-  expect(words.stdout).toMatch(/^60 samples in 6 shards; 1 rank with 1 batch of 64, 0 rows padded, 0 samples dropped\n/);
+  expect(words.stdout).toMatch(
+    /^60 samples in 6 shards; 1 rank with 1 batch of 64, 0 rows padded, 0 samples dropped\n/,
+  );
   expect(words.stdout).toMatch(/\na step of 87 ms needs [\d,]+ images\/s and [\d.]+ [kMG]?B\/s in [\d.]+ reads\/s;/);
 });

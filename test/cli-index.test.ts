@@ -7,7 +7,8 @@ import { filesIn } from './pack-workbench.js';
 
 function foreignTars(): string {
   const folder = emptyFolder();
-  for (const name of ['gnu-posix.tar', 'webdataset-0.tar']) copyFileSync(`test/fixtures/tar/${name}`, path.join(folder, name));
+  for (const name of ['gnu-posix.tar', 'webdataset-0.tar'])
+    copyFileSync(`test/fixtures/tar/${name}`, path.join(folder, name));
   return folder;
 }
 
@@ -22,7 +23,9 @@ test('index makes the index of each tar, says what it skipped, and keeps what is
   );
   expect(filesIn(folder)).toEqual(['gnu-posix.parquet', 'gnu-posix.tar', 'webdataset-0.parquet', 'webdataset-0.tar']);
 
-  expect((await shardtool('index', folder)).stdout).toBe('Indexed 0 samples in 0 shards.\n  2 indexes stayed as they were\n');
+  expect((await shardtool('index', folder)).stdout).toBe(
+    'Indexed 0 samples in 0 shards.\n  2 indexes stayed as they were\n',
+  );
   const all = await shardtool('index', folder, '--overwrite', '--json');
   expect(JSON.parse(all.stdout)).toEqual({ shards: 2, kept: 0, samples, skippedEntries: skipped });
 

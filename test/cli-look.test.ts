@@ -5,7 +5,11 @@ import { bash, shardtool } from './cli-process.js';
 import { packedPhotos } from './datasets.js';
 import { jpeg, newFolder, tree } from './pack-workbench.js';
 
-const shards = { tar: await packedPhotos(), msgpack: await packedPhotos({ format: 'msgpack' }), lmdb: await packedPhotos({ format: 'lmdb' }) };
+const shards = {
+  tar: await packedPhotos(),
+  msgpack: await packedPhotos({ format: 'msgpack' }),
+  lmdb: await packedPhotos({ format: 'lmdb' }),
+};
 const formats = ['tar', 'msgpack', 'lmdb'] as const;
 
 test('ls lists the shards of a dataset and what it is in all', async () => {
@@ -45,16 +49,41 @@ test('ls --samples --json has an object a line, the columns of the labels includ
     'labels.csv': 'path,class,caption\na/1.jpg,cat,"one, two"\na/2.jpg,,\n',
   });
   const output = newFolder();
-  expect(await shardtool('pack', source, output, '--labels', `${source}/labels.csv`, '--no-shuffle')).toMatchObject({ code: 0 });
+  expect(await shardtool('pack', source, output, '--labels', `${source}/labels.csv`, '--no-shuffle')).toMatchObject({
+    code: 0,
+  });
   const { stdout } = await shardtool('ls', output, '--samples', '--json');
   const bytes = jpeg(1).length;
-  expect(stdout.trimEnd().split('\n').map((line) => JSON.parse(line))).toEqual([
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toEqual([
     {
-      ...{ shard: '000000.tar', key: 'a/1', source: 'a/1.jpg', cls: 0, class: 'cat', width: 1, height: 1, orientation: 1 },
+      ...{
+        shard: '000000.tar',
+        key: 'a/1',
+        source: 'a/1.jpg',
+        cls: 0,
+        class: 'cat',
+        width: 1,
+        height: 1,
+        orientation: 1,
+      },
       ...{ fields: { cls: 1, jpg: bytes }, columns: { caption: 'one, two' } },
     },
     {
-      ...{ shard: '000000.tar', key: 'a/2', source: 'a/2.jpg', cls: null, class: null, width: 1, height: 1, orientation: 1 },
+      ...{
+        shard: '000000.tar',
+        key: 'a/2',
+        source: 'a/2.jpg',
+        cls: null,
+        class: null,
+        width: 1,
+        height: 1,
+        orientation: 1,
+      },
       ...{ fields: { jpg: bytes }, columns: { caption: null } },
     },
   ]);
@@ -83,7 +112,9 @@ test('cat takes a key of digits alone, and gives a field of 3 MB whole', async (
   const output = newFolder();
   await shardtool('pack', tree({ '007.jpg': jpeg(7), '007.txt': text }), output);
   expect((await shardtool('cat', output, '007', 'txt')).stdout).toBe(text);
-  expect((await bash(`shardtool cat ${output} 007 txt | head -c 5; echo " \${PIPESTATUS[0]}"`)).stdout).toBe('xxxxx 0\n');
+  expect((await bash(`shardtool cat ${output} 007 txt | head -c 5; echo " \${PIPESTATUS[0]}"`)).stdout).toBe(
+    'xxxxx 0\n',
+  );
 });
 
 test('cat of a sample without an image asks for a field', async () => {

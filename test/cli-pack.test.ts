@@ -31,13 +31,38 @@ test('names, order, classes, fields and patterns come from flags', async () => {
   });
   const output = newFolder();
   const { code, stdout } = await shardtool(
-    ...['pack', source, output, '--name', 'train', '--format', 'msgpack', '--seed', '7', '--no-shuffle', '--workers', '1'],
-    ...['--classes', path.join(source, 'classes.txt'), '--fields', 'seg.png', '--include', 'cat/**', '--include', 'dog/**'],
+    ...[
+      'pack',
+      source,
+      output,
+      '--name',
+      'train',
+      '--format',
+      'msgpack',
+      '--seed',
+      '7',
+      '--no-shuffle',
+      '--workers',
+      '1',
+    ],
+    ...[
+      '--classes',
+      path.join(source, 'classes.txt'),
+      '--fields',
+      'seg.png',
+      '--include',
+      'cat/**',
+      '--include',
+      'dog/**',
+    ],
     ...['--exclude', '**/raw/**', '--exclude', '**/2.*', '--max-shard-samples', '1', '--json'],
   );
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ files: 4, samples: 2, shards: 2, classes: ['dog', 'cat'] });
-  expect(filesIn(output).filter((file) => file.endsWith('.msgpack'))).toEqual(['train-000000.msgpack', 'train-000001.msgpack']);
+  expect(filesIn(output).filter((file) => file.endsWith('.msgpack'))).toEqual([
+    'train-000000.msgpack',
+    'train-000001.msgpack',
+  ]);
   expect((await samplesOf(output)).map(({ key, cls, fields }) => [key, cls, Object.keys(fields)])).toEqual([
     ['cat/1', 1, ['cls', 'jpg', 'json']],
     ['dog/1', 0, ['cls', 'jpg', 'seg.png']],
@@ -47,10 +72,17 @@ test('names, order, classes, fields and patterns come from flags', async () => {
 test('--files packs what a list names, and --labels takes classes and columns from a table', async () => {
   const source = tree({ 'b.jpg': jpeg('b'), 'a.jpg': jpeg('a'), 'c.jpg': jpeg('c') });
   writeFileSync(path.join(source, 'list.txt'), 'c.jpg\na.jpg\n');
-  writeFileSync(path.join(source, 'labels.jsonl'), '{"path":"a.jpg","class":"x","n":1}\n{"path":"c.jpg","class":"y","n":2}\n');
+  writeFileSync(
+    path.join(source, 'labels.jsonl'),
+    '{"path":"a.jpg","class":"x","n":1}\n{"path":"c.jpg","class":"y","n":2}\n',
+  );
   const output = newFolder();
   const flags = ['--files', path.join(source, 'list.txt'), '--labels', path.join(source, 'labels.jsonl'), '--quiet'];
-  expect(await shardtool('pack', source, output, '--no-shuffle', ...flags)).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  expect(await shardtool('pack', source, output, '--no-shuffle', ...flags)).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: '',
+  });
   const samples = await samplesOf(output);
   expect(samples.map(({ key, cls, columns }) => [key, cls, columns]).sort()).toEqual([
     ['a', 0, { n: 1 }],
@@ -67,7 +99,7 @@ test('--resize, --quality and --image-format make smaller images of another kind
   for (const { size, fields } of samples) {
     expect(Math.min(...size)).toBe(64);
     expect(Object.keys(fields)).toEqual(['cls', 'webp']);
-    expect(fields['webp']!.length).toBeLessThan(8000);
+    expect(fields.webp!.length).toBeLessThan(8000);
   }
 });
 
@@ -113,7 +145,9 @@ test.each([
   while (!existsSync(path.join(output, '000001.tar'))) await sleep(5);
   child.kill(signal);
   expect(await once(child, 'close')).toEqual([exitCode, null]);
-  expect(stderr).toBe(`shardtool: stopped by ${signal}. What is in ${output} is not complete: pack again with --overwrite.\n`);
+  expect(stderr).toBe(
+    `shardtool: stopped by ${signal}. What is in ${output} is not complete: pack again with --overwrite.\n`,
+  );
   expect(filesIn(output).filter((file) => /dataset\.json|\.lock|\.tmp|\.partial/.test(file))).toEqual([]);
   await expect(openDataset(output)).rejects.toThrow('its pack did not end');
   expect(await shardtool('pack', source, output, '--overwrite', '--quiet')).toMatchObject({ code: 0 });

@@ -20,7 +20,10 @@ test('a pack on a terminal draws a bar with files, rate and time left, and takes
 
 test('nothing is coloured, and with NO_COLOR least of all', async () => {
   for (const env of [{}, { NO_COLOR: '1' }]) {
-    const { stdout } = await terminal(`shardtool pack ${source} ${newFolder()}; shardtool pack ${source}; shardtool ls nowhere`, env);
+    const { stdout } = await terminal(
+      `shardtool pack ${source} ${newFolder()}; shardtool pack ${source}; shardtool ls nowhere`,
+      env,
+    );
     expect(stdout).toContain('Packed 1,500 files');
     // SGR sequences of ECMA-48 end in m; 0 alone sets back to normal.
     expect(stdout.replaceAll(`${ESCAPE}[0m`, '')).not.toMatch(new RegExp(`${ESCAPE}\\[[\\d;]*m`));

@@ -39,7 +39,9 @@ test('a file that is there already stays, and says so', async () => {
   const folder = tree({ 'cat/cat_003.jpg': 'mine' });
   const { code, stderr } = await shardtool('unpack', shards, folder);
   expect(code).toBe(1);
-  expect(stderr).toContain('cat/cat_003.jpg cannot be written (something is there already); unpack into an empty folder.');
+  expect(stderr).toContain(
+    'cat/cat_003.jpg cannot be written (something is there already); unpack into an empty folder.',
+  );
   expect(readFileSync(path.join(folder, 'cat/cat_003.jpg'), 'latin1')).toBe('mine');
 });
 

@@ -37,10 +37,22 @@ test('verify prints a line for each damaged sample, in the order of the shards, 
   const quiet = await shardtool('verify', shards, '--quiet');
   expect([quiet.code, quiet.stdout]).toEqual([1, stdout]);
   const json = await shardtool('verify', shards, '--json');
-  const objects = json.stdout.trimEnd().split('\n').map((line) => JSON.parse(line));
+  const objects = json.stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   expect(json.code).toBe(1);
-  expect(objects.slice(0, 3).map(({ shard, key }) => [shard, key])).toEqual(lines.slice(0, 3).map((line) => line.split('\t').slice(0, 2)));
-  expect(objects[3]).toMatchObject({ shards: 6, samples: 60, faults: 3, damagedSamples: 3, warnings: 0, checksums: true });
+  expect(objects.slice(0, 3).map(({ shard, key }) => [shard, key])).toEqual(
+    lines.slice(0, 3).map((line) => line.split('\t').slice(0, 2)),
+  );
+  expect(objects[3]).toMatchObject({
+    shards: 6,
+    samples: 60,
+    faults: 3,
+    damagedSamples: 3,
+    warnings: 0,
+    checksums: true,
+  });
 });
 
 test('verify of a sound dataset ends with 0, and prints nothing where it is to be quiet', async () => {
@@ -56,17 +68,25 @@ test('verify --decode also lists the images that were packed although they end t
   const shards = newFolder();
   const kept = ['truncated.png', 'truncated-half.jpg', 'no-end-marker.jpg', 'flipped-bits.jpg', 'progressive.jpg'];
   const include = kept.flatMap((name) => ['--include', name]);
-  expect(await shardtool('pack', 'test/fixtures/odd-images', shards, ...include, '--no-shuffle')).toMatchObject({ code: 0 });
+  expect(await shardtool('pack', 'test/fixtures/odd-images', shards, ...include, '--no-shuffle')).toMatchObject({
+    code: 0,
+  });
   expect((await shardtool('verify', shards)).code).toBe(0);
   const { code, stdout } = await shardtool('verify', shards, '--decode');
   expect(code).toBe(1);
   const lines = stdout.trimEnd().split('\n');
-  expect(lines.slice(0, -1).map((line) => line.split('\t')[1])).toEqual(['no-end-marker', 'truncated-half', 'truncated']);
+  expect(lines.slice(0, -1).map((line) => line.split('\t')[1])).toEqual([
+    'no-end-marker',
+    'truncated-half',
+    'truncated',
+  ]);
   expect(lines.at(-1)).toMatch(/: 3 damaged samples; 1 image decoded with warnings$/);
 });
 
 test('verify of a foreign tar without an index says that there is nothing to compare its bytes with', async () => {
   const { code, stdout } = await shardtool('verify', 'test/fixtures/tar/webdataset-0.tar');
   expect(code).toBe(0);
-  expect(stdout).toMatch(/: headers in order; without an index there are no checksums to compare \("shardtool index" makes one\)\n$/);
+  expect(stdout).toMatch(
+    /: headers in order; without an index there are no checksums to compare \("shardtool index" makes one\)\n$/,
+  );
 });

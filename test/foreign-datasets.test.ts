@@ -1,6 +1,15 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { ShardtoolError } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
@@ -51,9 +60,12 @@ test.each(Object.keys(expected))('%s opens as a dataset with the samples that we
 
 test('a folder and a list of tars are one dataset, in the order of the names and of the list', async () => {
   const folder = emptyFolder();
-  for (const name of ['webdataset-0.tar', 'gnu-ustar.tar']) copyFileSync(path.join(fixtures, name), path.join(folder, name));
+  for (const name of ['webdataset-0.tar', 'gnu-ustar.tar'])
+    copyFileSync(path.join(fixtures, name), path.join(folder, name));
   const keys = async (location: string | readonly string[]) => (await samplesOf(location)).map(({ key }) => key);
-  const [first, second] = ['gnu-ustar.tar', 'webdataset-0.tar'].map((name) => expected[name]!.samples.map(({ key }) => key));
+  const [first, second] = ['gnu-ustar.tar', 'webdataset-0.tar'].map((name) =>
+    expected[name]!.samples.map(({ key }) => key),
+  );
   expect(await keys(folder)).toEqual([...first!, ...second!]);
   const tars = ['webdataset-0.tar', 'gnu-ustar.tar'].map((name) => path.join(folder, name));
   expect(await keys(tars)).toEqual([...second!, ...first!]);
@@ -151,7 +163,11 @@ test('verify of foreign tars compares with the indexes that were kept, and witho
   const faults: Fault[] = [];
   await verify(folder, { onFault: (fault) => faults.push(fault) });
   expect(faults).toEqual([
-    { shard: 'photos-3.tar', key: expect.stringMatching(/^galaxies\//), reason: expect.stringMatching(/^field "jpg" has changed/) },
+    {
+      shard: 'photos-3.tar',
+      key: expect.stringMatching(/^galaxies\//),
+      reason: expect.stringMatching(/^field "jpg" has changed/),
+    },
   ]);
 });
 
@@ -159,29 +175,72 @@ const good = entry({ name: 'good.jpg' }, jpeg('good'));
 test.each([
   ['a path that leads out', entry({ name: '../x.jpg' }, 'x'), 'EntryNameError', 'leads out of its folder'],
   ['an absolute path', entry({ name: '/x.jpg' }, 'x'), 'EntryNameError', 'is absolute'],
-  ['a symbolic link', entry({ name: 'x.jpg', type: '2', linkName: 'y' }), 'UnsupportedEntryError', 'is a symbolic link'],
+  [
+    'a symbolic link',
+    entry({ name: 'x.jpg', type: '2', linkName: 'y' }),
+    'UnsupportedEntryError',
+    'is a symbolic link',
+  ],
   ['a hard link', entry({ name: 'x.jpg', type: '1', linkName: 'y' }), 'UnsupportedEntryError', 'is a hard link'],
   ['a device', entry({ name: 'x.jpg', type: '4' }), 'UnsupportedEntryError', 'is a block device'],
   ['a sparse file', entry({ name: 'x.jpg', type: 'S', magic: 'gnu' }), 'UnsupportedEntryError', 'is a sparse file'],
-  ['a size beyond the file', header({ name: 'x.jpg', size: 1e9 }), 'CutShardError', 'is 1000000000 bytes long, but the shard ends'],
-  ['a size in base-256 that is negative', header({ sizeField: Buffer.alloc(12, 0xff) }), 'DamagedShardError', 'the header at byte'],
-  ['a wrong checksum', entry({ name: 'x.jpg', checksumField: '000001\0 ' }, 'x'), 'DamagedShardError', 'the header at byte'],
-  ['a pax record of nonsense', Buffer.concat([pax('99 path=x\n'), entry({}, 'x')]), 'DamagedShardError', 'the header at byte'],
-  ['a pax size that is negative', Buffer.concat([pax(record('size', '-1')), entry({}, 'x')]), 'DamagedShardError', 'the header at byte'],
-  ['a key that comes back', Buffer.concat([entry({ name: 'b.jpg' }, 'x'), entry({ name: 'good.txt' }, 'x')]), 'DuplicateKeyError', 'stood at byte 0 already'],
-])('%s is refused with shard and offset when the dataset is opened, and listed by verify', async (_, bad, name, words) => {
-  const tar = path.join(emptyFolder(), 'crafted.tar');
-  writeFileSync(tar, archive(good, bad));
-  const error = await openDataset(tar).catch((failure: unknown) => failure as ShardtoolError);
-  expect(error).toBeInstanceOf(ShardtoolError);
-  expect(error).toMatchObject({ name, shard: tar, offset: expect.any(Number), message: expect.stringContaining(words) });
-  expect((error as ShardtoolError).offset).toBeGreaterThanOrEqual(good.length);
+  [
+    'a size beyond the file',
+    header({ name: 'x.jpg', size: 1e9 }),
+    'CutShardError',
+    'is 1000000000 bytes long, but the shard ends',
+  ],
+  [
+    'a size in base-256 that is negative',
+    header({ sizeField: Buffer.alloc(12, 0xff) }),
+    'DamagedShardError',
+    'the header at byte',
+  ],
+  [
+    'a wrong checksum',
+    entry({ name: 'x.jpg', checksumField: '000001\0 ' }, 'x'),
+    'DamagedShardError',
+    'the header at byte',
+  ],
+  [
+    'a pax record of nonsense',
+    Buffer.concat([pax('99 path=x\n'), entry({}, 'x')]),
+    'DamagedShardError',
+    'the header at byte',
+  ],
+  [
+    'a pax size that is negative',
+    Buffer.concat([pax(record('size', '-1')), entry({}, 'x')]),
+    'DamagedShardError',
+    'the header at byte',
+  ],
+  [
+    'a key that comes back',
+    Buffer.concat([entry({ name: 'b.jpg' }, 'x'), entry({ name: 'good.txt' }, 'x')]),
+    'DuplicateKeyError',
+    'stood at byte 0 already',
+  ],
+])(
+  '%s is refused with shard and offset when the dataset is opened, and listed by verify',
+  async (_, bad, name, words) => {
+    const tar = path.join(emptyFolder(), 'crafted.tar');
+    writeFileSync(tar, archive(good, bad));
+    const error = await openDataset(tar).catch((failure: unknown) => failure as ShardtoolError);
+    expect(error).toBeInstanceOf(ShardtoolError);
+    expect(error).toMatchObject({
+      name,
+      shard: tar,
+      offset: expect.any(Number),
+      message: expect.stringContaining(words),
+    });
+    expect((error as ShardtoolError).offset).toBeGreaterThanOrEqual(good.length);
 
-  const faults: Fault[] = [];
-  expect(await verify(tar, { onFault: (fault) => faults.push(fault) })).toMatchObject({ shards: 1, faults: 1 });
-  expect(faults[0]).toMatchObject({ shard: 'crafted.tar', reason: expect.stringContaining(words) });
-  await expect(indexShards([tar])).rejects.toMatchObject({ name });
-});
+    const faults: Fault[] = [];
+    expect(await verify(tar, { onFault: (fault) => faults.push(fault) })).toMatchObject({ shards: 1, faults: 1 });
+    expect(faults[0]).toMatchObject({ shard: 'crafted.tar', reason: expect.stringContaining(words) });
+    await expect(indexShards([tar])).rejects.toMatchObject({ name });
+  },
+);
 
 test('no tars, a missing tar, a folder of nothing and a compressed tar each have their sentence', async () => {
   await expect(openDataset([])).rejects.toThrow('name a folder of shards, or tar files');
@@ -202,7 +261,9 @@ with webdataset.ShardWriter(sys.argv[1] + "/wds-%03d.tar", maxcount=7, verbose=0
         for photo in sorted(pathlib.Path("examples/photos", name).glob("*.jpg")):
             sink.write({"__key__": name + "/" + photo.stem, "jpg": photo.read_bytes(), "cls": number, "json": {"name": name}})
 `;
-  const { status, stderr } = spawnSync(pythonWith('webdataset')!, ['-c', program, folder, classes.join(',')], { encoding: 'utf8' });
+  const { status, stderr } = spawnSync(pythonWith('webdataset')!, ['-c', program, folder, classes.join(',')], {
+    encoding: 'utf8',
+  });
   expect(status, stderr).toBe(0);
   const dataset = await openDataset(folder);
   expect([dataset.size, dataset.shards.length, dataset.classSamples]).toEqual([60, 9, [10, 10, 10, 10, 10, 10]]);
@@ -210,7 +271,7 @@ with webdataset.ShardWriter(sys.argv[1] + "/wds-%03d.tar", maxcount=7, verbose=0
   for await (const batch of dataset.loader({ batchSize: 20, transform: 'raw', checksum: 'always' })) {
     for (const [row, key] of batch.keys.entries()) {
       expect(batch.encoded![row]!).toEqual(new Uint8Array(readFileSync(`examples/photos/${key}.jpg`)));
-      expect(batch.fields['json']![row]).toEqual({ name: key.split('/')[0] });
+      expect(batch.fields.json![row]).toEqual({ name: key.split('/')[0] });
       photos++;
     }
   }

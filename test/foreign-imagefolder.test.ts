@@ -11,7 +11,9 @@ const names = ['b', 'B', 'a10', 'a2', 'a 1', 'ä', 'ａ', '𐐷', 'z_1', 'z-1', 
 
 /** Each class has images of its own, in folders below it too. */
 const source = tree(
-  Object.fromEntries(names.flatMap((name) => [1, 2].map((i) => [`${name}/${i === 2 ? 'deep/er/' : ''}${i}.jpg`, jpeg(name + i)]))),
+  Object.fromEntries(
+    names.flatMap((name) => [1, 2].map((i) => [`${name}/${i === 2 ? 'deep/er/' : ''}${i}.jpg`, jpeg(name + i)])),
+  ),
 );
 const elsewhere = tree({ 'x.jpg': jpeg('elsewhere') });
 symlinkSync(elsewhere, path.join(source, 'linked'));
@@ -40,12 +42,15 @@ test('a class has the number of its name in the order of code points', () => {
   expect(Object.keys(packed.images)).toHaveLength(names.length * 2 + 1);
 });
 
-test.skipIf(pythonWith() === null)("classes are numbered by the rule of torchvision's ImageFolder, as Python sorts names", () => {
-  const rule = `
+test.skipIf(pythonWith() === null)(
+  "classes are numbered by the rule of torchvision's ImageFolder, as Python sorts names",
+  () => {
+    const rule = `
 import json, os, sys
 print(json.dumps(sorted(entry.name for entry in os.scandir(json.load(sys.stdin)) if entry.is_dir())))`;
-  expect(packed.classes).toEqual(runPython(rule, source));
-});
+    expect(packed.classes).toEqual(runPython(rule, source));
+  },
+);
 
 const torch = systemPythonWith('torchvision');
 test.skipIf(torch === null)("torchvision's ImageFolder gives every image the same number", () => {

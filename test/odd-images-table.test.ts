@@ -25,7 +25,10 @@ const rows: Row[] = readFileSync(path.join(folder, 'EXPECTED.md'), 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('| ') && !line.startsWith('| file'))
   .flatMap((line) => {
-    const [files, packing, whole, read, pillow] = line.split('|').slice(1, -1).map((cell) => cell.trim());
+    const [files, packing, whole, read, pillow] = line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim());
     return files!.split(', ').map((file) => ({ file, pack: packing!, whole: whole!, read: read!, pillow: pillow! }));
   });
 
@@ -62,14 +65,19 @@ describe('whole', () => {
   });
 
   test('only the one file is good with warnings, and it is counted where the decoder notices', () => {
-    expect(rows.filter(({ whole }) => whole.includes('warnings')).map(({ file }) => file)).toEqual(['flipped-bits.jpg']);
+    expect(rows.filter(({ whole }) => whole.includes('warnings')).map(({ file }) => file)).toEqual([
+      'flipped-bits.jpg',
+    ]);
     // libvips does not notice stray bytes before the end marker.
     expect(verified.warnings).toBe(process.env.SHARDTOOL_CODEC === undefined ? 1 : verified.warnings);
   });
 });
 
 /** The image of one file as the loader gives it. */
-async function read(file: string, options: LoaderOptions = {}): Promise<{ width: number; height: number; pixels: Buffer }> {
+async function read(
+  file: string,
+  options: LoaderOptions = {},
+): Promise<{ width: number; height: number; pixels: Buffer }> {
   const loader = dataset.loader({ keys: [keyOf(file)], workers: 1, collate: 'list', ...options });
   for await (const { list } of loader) return { ...list![0]!, pixels: Buffer.from(list![0]!.pixels) };
   throw new Error('there was no batch');
@@ -85,7 +93,8 @@ describe('read', () => {
     const [width, height] = samples.get(file)!.size;
     expect([image.width, image.height, image.pixels.length]).toEqual([width, height, width! * height! * 3]);
     if (cell.includes('three equal channels')) {
-      const isGray = (at: number) => image.pixels[at] === image.pixels[at + 1] && image.pixels[at] === image.pixels[at + 2];
+      const isGray = (at: number) =>
+        image.pixels[at] === image.pixels[at + 1] && image.pixels[at] === image.pixels[at + 2];
       for (let at = 0; at < image.pixels.length; at += 3) expect(isGray(at)).toBe(true);
     }
     if (cell.includes('turned with applyExifOrientation')) {

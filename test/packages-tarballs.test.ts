@@ -42,8 +42,12 @@ beforeAll(() => {
 
 test('a tarball has what runs, its types, its licence and a README, and no tests, sources or source maps', () => {
   for (const [name, files] of contents) {
-    expect(files, name).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts']));
-    const others = files.filter((file) => !/^(LICENSE|README\.md|package\.json|dist\/.*(?<!\.test)\.(js|d\.ts|wasm))$/.test(file));
+    expect(files, name).toEqual(
+      expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts']),
+    );
+    const others = files.filter(
+      (file) => !/^(LICENSE|README\.md|package\.json|dist\/.*(?<!\.test)\.(js|d\.ts|wasm))$/.test(file),
+    );
     expect(others, name).toEqual([]);
   }
   expect(contents.get('reader')).toContain('dist/kernels/resize.wasm');
@@ -52,10 +56,14 @@ test('a tarball has what runs, its types, its licence and a README, and no tests
 test('npx shardtool packs, lists, verifies and measures where the tarballs are installed', () => {
   const photos = path.join(root, 'examples/photos');
   expect(run('npx', ['--no-install', 'shardtool', '--help'])).toContain('shardtool pack <source> <output>');
-  expect(run('npx', ['--no-install', 'shardtool', 'pack', photos, 'shards', '--max-shard-samples', '20'])).toContain('Packed 60 files');
+  expect(run('npx', ['--no-install', 'shardtool', 'pack', photos, 'shards', '--max-shard-samples', '20'])).toContain(
+    'Packed 60 files',
+  );
   expect(run('npx', ['--no-install', 'shardtool', 'ls', 'shards'])).toContain('3 tar shards, 60 samples');
   expect(run('npx', ['--no-install', 'shardtool', 'verify', 'shards', '--decode'])).toContain('all as it was packed');
-  const bench = JSON.parse(run('npx', ['--no-install', 'shardtool', 'bench', 'shards', '--batch-size', '16', '--json']));
+  const bench = JSON.parse(
+    run('npx', ['--no-install', 'shardtool', 'bench', 'shards', '--batch-size', '16', '--json']),
+  );
   expect(bench).toMatchObject({ images: 60, batches: 4 });
 });
 
@@ -86,7 +94,13 @@ console.log(JSON.stringify([shards, bytes.length, rows, faults.length, error]));
 `;
   writeFileSync(path.join(project, 'program.ts'), program);
   const types = path.join(root, 'node_modules/@types');
-  const strictest = ['--strict', '--skipLibCheck', 'false', '--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes'];
+  const strictest = [
+    '--strict',
+    '--skipLibCheck',
+    'false',
+    '--noUncheckedIndexedAccess',
+    '--exactOptionalPropertyTypes',
+  ];
   const modules = ['--module', 'nodenext', '--target', 'es2023', '--typeRoots', types, '--types', 'node'];
   run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), ...strictest, ...modules, 'program.ts']);
   const printed = run(process.execPath, ['program.js', path.join(root, 'examples/photos'), 'imported']);

@@ -63,21 +63,24 @@ test.each(formats)('a sound %s dataset has no fault, decoded or not', async (for
   expect(progress).toEqual([1, 2]);
 });
 
-test.each(formats)('a changed byte in each of two fields of a sample of a %s shard is one fault that names both', async (format) => {
-  const dataset = copyOf(format);
-  const file = shardFile(dataset, format, 1);
-  const { key, fields } = await readShardIndex(indexPathOf(path.join(dataset, `000001.${format}`)));
-  const last = fields.get('jpg')!.bytes[2]! - 1;
-  change(file, (bytes) => {
-    bytes[fields.get('jpg')!.offset[2]! + last]! ^= 1;
-    bytes[fields.get('txt')!.offset[2]!]! ^= 0x20;
-  });
-  const faults = await faultsOf(dataset);
-  expect(keyed(faults)).toEqual([`000001.${format} ${key[2]}`]);
-  expect(faults[0]!.reason).toMatch(
-    /^field "(jpg|txt)" has changed: crc32 \w{8}, the index says \w{8}; field "(txt|jpg)" has changed: /,
-  );
-});
+test.each(formats)(
+  'a changed byte in each of two fields of a sample of a %s shard is one fault that names both',
+  async (format) => {
+    const dataset = copyOf(format);
+    const file = shardFile(dataset, format, 1);
+    const { key, fields } = await readShardIndex(indexPathOf(path.join(dataset, `000001.${format}`)));
+    const last = fields.get('jpg')!.bytes[2]! - 1;
+    change(file, (bytes) => {
+      bytes[fields.get('jpg')!.offset[2]! + last]! ^= 1;
+      bytes[fields.get('txt')!.offset[2]!]! ^= 0x20;
+    });
+    const faults = await faultsOf(dataset);
+    expect(keyed(faults)).toEqual([`000001.${format} ${key[2]}`]);
+    expect(faults[0]!.reason).toMatch(
+      /^field "(jpg|txt)" has changed: crc32 \w{8}, the index says \w{8}; field "(txt|jpg)" has changed: /,
+    );
+  },
+);
 
 test('a number that a msgpack shard stores as a value is compared as what was packed', async () => {
   const dataset = copyOf('msgpack');
@@ -137,7 +140,10 @@ test.each(formats)('a cut %s shard: what is lost is listed, what is left is chec
   truncateSync(file, kept);
   const faults = await faultsOf(dataset);
   const name = `000000.${format}`;
-  expect(faults[0]).toEqual({ shard: name, reason: expect.stringMatching(new RegExp(`^the file has ${kept} bytes, the manifest says \\d+$`)) });
+  expect(faults[0]).toEqual({
+    shard: name,
+    reason: expect.stringMatching(new RegExp(`^the file has ${kept} bytes, the manifest says \\d+$`)),
+  });
   expect(faults.flatMap((fault) => fault.key ?? []).sort()).toEqual(key.filter((_, row) => isLost(row)).sort());
 });
 
@@ -149,7 +155,9 @@ test.each(formats)('two %s shards that were exchanged are found out, sample by s
   renameSync(`${a}.aside`, b);
   const faults = await faultsOf(dataset);
   for (const shard of [`000000.${format}`, `000001.${format}`]) {
-    const reasons = faults.filter((fault) => fault.shard === shard && fault.key !== undefined).map(({ reason }) => reason);
+    const reasons = faults
+      .filter((fault) => fault.shard === shard && fault.key !== undefined)
+      .map(({ reason }) => reason);
     expect(reasons.filter((reason) => reason === 'it is in the index, but not in the shard')).toHaveLength(6);
     expect(reasons.filter((reason) => reason === 'it is in the shard, but not in the index')).toHaveLength(6);
   }
@@ -173,7 +181,9 @@ test('a missing shard, a missing index and a damaged index are a line each, with
   });
   const [damaged, ...nothing] = await faultsOf(other);
   expect(nothing).toEqual([]);
-  expect(damaged!.reason).toMatch(/000001\.parquet has changed since it was written.*The shard itself is as it was packed/);
+  expect(damaged!.reason).toMatch(
+    /000001\.parquet has changed since it was written.*The shard itself is as it was packed/,
+  );
   change(shardFile(other, 'tar', 1), (bytes) => {
     bytes[600]! ^= 1;
   });
@@ -230,45 +240,50 @@ test('a manifest that was changed is an error that says so', async () => {
     const text = readFileSync(file, 'utf8');
     expect(text).toContain(from);
     writeFileSync(file, text.replace(from, to));
-    await expect(verify(dataset), `${from} to ${to}`).rejects.toMatchObject({ name: expect.stringMatching(/^(Manifest|Version)Error$/) });
+    await expect(verify(dataset), `${from} to ${to}`).rejects.toMatchObject({
+      name: expect.stringMatching(/^(Manifest|Version)Error$/),
+    });
   }
   const dataset = copyOf('tar');
   rmSync(path.join(dataset, 'dataset.json'));
   await expect(verify(dataset)).rejects.toMatchObject({ name: 'UnfinishedPackError' });
 });
 
-test.each(formats)('any bit that flips and any cut of a %s shard or its index is found, and nothing else goes wrong', async (format) => {
-  const dataset = copyOf(format);
-  const { shards } = await readManifest(dataset);
-  const shard: ShardToVerify = {
-    format,
-    name: 'shard',
-    path: path.join(dataset, shards[0]!.file),
-    indexPath: path.join(dataset, '000000.parquet'),
-    record: shards[0]!,
-  };
-  const files = [shard.path, shard.indexPath!];
-  const whole = files.map((file) => readFileSync(file));
-  const damage = fc.record({
-    file: fc.constantFrom(0, 1),
-    at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
-    bit: fc.option(fc.nat(7)),
-  });
-  await fc.assert(
-    fc.asyncProperty(damage, async ({ file, at, bit }) => {
-      const bytes = Buffer.from(whole[file]!);
-      const place = Math.floor(at * bytes.length);
-      if (bit !== null) bytes[place]! ^= 1 << bit;
-      writeFileSync(files[file]!, bit === null ? bytes.subarray(0, place) : bytes);
-      const { faults } = await verifyShard(shard, null);
-      writeFileSync(files[file]!, whole[file]!);
-      expect(faults.length).toBeGreaterThan(0);
-      for (const { reason } of faults) expect(reason).toMatch(/^\S[^\n]*\S$/);
-    }),
-    { numRuns: 150 },
-  );
-  expect((await verifyShard(shard, null)).faults).toEqual([]);
-});
+test.each(formats)(
+  'any bit that flips and any cut of a %s shard or its index is found, and nothing else goes wrong',
+  async (format) => {
+    const dataset = copyOf(format);
+    const { shards } = await readManifest(dataset);
+    const shard: ShardToVerify = {
+      format,
+      name: 'shard',
+      path: path.join(dataset, shards[0]!.file),
+      indexPath: path.join(dataset, '000000.parquet'),
+      record: shards[0]!,
+    };
+    const files = [shard.path, shard.indexPath!];
+    const whole = files.map((file) => readFileSync(file));
+    const damage = fc.record({
+      file: fc.constantFrom(0, 1),
+      at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      bit: fc.option(fc.nat(7)),
+    });
+    await fc.assert(
+      fc.asyncProperty(damage, async ({ file, at, bit }) => {
+        const bytes = Buffer.from(whole[file]!);
+        const place = Math.floor(at * bytes.length);
+        if (bit !== null) bytes[place]! ^= 1 << bit;
+        writeFileSync(files[file]!, bit === null ? bytes.subarray(0, place) : bytes);
+        const { faults } = await verifyShard(shard, null);
+        writeFileSync(files[file]!, whole[file]!);
+        expect(faults.length).toBeGreaterThan(0);
+        for (const { reason } of faults) expect(reason).toMatch(/^\S[^\n]*\S$/);
+      }),
+      { numRuns: 150 },
+    );
+    expect((await verifyShard(shard, null)).faults).toEqual([]);
+  },
+);
 
 test('verify holds its workers to what they may be', async () => {
   for (const workers of [0, -1, 1.5, Number.NaN, 1e6]) {

@@ -26,7 +26,10 @@ test.each([
 test.each([
   ['pack a b --format zip', '--format "zip"; it may be "tar", "lmdb", "msgpack".'],
   ['pack a b --format tar --format lmdb', '--format is given more than once.'],
-  ['pack a b --max-shard-bytes lots', '--max-shard-bytes takes a size, as 256MB, 64MiB or a number of bytes, and not "lots".'],
+  [
+    'pack a b --max-shard-bytes lots',
+    '--max-shard-bytes takes a size, as 256MB, 64MiB or a number of bytes, and not "lots".',
+  ],
   ['pack a b --max-shard-bytes -5', '--max-shard-bytes takes a size'],
   ['pack a b --max-shard-bytes 0', '--max-shard-bytes takes a size'],
   ['pack a b --max-shard-samples 0', '--max-shard-samples takes a whole number from 1 on.'],

@@ -11,7 +11,9 @@ import { unpackCommand } from './commands/unpack.js';
 import { verifyCommand } from './commands/verify.js';
 import { UsageError } from './outcome.js';
 
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
 
 const COMMANDS = [
   packCommand,
@@ -82,7 +84,9 @@ export async function runCli(
 
 function hint(words: readonly string[]): string {
   const command = COMMANDS.find(({ name }) => name === words[0]);
-  return command === undefined ? '"shardtool --help" lists the commands.' : `"shardtool ${command.name} --help" says more.`;
+  return command === undefined
+    ? '"shardtool --help" lists the commands.'
+    : `"shardtool ${command.name} --help" says more.`;
 }
 
 /** yargs takes two forms of a message that counts something, though its types know one. */

@@ -27,7 +27,11 @@ export async function fail(error: unknown, verbose: boolean, flags: readonly str
   let text = error instanceof Error ? error.message : String(error);
   if (error instanceof OptionError) text = withFlags(text, flags);
   // In other messages a name of one word may be a key or a field.
-  else if (error instanceof ShardtoolError) text = withFlags(text, flags.filter((flag) => flag.includes('-')));
+  else if (error instanceof ShardtoolError)
+    text = withFlags(
+      text,
+      flags.filter((flag) => flag.includes('-')),
+    );
   const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
   if (!isForeseen) text += ' (Nobody foresaw this: please report what the same command prints with --verbose.)';
   console.error(`shardtool: ${text}`);

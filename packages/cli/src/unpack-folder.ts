@@ -35,7 +35,8 @@ export class UnpackFolder {
       // "wx" writes neither over a file nor through a link.
       await writeFile(file, bytes, { flag: 'wx' });
     } catch (cause) {
-      const why = (cause as NodeJS.ErrnoException).code === 'EEXIST' ? 'something is there already' : (cause as Error).message;
+      const why =
+        (cause as NodeJS.ErrnoException).code === 'EEXIST' ? 'something is there already' : (cause as Error).message;
       const message = `${file} cannot be written (${why}); unpack into an empty folder.`;
       throw new FileError({ shard, key, path: file }, message, { cause });
     }

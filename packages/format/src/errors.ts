@@ -63,7 +63,11 @@ export class SampleDecodeError extends ShardtoolError {
   readonly reason: string;
 
   constructor(where: Whereabouts, reason: string, options?: { cause?: unknown }) {
-    super(where, where.key === undefined ? reason : `${where.shard ?? ''}: image "${where.key}" is bad: ${reason}`, options);
+    super(
+      where,
+      where.key === undefined ? reason : `${where.shard ?? ''}: image "${where.key}" is bad: ${reason}`,
+      options,
+    );
     this.reason = reason;
   }
 }

@@ -30,7 +30,12 @@ test('a shuffle keeps every value, and its seed, epoch, stream and block each ch
   };
   const base = shuffled(7, 0, 0, 0);
   expect([...base].sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, i) => i));
-  for (const other of [shuffled(7 + 2 ** 32, 0, 0, 0), shuffled(7, 1, 0, 0), shuffled(7, 0, 1, 0), shuffled(7, 0, 0, 1)]) {
+  for (const other of [
+    shuffled(7 + 2 ** 32, 0, 0, 0),
+    shuffled(7, 1, 0, 0),
+    shuffled(7, 0, 1, 0),
+    shuffled(7, 0, 0, 1),
+  ]) {
     expect(other).not.toEqual(base);
   }
 });

@@ -57,7 +57,7 @@ export function shuffle(
   stream: number,
   block: number,
 ): void {
-  const k0 = seed % 2 ** 32 | 0;
+  const k0 = (seed % 2 ** 32) | 0;
   const k1 = Math.floor(seed / 2 ** 32) | 0;
   for (let i = 0; i < length; i++) {
     if ((i & 3) === 0) philox(i >>> 2, block | 0, stream | 0, epoch | 0, k0, k1, WORDS);

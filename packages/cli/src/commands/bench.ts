@@ -24,7 +24,11 @@ export const benchCommand = command({
         describe: 'When the crc32 of images is checked',
       })
       .option('step-ms', milliseconds('--step-ms', 'Stand for a training step of so many milliseconds a batch'))
-      .option('cold', { type: 'boolean', default: false, describe: 'Drop the shards from the page cache first (Linux)' })
+      .option('cold', {
+        type: 'boolean',
+        default: false,
+        describe: 'Drop the shards from the page cache first (Linux)',
+      })
       .option('seed', wholeNumber('--seed', 'Of the shuffle', { from: 0, default: 0 }))
       .option('prefetch-batches', wholeNumber('--prefetch-batches', 'Batches that are made ahead', { default: 4 }))
       .option('on-bad-sample', {
@@ -63,7 +67,9 @@ function describe(result: BenchResult): string {
   ];
   if (result.codec !== null) lines.push(`JPEG by ${result.codec.name}: ${result.codec.reason}`);
   if (result.bad > 0) {
-    lines.push(`${countOf(result.bad, 'bad sample')}: ${badKeys.slice(0, 10).join(', ')}${badKeys.length > 10 ? ' ...' : ''}`);
+    lines.push(
+      `${countOf(result.bad, 'bad sample')}: ${badKeys.slice(0, 10).join(', ')}${badKeys.length > 10 ? ' ...' : ''}`,
+    );
   }
   if (result.warnings > 0) lines.push(`${countOf(result.warnings, 'image')} decoded with warnings`);
   return lines.join('\n');

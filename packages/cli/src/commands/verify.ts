@@ -36,7 +36,12 @@ export const verifyCommand = command({
       },
       ...(view !== null && {
         onProgress: ({ shards, totalShards }) =>
-          view.show({ stage: 'verify', done: shards, total: totalShards, text: `${formatCount(shards)} of ${countOf(totalShards, 'shard')}` }),
+          view.show({
+            stage: 'verify',
+            done: shards,
+            total: totalShards,
+            text: `${formatCount(shards)} of ${countOf(totalShards, 'shard')}`,
+          }),
       }),
     }).finally(() => view?.hide());
     if (report.faults > 0) foundFault();

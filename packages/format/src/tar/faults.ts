@@ -14,8 +14,7 @@ export function compressed(shard: string): DamagedShardError {
 }
 
 export function notText(shard: string, offset: number): EntryNameError {
-  const message =
-    `${shard}: the name of the entry at byte ${offset} is not UTF-8; ` + `write the archive anew with UTF-8 names.`;
+  const message = `${shard}: the name of the entry at byte ${offset} is not UTF-8; write the archive anew with UTF-8 names.`;
   return new EntryNameError({ shard, offset }, message);
 }
 

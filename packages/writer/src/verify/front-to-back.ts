@@ -26,7 +26,10 @@ export class FrontToBack {
   async piece(offset: number, bytes: number): Promise<Uint8Array> {
     if (offset < this.#start) return this.#apart(offset, bytes);
     while (this.#end < offset + bytes && (await this.#readOn(offset, bytes))) {}
-    return this.#buffer.subarray(Math.min(offset, this.#end) - this.#start, Math.min(offset + bytes, this.#end) - this.#start);
+    return this.#buffer.subarray(
+      Math.min(offset, this.#end) - this.#start,
+      Math.min(offset + bytes, this.#end) - this.#start,
+    );
   }
 
   /** Reads what is left, and gives the crc32 of the whole file. */
