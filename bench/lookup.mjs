@@ -60,8 +60,22 @@ async function makeDataset() {
       offset: place(0),
       bytes: new Float64Array(rows).fill(spanBytes),
       fields: new Map([
-        ['cls', { offset: place(512), bytes: new Float64Array(rows).fill(1), crc32: new Uint32Array(rows).fill(crc32(new Uint8Array(1))) }],
-        ['jpg', { offset: place(1536), bytes: new Float64Array(rows).fill(imageBytes), crc32: new Uint32Array(rows).fill(sum) }],
+        [
+          'cls',
+          {
+            offset: place(512),
+            bytes: new Float64Array(rows).fill(1),
+            crc32: new Uint32Array(rows).fill(crc32(new Uint8Array(1))),
+          },
+        ],
+        [
+          'jpg',
+          {
+            offset: place(1536),
+            bytes: new Float64Array(rows).fill(imageBytes),
+            crc32: new Uint32Array(rows).fill(sum),
+          },
+        ],
       ]),
       width: each(500),
       height: each(375),
@@ -72,7 +86,13 @@ async function makeDataset() {
     const file = path.join(folder, `${name}.tar`);
     writeFileSync(file, '');
     truncateSync(file, rows * spanBytes);
-    shards.push({ file: `${name}.tar`, bytes: rows * spanBytes, samples: rows, crc32: '00000000', maxSampleBytes: spanBytes });
+    shards.push({
+      file: `${name}.tar`,
+      bytes: rows * spanBytes,
+      samples: rows,
+      crc32: '00000000',
+      maxSampleBytes: spanBytes,
+    });
   }
   const fields = ['cls', 'jpg'].map((name) => ({ name, samples }));
   await writeManifest(folder, createManifest({ format: 'tar', classes: [], fields, columns: [], shards }));
