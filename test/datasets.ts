@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
 import { type PackOptions, pack } from '@shardtool/writer';
 import { afterAll } from 'vitest';
 
@@ -22,4 +23,45 @@ export async function packedPhotos(options: PackOptions = {}): Promise<string> {
   const output = path.join(emptyFolder(), 'shards');
   await pack('examples/photos', output, { maxShardSamples: 10, ...options });
   return output;
+}
+
+export interface SmallImages {
+  readonly samples: number;
+  /** Folders `a`, `b`, ... among which the images are dealt out in turn. Default 1. */
+  readonly classes?: number;
+  /** Length of each file in bytes: a JPEG may have anything behind its end. Default: about 1,000. */
+  readonly bytes?: (sample: number) => number;
+}
+
+/** A folder of the example photos, 32 pixels high or wide, again and again: `a/0000.jpg`, `b/0001.jpg`, ... No two files are equal. */
+export async function smallImages({ samples, classes = 1, bytes }: SmallImages): Promise<string> {
+  const folder = path.join(emptyFolder(), 'images');
+  const photos = await smallPhotos();
+  for (let c = 0; c < classes; c++) mkdirSync(path.join(folder, className(c)), { recursive: true });
+  for (let i = 0; i < samples; i++) {
+    const photo = photos[i % photos.length]!;
+    const file = Buffer.alloc(Math.max(photo.length + 4, bytes?.(i) ?? 0));
+    photo.copy(file);
+    file.writeUInt32LE(i, photo.length);
+    writeFileSync(path.join(folder, className(i % classes), `${String(i).padStart(4, '0')}.jpg`), file);
+  }
+  return folder;
+}
+
+/** {@link smallImages} in shards. */
+export async function packedSmall(images: SmallImages, options: PackOptions = {}): Promise<string> {
+  const output = path.join(emptyFolder(), 'shards');
+  await pack(await smallImages(images), output, { workers: 1, ...options });
+  return output;
+}
+
+async function smallPhotos(): Promise<Buffer[]> {
+  await using dataset = await openDataset(await packedPhotos({ resize: 32 }));
+  const photos: Buffer[] = [];
+  for await (const { fields } of dataset.samples()) photos.push(Buffer.from(fields.jpg!));
+  return photos;
+}
+
+function className(c: number): string {
+  return String.fromCharCode('a'.charCodeAt(0) + c);
 }

@@ -7,18 +7,22 @@ import { packedPhotos } from './datasets.js';
 const shards = await packedPhotos();
 
 /** Runs a program that has `dataset` and `loader(options)`, as a process of its own that must end by itself. */
-function run(program: string, seconds = 30) {
+function run(program: string, flags: readonly string[] = []) {
   const source = `
     import { openDataset } from '@shardtool/reader';
     import { Worker } from 'node:worker_threads';
     const dataset = await openDataset(${JSON.stringify(shards)});
     const options = { batchSize: 8, transform: 'train224', repeat: Infinity, workers: 2 };
     ${program}`;
-  const { stdout, stderr, status, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
-    encoding: 'utf8',
-    timeout: seconds * 1000,
-    cwd: process.cwd(),
-  });
+  const { stdout, stderr, status, signal } = spawnSync(
+    process.execPath,
+    [...flags, '--input-type=module', '-e', source],
+    {
+      encoding: 'utf8',
+      timeout: 40_000,
+      cwd: process.cwd(),
+    },
+  );
   return { stdout, stderr, status, signal };
 }
 
@@ -79,18 +83,23 @@ test('an abort signal ends a wait that is under way', async () => {
   await dataset.close();
 });
 
-/** What becomes of the loop when `sabotage` runs in one of the decode workers at the first batch. */
-function sabotaged(sabotage: string): string {
-  const { stdout, stderr } = run(`
-    const hook = ${JSON.stringify(`data:text/javascript,${encodeURIComponent(sabotage)}`)};
+/** What becomes of the loop when `hook` runs in the decode workers before anything else. */
+function sabotaged(hook: string, flags: readonly string[] = []): string {
+  const { stdout, stderr } = run(
+    `
+    const hook = ${JSON.stringify(`data:text/javascript,${encodeURIComponent(hook)}`)};
     process.env.NODE_OPTIONS = '--import ' + hook;
     const loader = dataset.loader(options);
+    const begin = performance.now();
     try {
       for await (const batch of loader);
       console.log('went on');
     } catch (error) {
       console.log(error.name + ': ' + error.message);
-    }`);
+    }
+    console.log(performance.now() - begin < 2000 ? 'soon' : 'late');`,
+    flags,
+  );
   return stdout + stderr;
 }
 
@@ -118,11 +127,62 @@ test.each([
   ['exits', 'process.exit(7)', /WorkerDiedError: .*exit code 7/],
   [
     'runs out of heap',
-    'const all = []; for (;;) all.push(new Array(1000).fill(calls));',
+    'const all = []; for (;;) all.push(new Array(10_000).fill(calls));',
     /WorkerDiedError: .*(memory|heap)/,
   ],
 ])('a worker that %s ends the loop with its reason', (_, code, reason) => {
-  expect(sabotaged(inWorker(code))).toMatch(reason);
+  expect(sabotaged(inWorker(code), ['--max-old-space-size=64'])).toMatch(reason);
+});
+
+test.each([
+  ['throws', "throw new Error('nothing can be loaded')", /WorkerDiedError: .*nothing can be loaded\nsoon/],
+  ['exits', 'process.exit(7)', /WorkerDiedError: .*exit code 7.*\nsoon/],
+])('where one worker %s while they start, the loop ends at once, and the other workers too', (_, code, reason) => {
+  const hook = `
+    import { isMainThread, workerData } from 'node:worker_threads';
+    if (!isMainThread && workerData.worker === 1) { ${code} }`;
+  expect(sabotaged(hook)).toMatch(reason);
+});
+
+test('workers that end with an error, or not at all, when the loader is closed, do not keep it open', () => {
+  const hook = `
+    import { isMainThread, workerData } from 'node:worker_threads';
+    if (!isMainThread) {
+      const wait = Atomics.wait;
+      Atomics.wait = (words, ...given) => {
+        const result = wait(words, ...given);
+        // Word 3 tells the workers to end.
+        while (words[3] === 1) if (workerData.worker === 1) throw new Error('at the end');
+        return result;
+      };
+    }`;
+  const { stdout, status } = run(`
+    const hook = ${JSON.stringify(`data:text/javascript,${encodeURIComponent(hook)}`)};
+    process.env.NODE_OPTIONS = '--import ' + hook;
+    const loader = dataset.loader({ ...options, repeat: 1 });
+    let images = 0;
+    for await (const batch of loader) images += batch.size;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await loader.close();
+    console.log(images, 'closed');`);
+  expect({ stdout, status }).toEqual({ stdout: '60 closed\n', status: 0 });
+});
+
+test('a worker that dies between two loops is replaced for the second', () => {
+  const { stdout } = run(`
+    const workers = new Set();
+    const start = Worker.prototype.ref;
+    Worker.prototype.ref = function () { workers.add(this); return start.call(this); };
+    const loader = dataset.loader({ ...options, repeat: 1 });
+    for (let epoch = 0; epoch < 2; epoch++) {
+      let images = 0;
+      for await (const batch of loader) images += batch.size;
+      console.log(images);
+      if (epoch === 0) await [...workers][0].terminate();
+    }
+    await loader.close();
+    console.log(workers.size);`);
+  expect(stdout).toBe('60\n60\n4\n');
 });
 
 test('a worker that is terminated ends the loop with its reason', () => {
@@ -170,12 +230,12 @@ test('a shard that is cut under the reader ends the loop with an error that name
   await dataset.close();
 });
 
-test('ten loaders one after the other leave no thread behind', async () => {
+test('five loaders one after the other leave no thread behind', async () => {
   const dataset = await openDataset(shards);
   const threads = () => readdirSync('/proc/self/task').length;
   let after = 0;
-  for (let i = 0; i < 10; i++) {
-    const loader = dataset.loader({ batchSize: 16, transform: 'eval224', workers: 4 });
+  for (let i = 0; i < 5; i++) {
+    const loader = dataset.loader({ batchSize: 16, transform: 'eval224', workers: 3 });
     for await (const _ of loader);
     await loader.close();
     if (i === 0) after = threads();

@@ -80,6 +80,7 @@ export class Dataset implements AsyncDisposable {
 
   /** The number of the sample with this key, or -1. */
   async numberOf(key: string): Promise<number> {
+    this.#files.throwIfClosed();
     this.#keys ??= this.#readKeys();
     return (await this.#keys).numberOf(key);
   }
@@ -96,7 +97,7 @@ export class Dataset implements AsyncDisposable {
 
   /** Closes the shards. Loaders of this dataset end with an error. */
   async close(): Promise<void> {
-    this.#files.close();
+    await this.#files.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

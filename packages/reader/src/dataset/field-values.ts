@@ -2,7 +2,13 @@ import { fieldType } from '@shardtool/format';
 
 /** What a field holds, decoded. */
 export type FieldValue = Uint8Array | JsonValue;
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [name: string]: JsonValue };
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue };
 
 /**
  * The value of a field, by its name's type: a number for `cls`, `count`, `index` and their like, a string for `txt`, what

@@ -5,10 +5,10 @@
 export class Recent<Key, Value> {
   readonly #made = new Map<Key, Promise<Value>>();
   readonly #make: (key: Key) => Promise<Value>;
-  readonly #drop: (value: Value) => void;
+  readonly #drop: (value: Value) => unknown;
   #limit: number;
 
-  constructor(limit: number, make: (key: Key) => Promise<Value>, drop: (value: Value) => void = () => {}) {
+  constructor(limit: number, make: (key: Key) => Promise<Value>, drop: (value: Value) => unknown = () => {}) {
     this.#limit = limit;
     this.#make = make;
     this.#drop = drop;
@@ -28,21 +28,26 @@ export class Recent<Key, Value> {
     }
     const made = this.#make(key);
     this.#made.set(key, made);
-    made.catch(() => this.#made.delete(key));
-    this.#evict(this.#limit);
+    made.catch(() => {
+      if (this.#made.get(key) === made) this.#made.delete(key);
+    });
+    void this.#evict(this.#limit);
     return made;
   }
 
-  /** Drops everything. */
-  clear(): void {
-    this.#evict(0);
+  /** Drops everything; resolves when that is done. */
+  clear(): Promise<void> {
+    return this.#evict(0);
   }
 
-  #evict(limit: number): void {
+  /** What goes wrong in making a value is its callers' matter, and in dropping it nobody's. */
+  async #evict(limit: number): Promise<void> {
+    const dropped: Promise<unknown>[] = [];
     for (const [key, value] of this.#made) {
-      if (this.#made.size <= limit) return;
+      if (this.#made.size <= limit) break;
       this.#made.delete(key);
-      value.then(this.#drop, () => {});
+      dropped.push(value.then(this.#drop));
     }
+    await Promise.allSettled(dropped);
   }
 }

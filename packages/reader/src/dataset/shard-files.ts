@@ -1,9 +1,12 @@
 import { FileError, openSource, type ShardIndex, ShardtoolError, type Source } from '@shardtool/format';
-import type { ShardStore } from '../loader/block-reader.js';
+import type { ShardStore } from '../loader/load-shards.js';
 import { Recent } from './recent.js';
 
 /** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */
 export class ShardCutError extends ShardtoolError {}
+
+/** A dataset was closed while something was being read from it. */
+export class DatasetClosedError extends ShardtoolError {}
 
 /** One shard of a dataset. */
 export interface ShardFile {
@@ -28,19 +31,23 @@ const PIECE_BYTES = 4 * 2 ** 20;
 /** The shards of a dataset with their open files and indexes, of which the most recently used are kept. */
 export class ShardFiles implements ShardStore {
   readonly files: readonly ShardFile[];
+  /** Samples of each shard. */
+  readonly samples: Float64Array;
   /** Number in the dataset of each shard's first sample, and the total behind the last. */
   readonly firstSample: Float64Array;
   readonly #sources: Recent<number, Source>;
   readonly #indexes: Recent<number, ShardIndex>;
+  #closed = false;
 
   constructor(files: readonly ShardFile[]) {
     this.files = files;
+    this.samples = Float64Array.from(files, ({ samples }) => samples);
     this.firstSample = new Float64Array(files.length + 1);
     for (let k = 0; k < files.length; k++) this.firstSample[k + 1] = this.firstSample[k]! + files[k]!.samples;
     this.#sources = new Recent(
       OPEN_FILES,
       (shard) => openSource(files[shard]!.path),
-      (source) => void source.close(),
+      (source) => source.close(),
     );
     this.#indexes = new Recent(KEPT_INDEXES, (shard) => files[shard]!.loadIndex());
   }
@@ -50,11 +57,13 @@ export class ShardFiles implements ShardStore {
     this.#indexes.reserve(count);
   }
 
-  index(shard: number): Promise<ShardIndex> {
+  async index(shard: number): Promise<ShardIndex> {
+    this.throwIfClosed();
     return this.#indexes.get(shard);
   }
 
   async read(shard: number, offset: number, target: Uint8Array): Promise<void> {
+    this.throwIfClosed();
     const source = await this.#sources.get(shard);
     if (target.length <= PIECE_BYTES) return this.#readPiece(shard, source, offset, target);
     const pieces: Promise<void>[] = [];
@@ -70,9 +79,14 @@ export class ShardFiles implements ShardStore {
     try {
       got = await source.readAt(offset, target);
     } catch (cause) {
-      throw new FileError({ shard: name, path, offset }, `${path} cannot be read at byte ${offset} (${(cause as Error).message}).`, {
-        cause,
-      });
+      this.throwIfClosed();
+      throw new FileError(
+        { shard: name, path, offset },
+        `${path} cannot be read at byte ${offset} (${(cause as Error).message}).`,
+        {
+          cause,
+        },
+      );
     }
     if (got < target.length) {
       throw new ShardCutError(
@@ -83,8 +97,19 @@ export class ShardFiles implements ShardStore {
     }
   }
 
-  close(): void {
-    this.#sources.clear();
-    this.#indexes.clear();
+  /** Throws {@link DatasetClosedError}. */
+  throwIfClosed(): void {
+    if (this.#closed) {
+      throw new DatasetClosedError(
+        {},
+        'The dataset was closed while it was in use: end its loops first, or open it again.',
+      );
+    }
+  }
+
+  /** Closes the files; reads that are under way end first. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([this.#sources.clear(), this.#indexes.clear()]);
   }
 }

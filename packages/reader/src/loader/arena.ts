@@ -25,16 +25,15 @@ export class Arena {
   #used = 0;
   #peak = 0;
 
-  /** `capacity` in bytes. Memory is reserved here and taken when it is first written. */
+  /** `capacity` in bytes, of which whole cache lines are used. Memory is reserved here and taken when it is first written. */
   constructor(capacity: number) {
-    this.capacity = Math.ceil(capacity / ALIGNMENT) * ALIGNMENT;
+    this.capacity = Math.floor(capacity / ALIGNMENT) * ALIGNMENT;
     const segments: SharedArrayBuffer[] = [];
     for (let start = 0; start < this.capacity; start += SEGMENT_BYTES) {
-      const bytes = Math.min(SEGMENT_BYTES, this.capacity - start);
-      segments.push(new SharedArrayBuffer(bytes));
-      this.#gaps.push({ offset: start, bytes });
+      segments.push(new SharedArrayBuffer(Math.min(SEGMENT_BYTES, this.capacity - start)));
     }
     this.segments = segments;
+    this.#clear();
   }
 
   /** Bytes in use now, and the most that ever were. */
@@ -47,7 +46,7 @@ export class Arena {
 
   /** The offset of a free place of `bytes` bytes, or -1 where there is none now. */
   allocate(bytes: number): number {
-    const size = Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
+    const size = placeBytes(bytes);
     const index = this.#gaps.findIndex((gap) => gap.bytes >= size);
     if (index < 0) return -1;
     const gap = this.#gaps[index]!;
@@ -64,7 +63,7 @@ export class Arena {
 
   /** Gives back what {@link allocate} of the same `bytes` returned. */
   free(offset: number, bytes: number): void {
-    const size = Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
+    const size = placeBytes(bytes);
     this.#used -= size;
     const at = this.#gaps.findIndex((gap) => gap.offset > offset);
     const index = at < 0 ? this.#gaps.length : at;
@@ -83,10 +82,33 @@ export class Arena {
     } else this.#gaps.splice(index, 0, { offset, bytes: size });
   }
 
+  /** Moves all that lies here together, so that the gaps become one. `parts` are all places in use; they get new ones. */
+  compact(parts: { place: number; readonly bytes: number }[]): void {
+    this.#clear();
+    this.#used = 0;
+    for (const part of parts.sort((a, b) => a.place - b.place)) {
+      const place = this.allocate(part.bytes);
+      if (place !== part.place) this.view(place, part.bytes).set(this.view(part.place, part.bytes));
+      part.place = place;
+    }
+  }
+
+  #clear(): void {
+    this.#gaps.length = 0;
+    for (const [k, { byteLength }] of this.segments.entries()) {
+      this.#gaps.push({ offset: k * SEGMENT_BYTES, bytes: byteLength });
+    }
+  }
+
   /** A view of `bytes` bytes at `offset`. */
   view(offset: number, bytes: number): Uint8Array {
     return arenaView(this.segments, offset, bytes);
   }
+}
+
+/** Bytes of an arena that a place for `bytes` bytes takes. */
+export function placeBytes(bytes: number): number {
+  return Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
 }
 
 /** A view of `bytes` bytes at `offset` of an arena's segments; what a worker, which has the segments alone, uses. */

@@ -1,15 +1,16 @@
-import type { ShardIndex } from '@shardtool/format';
 import type { PlannedBlock } from '../order/batches.js';
 import type { Selection } from '../selection/selection.js';
-import { type Arena, ReadBufferError } from './arena.js';
-import { type Block, type BlockReader, type BlockRows, blockRows, type LoadedShard, type Stretch, stretchesOf } from './block.js';
-import { Signal } from './signal.js';
+import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from './arena.js';
+import type { Bell } from './bell.js';
+import { type Block, type BlockReader, blockItems, blockRows } from './block.js';
+import { type LoadedShards, load, planLoad, type ShardStore } from './load-shards.js';
 
-/** Where blocks come from: shards by number. */
-export interface ShardStore {
-  index(shard: number): Promise<ShardIndex>;
-  /** Fills `target` with the shard's bytes from `offset` on; throws where the file ends before. */
-  read(shard: number, offset: number, target: Uint8Array): Promise<void>;
+/** What a reader has to know of the batches that its blocks are for. */
+export interface Demand {
+  /** The consumer waits for the very batch that waits for a block: nothing will give memory back before. */
+  isUrgent(): boolean;
+  /** Resolves when no worker looks at the arena; false where the consumer does, or where batches come no more. */
+  settle(): Promise<boolean>;
 }
 
 export interface StreamingOptions {
@@ -19,32 +20,38 @@ export interface StreamingOptions {
   readonly selection: Selection;
   readonly store: ShardStore;
   readonly arena: Arena;
+  /** Rung by all who change something: this reader, those that share the arena, and the batches. */
+  readonly bell: Bell;
   /** Blocks in memory at once, as long as none more is waited for. */
   readonly slabs: number;
-  /** Reads at once. */
+  /** Blocks that are being read at once. */
   readonly readConcurrency: number;
-  /** Whether anything but the batch that waits now can still free memory. */
-  mayFree(): boolean;
+  readonly demand: Demand;
+  /** The least memory with which the epoch can be read, in bytes. */
+  leastBytes(): Promise<number>;
 }
 
-/** Reads whole blocks in the order in which they are first needed, ahead of the batches, into an arena. */
+/**
+ * Reads whole blocks in the order in which they are first needed, ahead of the batches, into an arena. Blocks get their
+ * memory strictly in that order, so that a later one never takes an earlier one's place. Where the memory is tight,
+ * reading waits for batches to be delivered; where it would wait for ever, blocks are moved together; and where that does
+ * not help either, the limit is too small for the order, which is a {@link ReadBufferError}.
+ */
 export class StreamingReader implements BlockReader {
   readonly #options: StreamingOptions;
   readonly #blocks = new Map<number, Block>();
-  readonly #changed = new Signal();
   #reading = 0;
   #live = 0;
   /** The ordinal that a batch waits for, or -1. */
   #wanted = -1;
-  /** Bytes that the next block needs and the arena does not have, or 0. */
-  #short = 0;
-  #failure: unknown;
+  /** What went wrong with a block; later ones do not come either, earlier ones do. */
+  #failure: { readonly ordinal: number; readonly error: unknown } | null = null;
   #closed = false;
   readonly #run: Promise<void>;
 
   constructor(options: StreamingOptions) {
     this.#options = options;
-    this.#run = this.#readAhead().catch((error: unknown) => this.#fail(error));
+    this.#run = this.#readAhead();
   }
 
   get(ordinal: number): Block | Promise<Block> {
@@ -55,181 +62,140 @@ export class StreamingReader implements BlockReader {
     this.#options.arena.free(block.place, block.bytes);
     this.#blocks.delete(block.ordinal);
     this.#live--;
-    this.#changed.ring();
+    this.#options.bell.ring();
   }
 
   async close(): Promise<void> {
+    const { bell } = this.#options;
     this.#closed = true;
-    this.#changed.ring();
+    bell.ring();
     await this.#run;
-    while (this.#reading > 0) await this.#changed.wait();
-    for (const block of this.#blocks.values()) this.#options.arena.free(block.place, block.bytes);
-    this.#blocks.clear();
+    while (this.#reading > 0) await bell.wait();
   }
 
   async #waitFor(ordinal: number): Promise<Block> {
+    const { bell } = this.#options;
     this.#wanted = ordinal;
-    this.#changed.ring();
+    bell.ring();
     for (;;) {
-      if (this.#failure !== undefined) throw this.#failure;
       const block = this.#blocks.get(ordinal);
       if (block !== undefined) {
         this.#wanted = -1;
         return block;
       }
-      await this.#changed.wait();
+      if (this.#failure !== null && this.#failure.ordinal <= ordinal) throw this.#failure.error;
+      if (this.#closed) throw new ReadBufferError({}, 'Reading has ended: the loader was closed.');
+      await bell.wait();
     }
   }
 
-  #fail(error: unknown): void {
-    this.#failure ??= error;
-    this.#changed.ring();
+  #fail(ordinal: number, error: unknown): void {
+    if (this.#failure === null || ordinal < this.#failure.ordinal) this.#failure = { ordinal, error };
+    this.#options.bell.ring();
   }
 
-  /** Blocks get their memory strictly in the order of need, so that a later one never takes an earlier one's place. */
+  /** Never rejects: what goes wrong is heard by whoever waits for a block. */
   async #readAhead(): Promise<void> {
-    const { blocks, first, selection, store, arena, slabs, readConcurrency } = this.#options;
-    for (let next = blocks.next(); !next.done; next = blocks.next()) {
-      const planned = next.value;
-      while (!this.#closed && this.#live >= slabs && this.#wanted < planned.ordinal) await this.#changed.wait();
-      while (!this.#closed && this.#reading >= readConcurrency) await this.#changed.wait();
-      if (this.#closed || this.#failure !== undefined) return;
-      const rows = blockRows(planned, first, selection);
-      const shards = await loadShards(rows, store);
-      const bytes = totalBytes(shards);
-      const place = await this.#allocate(bytes, planned.ordinal);
-      if (place < 0) return;
-      this.#live++;
-      this.#reading++;
-      readStretches(shards, place, store, arena)
-        .then(() => this.#blocks.set(planned.ordinal, blockOf(this, planned, rows, shards, place, bytes)))
-        .catch((error: unknown) => this.#fail(error))
-        .finally(() => {
-          this.#reading--;
-          this.#changed.ring();
-        });
+    const { blocks, bell } = this.#options;
+    let ordinal = 0;
+    try {
+      for (let next = blocks.next(); !next.done; next = blocks.next()) {
+        ordinal = next.value.ordinal;
+        while (!this.#closed && !this.#mayRead(ordinal)) await bell.wait();
+        if (this.#closed || this.#failure !== null) return;
+        await this.#begin(next.value);
+      }
+    } catch (error) {
+      this.#fail(ordinal, error);
     }
+  }
+
+  /** Resolves when the block has its place and is being read. */
+  async #begin(planned: PlannedBlock): Promise<void> {
+    const { selection, store } = this.#options;
+    const parts = await planLoad(blockRows(planned, selection), store);
+    const place = await this.#allocate(parts.bytes, planned.ordinal);
+    if (place >= 0) void this.#read(planned, parts, place);
+  }
+
+  #mayRead(ordinal: number): boolean {
+    const { slabs, readConcurrency } = this.#options;
+    return this.#reading < readConcurrency && (this.#live < slabs || this.#wanted >= ordinal);
+  }
+
+  /** Never rejects: what goes wrong is heard by whoever waits for a block. */
+  async #read(planned: PlannedBlock, parts: LoadedShards, place: number): Promise<void> {
+    const { first, selection, store, arena, bell } = this.#options;
+    this.#live++;
+    this.#reading++;
+    try {
+      await load(parts.shards, place, store, arena);
+      this.#blocks.set(planned.ordinal, {
+        ...blockItems(planned, first, selection),
+        reader: this,
+        ordinal: planned.ordinal,
+        pass: planned.pass,
+        items: planned.samples.length,
+        shards: parts.shards,
+        left: planned.uses,
+        place,
+        bytes: parts.bytes,
+      });
+    } catch (error) {
+      this.#fail(planned.ordinal, error);
+    }
+    this.#reading--;
+    bell.ring();
   }
 
   /** The place of `bytes` bytes, waiting for memory where there is none; -1 when the reader was closed meanwhile. */
   async #allocate(bytes: number, ordinal: number): Promise<number> {
-    const { arena, mayFree } = this.#options;
+    const { arena, bell } = this.#options;
+    if (bytes > SEGMENT_BYTES) throw tooLarge(bytes);
     for (;;) {
       if (this.#closed) return -1;
       const place = arena.allocate(bytes);
       if (place >= 0) return place;
-      const isStuck = this.#wanted >= 0 && this.#wanted <= ordinal && this.#reading === 0 && !mayFree();
-      if (isStuck && !this.#blocks.has(this.#wanted)) {
-        throw new ReadBufferError(
-          {},
-          `The read buffers of ${arena.capacity} bytes hold ${arena.used} bytes of blocks in use and the next block ` +
-            `needs ${bytes} more: set readBufferBytes to at least ${arena.used + bytes}, or choose fewer streams or ` +
-            'a smaller shuffleBufferSize.',
-        );
+      if (this.#isStuck(ordinal)) {
+        const moved = await this.#makeRoom(bytes);
+        if (moved >= 0 || this.#closed) return moved;
+        throw await this.#tooSmall(bytes);
       }
-      await this.#changed.wait();
+      await bell.wait();
     }
   }
-}
 
-/** Reads what a selection needs once and keeps it: for datasets that fit the shuffle buffers as a whole. */
-export class ResidentReader implements BlockReader {
-  readonly #shards: ReadonlyMap<number, LoadedShard>;
-  readonly #blocks: Iterator<PlannedBlock>;
-  readonly #first: Float64Array;
-  readonly #selection: Selection;
-  readonly #planned = new Map<number, Block>();
-
-  constructor(options: {
-    readonly shards: ReadonlyMap<number, LoadedShard>;
-    readonly blocks: Iterator<PlannedBlock>;
-    readonly first: Float64Array;
-    readonly selection: Selection;
-  }) {
-    this.#shards = options.shards;
-    this.#blocks = options.blocks;
-    this.#first = options.first;
-    this.#selection = options.selection;
+  /** The consumer waits for this block, and neither it nor a read that is under way will free memory. */
+  #isStuck(ordinal: number): boolean {
+    return this.#wanted === ordinal && this.#reading === 0 && this.#options.demand.isUrgent();
   }
 
-  get(ordinal: number): Block {
-    while (!this.#planned.has(ordinal)) {
-      const next = this.#blocks.next();
-      if (next.done) throw new Error(`block ${ordinal} is not part of the plan`);
-      const rows = blockRows(next.value, this.#first, this.#selection);
-      this.#planned.set(next.value.ordinal, blockOf(this, next.value, rows, this.#shards, 0, 0));
-    }
-    return this.#planned.get(ordinal)!;
+  /** Moves blocks together where that gives enough room, and takes it; else -1. */
+  async #makeRoom(bytes: number): Promise<number> {
+    const { arena, demand } = this.#options;
+    const live = [...this.#blocks.values()];
+    const own = live.reduce((sum, block) => sum + placeBytes(block.bytes), 0);
+    if (own !== arena.used || own + placeBytes(bytes) > arena.capacity) return -1;
+    if (!(await demand.settle()) || this.#closed) return -1;
+    arena.compact(live);
+    return arena.allocate(bytes);
   }
 
-  release(block: Block): void {
-    this.#planned.delete(block.ordinal);
-  }
-
-  async close(): Promise<void> {
-    this.#planned.clear();
+  async #tooSmall(bytes: number): Promise<ReadBufferError> {
+    const { arena, leastBytes } = this.#options;
+    const least = Math.max(await leastBytes(), arena.used + placeBytes(bytes));
+    return new ReadBufferError(
+      {},
+      `The read buffers of ${arena.capacity} bytes are full of blocks in use, and the next block takes ${bytes} bytes: set ` +
+        `readBufferBytes to at least ${least}, or choose fewer streams or a smaller shuffleBufferSize.`,
+    );
   }
 }
 
-/** The index and the stretches (not yet placed) of every shard that `rows` touch. */
-export async function loadShards(rows: BlockRows, store: ShardStore): Promise<ReadonlyMap<number, LoadedShard>> {
-  const shards = new Map<number, LoadedShard>();
-  for (const part of rows.perShard) {
-    const index = await store.index(part.shard);
-    shards.set(part.shard, { index, stretches: stretchesOf(index, part.rows) });
-  }
-  return shards;
-}
-
-/** Bytes that the stretches take one behind the other. */
-export function totalBytes(shards: ReadonlyMap<number, LoadedShard>): number {
-  let bytes = 0;
-  for (const { stretches } of shards.values()) for (const stretch of stretches) bytes += stretch.bytes;
-  return bytes;
-}
-
-/** Reads all stretches one behind the other from `place` on. */
-export async function readStretches(
-  shards: ReadonlyMap<number, LoadedShard>,
-  place: number,
-  store: ShardStore,
-  arena: Arena,
-): Promise<void> {
-  let at = place;
-  const reads: Promise<void>[] = [];
-  for (const [shard, { stretches }] of shards) {
-    for (const stretch of stretches) {
-      stretch.place = at;
-      reads.push(readStretch(shard, stretch, store, arena));
-      at += stretch.bytes;
-    }
-  }
-  await Promise.all(reads);
-}
-
-async function readStretch(shard: number, stretch: Stretch, store: ShardStore, arena: Arena): Promise<void> {
-  if (stretch.bytes > 0) await store.read(shard, stretch.offset, arena.view(stretch.place, stretch.bytes));
-}
-
-function blockOf(
-  reader: BlockReader,
-  planned: PlannedBlock,
-  rows: BlockRows,
-  shards: ReadonlyMap<number, LoadedShard>,
-  place: number,
-  bytes: number,
-): Block {
-  return {
-    reader,
-    ordinal: planned.ordinal,
-    pass: planned.pass,
-    items: planned.samples.length,
-    shard: rows.shard,
-    row: rows.row,
-    occurrence: rows.occurrence,
-    shards,
-    left: planned.uses,
-    place,
-    bytes,
-  };
+function tooLarge(bytes: number): ReadBufferError {
+  return new ReadBufferError(
+    {},
+    `A block of ${bytes} bytes is more than the ${SEGMENT_BYTES} that one place in the read buffers has: choose a smaller ` +
+      'shuffleBufferSize or blockSamples.',
+  );
 }

@@ -2,6 +2,7 @@ import type { ShardIndex } from '@shardtool/format';
 import type { PlannedBlock } from '../order/batches.js';
 import { lastAtMost } from '../order/units.js';
 import type { Selection } from '../selection/selection.js';
+import { placeWithin, type Stretch } from './stretches.js';
 
 /** What batches ask for blocks. */
 export interface BlockReader {
@@ -9,62 +10,11 @@ export interface BlockReader {
   get(ordinal: number): Block | Promise<Block>;
   /** The block's last row is done with: its memory is free. */
   release(block: Block): void;
-  /** Ends reading; resolves when no read is under way. */
+  /** Ends reading; resolves when no read is under way. Whoever waits for a block hears an error. */
   close(): Promise<void>;
 }
 
-/** A stretch of a shard that is read at once into the arena. */
-export interface Stretch {
-  /** From this byte of the shard, so many bytes. */
-  readonly offset: number;
-  readonly bytes: number;
-  /** Where it lies in the arena. */
-  place: number;
-}
-
-/** Rows of a shard's index, in the order of the line; a row may come more than once. */
-export interface ShardRows {
-  readonly shard: number;
-  readonly rows: Uint32Array;
-}
-
-/** Spans closer than this are read as one stretch: a gap costs less than a second read. */
-const JOIN_GAP_BYTES = 64 * 1024;
-
-/** The stretches that hold `rows` of a shard, rising and disjoint. Their places are not yet given (-1). */
-export function stretchesOf(index: ShardIndex, rows: Uint32Array): Stretch[] {
-  const spans = Array.from(rows, (row) => ({ from: index.offset[row]!, to: index.offset[row]! + index.bytes[row]! }));
-  if (spans.some((span, i) => i > 0 && span.from < spans[i - 1]!.from)) spans.sort((a, b) => a.from - b.from);
-  const stretches: Stretch[] = [];
-  let from = -1;
-  let to = -1;
-  for (const span of spans) {
-    if (from >= 0 && span.from <= to + JOIN_GAP_BYTES) {
-      to = Math.max(to, span.to);
-      continue;
-    }
-    if (from >= 0) stretches.push({ offset: from, bytes: to - from, place: -1 });
-    from = span.from;
-    to = span.to;
-  }
-  if (from >= 0) stretches.push({ offset: from, bytes: to - from, place: -1 });
-  return stretches;
-}
-
-/** The place in the arena of a byte of the shard; the stretches hold it. */
-export function placeOf(stretches: readonly Stretch[], offset: number): number {
-  let low = 0;
-  let high = stretches.length;
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if (stretches[middle]!.offset <= offset) low = middle;
-    else high = middle;
-  }
-  const stretch = stretches[low]!;
-  return stretch.place + (offset - stretch.offset);
-}
-
-/** One shard's part in what is loaded: its index and where its bytes are. */
+/** One shard's part in what is loaded: its index and which of its bytes are there. */
 export interface LoadedShard {
   readonly index: ShardIndex;
   readonly stretches: readonly Stretch[];
@@ -88,24 +38,31 @@ export interface Block {
   readonly shards: ReadonlyMap<number, LoadedShard>;
   /** Rows that are still to refer to this block. */
   left: number;
-  /** Place and length of the block's own memory; length 0 where it has none. */
-  readonly place: number;
+  /** Where in the arena its stretches begin. Changes when the arena is compacted. */
+  place: number;
+  /** Length of the block's own memory; 0 where it has none. */
   readonly bytes: number;
 }
 
-/** Which dataset rows a planned block consists of, per shard, and which of them each item is. */
-export interface BlockRows {
-  readonly shard: Int32Array;
-  readonly row: Uint32Array;
-  readonly occurrence: Uint32Array;
-  readonly perShard: readonly ShardRows[];
+/** The place in the arena of a byte of one of the block's shards, which the block holds. */
+export function placeOf(block: Block, stretches: readonly Stretch[], offset: number): number {
+  return block.place + placeWithin(stretches, offset);
+}
+
+/** The sample that each item of a block is, in the order in which items are consumed. */
+export type BlockItems = Pick<Block, 'shard' | 'row' | 'occurrence'>;
+
+/** Rows of a shard's index, in the order of the line; a row may come more than once. */
+export interface ShardRows {
+  readonly shard: number;
+  readonly rows: Uint32Array;
 }
 
 /**
  * From numbers on the line to rows of shards. `first[k]` is the number of shard k's first sample on the line
  * ({@link firstNumbers}).
  */
-export function blockRows(planned: PlannedBlock, first: Float64Array, selection: Selection): BlockRows {
+export function blockItems(planned: PlannedBlock, first: Float64Array, selection: Selection): BlockItems {
   const items = planned.samples.length;
   const shard = new Int32Array(items);
   const row = new Uint32Array(items);
@@ -119,30 +76,40 @@ export function blockRows(planned: PlannedBlock, first: Float64Array, selection:
     row[i] = rows === null ? at : rows[at]!;
     occurrence[i] = rows === null ? 0 : occurrenceOf(rows, at);
   }
-  const byShard = new Map<number, Uint32Array[]>();
-  for (const piece of planned.pieces) {
-    const rows = selection.rows(piece.shard);
-    const part =
-      rows === null
-        ? Uint32Array.from({ length: piece.count }, (_, i) => piece.first + i)
-        : rows.subarray(piece.first, piece.first + piece.count);
-    const parts = byShard.get(piece.shard);
-    if (parts === undefined) byShard.set(piece.shard, [part]);
-    else parts.push(part);
-  }
-  return {
-    shard,
-    row,
-    occurrence,
-    perShard: Array.from(byShard, ([k, parts]) => ({ shard: k, rows: parts.length === 1 ? parts[0]! : concat(parts) })),
-  };
+  return { shard, row, occurrence };
 }
 
-/** How many equal rows stand right before this one: weights repeat a row in place. */
+/** The rows that a block consists of, shard by shard. */
+export function blockRows(planned: PlannedBlock, selection: Selection): ShardRows[] {
+  const byShard = new Map<number, Uint32Array[]>();
+  for (const { shard, first, count } of planned.pieces) {
+    const part = selection.rows(shard)?.subarray(first, first + count) ?? consecutive(first, count);
+    const parts = byShard.get(shard);
+    if (parts === undefined) byShard.set(shard, [part]);
+    else parts.push(part);
+  }
+  return Array.from(byShard, ([shard, parts]) => ({ shard, rows: parts.length === 1 ? parts[0]! : concat(parts) }));
+}
+
+/** `count` whole numbers from `first` on. */
+export function consecutive(first: number, count: number): Uint32Array {
+  const numbers = new Uint32Array(count);
+  for (let i = 0; i < count; i++) numbers[i] = first + i;
+  return numbers;
+}
+
+/** How many equal rows stand before this one: weights repeat a row in place. `rows` rise. */
 function occurrenceOf(rows: Uint32Array, at: number): number {
-  let before = 0;
-  while (before < at && rows[at - before - 1] === rows[at]) before++;
-  return before;
+  const row = rows[at]!;
+  if (at === 0 || rows[at - 1] !== row) return 0;
+  let low = 0;
+  let high = at - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rows[middle]! < row) low = middle + 1;
+    else high = middle;
+  }
+  return at - low;
 }
 
 function concat(parts: readonly Uint32Array[]): Uint32Array {

@@ -119,6 +119,11 @@ export class Control {
     Atomics.notify(this.#words, BELL);
   }
 
+  /** Rows of the slot that are finished. */
+  finished(slot: number): number {
+    return Atomics.load(this.#words, SLOT_WORDS + slot * SLOT_STRIDE + DONE);
+  }
+
   isFull(slot: number): boolean {
     const at = SLOT_WORDS + slot * SLOT_STRIDE;
     return Atomics.load(this.#words, at + DONE) >= Atomics.load(this.#words, at + WANTED);
@@ -136,11 +141,6 @@ export class Control {
   /** Ends every {@link whenFull}, full or not. */
   wake(): void {
     for (let at = SLOT_WORDS; at < this.#words.length; at += SLOT_STRIDE) Atomics.notify(this.#words, at + DONE);
-  }
-
-  /** No job is waiting to be taken. */
-  get idle(): boolean {
-    return Atomics.load(this.#words, TAIL) === Atomics.load(this.#words, HEAD);
   }
 
   get warnings(): number {

@@ -4,7 +4,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
-import { crc32Hex } from '@shardtool/format';
+import { crc32Hex, SampleDecodeError } from '@shardtool/format';
 import { createDecoder, type DecoderOptions } from '../decoder.js';
 import { arenaView } from './arena.js';
 import { Control, type ControlBuffers, emptyJob, type Job } from './control.js';
@@ -45,9 +45,9 @@ export type WorkerMessage = { readonly kind: 'ready' } | BadRow | ListImage;
 const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
 
-/** Messages about a row are counted first: its batch is complete when they have arrived too. */
-function post(message: WorkerMessage, transfer: ArrayBuffer[] = []): void {
-  if (message.kind !== 'ready') control.countPosted(message.slot);
+/** Counted first, so that the main thread, which may look at the slot before it hears the message, waits for it. */
+function post(message: BadRow | ListImage, transfer: ArrayBuffer[] = []): void {
+  control.countPosted(message.slot);
   parentPort!.postMessage(message, transfer);
 }
 
@@ -60,7 +60,7 @@ async function run(): Promise<void> {
           memory: data.memory,
           scratch: { offset: scratchAddress(data.plan, data.worker), bytes: data.plan.scratchBytes },
         });
-  post({ kind: 'ready' });
+  parentPort!.postMessage({ kind: 'ready' } satisfies WorkerMessage);
   const job = emptyJob();
 
   const decode = (bytes: Uint8Array): void | Promise<void> => {
@@ -80,7 +80,9 @@ async function run(): Promise<void> {
       const pending = decode(bytes);
       if (pending !== undefined) await pending;
     } catch (error) {
-      post({ kind: 'bad', slot: job.slot, row: job.row, reason: (error as Error).message });
+      // Anything else is no fault of the sample: this worker ends, and with it the loop, with the error as the reason.
+      if (!(error instanceof SampleDecodeError)) throw error;
+      post({ kind: 'bad', slot: job.slot, row: job.row, reason: error.reason });
     }
     if (decoder !== null && decoder.warnings > 0) control.countWarnings(decoder.takeWarnings());
     control.finish(job.slot);
@@ -92,7 +94,11 @@ function checkBytes(bytes: Uint8Array, job: Job): void {
   if (job.crc32 < 0) return;
   const actual = crc32(bytes);
   if (actual !== job.crc32) {
-    throw new Error(`it has changed since it was packed: crc32 ${crc32Hex(actual)}, the index says ${crc32Hex(job.crc32)}`);
+    const expected = crc32Hex(job.crc32);
+    throw new SampleDecodeError(
+      {},
+      `it has changed since it was packed: crc32 ${crc32Hex(actual)}, the index says ${expected}`,
+    );
   }
 }
 

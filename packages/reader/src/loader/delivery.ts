@@ -3,14 +3,14 @@ import { ShardtoolError } from '@shardtool/format';
 import { fieldBytes } from '../dataset/field-bytes.js';
 import { type FieldValue, fieldValue } from '../dataset/field-values.js';
 import type { Batch } from './batch.js';
-import { type Block, placeOf, type Stretch } from './block.js';
-import type { BadRow, WorkerMessage } from './decode-worker.js';
+import { type Block, placeOf } from './block.js';
+import type { WorkerMessage } from './decode-worker.js';
 import type { Engine } from './engine.js';
 import type { Feeder } from './feeder.js';
 import { imageColumn } from './image-column.js';
 import type { PendingBatch } from './pending-batch.js';
-import { Signal } from './signal.js';
 import type { Statistics } from './statistics.js';
+import type { Stretch } from './stretches.js';
 
 /** A sample could not be read, checked or decoded. */
 export class BadSampleError extends ShardtoolError {}
@@ -20,7 +20,6 @@ export interface DeliveryOptions {
   readonly statistics: Statistics;
   readonly shardName: (shard: number) => string;
   readonly image: string | undefined;
-  readonly fields: readonly string[];
   readonly onBadSample: 'raise' | 'skip' | 'substitute';
   readonly output: BatchOutput;
 }
@@ -35,7 +34,6 @@ export type BatchOutput =
 export class Delivery {
   readonly #options: DeliveryOptions;
   readonly #underWay = new Map<number, PendingBatch>();
-  readonly #arrived = new Signal();
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
@@ -49,30 +47,29 @@ export class Delivery {
 
   /** Resolves when every row is decoded or dealt with; throws what ended the workers, the reading, or a bad sample. */
   async whenComplete(pending: PendingBatch, feeder: Feeder): Promise<void> {
-    const { control } = this.#options.engine;
-    for (;;) {
-      while (!control.isFull(pending.slot)) {
-        const failure = this.#options.engine.failure ?? feeder.failure;
-        if (failure !== undefined) throw failure;
-        await control.whenFull(pending.slot);
-      }
-      while (pending.messages < control.posted(pending.slot)) await this.#arrived.wait();
-      const bad = pending.bad;
-      if (bad.length === 0) return;
+    await this.#whenFull(pending, feeder);
+    for (let row = 0; row < pending.rows; row++) this.#readFields(pending, row);
+    while (pending.bad.length > 0) {
+      // A row may have more than one trouble: its image and a field.
+      const bad = new Map(pending.bad.map(({ row, reason }) => [row, reason]));
       pending.bad = [];
-      for (const row of bad) this.#judge(pending, row, feeder);
+      const rows = [...bad.keys()].sort((a, b) => a - b);
+      for (const row of rows) this.#judge(pending, row, bad.get(row)!, feeder);
+      await this.#whenFull(pending, feeder);
+      for (const row of rows) this.#readFields(pending, row);
     }
+    for (const [row, reason] of pending.reasons) this.#count(pending, row, reason);
   }
 
   /** A row whose sample has no image never becomes a job: it is bad at once. */
   reject(pending: PendingBatch, row: number, reason: string): void {
-    pending.bad.push({ kind: 'bad', slot: pending.slot, row, reason });
+    pending.bad.push({ row, reason });
     this.#options.engine.control.finish(pending.slot);
   }
 
   /** The batch for the consumer. Blocks are still in memory; `release` is called at most once. */
   batch(pending: PendingBatch, release: () => void): Batch {
-    const { engine, output, fields } = this.#options;
+    const { engine, output } = this.#options;
     const { rows } = pending;
     this.#underWay.delete(pending.slot);
     const bytes = output.kind === 'pixels' ? engine.slotBytes(pending.slot, rows) : null;
@@ -93,7 +90,7 @@ export class Delivery {
         keys ??= pending.blocks.map((block, row) => keyOf(block, pending.items[row]!));
         return keys;
       },
-      fields: this.#fields(pending, fields),
+      fields: pending.fields,
       release() {
         if (released) return;
         released = true;
@@ -109,44 +106,81 @@ export class Delivery {
     pending.messages++;
     if (message.kind === 'bad') pending.bad.push(message);
     else pending.list[message.row] = { pixels: message.pixels, height: message.height, width: message.width };
-    this.#arrived.ring();
+    this.#options.engine.bell.ring();
+  }
+
+  /** Every row is finished, for better or worse, and all that workers say about them has arrived. */
+  async #whenFull(pending: PendingBatch, feeder: Feeder): Promise<void> {
+    const { engine } = this.#options;
+    const { control, bell } = engine;
+    const check = (): void => {
+      feeder.check(pending);
+      if (engine.failure !== undefined) throw engine.failure;
+    };
+    while (!control.isFull(pending.slot)) {
+      check();
+      await control.whenFull(pending.slot);
+    }
+    while (pending.messages < control.posted(pending.slot)) {
+      check();
+      await bell.wait();
+    }
+    feeder.throwIfStopped();
   }
 
   /** One bad row: raises, skips or substitutes, as the options say. */
-  #judge(pending: PendingBatch, { row, reason }: BadRow, feeder: Feeder): void {
-    const { shardName, onBadSample, statistics, engine, output } = this.#options;
+  #judge(pending: PendingBatch, row: number, reason: string, feeder: Feeder): void {
+    const { onBadSample, engine } = this.#options;
     const block = pending.blocks[row]!;
     const item = pending.items[row]!;
-    const shard = shardName(block.shard[item]!);
-    const key = keyOf(block, item);
     if (onBadSample === 'raise') {
+      const { shard, key } = this.#whereabouts(block, item);
       throw new BadSampleError(
         { shard, key },
         `${shard}: sample "${key}" cannot be used: ${reason}. Run "shardtool verify --decode" to list every bad sample, ` +
           "or set onBadSample to 'skip' or 'substitute'.",
       );
     }
-    if (onBadSample === 'substitute') {
-      const next = (item + 1) % block.items;
-      if (next !== pending.planned.item[row]) {
-        statistics.countBad({ shard, key, reason, substitute: keyOf(block, next) });
-        pending.items[row] = next;
-        engine.control.reopenSlot(pending.slot, 1);
-        feeder.push(pending, row);
-        engine.control.ring();
-        return;
-      }
+    if (!pending.reasons.has(row)) pending.reasons.set(row, reason);
+    if (onBadSample === 'skip') {
+      this.#blank(pending, row);
+      return;
+    }
+    const next = (item + 1) % block.items;
+    if (next === pending.planned.item[row]) {
+      const { shard, key } = this.#whereabouts(block, next);
       throw new BadSampleError(
         { shard, key },
-        `${shard}: no sample of the block of "${key}" can be used, the last one because ${reason}. ` +
-          'Run "shardtool verify --decode" to list every bad sample.',
+        `${shard}: no sample of the block of "${key}" can take its row; it cannot be used itself: ` +
+          `${pending.reasons.get(row)}. Run "shardtool verify --decode" to list every bad sample.`,
       );
     }
-    statistics.countBad({ shard, key, reason });
+    pending.items[row] = next;
+    engine.control.reopenSlot(pending.slot, 1);
+    feeder.push(pending, row);
+    engine.control.ring();
+  }
+
+  #blank(pending: PendingBatch, row: number): void {
+    const { engine, output } = this.#options;
     pending.valid[row] = 0;
+    for (const values of Object.values(pending.fields)) values[row] = null;
+    const { rowBytes } = engine.plan;
     if (output.kind === 'pixels') {
-      engine.slotBytes(pending.slot, pending.rows).fill(0, row * engine.plan.rowBytes, (row + 1) * engine.plan.rowBytes);
+      engine.slotBytes(pending.slot, pending.rows).fill(0, row * rowBytes, (row + 1) * rowBytes);
     } else if (output.kind === 'list') pending.list[row] = { pixels: new Uint8Array(0), height: 0, width: 0 };
+  }
+
+  #count(pending: PendingBatch, row: number, reason: string): void {
+    const { statistics, onBadSample } = this.#options;
+    const block = pending.blocks[row]!;
+    const { shard, key } = this.#whereabouts(block, pending.planned.item[row]!);
+    const substitute = onBadSample === 'substitute' ? { substitute: keyOf(block, pending.items[row]!) } : {};
+    statistics.countBad({ shard, key, reason, ...substitute });
+  }
+
+  #whereabouts(block: Block, item: number): { shard: string; key: string } {
+    return { shard: this.#options.shardName(block.shard[item]!), key: keyOf(block, item) };
   }
 
   #encoded(pending: PendingBatch): Uint8Array[] {
@@ -156,16 +190,23 @@ export class Delivery {
       const column = imageColumn(index, image);
       const offset = column.offset[indexRow]!;
       if (offset < 0) return new Uint8Array(0);
-      return engine.arena.view(placeOf(stretches, offset), column.bytes[indexRow]!);
+      return engine.arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);
     });
   }
 
-  #fields(pending: PendingBatch, names: readonly string[]): Record<string, (FieldValue | null)[]> {
-    const values: Record<string, (FieldValue | null)[]> = {};
-    for (const name of names) {
-      values[name] = pending.blocks.map((block, row) => this.#field(block, pending.items[row]!, name));
+  /** The values of a row's fields. One that cannot be read makes the sample a bad one. */
+  #readFields(pending: PendingBatch, row: number): void {
+    if (pending.valid[row] === 0 && pending.reasons.has(row)) return;
+    const block = pending.blocks[row]!;
+    for (const name in pending.fields) {
+      try {
+        pending.fields[name]![row] = this.#field(block, pending.items[row]!, name);
+      } catch (error) {
+        const { message } = ((error as Error).cause ?? error) as Error;
+        pending.bad.push({ row, reason: `field "${name}" is not what its name says (${message})` });
+        return;
+      }
     }
-    return values;
   }
 
   #field(block: Block, item: number, name: string): FieldValue | null {
@@ -173,20 +214,8 @@ export class Delivery {
     const column = index.fields.get(name);
     const offset = column?.offset[indexRow] ?? -1;
     if (column === undefined || offset < 0) return null;
-    const stored = this.#options.engine.arena.view(placeOf(stretches, offset), column.bytes[indexRow]!);
-    const shard = this.#options.shardName(block.shard[item]!);
-    const key = index.key[indexRow]!;
-    const bytes = fieldBytes(stored, column, indexRow, { shard, key, field: name });
-    try {
-      return fieldValue(name, bytes);
-    } catch (cause) {
-      throw new BadSampleError(
-        { shard, key },
-        `${shard}: sample "${key}" cannot be used: field "${name}" is not what its name says (${(cause as Error).message}). ` +
-          'Leave the field out by the option fields, or repair the sample.',
-        { cause },
-      );
-    }
+    const stored = this.#options.engine.arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);
+    return fieldValue(name, fieldBytes(stored, column, indexRow, { ...this.#whereabouts(block, item), field: name }));
   }
 }
 

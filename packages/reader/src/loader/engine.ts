@@ -1,9 +1,11 @@
+import { OptionError } from '@shardtool/format';
 import type { DecoderOptions } from '../decoder.js';
 import { Arena } from './arena.js';
+import { Bell } from './bell.js';
 import { Control } from './control.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
-import { type MemoryPlan, slotAddress } from './slots.js';
 import { WorkerPool } from './pool.js';
+import { type MemoryPlan, slotAddress } from './slots.js';
 
 export interface EngineOptions {
   readonly plan: MemoryPlan;
@@ -15,20 +17,27 @@ export interface EngineOptions {
   readonly list: boolean;
 }
 
-/** What lives longer than an epoch: the shared memory and the decode workers. */
+/** What lives longer than an iteration: the shared memory, the batch slots and the decode workers. */
 export class Engine {
   readonly control: Control;
   readonly arena: Arena;
   readonly memory: WebAssembly.Memory;
   readonly plan: MemoryPlan;
+  readonly bell: Bell;
+  /** Slots that no batch has. A batch that is held beyond its iteration keeps its slot. */
+  readonly freeSlots: number[];
   readonly #pool: WorkerPool<WorkerMessage>;
   #onMessage: (message: WorkerMessage) => void = () => {};
 
   static async start(options: EngineOptions): Promise<Engine> {
     const { plan } = options;
+    const bell = new Bell();
     const control = new Control({ slots: plan.slots, jobs: plan.slots * options.rows });
-    const arena = new Arena(options.arenaBytes);
-    const memory = new WebAssembly.Memory({ initial: plan.pages, maximum: plan.pages, shared: true });
+    const arena = reserve('readBufferBytes', () => new Arena(options.arenaBytes));
+    const memory = reserve(
+      'batchSize, prefetchBatches or workers',
+      () => new WebAssembly.Memory({ initial: plan.pages, maximum: plan.pages, shared: true }),
+    );
     let engine: Engine | undefined;
     const pool = await WorkerPool.start<WorkerMessage>({
       entry: new URL('./decode-worker.js', import.meta.url),
@@ -45,23 +54,25 @@ export class Engine {
       onMessage: (message) => {
         if (engine !== undefined) engine.#onMessage(message);
       },
-      onFailure: () => control.wake(),
+      onFailure: () => {
+        control.wake();
+        bell.ring();
+      },
     });
-    engine = new Engine(control, arena, memory, plan, pool);
+    engine = new Engine({ control, arena, memory, plan, bell }, pool);
     return engine;
   }
 
   private constructor(
-    control: Control,
-    arena: Arena,
-    memory: WebAssembly.Memory,
-    plan: MemoryPlan,
+    parts: Pick<Engine, 'control' | 'arena' | 'memory' | 'plan' | 'bell'>,
     pool: WorkerPool<WorkerMessage>,
   ) {
-    this.control = control;
-    this.arena = arena;
-    this.memory = memory;
-    this.plan = plan;
+    this.control = parts.control;
+    this.arena = parts.arena;
+    this.memory = parts.memory;
+    this.plan = parts.plan;
+    this.bell = parts.bell;
+    this.freeSlots = Array.from({ length: parts.plan.slots }, (_, slot) => parts.plan.slots - 1 - slot);
     this.#pool = pool;
   }
 
@@ -90,5 +101,19 @@ export class Engine {
 
   close(): Promise<void> {
     return this.#pool.close(() => this.control.stop());
+  }
+}
+
+function reserve<Memory>(options: string, make: () => Memory): Memory {
+  try {
+    return make();
+  } catch (cause) {
+    throw new OptionError(
+      {},
+      `This process cannot reserve its memory (${(cause as Error).message}): lower ${options}.`,
+      {
+        cause,
+      },
+    );
   }
 }

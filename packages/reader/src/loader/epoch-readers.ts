@@ -1,23 +1,23 @@
 import type { ShardFiles } from '../dataset/shard-files.js';
-import type { EpochPlan } from '../order/batches.js';
 import { firstNumbers } from '../order/units.js';
 import type { Selection } from '../selection/selection.js';
 import { type Arena, ReadBufferError } from './arena.js';
-import { type BlockReader, type LoadedShard, type ShardRows, stretchesOf } from './block.js';
-import { readStretches, ResidentReader, StreamingReader, totalBytes } from './block-reader.js';
+import type { Bell } from './bell.js';
+import type { BlockReader, LoadedShard } from './block.js';
+import { type Demand, StreamingReader } from './block-reader.js';
+import type { UpcomingEpoch } from './least-bytes.js';
+import { type LoadedShards, load, planLoad, selectedRows } from './load-shards.js';
+import { ResidentReader } from './resident-reader.js';
+import type { Stretch } from './stretches.js';
 
 export interface EpochReadersOptions {
   readonly files: ShardFiles;
+  readonly arena: Arena;
+  readonly bell: Bell;
   readonly slabs: number;
   readonly readConcurrency: number;
-}
-
-/** The samples of a selection, kept in memory from epoch to epoch. */
-interface Residents {
-  readonly selection: Selection;
-  readonly shards: ReadonlyMap<number, LoadedShard>;
-  readonly place: number;
-  readonly bytes: number;
+  /** Every sample that can come in any epoch. */
+  readonly all: Selection;
 }
 
 /**
@@ -26,69 +26,59 @@ interface Residents {
  */
 export class EpochReaders {
   readonly #options: EpochReadersOptions;
-  readonly #arena: Arena;
-  #residents: Residents | null = null;
+  #residents: Promise<LoadedShards['shards']> | null = null;
 
-  constructor(arena: Arena, options: EpochReadersOptions) {
-    this.#arena = arena;
+  constructor(options: EpochReadersOptions) {
     this.#options = options;
   }
 
-  async reader(plan: EpochPlan, selection: Selection, mayFree: () => boolean): Promise<BlockReader> {
+  /** The reader of an epoch. `least`: the least memory with which it can be read, in bytes. */
+  async reader({ plan, selection }: UpcomingEpoch, demand: Demand, least: () => Promise<number>): Promise<BlockReader> {
+    const { files, arena, bell, slabs, readConcurrency } = this.#options;
+    files.throwIfClosed();
     const first = firstNumbers(selection.counts);
     const blocks = plan.blocks();
     if (plan.unit === 'sample') {
-      const { shards } = await this.#resident(selection);
-      return new ResidentReader({ shards, blocks, first, selection });
+      this.#residents ??= this.#loadResidents();
+      return new ResidentReader({ blocks, first, selection, shards: await this.#residents });
     }
-    const { files, slabs, readConcurrency } = this.#options;
     return new StreamingReader({
       blocks,
       first,
       selection,
       store: files,
-      arena: this.#arena,
+      arena,
+      bell,
       slabs,
       readConcurrency,
-      mayFree,
+      demand,
+      leastBytes: least,
     });
   }
 
-  async #resident(selection: Selection): Promise<Residents> {
-    if (this.#residents?.selection === selection) return this.#residents;
-    if (this.#residents !== null) this.#arena.free(this.#residents.place, this.#residents.bytes);
-    this.#residents = null;
-    const { files } = this.#options;
-    const shards = await selectedShards(files, selection);
-    const bytes = totalBytes(shards);
-    const place = this.#arena.allocate(bytes);
-    if (place < 0) {
-      throw new ReadBufferError(
-        {},
-        `The samples take ${bytes} bytes and the read buffers have ${this.#arena.capacity}: set readBufferBytes to at ` +
-          `least ${bytes}, or shuffleUnit to 'chunk'.`,
-      );
+  /** Each stretch gets a place of its own, since no place is longer than a segment. */
+  async #loadResidents(): Promise<LoadedShards['shards']> {
+    const { files, arena, all } = this.#options;
+    const planned = await planLoad(selectedRows(files.samples, all), files);
+    const shards = new Map<number, LoadedShard>();
+    for (const [shard, { index, stretches }] of planned.shards) {
+      shards.set(shard, {
+        index,
+        stretches: stretches.map((stretch) => ({ ...stretch, at: this.#placeFor(stretch) })),
+      });
     }
-    await readStretches(shards, place, files, this.#arena);
-    this.#residents = { selection, shards, place, bytes };
-    return this.#residents;
+    await load(shards, 0, files, arena);
+    return shards;
   }
-}
 
-/** Every shard with selected samples, and the stretches that hold them. */
-export async function selectedShards(files: ShardFiles, selection: Selection): Promise<Map<number, LoadedShard>> {
-  const shards = new Map<number, LoadedShard>();
-  for (const { shard, rows } of selectedRows(files, selection)) {
-    const index = await files.index(shard);
-    shards.set(shard, { index, stretches: stretchesOf(index, rows) });
-  }
-  return shards;
-}
-
-function* selectedRows(files: ShardFiles, selection: Selection): Generator<ShardRows> {
-  for (let shard = 0; shard < files.files.length; shard++) {
-    if (selection.counts[shard] === 0) continue;
-    const rows = selection.rows(shard) ?? Uint32Array.from({ length: files.files[shard]!.samples }, (_, row) => row);
-    yield { shard, rows };
+  #placeFor({ bytes }: Stretch): number {
+    const { arena } = this.#options;
+    const place = arena.allocate(bytes);
+    if (place >= 0) return place;
+    throw new ReadBufferError(
+      {},
+      `The samples do not fit the read buffers of ${arena.capacity} bytes: raise readBufferBytes, or set shuffleUnit to ` +
+        "'chunk'.",
+    );
   }
 }

@@ -1,12 +1,12 @@
-import type { ShardIndex } from '@shardtool/format';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OptionError, type ShardIndex } from '@shardtool/format';
 import type { EpochPlan } from '../order/batches.js';
-
-
+import type { Bell } from './bell.js';
 import { type Block, type BlockReader, placeOf } from './block.js';
+import type { Demand } from './block-reader.js';
 import { type Control, emptyJob } from './control.js';
 import { imageColumn } from './image-column.js';
 import { PendingBatch } from './pending-batch.js';
-import { Signal } from './signal.js';
 
 /** One epoch that is to be fed: its plan, where its blocks come from, and whether its images' crc32 is checked. */
 export interface FedEpoch {
@@ -18,12 +18,19 @@ export interface FedEpoch {
 
 export interface FeederOptions {
   readonly control: Control;
+  readonly bell: Bell;
+  /** All batch slots; and those that no batch has, which come back by {@link Feeder.freeSlot}. */
   readonly slots: number;
+  readonly freeSlots: number[];
   readonly image: string | undefined;
+  /** Names of the fields that come with the batches. */
+  readonly fields: readonly string[];
   /** Number in the dataset of a shard's first sample. */
   readonly firstSample: Float64Array;
+  /** The consumer may look at the read buffers while it waits for a batch. */
+  readonly bytesAreHeld: boolean;
   /** The next epoch to feed, or null after the last. */
-  nextEpoch(): Promise<FedEpoch | null>;
+  nextEpoch(demand: Demand): Promise<FedEpoch | null>;
   /** A batch got its slot; jobs and messages about it may follow. */
   onOpen(pending: PendingBatch): void;
   /** The sample of a row has no image. */
@@ -37,51 +44,68 @@ const RING_EVERY = 16;
  * Turns plans into jobs: takes a free slot for each batch, waits for the blocks that its rows need, and publishes a job
  * a row. It runs ahead of the consumer by the number of slots and no further.
  */
-export class Feeder {
+export class Feeder implements Demand {
   readonly #options: FeederOptions;
-  readonly #free: number[];
   readonly #pending: PendingBatch[] = [];
-  readonly #changed = new Signal();
   readonly #job = emptyJob();
   #reader: BlockReader | null = null;
+  /** The batch whose rows are being given out, and the last one that the consumer asked for. */
+  #filling: PendingBatch | null = null;
+  #awaited: PendingBatch | null = null;
+  #needsSlot = false;
   #closed = false;
   #ended = false;
-  #failure: unknown;
+  #failure: { readonly error: unknown } | null = null;
+  #stop: { readonly reason: unknown } | null = null;
   readonly #run: Promise<void>;
 
   constructor(options: FeederOptions) {
     this.#options = options;
-    this.#free = Array.from({ length: options.slots }, (_, slot) => options.slots - 1 - slot);
-    this.#run = this.#feed().then(
-      () => this.#end(),
-      (error: unknown) => this.fail(error),
-    );
+    this.#run = this.#feed();
   }
 
-  /** Why no more batches can come, if so. */
-  get failure(): unknown {
-    return this.#failure;
-  }
-
-  /** Slots that are in use, the one being filled included. */
-  get slotsInUse(): number {
-    return this.#options.slots - this.#free.length;
-  }
-
-  /** The oldest batch that was not yet taken; null when there are no more. It may not be full yet. */
+  /**
+   * The oldest batch that was not yet taken; null when there are no more. It may not be full yet. Throws what ended the
+   * reading once all batches before are taken, and at once where waiting would be for ever: the consumer holds all slots.
+   */
   async next(): Promise<PendingBatch | null> {
     for (;;) {
+      this.throwIfStopped();
       const pending = this.#pending.shift();
-      if (pending !== undefined) return pending;
-      if (this.#failure !== undefined) throw this.#failure;
-      if (this.#ended || this.#closed) return null;
-      await this.#changed.wait();
+      if (pending !== undefined) {
+        this.#awaited = pending;
+        // A reader that waits for memory learns that nobody is going to free any.
+        this.#options.bell.ring();
+        return pending;
+      }
+      if (this.#failure !== null) throw this.#failure.error;
+      if (this.#ended) return null;
+      if (this.#needsSlot && this.#options.freeSlots.length === 0) throw allSlotsHeld(this.#options.slots);
+      await this.#options.bell.wait();
     }
   }
 
-  /** Every slot is held by the consumer and none is under way: waiting for a batch would be for ever. */
-  get isStarved(): boolean {
-    return this.#pending.length === 0 && this.#free.length === 0;
+  /** Throws where the batch cannot become full any more, except for what becomes of the workers. */
+  check(pending: PendingBatch): void {
+    this.throwIfStopped();
+    if (this.#failure !== null && !pending.isIssued) throw this.#failure.error;
+  }
+
+  throwIfStopped(): void {
+    if (this.#stop !== null) throw this.#stop.reason;
+  }
+
+  isUrgent(): boolean {
+    return this.#awaited !== null && this.#awaited === this.#filling;
+  }
+
+  async settle(): Promise<boolean> {
+    const { control, bytesAreHeld } = this.#options;
+    while (!bytesAreHeld && !this.#closed && this.#filling !== null) {
+      if (control.finished(this.#filling.slot) >= this.#filling.given) return true;
+      await sleep(1);
+    }
+    return false;
   }
 
   /** All rows of the batch are done with: the memory of its used-up blocks is free. */
@@ -92,66 +116,22 @@ export class Feeder {
 
   /** The slot may be filled again. */
   freeSlot(slot: number): void {
-    this.#free.push(slot);
-    this.#changed.ring();
+    this.#options.freeSlots.push(slot);
+    this.#options.bell.ring();
+  }
+
+  /** Whoever waits for a batch, or asks for one, hears the reason at once. */
+  stop(reason: unknown): void {
+    this.#stop ??= { reason };
+    this.#wake();
   }
 
   /** Stops feeding and reading; resolves when nothing of it is under way. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#changed.ring();
+    this.#options.bell.ring();
     await this.#reader?.close();
     await this.#run;
-  }
-
-  /** No more batches come, and whoever waits for one hears why. */
-  fail(reason: unknown): void {
-    this.#failure ??= reason;
-    this.#end();
-  }
-
-  #end(): void {
-    this.#ended = true;
-    this.#changed.ring();
-    this.#options.control.wake();
-  }
-
-  async #feed(): Promise<void> {
-    for (let fed = await this.#options.nextEpoch(); fed !== null; fed = await this.#options.nextEpoch()) {
-      this.#reader = fed.reader;
-      for (const planned of fed.plan.rows()) {
-        while (this.#free.length === 0 && !this.#closed) await this.#changed.wait();
-        if (this.#closed) return;
-        const pending = new PendingBatch(this.#free.pop()!, fed.epoch, fed.checksum, planned);
-        this.#options.control.openSlot(pending.slot, pending.rows);
-        this.#options.onOpen(pending);
-        this.#pending.push(pending);
-        this.#changed.ring();
-        await this.#fill(pending, fed);
-        if (this.#closed) return;
-      }
-    }
-  }
-
-  async #fill(pending: PendingBatch, fed: FedEpoch): Promise<void> {
-    const { control } = this.#options;
-    const { block: ordinals } = pending.planned;
-    for (let row = 0; row < ordinals.length; row++) {
-      const found = fed.reader.get(ordinals[row]!);
-      let block: Block;
-      if (found instanceof Promise) {
-        control.ring();
-        block = await found;
-        if (this.#closed) return;
-      } else block = found;
-      pending.blocks[row] = block;
-      this.push(pending, row);
-      block.left--;
-      if (block.left === 0) pending.finished.push(block);
-      if (row % RING_EVERY === RING_EVERY - 1) control.ring();
-    }
-    control.ring();
-    pending.issuedAt = performance.now();
   }
 
   /** Publishes the job of one row, from the block and item that `pending` names for it. */
@@ -172,7 +152,7 @@ export class Feeder {
       this.#options.onMissingImage(pending, row);
       return;
     }
-    job.offset = placeOf(stretches, offset);
+    job.offset = placeOf(block, stretches, offset);
     job.bytes = column.bytes[indexRow]!;
     job.epoch = block.pass;
     job.occurrence = block.occurrence[item]!;
@@ -182,8 +162,91 @@ export class Feeder {
     job.crc32 = pending.checksum ? column.crc32[indexRow]! : -1;
     control.push(job);
   }
+
+  #wake(): void {
+    this.#options.bell.ring();
+    this.#options.control.wake();
+  }
+
+  /** Never rejects: what goes wrong is heard by whoever waits for a batch. */
+  async #feed(): Promise<void> {
+    try {
+      for (let fed = await this.#nextEpoch(); fed !== null; fed = await this.#nextEpoch()) await this.#feedEpoch(fed);
+    } catch (error) {
+      this.#failure = { error };
+    }
+    this.#ended = true;
+    this.#wake();
+  }
+
+  async #nextEpoch(): Promise<FedEpoch | null> {
+    if (this.#closed) return null;
+    const fed = await this.#options.nextEpoch(this);
+    this.#reader = fed?.reader ?? null;
+    if (!this.#closed) return fed;
+    await this.#reader?.close();
+    return null;
+  }
+
+  async #feedEpoch(fed: FedEpoch): Promise<void> {
+    const { control, fields } = this.#options;
+    for (const planned of fed.plan.rows()) {
+      const slot = await this.#freeSlot();
+      if (this.#closed) return;
+      const pending = new PendingBatch(slot, planned, fed.epoch, fed.checksum, fields);
+      control.openSlot(slot, pending.rows);
+      this.#options.onOpen(pending);
+      this.#filling = pending;
+      this.#pending.push(pending);
+      this.#options.bell.ring();
+      await this.#fill(pending, fed.reader);
+      this.#filling = null;
+      if (this.#closed) return;
+    }
+  }
+
+  async #freeSlot(): Promise<number> {
+    const { freeSlots, bell } = this.#options;
+    if (freeSlots.length === 0) {
+      this.#needsSlot = true;
+      // Where the consumer waits and holds all slots, it hears of it.
+      bell.ring();
+      while (freeSlots.length === 0 && !this.#closed) await bell.wait();
+      this.#needsSlot = false;
+    }
+    return this.#closed ? -1 : freeSlots.pop()!;
+  }
+
+  async #fill(pending: PendingBatch, reader: BlockReader): Promise<void> {
+    const { control } = this.#options;
+    const { block: ordinals } = pending.planned;
+    for (let row = 0; row < ordinals.length; row++) {
+      const found = reader.get(ordinals[row]!);
+      let block: Block;
+      if (found instanceof Promise) {
+        control.ring();
+        block = await found;
+        if (this.#closed) return;
+      } else block = found;
+      pending.blocks[row] = block;
+      this.push(pending, row);
+      pending.given = row + 1;
+      block.left--;
+      if (block.left === 0) pending.finished.push(block);
+      if (row % RING_EVERY === RING_EVERY - 1) control.ring();
+    }
+    control.ring();
+    pending.issuedAt = performance.now();
+  }
 }
 
 function orientationOf(index: ShardIndex, row: number): number {
   return index.orientation[row]! || 1;
+}
+
+function allSlotsHeld(slots: number): OptionError {
+  return new OptionError(
+    {},
+    `All ${slots} batch slots are held: call release() on batches that are used up, or raise prefetchBatches.`,
+  );
 }

@@ -1,4 +1,4 @@
-import { isImageField, type FieldColumns, type ShardIndex } from '@shardtool/format';
+import { type FieldColumns, isImageField, type ShardIndex } from '@shardtool/format';
 
 /** The image of every sample of a shard, whichever field it is in. Offset -1 where a sample has none. */
 const columns = new WeakMap<ShardIndex, Map<string, FieldColumns>>();

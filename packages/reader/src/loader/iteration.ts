@@ -1,15 +1,14 @@
-import { OptionError } from '@shardtool/format';
 import type { Batch } from './batch.js';
+import type { Demand } from './block-reader.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
-import type { Engine } from './engine.js';
 import { type FedEpoch, Feeder } from './feeder.js';
 import type { PendingBatch } from './pending-batch.js';
 
 export interface IterationOptions extends DeliveryOptions {
-  readonly engine: Engine;
-  /** The next epoch to feed, or null after the last. `mayFree`: whether memory will be given back without more reading. */
-  nextEpoch(mayFree: () => boolean): Promise<FedEpoch | null>;
+  /** The next epoch to feed, or null after the last. */
+  nextEpoch(demand: Demand): Promise<FedEpoch | null>;
   readonly release: 'auto' | 'manual';
+  readonly fields: readonly string[];
   /** Number in the dataset of each shard's first sample. */
   readonly firstSample: Float64Array;
   readonly signal: AbortSignal | undefined;
@@ -22,39 +21,34 @@ export class Iteration {
   readonly #delivery: Delivery;
   readonly #feeder: Feeder;
   #current: Batch | null = null;
-  #over = false;
-  readonly #onAbort = () => this.#feeder.fail(this.#options.signal?.reason);
+  readonly #onAbort = () => this.stop(this.#options.signal?.reason);
 
   constructor(options: IterationOptions) {
-    const { engine, image, firstSample, signal } = options;
+    const { engine, image, fields, firstSample, signal } = options;
     this.#options = options;
     const delivery = new Delivery(options);
     this.#delivery = delivery;
-    const feeder: Feeder = new Feeder({
+    this.#feeder = new Feeder({
       control: engine.control,
+      bell: engine.bell,
       slots: engine.plan.slots,
+      freeSlots: engine.freeSlots,
       image,
+      fields,
       firstSample,
-      nextEpoch: () => options.nextEpoch(() => feeder.slotsInUse > 1),
+      bytesAreHeld: options.output.kind === 'raw' && options.release === 'manual',
+      nextEpoch: (demand) => options.nextEpoch(demand),
       onOpen: (pending) => delivery.expect(pending),
       onMissingImage: (pending, row) => delivery.reject(pending, row, 'it has no image'),
     });
-    this.#feeder = feeder;
     signal?.addEventListener('abort', this.#onAbort);
   }
 
   /** The next batch; null after the last. Whatever ended the workers, the reading or the decoding is thrown. */
   async next(): Promise<Batch | null> {
-    const { engine, statistics, signal, release } = this.#options;
+    const { engine, statistics, release } = this.#options;
     const askedAt = statistics.asked();
     if (release === 'auto') this.#current?.release();
-    signal?.throwIfAborted();
-    if (this.#feeder.isStarved) {
-      throw new OptionError(
-        {},
-        `All ${engine.plan.slots} batch slots are held: call release() on batches that are used up, or raise prefetchBatches.`,
-      );
-    }
     engine.ref();
     try {
       const pending = await this.#feeder.next();
@@ -69,9 +63,13 @@ export class Iteration {
     }
   }
 
+  /** Whoever waits for a batch, or asks for one, hears the reason at once. */
+  stop(reason: unknown): void {
+    this.#feeder.stop(reason);
+  }
+
   /** Ends feeding and reading. Jobs that were given out may still be under way. */
   async end(): Promise<void> {
-    this.#over = true;
     this.#options.signal?.removeEventListener('abort', this.#onAbort);
     await this.#feeder.close();
   }
@@ -80,7 +78,6 @@ export class Iteration {
   #hand(pending: PendingBatch): Batch {
     const keepsBytes = this.#options.output.kind === 'raw';
     const batch = this.#delivery.batch(pending, () => {
-      if (this.#over) return;
       if (keepsBytes) this.#feeder.retire(pending);
       this.#feeder.freeSlot(pending.slot);
     });

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError, ShardtoolError } from '@shardtool/format';
 import type { CodecChoice } from '../codec/select.js';
 import type { Dataset } from '../dataset/dataset.js';
 import type { LoaderState } from '../order/state.js';
@@ -7,6 +7,7 @@ import { Engine } from './engine.js';
 import { EpochReaders } from './epoch-readers.js';
 import type { FedEpoch } from './feeder.js';
 import { Iteration } from './iteration.js';
+import { leastBytes } from './least-bytes.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
 import { type LoaderSetup, setUp } from './setup.js';
 import { type LoaderReport, Statistics } from './statistics.js';
@@ -33,6 +34,9 @@ export interface LoaderInfo {
   readonly readBufferLimitBytes: number;
 }
 
+/** A loader was closed while it was being iterated. */
+export class LoaderClosedError extends ShardtoolError {}
+
 /** A position in the epochs: samples delivered over all ranks. */
 interface Place {
   readonly epoch: number;
@@ -45,6 +49,11 @@ interface Running {
   readonly readers: EpochReaders;
 }
 
+/** One iteration, from its first batch being asked for to its end; `iteration` is null while workers start. */
+interface Loop {
+  iteration: Iteration | null;
+}
+
 /**
  * Shuffled, decoded batches of a dataset. Iterating goes through one epoch (or `repeat` of them); iterating again goes on
  * with the next. Workers and memory live from the first batch until {@link close}, or until an iteration ends early.
@@ -54,15 +63,21 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   readonly #options: CheckedOptions;
   #settingUp: Promise<LoaderSetup> | null = null;
   #setup: LoaderSetup | null = null;
+  #starting: Promise<Running> | null = null;
   #running: Running | null = null;
-  #isIterating = false;
+  #loop: Loop | null = null;
+  /** The epoch that {@link setEpoch} named, until the next iteration begins. */
+  #askedEpoch: number | null = null;
   /** Where the next iteration begins; null until the setup has said. */
   #next: Place | null = null;
   /** After the last delivered batch. */
   #delivered: Place | null = null;
-  #hasRead = false;
+  /** An epoch was read from its first sample to its last. */
+  #hasReadAll = false;
   #statistics = new Statistics();
   #warningsBefore = 0;
+  /** Of the engine that was closed last. */
+  #measured = { warnings: 0, readBufferPeakBytes: 0 };
 
   /** Throws {@link OptionError} for options that are not allowed. */
   constructor(dataset: Dataset, options: LoaderOptions) {
@@ -71,15 +86,21 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Batch, undefined> {
-    if (this.#isIterating) {
+    if (this.#loop !== null) {
       throw new OptionError({}, 'This loader is being iterated already: end that loop first, or make a second loader.');
     }
-    this.#isIterating = true;
+    const loop: Loop = { iteration: null };
+    this.#loop = loop;
     let isWhole = false;
     try {
       this.#options.signal?.throwIfAborted();
       const setup = await this.#prepare();
-      const iteration = this.#begin(setup, await this.#run(setup));
+      if (this.#running?.engine.failure !== undefined) await this.#stopEngine();
+      if (this.#loop !== loop) throw closedError();
+      const running = await this.#start(setup);
+      if (this.#loop !== loop) throw closedError();
+      const iteration = this.#begin(setup, running);
+      loop.iteration = iteration;
       try {
         for (let batch = await iteration.next(); batch !== null; batch = await iteration.next()) yield batch;
         isWhole = true;
@@ -87,8 +108,11 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
         await iteration.end();
       }
     } finally {
-      this.#isIterating = false;
-      if (!isWhole) await this.close();
+      // Where the loader was closed meanwhile, a later loop may have begun.
+      if (this.#loop === loop) {
+        this.#loop = null;
+        if (!isWhole) await this.close();
+      }
     }
   }
 
@@ -97,7 +121,8 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     if (!Number.isInteger(epoch) || epoch < 0 || epoch > 0xffffffff) {
       throw new OptionError({}, `The epoch ${epoch} is not right: it is a whole number from 0 on.`);
     }
-    if (this.#next?.epoch !== epoch) this.#next = { epoch, position: 0 };
+    if (this.#next === null) this.#askedEpoch = epoch;
+    else if (this.#next.epoch !== epoch) this.#next = { epoch, position: 0 };
   }
 
   /**
@@ -137,16 +162,20 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
 
   /** Where the time of the iteration went, and what went wrong in it. */
   report(): LoaderReport {
-    const engine = this.#running?.engine;
-    const warnings = engine === undefined ? 0 : engine.control.warnings - this.#warningsBefore;
-    return this.#statistics.report(warnings, engine?.arena.peak ?? 0);
+    const { warnings, readBufferPeakBytes } = this.#measure();
+    return this.#statistics.report(warnings, readBufferPeakBytes);
   }
 
-  /** Ends the workers and gives the memory back. The loader may be iterated again. */
+  /**
+   * Ends the workers and gives the memory back; batches that are held stay as they are. A loop that is under way ends
+   * with a {@link LoaderClosedError}. The loader may be iterated again.
+   */
   async close(): Promise<void> {
-    const running = this.#running;
-    this.#running = null;
-    await running?.engine.close();
+    const loop = this.#loop;
+    this.#loop = null;
+    loop?.iteration?.stop(closedError());
+    await loop?.iteration?.end();
+    await this.#stopEngine();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -157,26 +186,51 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     this.#settingUp ??= setUp(this.#dataset, this.#options);
     const setup = await this.#settingUp;
     this.#setup = setup;
-    this.#next ??= setup.begin;
+    if (this.#next === null) {
+      const asked = this.#askedEpoch ?? setup.begin.epoch;
+      this.#next = asked === setup.begin.epoch ? setup.begin : { epoch: asked, position: 0 };
+    }
     return setup;
   }
 
-  async #run(setup: LoaderSetup): Promise<Running> {
-    if (this.#running !== null && this.#running.engine.failure === undefined) return this.#running;
+  #start(setup: LoaderSetup): Promise<Running> {
+    this.#starting ??= this.#startEngine(setup);
+    return this.#starting;
+  }
+
+  async #startEngine(setup: LoaderSetup): Promise<Running> {
     const engine = await Engine.start(setup.engine);
-    const { slabs } = setup.readBuffers;
-    const { readConcurrency } = this.#options;
-    const readers = new EpochReaders(engine.arena, { files: this.#dataset.files, slabs, readConcurrency });
+    const readers = new EpochReaders({
+      files: this.#dataset.files,
+      arena: engine.arena,
+      bell: engine.bell,
+      slabs: setup.readBuffers.slabs,
+      readConcurrency: this.#options.readConcurrency,
+      all: setup.subset.all,
+    });
     this.#running = { engine, readers };
     return this.#running;
+  }
+
+  async #stopEngine(): Promise<void> {
+    const starting = this.#starting;
+    this.#starting = null;
+    if (starting === null) return;
+    const running = await starting.catch(() => null);
+    if (running === null) return;
+    if (this.#running === running) {
+      this.#measured = this.#measure();
+      this.#running = null;
+    }
+    await running.engine.close();
   }
 
   #begin(setup: LoaderSetup, { engine, readers }: Running): Iteration {
     this.#statistics = new Statistics();
     this.#warningsBefore = engine.control.warnings;
-    const begin = this.#next!;
-    let { epoch, position } = begin;
+    let { epoch, position } = this.#next!;
     const end = epoch + this.#options.repeat;
+    let hasFedWhole = false;
     return new Iteration({
       engine,
       statistics: this.#statistics,
@@ -188,14 +242,17 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       firstSample: this.#dataset.files.firstSample,
       signal: this.#options.signal,
       shardName: (shard) => this.#dataset.shards[shard]!.name,
-      nextEpoch: async (mayFree): Promise<FedEpoch | null> => {
-        if (epoch >= end) {
-          this.#next = { epoch, position: 0 };
-          return null;
-        }
+      nextEpoch: async (demand): Promise<FedEpoch | null> => {
+        this.#hasReadAll ||= hasFedWhole;
+        if (epoch >= end) return null;
+        const begin = { epoch, position };
         const plan = setup.plan(epoch, position);
-        const reader = await readers.reader(plan, setup.selection(epoch), mayFree);
+        if (plan.batches === 0) throw noBatches(epoch, plan.samples - position, setup.globalBatch);
+        const reader = await readers.reader({ plan, selection: setup.selection(epoch) }, demand, () =>
+          leastBytes(setup.upcoming(begin.epoch, begin.position), this.#dataset.files),
+        );
         const fed = { epoch, plan, reader, checksum: this.#checksum() };
+        hasFedWhole = position === 0;
         epoch++;
         position = 0;
         return fed;
@@ -210,8 +267,25 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   /** Whether the images of the epoch that begins now are checked. */
   #checksum(): boolean {
     const { checksum } = this.#options;
-    const isFirst = !this.#hasRead;
-    this.#hasRead = true;
-    return checksum === 'always' || (checksum === 'first-epoch' && isFirst);
+    return checksum === 'always' || (checksum === 'first-epoch' && !this.#hasReadAll);
   }
+
+  #measure(): { warnings: number; readBufferPeakBytes: number } {
+    const engine = this.#running?.engine;
+    if (engine === undefined) return this.#measured;
+    return { warnings: engine.control.warnings - this.#warningsBefore, readBufferPeakBytes: engine.arena.peak };
+  }
+}
+
+function closedError(): LoaderClosedError {
+  return new LoaderClosedError({}, 'The loader was closed while it was being iterated: end the loop first.');
+}
+
+/** Nothing comes out of such an epoch: a loop over it would do nothing, or never end. */
+function noBatches(epoch: number, samples: number, globalBatch: number): OptionError {
+  return new OptionError(
+    {},
+    `Epoch ${epoch} has ${samples} samples, which make no batch of ${globalBatch}: choose a smaller batch, or lastBatch ` +
+      "'pad' or 'partial'.",
+  );
 }

@@ -1,7 +1,13 @@
+import type { FieldValue } from '../dataset/field-values.js';
 import type { PlannedBatch } from '../order/batches.js';
 import type { ImageArray } from './batch.js';
 import type { Block } from './block.js';
-import type { BadRow } from './decode-worker.js';
+
+/** A row whose sample cannot be used. `reason` is a sentence without shard and key. */
+export interface Trouble {
+  readonly row: number;
+  readonly reason: string;
+}
 
 /** A batch on its way: from the moment it has a slot until the consumer gives the slot back. */
 export class PendingBatch {
@@ -16,30 +22,42 @@ export class PendingBatch {
   readonly labels: Int32Array;
   readonly numbers: Float64Array;
   readonly valid: Uint8Array;
+  readonly list: ImageArray[] = [];
+  /** Values of other fields, by name, of the rows that are complete. */
+  readonly fields: Record<string, (FieldValue | null)[]>;
   /** Blocks whose last row is in this batch. */
   readonly finished: Block[] = [];
-  /** Rows that workers have reported as bad and that are not yet dealt with. */
-  bad: BadRow[] = [];
-  readonly list: ImageArray[] = [];
+  /** Troubles that were reported and not yet dealt with. */
+  bad: Trouble[] = [];
+  /** By row, why its own sample could not be used, for those that were dealt with. */
+  readonly reasons = new Map<number, string>();
   /** Messages of workers for this batch that have arrived. */
   messages = 0;
-  /** When its last job was given out; Infinity before. */
+  /** Rows that were given out, from the first on. */
+  given = 0;
+  /** When its last row was given out; Infinity before. */
   issuedAt = Number.POSITIVE_INFINITY;
 
-  constructor(slot: number, epoch: number, checksum: boolean, planned: PlannedBatch) {
+  constructor(slot: number, planned: PlannedBatch, epoch: number, checksum: boolean, fields: readonly string[]) {
     const rows = planned.block.length;
     this.slot = slot;
     this.epoch = epoch;
-    this.checksum = checksum;
     this.planned = planned;
+    this.checksum = checksum;
     this.blocks = new Array<Block>(rows);
     this.items = planned.item.slice();
     this.labels = new Int32Array(rows);
     this.numbers = new Float64Array(rows);
     this.valid = planned.valid.slice();
+    this.fields = Object.fromEntries(fields.map((name) => [name, new Array<FieldValue | null>(rows).fill(null)]));
   }
 
   get rows(): number {
     return this.blocks.length;
+  }
+
+  /** Every row was given out: whether it gets complete depends on the workers alone. */
+  get isIssued(): boolean {
+    return this.given === this.rows;
   }
 }

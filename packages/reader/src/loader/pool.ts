@@ -4,6 +4,15 @@ import { ShardtoolError } from '@shardtool/format';
 /** A decode worker ended, threw or could not start. `cause` has what it said. */
 export class WorkerDiedError extends ShardtoolError {}
 
+/** Workers have so long to end by themselves. */
+const PATIENCE_MS = 2000;
+
+/**
+ * `node --input-type=module -e ...` is about the script of the main thread, and a worker that inherits it does not start.
+ * All other flags are inherited: to name V8's (`--max-old-space-size`) here would be an error.
+ */
+const FLAGS = process.execArgv.some((flag) => flag.startsWith('--input-type')) ? { execArgv: [] } : {};
+
 /**
  * Worker threads that live as long as the pool. They are ref'd only while the consumer waits for a batch, so that a
  * program that stops asking can end; a worker that ends by itself is a failure that the consumer hears of.
@@ -28,7 +37,7 @@ export class WorkerPool<Message> {
     try {
       await Promise.all(starting);
     } catch (error) {
-      await pool.close(() => {});
+      await pool.#terminate();
       throw error;
     }
     pool.#onFailure = options.onFailure;
@@ -50,16 +59,20 @@ export class WorkerPool<Message> {
     for (const worker of this.#workers) worker.unref();
   }
 
-  /** Asks the workers to end by `stop`, and ends those that have not after two seconds. */
+  /** Asks the workers to end by `stop`, and ends those that have not in time. */
   async close(stop: () => void): Promise<void> {
     this.#closing = true;
     stop();
-    const terminate = setTimeout(() => {
-      for (const worker of this.#workers) void worker.terminate();
-    }, 2000);
+    const patience = setTimeout(() => void this.#terminate(), PATIENCE_MS);
     this.ref();
     await Promise.all(this.#exits);
-    clearTimeout(terminate);
+    clearTimeout(patience);
+  }
+
+  async #terminate(): Promise<void> {
+    this.#closing = true;
+    for (const worker of this.#workers) void worker.terminate();
+    await Promise.all(this.#exits);
   }
 
   #startWorker(
@@ -73,8 +86,7 @@ export class WorkerPool<Message> {
     const worker = new Worker(options.entry, {
       workerData: options.workerData(index),
       name: `shardtool-${index}`,
-      // What `node --input-type=module --eval` was given is about the program's text, and no worker starts with it.
-      execArgv: process.execArgv.filter((argument) => !argument.startsWith('--input-type')),
+      ...FLAGS,
     });
     this.#workers.push(worker);
     this.#exits.push(new Promise((resolve) => worker.once('exit', resolve)));

@@ -1,5 +1,5 @@
-import { availableParallelism, totalmem } from 'node:os';
-import { isImageField, OptionError } from '@shardtool/format';
+import { availableParallelism } from 'node:os';
+import { isImageField } from '@shardtool/format';
 import { type CodecChoice, chooseCodec } from '../codec/select.js';
 import type { Dataset } from '../dataset/dataset.js';
 import { scratchBytesFor } from '../decoder.js';
@@ -12,12 +12,12 @@ import { unitOf } from '../order/units.js';
 import { ORDER_VERSION } from '../order/words.js';
 import { checkEpochSamples, type Selection, type Subset, selectSamples } from '../selection/selection.js';
 import { type CompiledTransform, compileTransform } from '../transform/transform.js';
-import { totalBytes } from './block-reader.js';
 import { commonShape } from './common-shape.js';
 import type { BatchOutput } from './delivery.js';
 import type { EngineOptions } from './engine.js';
-import { selectedShards } from './epoch-readers.js';
+import type { UpcomingEpoch } from './least-bytes.js';
 import type { CheckedOptions } from './options.js';
+import { planReadBuffers, type ReadBufferPlan } from './read-buffers.js';
 import { type MemoryPlan, planMemory } from './slots.js';
 
 /** Everything about a loader that does not change from epoch to epoch. */
@@ -40,19 +40,9 @@ export interface LoaderSetup {
   readonly engine: EngineOptions;
   selection(epoch: number): Selection;
   plan(epoch: number, position: number): EpochPlan;
+  /** The epochs from a place on, without end. */
+  upcoming(epoch: number, position: number): Iterable<UpcomingEpoch>;
   stateAt(epoch: number, position: number): LoaderState;
-}
-
-/** Memory for encoded samples. */
-export interface ReadBufferPlan {
-  /** Blocks in memory at once. */
-  readonly slabs: number;
-  /** What so many blocks of samples of mean size take; or all samples, where they are kept in memory. */
-  readonly expectedBytes: number;
-  /** No more than this is taken. */
-  readonly limitBytes: number;
-  /** Address space for them. */
-  readonly reservedBytes: number;
 }
 
 /** Turns checked options into a setup; reads as much of the dataset as the options ask for. Throws OptionError. */
@@ -69,8 +59,7 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
   const saved = options.state === undefined ? null : takeUp(dataset, subset, options);
   const shuffle = options.shuffle ?? saved?.shuffle ?? true;
   const meanSampleBytes = dataset.size === 0 ? 1 : dataset.bytes / dataset.size;
-  const { streams, blockSamples } =
-    saved ?? orderDefaults({ ...options, worldSize, meanSampleBytes, shuffle });
+  const { streams, blockSamples } = saved ?? orderDefaults({ ...options, worldSize, meanSampleBytes, shuffle });
   const seed = saved?.seed ?? options.seed ?? 0;
   // Weights make passes of differing length: the unit is chosen once, or it could change on the way.
   const firstCounts = subset.draw({ seed, epoch: saved?.epoch ?? options.epoch ?? 0 }).counts;
@@ -87,7 +76,6 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
     workers: options.workers ?? availableParallelism(),
     scratchBytes: transform === null ? 0 : scratchBytesFor(transform, options.maxPixels),
   });
-  const slabs = slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches: options.prefetchBatches });
   dataset.files.keepIndexes(Math.min(dataset.shards.length, 2 * (streams / worldSize) + 16));
 
   const selection = (epoch: number): Selection => subset.draw({ seed, epoch });
@@ -107,16 +95,20 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
       position,
       epochSamples,
     });
+  function* upcoming(epoch: number, position: number): Generator<UpcomingEpoch, undefined> {
+    for (let e = epoch; ; e++) yield { plan: plan(e, e === epoch ? position : 0), selection: selection(e) };
+  }
   const begin = beginOf(options.epoch, saved, plan);
   const planned = plan(begin.epoch, begin.position);
-  const readBuffers = planReadBuffers({
-    slabs,
-    bytes:
-      unit === 'sample'
-        ? totalBytes(await selectedShards(dataset.files, selection(begin.epoch)))
-        : slabs * blockSamples * meanSampleBytes,
-    largestShare: largestShare(dataset),
-    limit: options.readBufferBytes,
+  const readBuffers = await planReadBuffers({
+    dataset,
+    unit,
+    selection: selection(begin.epoch),
+    upcoming: upcoming(begin.epoch, begin.position),
+    all: subset.all,
+    slabs: slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches: options.prefetchBatches }),
+    blockSamples,
+    limitBytes: options.readBufferBytes,
   });
   return {
     seed,
@@ -142,6 +134,7 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
     },
     selection,
     plan,
+    upcoming,
     stateAt: (atEpoch, position) => ({
       version: ORDER_VERSION,
       dataset: dataset.identity,
@@ -186,7 +179,8 @@ async function outputOf(
   };
   if (options.collate === 'list') return { output: { kind: 'list' }, decoder };
   const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
-  const shape = transform.layout === 'nhwc' ? ([size.height, size.width, 3] as const) : ([3, size.height, size.width] as const);
+  const shape =
+    transform.layout === 'nhwc' ? ([size.height, size.width, 3] as const) : ([3, size.height, size.width] as const);
   return { output: { kind: 'pixels', shape, dtype: transform.dtype }, decoder: { ...decoder, outputSize: size } };
 }
 
@@ -204,35 +198,4 @@ function beginOf(
   if (saved === null || (epoch !== undefined && epoch !== saved.epoch)) return { epoch: epoch ?? 0, position: 0 };
   const isOver = saved.position > 0 && plan(saved.epoch, saved.position).batches === 0;
   return isOver ? { epoch: saved.epoch + 1, position: 0 } : { epoch: saved.epoch, position: saved.position };
-}
-
-/** How much larger the samples of one shard are, on average, than those of the dataset. */
-function largestShare(dataset: Dataset): number {
-  const mean = dataset.bytes / dataset.size;
-  return Math.max(1, ...dataset.shards.map((shard) => (shard.samples === 0 ? 1 : shard.bytes / shard.samples / mean)));
-}
-
-/** Over what is expected, for samples that lie unevenly: address space, which takes no memory until it is written. */
-const SPARE = 1.5;
-const SPARE_BYTES = 64 * 2 ** 20;
-
-/** Without a limit of the user's, half of the machine's memory. Throws {@link OptionError} with the smallest limit. */
-function planReadBuffers(options: {
-  readonly slabs: number;
-  readonly bytes: number;
-  readonly largestShare: number;
-  readonly limit: number | undefined;
-}): ReadBufferPlan {
-  const expectedBytes = Math.ceil(options.bytes);
-  const limitBytes = options.limit ?? Math.floor(totalmem() / 2);
-  if (limitBytes < expectedBytes) {
-    const given = options.limit === undefined ? "half of this machine's memory is" : 'readBufferBytes is';
-    throw new OptionError(
-      {},
-      `The samples that are in memory at once take about ${expectedBytes} bytes, and ${given} ${limitBytes}: set ` +
-        `readBufferBytes to at least ${expectedBytes}, or choose fewer streams or a smaller shuffleBufferSize.`,
-    );
-  }
-  const spacious = Math.ceil(expectedBytes * SPARE * options.largestShare) + SPARE_BYTES;
-  return { slabs: options.slabs, expectedBytes, limitBytes, reservedBytes: Math.min(limitBytes, spacious) };
 }

@@ -37,6 +37,8 @@ export interface Subset {
   readonly identity: string;
   /** Whether weights that are not whole make every pass a different one. */
   readonly varies: boolean;
+  /** Every sample that can come in any pass, each at least once. */
+  readonly all: Selection;
   /** The selection of one pass; `epoch` is its number. The same object while the same is asked for. */
   draw(randomness: Randomness): Selection;
 }
@@ -58,7 +60,7 @@ export async function selectSamples(request: SelectionRequest, dataset: Selectab
   const { counts } = dataset;
   if (Object.values(request).every((part) => part === undefined)) {
     const all: Selection = { counts, rows: () => null };
-    return { identity: '', varies: false, draw: () => all };
+    return { identity: '', varies: false, all, draw: () => all };
   }
   const subsets = await selectShards(request, dataset);
   const selected = subsets.reduce((sum, subset, k) => sum + expectedSamples(subset, counts[k]!), 0);
@@ -78,6 +80,7 @@ export async function selectSamples(request: SelectionRequest, dataset: Selectab
   return {
     identity: identityOf(subsets),
     varies,
+    all: always ?? selectionOf(subsets.map(possibleRows), counts),
     draw({ seed, epoch }) {
       if (always !== undefined) return always;
       if (last?.randomness.seed !== seed || last.randomness.epoch !== epoch) {
@@ -160,6 +163,13 @@ function drawRows({ rows, weights }: ShardSubset, firstSample: number, randomnes
     at += times[i]!;
   }
   return drawn;
+}
+
+/** The rows that are drawn in some pass. */
+function possibleRows({ rows, weights }: ShardSubset): Uint32Array | null {
+  if (weights === null) return rows;
+  const all = rows ?? Uint32Array.from(weights, (_, row) => row);
+  return all.filter((_, i) => weights[i]! > 0);
 }
 
 function selectionOf(rows: readonly (Uint32Array | null)[], counts: ArrayLike<number>): Selection {

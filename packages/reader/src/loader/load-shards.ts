@@ -1,0 +1,84 @@
+import type { ShardIndex } from '@shardtool/format';
+import type { Selection } from '../selection/selection.js';
+import type { Arena } from './arena.js';
+import { consecutive, type LoadedShard, type ShardRows } from './block.js';
+import { readsOf, type StretchRead, stretchBytes, stretchesOf } from './stretches.js';
+
+/** Where blocks come from: shards by number. */
+export interface ShardStore {
+  index(shard: number): Promise<ShardIndex>;
+  /** Fills `target` with the shard's bytes from `offset` on; throws where the file ends before. */
+  read(shard: number, offset: number, target: Uint8Array): Promise<void>;
+}
+
+/** Parts of shards that lie in memory one behind the other: which, and how many bytes they take. */
+export interface LoadedShards {
+  readonly shards: ReadonlyMap<number, LoadedShard>;
+  readonly bytes: number;
+}
+
+/** Reads of one block that are under way at once. */
+const READS_AT_ONCE = 4;
+
+/** What it takes to load these rows: indexes are read, shards are not. */
+export async function planLoad(parts: Iterable<ShardRows>, store: Pick<ShardStore, 'index'>): Promise<LoadedShards> {
+  const shards = new Map<number, LoadedShard>();
+  let bytes = 0;
+  for (const { shard, rows } of parts) {
+    const index = await store.index(shard);
+    const stretches = stretchesOf(index, rows, bytes);
+    shards.set(shard, { index, stretches });
+    bytes += stretchBytes(stretches);
+  }
+  return { shards, bytes };
+}
+
+/** All rows of a selection, shard by shard. `samples[k]` is how many shard k has. */
+export function* selectedRows(samples: ArrayLike<number>, selection: Selection): Generator<ShardRows, undefined> {
+  for (let shard = 0; shard < samples.length; shard++) {
+    if (selection.counts[shard] === 0) continue;
+    yield selectedOf(selection, shard, samples[shard]!);
+  }
+}
+
+/** The selected rows of a shard that has so many samples. */
+export function selectedOf(selection: Selection, shard: number, samples: number): ShardRows {
+  return { shard, rows: selection.rows(shard) ?? consecutive(0, samples) };
+}
+
+/** Reads what was planned into the arena from `place` on. When it throws, no read is under way any more. */
+export async function load(
+  shards: LoadedShards['shards'],
+  place: number,
+  store: ShardStore,
+  arena: Arena,
+): Promise<void> {
+  const reads = readsOfShards(shards);
+  const lane = async (): Promise<void> => {
+    for (const { shard, read } of reads) await readInto(shard, read, place, store, arena);
+  };
+  const lanes = await Promise.allSettled(Array.from({ length: READS_AT_ONCE }, lane));
+  for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+}
+
+function* readsOfShards(shards: LoadedShards['shards']): Generator<{ shard: number; read: StretchRead }, undefined> {
+  for (const [shard, { stretches }] of shards) for (const read of readsOf(stretches)) yield { shard, read };
+}
+
+async function readInto(
+  shard: number,
+  read: StretchRead,
+  place: number,
+  store: ShardStore,
+  arena: Arena,
+): Promise<void> {
+  const { offset, bytes, stretches } = read;
+  if (bytes === 0) return;
+  if (stretches.length === 1) return store.read(shard, offset, arena.view(place + stretches[0]!.at, bytes));
+  const buffer = new Uint8Array(bytes);
+  await store.read(shard, offset, buffer);
+  for (const stretch of stretches) {
+    const from = stretch.offset - offset;
+    arena.view(place + stretch.at, stretch.bytes).set(buffer.subarray(from, from + stretch.bytes));
+  }
+}

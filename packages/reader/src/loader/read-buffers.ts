@@ -1,0 +1,112 @@
+import { totalmem } from 'node:os';
+import { OptionError } from '@shardtool/format';
+import type { Dataset } from '../dataset/dataset.js';
+import type { Unit } from '../order/batches.js';
+import type { Selection } from '../selection/selection.js';
+import { placeBytes, SEGMENT_BYTES } from './arena.js';
+import { leastBytes, type UpcomingEpoch } from './least-bytes.js';
+import { planLoad, selectedOf, selectedRows } from './load-shards.js';
+import { STRETCH_BYTES } from './stretches.js';
+
+/** Memory for encoded samples, in bytes. */
+export interface ReadBufferPlan {
+  /** Blocks in memory at once. */
+  readonly slabs: number;
+  /** What so many blocks of samples of mean size take; or all samples, where they are kept in memory. */
+  readonly expectedBytes: number;
+  /** No more than this is taken. */
+  readonly limitBytes: number;
+  /** Address space for them. */
+  readonly reservedBytes: number;
+}
+
+export interface ReadBufferOptions {
+  readonly dataset: Dataset;
+  readonly unit: Unit;
+  readonly selection: Selection;
+  readonly upcoming: Iterable<UpcomingEpoch>;
+  /** Every sample that can come in any epoch. */
+  readonly all: Selection;
+  readonly slabs: number;
+  readonly blockSamples: number;
+  /** By default half of the machine's memory. */
+  readonly limitBytes: number | undefined;
+}
+
+/** Over what is expected, for samples that lie unevenly: address space, which takes no memory until it is written. */
+const SPARE = 1.5;
+const SPARE_BYTES = 64 * 2 ** 20;
+/** Of a selection, so many shards are looked into. */
+const LOOKED_INTO = 16;
+
+/** Throws {@link OptionError} where the limit is too small; it names the smallest. Reads few indexes, or none. */
+export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadBufferPlan> {
+  const { slabs, unit } = options;
+  const limitBytes = options.limitBytes ?? Math.floor(totalmem() / 2);
+  if (unit === 'sample') {
+    const expectedBytes = await residentBytes(options);
+    if (limitBytes < expectedBytes) throw tooSmall(options, limitBytes, expectedBytes);
+    return { slabs, expectedBytes, limitBytes, reservedBytes: expectedBytes };
+  }
+  const { expectedBytes, reservedBytes } = await streamingBytes(options);
+  if (limitBytes < expectedBytes) {
+    const least = await leastBytes(options.upcoming, options.dataset.files);
+    if (limitBytes < least) throw tooSmall(options, limitBytes, least);
+  }
+  const reserved = options.limitBytes === undefined ? reservedBytes : totalmem();
+  return { slabs, expectedBytes, limitBytes, reservedBytes: Math.min(limitBytes, reserved) };
+}
+
+/** All samples, and what is left over at the ends of segments. */
+async function residentBytes({ dataset, all }: ReadBufferOptions): Promise<number> {
+  const { shards } = await planLoad(selectedRows(dataset.files.samples, all), dataset.files);
+  let bytes = 0;
+  for (const { stretches } of shards.values()) for (const stretch of stretches) bytes += placeBytes(stretch.bytes);
+  return bytes + Math.floor(bytes / (SEGMENT_BYTES - STRETCH_BYTES)) * STRETCH_BYTES;
+}
+
+/** `slabs` blocks of samples of mean size; and of the largest, shard by shard, with something to spare. */
+async function streamingBytes(options: ReadBufferOptions): Promise<{ expectedBytes: number; reservedBytes: number }> {
+  const { dataset, slabs, blockSamples } = options;
+  const { samples, bytes } = await selectedSize(options);
+  if (samples === 0) return { expectedBytes: 0, reservedBytes: 0 };
+  const held = Math.min(slabs * blockSamples, samples);
+  const mean = bytes / samples;
+  const ratio = mean / (dataset.bytes / dataset.size);
+  const means = dataset.shards.filter((shard) => shard.samples > 0).map((shard) => shard.bytes / shard.samples);
+  const heaviest = means.reduce((most, shardMean) => Math.max(most, shardMean), 0) * ratio;
+  return {
+    expectedBytes: Math.ceil(held * mean),
+    reservedBytes: Math.ceil(held * heaviest * SPARE) + SPARE_BYTES,
+  };
+}
+
+/** Samples of the selection and their bytes, estimated from some shards where it is not all of the dataset. */
+async function selectedSize({ dataset, selection }: ReadBufferOptions): Promise<{ samples: number; bytes: number }> {
+  let samples = 0;
+  let isAll = true;
+  const chosen: number[] = [];
+  for (let shard = 0; shard < selection.counts.length; shard++) {
+    samples += selection.counts[shard]!;
+    if (selection.rows(shard) !== null) isAll = false;
+    if (selection.counts[shard]! > 0) chosen.push(shard);
+  }
+  if (isAll) return { samples, bytes: dataset.bytes };
+  const every = Math.ceil(chosen.length / LOOKED_INTO);
+  const looked = chosen.filter((_, i) => i % every === 0);
+  const parts = looked.map((shard) => selectedOf(selection, shard, dataset.shards[shard]!.samples));
+  const { bytes } = await planLoad(parts, dataset.files);
+  const rows = looked.reduce((sum, shard) => sum + selection.counts[shard]!, 0);
+  return { samples, bytes: (bytes / Math.max(1, rows)) * samples };
+}
+
+function tooSmall({ limitBytes, unit }: ReadBufferOptions, limit: number, least: number): OptionError {
+  const given = limitBytes === undefined ? "half of this machine's memory is" : 'readBufferBytes is';
+  const remedy =
+    unit === 'sample' ? "set shuffleUnit to 'chunk'" : 'choose fewer streams or a smaller shuffleBufferSize';
+  return new OptionError(
+    {},
+    `The samples that are in memory at once take ${least} bytes, and ${given} ${limit}: set readBufferBytes to at least ` +
+      `${least}, or ${remedy}.`,
+  );
+}

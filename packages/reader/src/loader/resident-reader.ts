@@ -1,0 +1,56 @@
+import type { PlannedBlock } from '../order/batches.js';
+import type { Selection } from '../selection/selection.js';
+import { type Block, type BlockReader, blockItems, type LoadedShard } from './block.js';
+
+export interface ResidentOptions {
+  readonly blocks: Iterator<PlannedBlock>;
+  /** Number on the line of each shard's first sample. */
+  readonly first: Float64Array;
+  readonly selection: Selection;
+  /** With places in the arena. */
+  readonly shards: ReadonlyMap<number, LoadedShard>;
+}
+
+/** The blocks of an epoch over samples that are all in memory. They have no memory of their own. */
+export class ResidentReader implements BlockReader {
+  readonly #options: ResidentOptions;
+  readonly #planned = new Map<number, Block>();
+
+  constructor(options: ResidentOptions) {
+    this.#options = options;
+  }
+
+  get(ordinal: number): Block {
+    const { blocks } = this.#options;
+    for (;;) {
+      const block = this.#planned.get(ordinal);
+      if (block !== undefined) return block;
+      const next = blocks.next();
+      if (next.done) throw new Error(`block ${ordinal} is not part of the plan`);
+      this.#planned.set(next.value.ordinal, this.#block(next.value));
+    }
+  }
+
+  release(block: Block): void {
+    this.#planned.delete(block.ordinal);
+  }
+
+  async close(): Promise<void> {
+    this.#planned.clear();
+  }
+
+  #block(planned: PlannedBlock): Block {
+    const { first, selection, shards } = this.#options;
+    return {
+      ...blockItems(planned, first, selection),
+      reader: this,
+      ordinal: planned.ordinal,
+      pass: planned.pass,
+      items: planned.samples.length,
+      shards,
+      left: planned.uses,
+      place: 0,
+      bytes: 0,
+    };
+  }
+}

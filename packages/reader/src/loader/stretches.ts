@@ -1,0 +1,105 @@
+import type { ShardIndex } from '@shardtool/format';
+
+/** Bytes of a shard that are kept in memory without a gap. */
+export interface Stretch {
+  /** From this byte of the shard, so many bytes. */
+  readonly offset: number;
+  readonly bytes: number;
+  /** Where it lies, from the beginning of what is loaded together. */
+  readonly at: number;
+}
+
+/** One read of a shard: a stretch alone, or several with what lies between them. */
+export interface StretchRead {
+  readonly offset: number;
+  readonly bytes: number;
+  readonly stretches: readonly Stretch[];
+}
+
+/** Samples closer than a page (of LMDB, say) stay together in memory, where the gap is not longer than the sample. */
+const KEPT_GAP_BYTES = 4096;
+/** Longer ones are cut between samples, since no place in memory is longer than a segment of it. */
+export const STRETCH_BYTES = 16 * 2 ** 20;
+/** Stretches closer than this are read at once: a gap costs less than a second read. */
+const READ_GAP_BYTES = 64 * 1024;
+/** What is read with gaps is copied out of a buffer of this size, which then fits a processor's cache. */
+const GAPPED_READ_BYTES = 2 ** 20;
+
+/**
+ * The stretches that hold `rows` of a shard, rising and disjoint; in memory they lie one behind the other from `at` on.
+ * Gaps take at most as much memory as samples do.
+ */
+export function stretchesOf(index: ShardIndex, rows: Uint32Array, at = 0): Stretch[] {
+  const stretches: Stretch[] = [];
+  let from = -1;
+  let to = -1;
+  let last = 0;
+  for (const row of inOrderOnDisk(index, rows)) {
+    const offset = index.offset[row]!;
+    const end = offset + index.bytes[row]!;
+    const goesOn = offset - to <= Math.min(KEPT_GAP_BYTES, last) && (offset < to || end - from <= STRETCH_BYTES);
+    if (from >= 0 && goesOn) to = Math.max(to, end);
+    else {
+      if (from >= 0) at = pushStretch(stretches, from, to, at);
+      from = offset;
+      to = end;
+    }
+    last = end - offset;
+  }
+  if (from >= 0) pushStretch(stretches, from, to, at);
+  return stretches;
+}
+
+/** Bytes of memory that stretches take. */
+export function stretchBytes(stretches: readonly Stretch[]): number {
+  let bytes = 0;
+  for (const stretch of stretches) bytes += stretch.bytes;
+  return bytes;
+}
+
+/** Where a byte of the shard lies, from the beginning of what is loaded together; the stretches hold it. */
+export function placeWithin(stretches: readonly Stretch[], offset: number): number {
+  let low = 0;
+  let high = stretches.length;
+  while (high - low > 1) {
+    const middle = (low + high) >>> 1;
+    if (stretches[middle]!.offset <= offset) low = middle;
+    else high = middle;
+  }
+  const stretch = stretches[low]!;
+  return stretch.at + (offset - stretch.offset);
+}
+
+/** Which reads bring the stretches of a shard. */
+export function readsOf(stretches: readonly Stretch[]): StretchRead[] {
+  const reads: StretchRead[] = [];
+  for (let from = 0; from < stretches.length; ) {
+    const { offset } = stretches[from]!;
+    let next = from + 1;
+    while (next < stretches.length && belongTogether(offset, stretches[next - 1]!, stretches[next]!)) next++;
+    const end = endOf(stretches[next - 1]!);
+    reads.push({ offset, bytes: end - offset, stretches: stretches.slice(from, next) });
+    from = next;
+  }
+  return reads;
+}
+
+function belongTogether(offset: number, before: Stretch, next: Stretch): boolean {
+  return next.offset - endOf(before) <= READ_GAP_BYTES && endOf(next) - offset <= GAPPED_READ_BYTES;
+}
+
+function endOf({ offset, bytes }: Stretch): number {
+  return offset + bytes;
+}
+
+function pushStretch(stretches: Stretch[], from: number, to: number, at: number): number {
+  stretches.push({ offset: from, bytes: to - from, at });
+  return at + (to - from);
+}
+
+function inOrderOnDisk({ offset }: ShardIndex, rows: Uint32Array): Uint32Array {
+  for (let i = 1; i < rows.length; i++) {
+    if (offset[rows[i]!]! < offset[rows[i - 1]!]!) return rows.slice().sort((a, b) => offset[a]! - offset[b]!);
+  }
+  return rows;
+}

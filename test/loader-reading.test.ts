@@ -1,0 +1,216 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Dataset, type LoaderOptions, openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { packedSmall } from './datasets.js';
+import { batchesOf, keysOf, linesOf, look, type Seen } from './loader-look.js';
+
+const even = await packedSmall({ samples: 240 }, { maxShardSamples: 40 });
+/** From 1 KB to 1 MB, and the large ones together. */
+const uneven = await packedSmall(
+  { samples: 120, bytes: (i) => (i < 90 ? 1000 + 50 * i : 250_000 + 25_000 * (i - 90)) },
+  { maxShardSamples: 15, shuffle: false },
+);
+const chunks = { transform: 'raw', shuffleUnit: 'chunk', streams: 8, blockSamples: 4, workers: 1, seed: 5 } as const;
+
+/** Bytes that were read from shards, and the reads under way; each takes `delayMs` longer. */
+function watchReads(dataset: Dataset, delayMs = 0): { bytes: number; underWay: number; reads: number } {
+  const watched = { bytes: 0, underWay: 0, reads: 0 };
+  const { files } = dataset;
+  const read = files.read.bind(files);
+  files.read = async (shard, offset, target) => {
+    watched.bytes += target.length;
+    watched.reads++;
+    watched.underWay++;
+    await sleep(delayMs);
+    await read(shard, offset, target).finally(() => watched.underWay--);
+  };
+  return watched;
+}
+
+/** The least that an error asks for. */
+async function namedLimit(options: LoaderOptions): Promise<number> {
+  const error = await batchesOf(uneven, options).catch((reason: Error) => reason);
+  expect(error).toBeInstanceOf(Error);
+  return Number(/readBufferBytes to at least (\d+)/.exec((error as Error).message)![1]);
+}
+
+test('samples from 1 KB to 1 MB, sorted by size, come through the least memory that is asked for, epoch after epoch', async () => {
+  const options = { ...chunks, batchSize: 8, repeat: 4 };
+  const ample = await batchesOf(uneven, options);
+  const least = await namedLimit({ ...options, readBufferBytes: 1_000_000 });
+  await using dataset = await openDataset(uneven);
+  await using loader = dataset.loader({ ...options, readBufferBytes: least });
+  const seen: Seen[] = [];
+  for await (const batch of loader) seen.push(look(batch));
+  expect(linesOf(seen)).toEqual(linesOf(ample));
+  const peak = loader.report().readBufferPeakBytes;
+  expect(peak).toBeLessThanOrEqual(least);
+  expect(peak).toBeGreaterThan(least * 0.8);
+  await expect(batchesOf(uneven, { ...options, readBufferBytes: Math.floor(least * 0.85) })).rejects.toThrow(
+    /readBufferBytes to at least \d+/,
+  );
+});
+
+test('read buffers take what was computed beforehand, and no more', async () => {
+  await using dataset = await openDataset(even);
+  await using loader = dataset.loader({ ...chunks, batchSize: 8 });
+  const { readBufferBytes, readBufferLimitBytes } = await loader.info();
+  for await (const _ of loader);
+  const { readBufferPeakBytes } = loader.report();
+  expect(readBufferPeakBytes).toBeLessThan(readBufferBytes * 1.2);
+  expect(readBufferPeakBytes).toBeGreaterThan(readBufferBytes * 0.6);
+  expect(readBufferLimitBytes).toBeGreaterThan(readBufferBytes);
+});
+
+test('where everything is kept in memory, the least that is asked for is enough', async () => {
+  const options = { transform: 'raw', workers: 1, batchSize: 16, repeat: 3 } as const;
+  const least = await namedLimit({ ...options, readBufferBytes: 1000 });
+  await using dataset = await openDataset(uneven);
+  await using loader = dataset.loader({ ...options, readBufferBytes: least });
+  let samples = 0;
+  for await (const batch of loader) samples += batch.size;
+  expect(samples).toBe(360);
+  expect(loader.report().readBufferPeakBytes).toBeLessThanOrEqual(least);
+});
+
+test('a limit over what a machine has is no reason to fail', async () => {
+  expect(keysOf(await batchesOf(even, { ...chunks, readBufferBytes: 2 ** 50 }))).toHaveLength(240);
+});
+
+test('a consumer that stops asking stops the reads', async () => {
+  await using dataset = await openDataset(even);
+  const watched = watchReads(dataset);
+  await using loader = dataset.loader({ ...chunks, batchSize: 4, prefetchBatches: 2, repeat: Infinity });
+  const iterator = loader[Symbol.asyncIterator]();
+  await iterator.next();
+  await sleep(300);
+  const { reads, bytes } = watched;
+  await sleep(300);
+  expect(watched).toEqual({ reads, bytes, underWay: 0 });
+  expect(bytes).toBeLessThan((await loader.info()).readBufferBytes * 2);
+  await iterator.next();
+  await sleep(300);
+  expect(watched.reads).toBeGreaterThanOrEqual(reads);
+  await iterator.return(undefined);
+});
+
+test('many short epochs follow one another through memory for little more than one', async () => {
+  await using dataset = await openDataset(even);
+  const least = await namedLimit({ ...chunks, batchSize: 16, readBufferBytes: 1000 });
+  await using loader = dataset.loader({
+    ...chunks,
+    batchSize: 16,
+    lastBatch: 'pad',
+    repeat: 25,
+    readBufferBytes: least,
+  });
+  const epochs = new Map<number, Set<string>>();
+  for await (const { epoch, keys } of loader) {
+    if (!epochs.has(epoch)) epochs.set(epoch, new Set());
+    for (const key of keys) epochs.get(epoch)!.add(key);
+  }
+  expect([...epochs.values()].map((keys) => keys.size)).toEqual(Array(25).fill(240));
+});
+
+test('an iteration that ends early leaves no read under way, wherever it was', async () => {
+  await using dataset = await openDataset(even);
+  const watched = watchReads(dataset, 3);
+  for (let batches = 1; batches <= 8; batches++) {
+    const loader = dataset.loader({
+      ...chunks,
+      batchSize: 4,
+      prefetchBatches: 2,
+      readConcurrency: 2,
+      repeat: Infinity,
+    });
+    let seen = 0;
+    for await (const _ of loader) if (++seen === batches) break;
+    expect(watched.underWay).toBe(0);
+  }
+});
+
+test('what goes wrong while a shard is read is thrown after all batches that were read before it', async () => {
+  const whole = await batchesOf(even, { ...chunks, batchSize: 8 });
+  await using dataset = await openDataset(even);
+  const { files } = dataset;
+  const read = files.read.bind(files);
+  let reads = 0;
+  files.read = async (...given) => {
+    if (++reads > 20) throw new Error('the cable was pulled');
+    await read(...given);
+  };
+  const seen: Seen[] = [];
+  const loop = async () => {
+    for await (const batch of dataset.loader({ ...chunks, batchSize: 8 })) seen.push(look(batch));
+  };
+  await expect(loop()).rejects.toThrow('the cable was pulled');
+  expect(seen.length).toBeGreaterThan(3);
+  expect(seen).toEqual(whole.slice(0, seen.length));
+});
+
+test.each([
+  ['streams', { shuffleUnit: 'chunk' }],
+  ['keeps everything', { shuffleUnit: 'sample' }],
+] as const)(
+  'a dataset that is closed under a loader that %s ends its loop with the reason',
+  async (_, { shuffleUnit }) => {
+    const dataset = await openDataset(even);
+    const loader = dataset.loader({ ...chunks, shuffleUnit, batchSize: 8, prefetchBatches: 2, repeat: Infinity });
+    let batches = 0;
+    const loop = async () => {
+      for await (const _ of loader) if (++batches === 2) await dataset.close();
+    };
+    await expect(loop()).rejects.toThrow('The dataset was closed while it was in use');
+    await expect(dataset.get(0)).rejects.toThrow('The dataset was closed');
+  },
+);
+
+test('a loader that is closed while a batch is awaited, or between two, ends its loop with the reason and can start anew', async () => {
+  await using dataset = await openDataset(even);
+  const watched = watchReads(dataset, 5);
+  await using loader = dataset.loader({ ...chunks, batchSize: 8, prefetchBatches: 2 });
+  const starting = loader[Symbol.asyncIterator]().next();
+  await loader.close();
+  await expect(starting).rejects.toThrow('The loader was closed');
+  const iterator = loader[Symbol.asyncIterator]();
+  await iterator.next();
+  const awaited = expect(iterator.next().then(() => iterator.next())).rejects.toThrow('The loader was closed');
+  await loader.close();
+  expect(watched.underWay).toBe(0);
+  await awaited;
+  for await (const _ of loader) {
+    await loader.close();
+    break;
+  }
+  const seen: Seen[] = [];
+  for await (const batch of loader) seen.push(look(batch));
+  expect(new Set(keysOf(seen)).size).toBe(240);
+});
+
+test('encoded batches that are held stay as they are until they are released, also beyond the end of the loop', async () => {
+  await using dataset = await openDataset(even);
+  await using loader = dataset.loader({ ...chunks, batchSize: 60, prefetchBatches: 3, release: 'manual', repeat: 1 });
+  const held = [];
+  for await (const batch of loader) {
+    held.push({ batch, seen: look(batch) });
+    if (held.length > 2) held.shift()!.batch.release();
+  }
+  const next = loader[Symbol.asyncIterator]();
+  await next.next();
+  await sleep(50);
+  for (const { batch, seen } of held) expect(look(batch)).toEqual(seen);
+  await expect(next.next()).rejects.toThrow('All 3 batch slots are held');
+});
+
+test('batches may be released in any order', async () => {
+  await using dataset = await openDataset(even);
+  await using loader = dataset.loader({ ...chunks, batchSize: 12, prefetchBatches: 4, release: 'manual', repeat: 3 });
+  const held = [];
+  const seen: Seen[] = [];
+  for await (const batch of loader) {
+    seen.push(look(batch));
+    held.push(batch);
+    if (held.length === 3) held.splice(seen.length % 3, 1)[0]!.release();
+  }
+  expect(linesOf(seen)).toEqual(linesOf(await batchesOf(even, { ...chunks, batchSize: 12, repeat: 3 })));
+});
