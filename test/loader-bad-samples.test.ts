@@ -1,127 +1,222 @@
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { type LoaderOptions, type LoaderReport, openDataset } from '@shardtool/reader';
+import { crc32 } from 'node:zlib';
+import { BadSampleError, type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { emptyFolder, packedSmall, smallImages } from './datasets.js';
-import { batchesOf, look, type Seen } from './loader-look.js';
+import { emptyFolder, smallImages } from './datasets.js';
+import { batchesOf, keysOf, look, type Seen } from './loader-look.js';
+import { archive, entry } from './tar-craft.js';
 
-const CUT = 'test/fixtures/odd-images/truncated.png';
-
-/** 40 small images of which these are cut in the middle: packing takes them, decoding does not. */
-async function withBad(bad: readonly string[]): Promise<string> {
-  const images = await smallImages({ samples: 40 });
-  for (const key of bad) copyFileSync(CUT, path.join(images, `${key}.bad.png`));
+/** 48 images, of which some end in the middle of their pixels; `bad` names them by number. */
+async function packedWithBad(bad: readonly number[]): Promise<string> {
+  const folder = await smallImages({ samples: 48 });
+  for (const i of bad)
+    copyFileSync('test/fixtures/odd-images/truncated-half.jpg', path.join(folder, `${keyOf(i)}.jpg`));
   const output = path.join(emptyFolder(), 'shards');
-  await pack(images, output, { maxShardSamples: 8, workers: 1 });
+  await pack(folder, output, { workers: 1, maxShardSamples: 10 });
   return output;
 }
 
-// Two streams: with the default of 192, so few samples make blocks of one.
-const options = {
-  streams: 2,
+const keyOf = (i: number) => `a/${String(i).padStart(4, '0')}`;
+
+/** In one stream, blocks are 8 rows that follow one another. */
+const base = {
+  transform: [{ name: 'resize', size: [24, 24] }],
+  batchSize: 8,
+  shuffleUnit: 'chunk',
+  streams: 1,
   blockSamples: 8,
-  batchSize: 6,
-  transform: [{ name: 'resize', size: [16, 16] }],
   seed: 4,
-  workers: 2,
 } as const;
 
-async function run(location: string, more: LoaderOptions): Promise<{ seen: Seen[]; report: LoaderReport }> {
+const order = keysOf(await batchesOf(await packedWithBad([]), base));
+/** The last of one block; two that follow one another; the first and the last of one batch. */
+const badRows = [7, 18, 19, 32, 39];
+const badKeys = badRows.map((row) => order[row]!);
+const shards = await packedWithBad(badKeys.map((key) => Number(key.slice(2))));
+const sound = await batchesOf(await packedWithBad([]), base);
+/** Packing the same names gives the same order, but not the same bytes of the bad ones. */
+const soundRows = sound.flatMap(({ rows }) => rows);
+
+async function run(options: LoaderOptions, location = shards): Promise<{ seen: Seen[]; loader: Loader }> {
   await using dataset = await openDataset(location);
-  await using loader = dataset.loader({ ...options, ...more });
+  await using loader = dataset.loader({ ...base, workers: 2, ...options });
   const seen: Seen[] = [];
   for await (const batch of loader) seen.push(look(batch));
-  return { seen, report: loader.report() };
+  return { seen, loader };
 }
 
-/** `epoch key row-checksum valid` a row. */
-const rows = (seen: readonly Seen[]) =>
-  seen.flatMap(({ keys, rows: sums, valid }) => keys.map((key, row) => ({ key, sum: sums[row], valid: valid[row] })));
+test('a bad sample ends the loop with shard, key and reason; the first of a batch, whichever worker had it', async () => {
+  for (let i = 0; i < 5; i++) {
+    const error = await run({ batchSize: 48, workers: 3 }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(BadSampleError);
+    expect((error as BadSampleError).key).toBe(badKeys[0]);
+    expect((error as BadSampleError).message).toMatch(
+      /^\d{6}\.tar: sample "a\/\d{4}" cannot be used: .*shardtool verify --decode/,
+    );
+  }
+});
 
-const location = await withBad(['a/0003', 'a/0017']);
-const BAD = ['a/0003_bad', 'a/0017_bad'];
+test('batches before a bad sample come whole', async () => {
+  await using dataset = await openDataset(shards);
+  const seen: Seen[] = [];
+  const loop = async () => {
+    for await (const batch of dataset.loader({ ...base, batchSize: 6 })) seen.push(look(batch));
+  };
+  await expect(loop()).rejects.toThrow(badKeys[0]);
+  expect(keysOf(seen)).toEqual(order.slice(0, 6));
+});
 
-test('by default a bad sample ends the loop with an error that names its shard, its key and the remedy', async () => {
-  await expect(run(location, {})).rejects.toThrow(
-    /^00000\d\.tar: sample "a\/00\d\d_bad" cannot be used: .*onBadSample to 'skip' or 'substitute'/,
+test('skip marks the row as not valid and blanks it; everything else is where it would be', async () => {
+  const blank = crc32(new Uint8Array(24 * 24 * 3));
+  for (const lastBatch of ['partial', 'pad'] as const) {
+    const { seen, loader } = await run({ onBadSample: 'skip', batchSize: 10, lastBatch });
+    expect(keysOf(seen).slice(0, 48)).toEqual(order);
+    const valid = seen.flatMap((batch) => batch.valid).slice(0, 48);
+    expect(valid).toEqual(order.map((key) => (badKeys.includes(key) ? 0 : 1)));
+    const rows = seen.flatMap((batch) => batch.rows).slice(0, 48);
+    expect(rows).toEqual(soundRows.map((row, i) => (badRows.includes(i) ? blank : row)));
+    const { bad, badSamples } = loader.report();
+    expect(bad).toBe(5);
+    expect(badSamples.map(({ key }) => key)).toEqual(badKeys);
+    expect(badSamples[0]!.reason).toMatch(/ends|premature/i);
+    expect(badSamples[0]).not.toHaveProperty('substitute');
+  }
+});
+
+test('substitute takes the next good sample of the same block; everything else is where it would be', async () => {
+  const { seen, loader } = await run({ onBadSample: 'substitute', batchSize: 10 });
+  const expected = order.slice();
+  // Behind the last row of a block comes its first.
+  expected[7] = order[0]!;
+  expected[18] = order[20]!;
+  expected[19] = order[20]!;
+  expected[32] = order[33]!;
+  // Its first is bad, too.
+  expected[39] = order[33]!;
+  expect(keysOf(seen)).toEqual(expected);
+  expect(seen.flatMap((batch) => batch.rows)).toEqual(expected.map((key) => soundRows[order.indexOf(key)]));
+  expect(seen.flatMap((batch) => batch.valid)).toEqual(Array(48).fill(1));
+  const { bad, badSamples } = loader.report();
+  expect(bad).toBe(5);
+  expect(badSamples.map(({ key, substitute }) => [key, substitute])).toEqual(
+    badRows.map((row) => [order[row], expected[row]]),
   );
 });
 
-test('a skipped sample leaves its row marked as not valid, and everything else where it was', async () => {
-  const { seen, report } = await run(location, { onBadSample: 'skip' });
-  const all = rows(seen);
-  expect(all).toHaveLength(42);
-  expect(all.filter(({ valid }) => valid === 0).map(({ key }) => key)).toEqual(expect.arrayContaining(BAD));
-  expect(all.filter(({ valid }) => valid === 0)).toHaveLength(2);
-  expect(report.bad).toBe(2);
-  expect(report.badSamples.map(({ key }) => key).toSorted()).toEqual(BAD);
-  const again = await run(location, { onBadSample: 'skip', workers: 1, prefetchBatches: 2 });
-  expect(rows(again.seen)).toEqual(all);
-});
-
-test('a substituted sample gives its row to the next good one of its block, and everything else stays where it was', async () => {
-  const skipped = rows((await run(location, { onBadSample: 'skip' })).seen);
-  const { seen, report } = await run(location, { onBadSample: 'substitute' });
-  const all = rows(seen);
-  expect(all.every(({ valid }) => valid === 1)).toBe(true);
-  expect(all.some(({ key }) => BAD.includes(key))).toBe(false);
-  for (const [row, { key, sum, valid }] of skipped.entries()) {
-    if (valid === 1) expect(all[row]).toEqual({ key, sum, valid });
-    else expect(report.badSamples.find((bad) => bad.key === key)?.substitute).toBe(all[row]!.key);
-  }
-  expect(report.bad).toBe(2);
-});
-
-test('a block without any good sample is an error, whichever is tried', async () => {
-  const images = emptyFolder();
-  for (let i = 0; i < 6; i++) copyFileSync(CUT, path.join(images, `${i}.png`));
-  const output = path.join(emptyFolder(), 'shards');
-  await pack(images, output, { workers: 1 });
-  await expect(run(output, { onBadSample: 'substitute' })).rejects.toThrow(/no sample of the block/);
-});
-
-/** Changes one byte within the payload of a sample. */
-async function flipByte(shards: string, number: number): Promise<string> {
+test('substitutes do not depend on where the epoch was taken up, on workers or on the batch size', async () => {
+  const whole = await run({ onBadSample: 'substitute', batchSize: 7 });
   await using dataset = await openDataset(shards);
-  const shard = dataset.shards.findIndex((_, k) => dataset.files.firstSample[k + 1]! > number);
+  const loader = dataset.loader({ ...base, onBadSample: 'substitute', batchSize: 6 });
+  for await (const { index } of loader) if (index === 2) break;
+  const rest = await run({ onBadSample: 'substitute', batchSize: 9, workers: 1, state: loader.state() });
+  expect(keysOf(rest.seen)).toEqual(keysOf(whole.seen).slice(18));
+});
+
+test('a block without any good sample is an error, also for substitute', async () => {
+  await expect(run({ onBadSample: 'substitute', keys: badKeys })).rejects.toThrow(
+    /no sample of the block of "a\/\d{4}" can take its row/,
+  );
+  const { seen, loader } = await run({ onBadSample: 'skip', keys: badKeys });
+  expect(seen.flatMap(({ valid }) => valid)).toEqual([0, 0, 0, 0, 0]);
+  expect(loader.report().bad).toBe(5);
+});
+
+test('bad images of a list are empty where they are skipped', async () => {
+  await using dataset = await openDataset(shards);
+  const options = { ...base, onBadSample: 'skip', collate: 'list', transform: [{ name: 'resize', size: 24 }] } as const;
+  const heights: number[] = [];
+  for await (const { list } of dataset.loader(options)) heights.push(...list!.map(({ height }) => height));
+  expect(heights.map((height) => height === 0)).toEqual(order.map((key) => badKeys.includes(key)));
+});
+
+test('samples without an image, or with a field that is not what its name says, are bad samples too', async () => {
+  await using photos = await openDataset(shards);
+  const photo = (await photos.get(order[0]!)).fields.jpg!;
+  const entries = [0, 1, 2, 3, 4, 5].flatMap((i) => [
+    i === 2 ? Buffer.alloc(0) : entry({ name: `s${i}.jpg` }, photo),
+    entry({ name: `s${i}.json` }, i === 4 ? '{"width": ' : `{"number": ${i}}`),
+  ]);
+  const file = path.join(emptyFolder(), 'foreign.tar');
+  writeFileSync(file, archive(...entries));
+  const options = { ...base, shuffle: false, batchSize: 6 } as const;
+  await expect(run(options, file)).rejects.toThrow('sample "s2" cannot be used: it has no image');
+  await expect(run({ ...options, keys: ['s3', 's4'] }, file)).rejects.toThrow(
+    'sample "s4" cannot be used: field "json" is not what its name says',
+  );
+  await using dataset = await openDataset(file);
+  for await (const { valid, fields } of dataset.loader({ ...options, onBadSample: 'skip' })) {
+    expect([...valid]).toEqual([1, 1, 0, 1, 0, 1]);
+    expect(fields.json!.map((value) => (value as { number: number } | null)?.number)).toEqual([
+      0,
+      1,
+      undefined,
+      3,
+      undefined,
+      5,
+    ]);
+  }
+  for await (const { keys, fields } of dataset.loader({ ...options, onBadSample: 'substitute' })) {
+    expect(keys).toEqual(['s0', 's1', 's3', 's3', 's5', 's5']);
+    expect(fields.json!.map((value) => (value as { number: number }).number)).toEqual([0, 1, 3, 3, 5, 5]);
+  }
+});
+
+/** Changes a byte of a sample behind the end of its JPEG, where no decoder looks. */
+async function damage(location: string, key: string): Promise<void> {
+  await using dataset = await openDataset(location);
+  const number = await dataset.numberOf(key);
+  const shard = dataset.files.firstSample.findLastIndex((first) => first <= number);
   const index = await dataset.files.index(shard);
   const row = number - dataset.files.firstSample[shard]!;
+  const { offset, bytes } = index.fields.get('jpg')!;
   const file = await open(dataset.shards[shard]!.path, 'r+');
-  const at = index.fields.get('jpg')!.offset[row]! + index.fields.get('jpg')!.bytes[row]! - 1;
-  const byte = Buffer.alloc(1);
-  await file.read(byte, 0, 1, at);
-  byte[0]! ^= 0xff;
-  await file.write(byte, 0, 1, at);
+  await file.write(Buffer.from([0xee]), 0, 1, offset[row]! + bytes[row]! - 1);
   await file.close();
-  return index.key[row]!;
 }
 
-test('a byte that changed since the pack is found by checksum always and first-epoch, and not looked for by never', async () => {
-  const shards = await packedSmall({ samples: 40 }, { maxShardSamples: 8 });
-  const key = await flipByte(shards, 21);
-  for (const checksum of ['always', 'first-epoch'] as const) {
-    await expect(batchesOf(shards, { ...options, checksum })).rejects.toThrow(
-      new RegExp(`sample "${key}" cannot be used: it has changed since it was packed`),
-    );
-  }
-  const seen = await batchesOf(shards, { ...options, checksum: 'never' });
-  expect(seen.flatMap(({ keys }) => keys)).toHaveLength(40);
+const hasChanged = /cannot be used: it has changed since it was packed: crc32 [0-9a-f]{8}, the index says [0-9a-f]{8}/;
+
+test.each([
+  ['always', 0, true],
+  ['always', 1, true],
+  ['first-epoch', 0, true],
+  ['first-epoch', 1, false],
+  ['never', 0, false],
+] as const)('checksum %s, a byte that changes before epoch %i: found is %s', async (checksum, before, found) => {
+  const location = await packedWithBad([]);
+  await using dataset = await openDataset(location);
+  await using loader = dataset.loader({ ...base, checksum });
+  const epoch = async (): Promise<string[]> => {
+    const seen: Seen[] = [];
+    for await (const batch of loader) seen.push(look(batch));
+    return keysOf(seen);
+  };
+  for (let e = 0; e < before; e++) await epoch();
+  await damage(location, order[30]!);
+  if (found) await expect(epoch()).rejects.toThrow(hasChanged);
+  else expect(await epoch()).toHaveLength(48);
 });
 
-test('a byte that changes after the first epoch is found by always alone', async () => {
-  for (const checksum of ['always', 'first-epoch'] as const) {
-    const shards = await packedSmall({ samples: 40 }, { maxShardSamples: 8 });
-    await using dataset = await openDataset(shards);
-    // Streamed in blocks, so that the second epoch reads the shards again.
-    await using loader = dataset.loader({ ...options, checksum, shuffleUnit: 'chunk', blockSamples: 4 });
-    for await (const _ of loader);
-    await flipByte(shards, 5);
-    const second = async () => {
-      for await (const _ of loader);
-    };
-    if (checksum === 'always') await expect(second()).rejects.toThrow('it has changed since it was packed');
-    else await second();
-  }
+test('the first epoch that is checked is a whole one, also where the run was taken up in the middle of one', async () => {
+  const location = await packedWithBad([]);
+  await using dataset = await openDataset(location);
+  const first = dataset.loader(base);
+  for await (const { index } of first) if (index === 4) break;
+  await damage(location, order[3]!);
+  const rest = await run({ state: first.state() }, location);
+  expect(keysOf(rest.seen)).toEqual(order.slice(40));
+  await expect(run({ state: first.state(), repeat: 2 }, location)).rejects.toThrow(hasChanged);
+});
+
+test('a changed byte may be skipped or substituted like any bad sample', async () => {
+  const location = await packedWithBad([]);
+  await damage(location, order[10]!);
+  const { seen, loader } = await run({ onBadSample: 'substitute', checksum: 'always' }, location);
+  expect(keysOf(seen)[10]).toBe(order[11]);
+  expect(loader.report().badSamples).toMatchObject([{ key: order[10], substitute: order[11] }]);
+  const raw = await run({ onBadSample: 'skip', checksum: 'always', transform: 'raw' }, location);
+  expect(raw.seen.flatMap(({ valid }) => valid).indexOf(0)).toBe(10);
 });

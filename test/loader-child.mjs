@@ -1,11 +1,11 @@
 /**
  * A reader in a process of its own. Prints a line of JSON a batch; with `stateFile`, saves the state after each, by rename.
- * Argument: JSON of { location, options, stateFile, batches }.
+ * Argument: JSON of { location, options, stateFile, run, batches }; `run` is saved with the state.
  */
 import { renameSync, writeFileSync } from 'node:fs';
 import { openDataset } from '@shardtool/reader';
 
-const { location, options, stateFile, batches = Infinity } = JSON.parse(process.argv[2]);
+const { location, options, stateFile, run, batches = Infinity } = JSON.parse(process.argv[2]);
 if (options.repeat === null) options.repeat = Infinity;
 const dataset = await openDataset(location);
 const loader = dataset.loader(options);
@@ -14,7 +14,7 @@ for await (const { epoch, keys, valid } of loader) {
   process.stdout.write(`${JSON.stringify({ epoch, keys, valid: [...valid] })}\n`);
   delivered++;
   if (stateFile !== undefined) {
-    writeFileSync(`${stateFile}.new`, JSON.stringify({ state: loader.state(), delivered }));
+    writeFileSync(`${stateFile}.new`, JSON.stringify({ state: loader.state(), delivered, run }));
     renameSync(`${stateFile}.new`, stateFile);
   }
   if (delivered === batches) break;

@@ -1,74 +1,153 @@
 import { type LoaderOptions, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { packedSmall } from './datasets.js';
-import { batchesOf, keysOf } from './loader-look.js';
+import { batchesOf, keysOf, linesOf, validKeysOf } from './loader-look.js';
 
-const shards = await packedSmall({ samples: 60, classes: 3 }, { maxShardSamples: 10 });
-const options = { batchSize: 8, transform: 'raw', seed: 2, streams: 4, blockSamples: 4 } as const;
+/** 20 samples of each class, dealt out in turn; every fourth is longer than 3,000 bytes. */
+const shards = await packedSmall(
+  { samples: 80, classes: 4, bytes: (i) => (Math.floor(i / 4) % 4 === 0 ? 3000 + i : 0) },
+  { maxShardSamples: 15 },
+);
+const base = { transform: 'raw', batchSize: 16, seed: 2, checksum: 'always' } as const;
+const streaming = { ...base, shuffleUnit: 'chunk', streams: 4, blockSamples: 4 } as const;
 
-const keys = async (more: LoaderOptions) => keysOf(await batchesOf(shards, { ...options, ...more }));
-const all = (await keys({})).toSorted();
+/** How often each key comes. */
+function timesOf(keys: readonly string[]): Map<string, number> {
+  const times = new Map<string, number>();
+  for (const key of keys) times.set(key, (times.get(key) ?? 0) + 1);
+  return times;
+}
 
-test('a subset by class has every sample of these classes once, by name or by number', async () => {
-  const expected = all.filter((key) => !key.startsWith('b/'));
-  expect((await keys({ classes: ['a', 'c'] })).toSorted()).toEqual(expected);
-  expect((await keys({ classes: [0, 2] })).toSorted()).toEqual(expected);
-});
+const classOf = (key: string) => key.split('/')[0]!;
 
-test('a subset by keys has these and no others; a key that is not there is an error that names it', async () => {
-  const wanted = [all[3]!, all[40]!, all[41]!];
-  expect((await keys({ keys: wanted })).toSorted()).toEqual(wanted);
-  await expect(keys({ keys: ['a/nothing'] })).rejects.toThrow('"a/nothing"');
-});
-
-test('a subset by an expression over the columns of the index', async () => {
-  const few = await keys({ where: 'cls in (0, 2) and width >= 1 and not key = "a/0000"' });
-  expect(few.toSorted()).toEqual(all.filter((key) => !key.startsWith('b/') && key !== 'a/0000'));
-  await expect(keys({ where: 'nothing > 3' })).rejects.toThrow('nothing');
-});
-
-test('weights say how often a sample comes, by class or by a function', async () => {
-  const counts = new Map<string, number>();
-  for (const key of await keys({ weights: { a: 2, b: 0 } })) counts.set(key, (counts.get(key) ?? 0) + 1);
-  for (const key of all) expect(counts.get(key) ?? 0).toBe({ a: 2, b: 0, c: 1 }[key[0] as 'a' | 'b' | 'c']);
-  expect(await keys({ weights: ({ key }) => (key === 'b/0001' ? 3 : 0) })).toEqual(['b/0001', 'b/0001', 'b/0001']);
-});
-
-test('a sample that comes twice in an epoch is cropped in two ways', async () => {
-  const seen = await batchesOf(shards, { ...options, keys: ['a/0000'], weights: { a: 2 }, transform: 'train224' });
-  const [first, second] = seen.flatMap(({ rows }) => rows);
-  expect(first).not.toBe(second);
-});
-
-test('short epochs of epochSamples see every sample once before any comes again', async () => {
-  const seen = await keys({ epochSamples: 20, repeat: 3 });
-  expect(seen).toHaveLength(60);
-  expect(seen.toSorted()).toEqual(all);
-});
-
-test('repeat goes on for ever where it is Infinity, each epoch in an order of its own', async () => {
-  await using dataset = await openDataset(shards);
-  await using loader = dataset.loader({ ...options, repeat: Number.POSITIVE_INFINITY, workers: 1 });
-  const epochs: string[][] = [[], [], []];
-  for await (const batch of loader) {
-    if (batch.epoch === 3) break;
-    epochs[batch.epoch]!.push(...batch.keys);
+test('a subset by class has its samples once each, with their labels', async () => {
+  for (const options of [base, streaming]) {
+    const seen = await batchesOf(shards, { ...options, classes: ['b', 3] });
+    expect(new Set(keysOf(seen)).size).toBe(40);
+    expect(keysOf(seen)).toHaveLength(40);
+    expect(new Set(seen.flatMap(({ labels }) => labels))).toEqual(new Set([1, 3]));
   }
-  for (const epoch of epochs) expect(epoch.toSorted()).toEqual(all);
-  expect(new Set(epochs.map((epoch) => epoch.join())).size).toBe(3);
 });
 
-test('without shuffling, samples come as they lie in the shards', async () => {
-  await using dataset = await openDataset(shards);
-  const stored: string[] = [];
-  for await (const { key } of dataset.samples()) stored.push(key);
-  expect(await keys({ shuffle: false, streams: 1 })).toEqual(stored);
+test('a subset by keys has just these', async () => {
+  const keys = ['a/0000', 'b/0041', 'd/0079', 'c/0002'];
+  for (const options of [base, streaming]) {
+    expect(keysOf(await batchesOf(shards, { ...options, keys })).toSorted()).toEqual(keys.toSorted());
+  }
+  await expect(batchesOf(shards, { ...base, keys: ['a/0000', 'a/9999'] })).rejects.toThrow('"a/9999" is the first');
 });
 
-test.each(['sample', 'chunk', 'shard'] as const)('units may be forced to a %s', async (shuffleUnit) => {
-  const seen = await keys({ shuffleUnit });
-  expect(seen.toSorted()).toEqual(all);
+test('a predicate on the columns of the index selects', async () => {
+  for (const options of [base, streaming]) {
+    const seen = await batchesOf(shards, { ...options, where: 'bytes >= 3000 and class in ("a", "c")' });
+    const wanted = Array.from({ length: 80 }, (_, i) => i).filter((i) => i % 2 === 0 && Math.floor(i / 4) % 4 === 0);
+    expect(keysOf(seen).map((key) => Number(key.slice(2)))).toHaveLength(wanted.length);
+    expect(new Set(keysOf(seen).map((key) => Number(key.slice(2))))).toEqual(new Set(wanted));
+  }
+});
+
+test('whole weights by class give exact counts, and the repetitions of a sample are other crops', async () => {
+  const transform = [{ name: 'randomResizedCrop', size: 16, scale: [0.1, 1] }] as const;
+  for (const options of [base, streaming]) {
+    const seen = await batchesOf(shards, { ...options, transform, weights: { a: 3, b: 0 } });
+    const times = timesOf(keysOf(seen));
+    expect(times.size).toBe(60);
+    for (const [key, count] of times) expect(count).toBe(classOf(key) === 'a' ? 3 : 1);
+    expect(new Set(linesOf(seen)).size).toBe(100);
+  }
+});
+
+test('weights by a function that are not whole give counts next to them, and another draw each epoch', async () => {
+  for (const options of [base, streaming]) {
+    const seen = await batchesOf(shards, { ...options, repeat: 20, weights: ({ cls }) => [0, 0.25, 1.5, 2][cls]! });
+    const epochs = Array.from({ length: 20 }, (_, epoch) =>
+      timesOf(keysOf(seen.filter((batch) => batch.epoch === epoch))),
+    );
+    expect(new Set(epochs.map((times) => [...times].toSorted().join())).size).toBe(20);
+    for (const times of epochs) {
+      for (const [key, count] of times) {
+        const allowed = { a: [], b: [1], c: [1, 2], d: [2] }[classOf(key)]!;
+        expect(allowed).toContain(count);
+      }
+    }
+    const share = (cls: string) => keysOf(seen).filter((key) => classOf(key) === cls).length / 20 / 20;
+    expect(Math.abs(share('b') - 0.25)).toBeLessThan(0.08);
+    expect(Math.abs(share('c') - 1.5)).toBeLessThan(0.08);
+    expect(share('d')).toBe(2);
+  }
+});
+
+test('an epoch may be any number of samples of the endless sequence of passes', async () => {
+  for (const options of [base, streaming]) {
+    const passes = keysOf(await batchesOf(shards, { ...options, repeat: 2 }));
+    const short = await batchesOf(shards, { ...options, epochSamples: 32, repeat: 5 });
+    expect(short.map(({ epoch }) => epoch)).toEqual([0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    expect(keysOf(short)).toEqual(passes);
+    const long = await batchesOf(shards, { ...options, epochSamples: 160 });
+    expect(keysOf(long)).toEqual(passes);
+  }
+});
+
+test('an endless loop goes from epoch to epoch', async () => {
   await using dataset = await openDataset(shards);
-  await using loader = dataset.loader({ ...options, shuffleUnit });
-  expect((await loader.info()).shuffleUnit).toBe(shuffleUnit);
+  for (const options of [base, streaming]) {
+    const epochs = new Set<number>();
+    const keys: string[] = [];
+    for await (const batch of dataset.loader({ ...options, workers: 1, repeat: Infinity })) {
+      epochs.add(batch.epoch);
+      keys.push(...batch.keys);
+      if (batch.epoch === 6) break;
+    }
+    expect([...epochs]).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    for (let epoch = 0; epoch < 6; epoch++) expect(new Set(keys.slice(epoch * 80, epoch * 80 + 80)).size).toBe(80);
+  }
+});
+
+test('without a shuffle a subset comes in the order of the dataset, over all ranks', async () => {
+  await using dataset = await openDataset(shards);
+  const inOrder: string[] = [];
+  for await (const { key, cls } of dataset.samples()) if (cls === 2) inOrder.push(key);
+  const options = { ...base, shuffle: false, classes: ['c'] } as const satisfies LoaderOptions;
+  expect(keysOf(await batchesOf(shards, options))).toEqual(inOrder);
+  expect(keysOf(await batchesOf(shards, { ...options, epoch: 3 }))).toEqual(inOrder);
+  const ranks = await Promise.all([0, 1].map((rank) => batchesOf(shards, { ...options, rank, worldSize: 2 })));
+  expect(ranks.flatMap(validKeysOf).toSorted()).toEqual(inOrder.toSorted());
+});
+
+test.each(['sample', 'chunk', 'shard'] as const)('the unit of the shuffle may be a %s', async (shuffleUnit) => {
+  await using dataset = await openDataset(shards);
+  const options = { ...base, shuffleUnit, streams: 2, blockSamples: 4 } as const;
+  expect((await dataset.loader(options).info()).shuffleUnit).toBe(shuffleUnit);
+  const seen = await batchesOf(shards, options);
+  expect(new Set(keysOf(seen)).size).toBe(80);
+  // Samples that stand side by side on disk: of whole shards many come within one batch, of single samples few.
+  const numbers: number[][] = [];
+  for await (const { numbers: of } of dataset.loader({ ...options, workers: 1 })) numbers.push([...of]);
+  const neighbours = numbers.flatMap((of) => of.filter((number) => of.includes(number + 1))).length;
+  if (shuffleUnit === 'sample') expect(neighbours).toBeLessThan(25);
+  else expect(neighbours).toBeGreaterThan(25);
+});
+
+test('a selection without a sample, and one that leaves no batch, are errors', async () => {
+  await expect(batchesOf(shards, { ...base, where: 'width > 10000' })).rejects.toThrow('No sample is selected');
+  await expect(batchesOf(shards, { ...base, keys: ['a/0000'], lastBatch: 'drop' })).rejects.toThrow(
+    'Epoch 0 has 1 samples, which make no batch of 16',
+  );
+});
+
+test('of a sparse selection only what is selected is kept in memory, though it is read in long reads', async () => {
+  await using dataset = await openDataset(shards);
+  const { files } = dataset;
+  const read = files.read.bind(files);
+  let reads = 0;
+  files.read = (...given) => {
+    reads++;
+    return read(...given);
+  };
+  await using loader = dataset.loader({ ...streaming, workers: 1, streams: 1, blockSamples: 64, classes: ['b'] });
+  let bytes = 0;
+  for await (const { encoded } of loader) for (const image of encoded!) bytes += image.length;
+  expect(reads).toBeLessThan(10);
+  // Each sample of a tar takes two headers and fills blocks of 512 bytes.
+  expect(loader.report().readBufferPeakBytes).toBeLessThan(bytes + 20 * 4 * 1024);
 });

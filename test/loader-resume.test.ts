@@ -1,0 +1,238 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type LoaderOptions, type LoaderState, openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { emptyFolder, packedSmall } from './datasets.js';
+import { batchesOf, keysOf, linesOf, look, type Seen, validKeysOf } from './loader-look.js';
+
+const shards = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples: 12 });
+
+/** Random crops, so that a sample's pixels tell its epoch; blocks are read and freed all the time. */
+const base = {
+  transform: [{ name: 'randomResizedCrop', size: 24 }, { name: 'randomHorizontalFlip' }],
+  seed: 11,
+  streams: 12,
+  blockSamples: 4,
+  shuffleUnit: 'chunk',
+} as const;
+
+/** Batches, and the state after each as it comes back from a file. */
+async function withStates(options: LoaderOptions): Promise<{ seen: Seen[]; states: LoaderState[] }> {
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader({ workers: 1, ...options });
+  const seen: Seen[] = [];
+  const states: LoaderState[] = [];
+  for await (const batch of loader) {
+    seen.push(look(batch));
+    states.push(JSON.parse(JSON.stringify(loader.state())));
+  }
+  return { seen, states };
+}
+
+const run = await withStates({ ...base, batchSize: 16, repeat: 2 });
+const lines = linesOf(run.seen);
+
+test.each([0, 4, 8, 9, 10, 17])('a run taken up after batch %i goes on as the one that was not stopped', async (b) => {
+  const repeat = b < 9 ? 2 : 1;
+  const rest = await batchesOf(shards, { ...base, batchSize: 16, repeat, state: run.states[b] });
+  expect(rest).toEqual(run.seen.slice(b + 1));
+});
+
+test('a state that was taken at the very end of an epoch goes on with the next', async () => {
+  const next = await batchesOf(shards, { ...base, batchSize: 16, state: run.states[9] });
+  expect(next).toEqual(run.seen.slice(10));
+  const third = await batchesOf(shards, { ...base, batchSize: 16, state: run.states[19] });
+  expect(third.map(({ epoch }) => epoch)).toEqual(Array(10).fill(2));
+});
+
+test('a state goes on under other workers, prefetching and batch sizes with the same samples and the same pixels', async () => {
+  for (const other of [
+    { batchSize: 16, workers: 3, prefetchBatches: 1 },
+    { batchSize: 7, prefetchBatches: 6, readConcurrency: 1 },
+    { batchSize: 40, checksum: 'always' },
+  ] as const) {
+    const rest = await batchesOf(shards, { ...base, repeat: 2, state: run.states[3], ...other });
+    expect(linesOf(rest)).toEqual(lines.slice(64));
+  }
+});
+
+test('a state goes on with another number of ranks, and from one to the next', async () => {
+  const resumed = (worldSize: number, batchSize: number, state: LoaderState) =>
+    Promise.all(
+      Array.from({ length: worldSize }, async (_, rank) => {
+        await using dataset = await openDataset(shards);
+        await using loader = dataset.loader({ ...base, workers: 1, rank, worldSize, batchSize, state });
+        const seen: Seen[] = [];
+        for await (const batch of loader) {
+          seen.push(look(batch));
+          if (seen.length === 3) break;
+        }
+        return { seen, state: loader.state() };
+      }),
+    );
+  const four = await resumed(4, 5, run.states[2]!);
+  expect(four.map(({ state }) => state)).toEqual(Array(4).fill({ ...four[0]!.state, position: 48 + 60 }));
+  expect(dealtOut(four.map(({ seen }) => linesOf(seen)))).toEqual(lines.slice(48, 108));
+  const three = await resumed(3, 4, four[0]!.state);
+  expect(dealtOut(three.map(({ seen }) => linesOf(seen)))).toEqual(lines.slice(108, 144));
+});
+
+/** The rows of all ranks in the order of all: taken in turn. */
+function dealtOut(ranks: readonly string[][]): string[] {
+  return ranks[0]!.flatMap((_, row) => ranks.map((rows) => rows[row]!));
+}
+
+test('a second loop over the loader begins the next epoch after a break, and the state stays where the break was', async () => {
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader({ ...base, workers: 1, batchSize: 16, repeat: 3 });
+  let batches = 0;
+  for await (const _ of loader) if (++batches === 4) break;
+  expect(loader.state()).toEqual(run.states[3]);
+  for await (const batch of loader) {
+    expect(look(batch)).toEqual(run.seen[10]);
+    break;
+  }
+  expect(loader.state()).toEqual(run.states[10]);
+});
+
+test('to name the epoch of a state with setEpoch keeps its place; another epoch begins at its start', async () => {
+  await using dataset = await openDataset(shards);
+  await using resumed = dataset.loader({ ...base, workers: 1, batchSize: 16, state: run.states[3] });
+  resumed.setEpoch(0);
+  expect((await resumed.info()).batches).toBe(6);
+  for await (const batch of resumed) {
+    expect(look(batch)).toEqual(run.seen[4]);
+    break;
+  }
+  await using other = dataset.loader({ ...base, workers: 1, batchSize: 16, state: run.states[3] });
+  other.setEpoch(1);
+  for await (const batch of other) {
+    expect(look(batch)).toEqual(run.seen[10]);
+    break;
+  }
+});
+
+test('a state tells where the run is before its first batch, too', async () => {
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader({ ...base, batchSize: 16, state: run.states[5] });
+  expect(() => loader.state()).toThrow('There is no state before the first batch');
+  await loader.info();
+  expect(loader.state()).toEqual(run.states[5]);
+});
+
+test('weights that are not whole, classes and short epochs go on as they were', async () => {
+  for (const choice of [{ weights: { a: 2.5, b: 0.5 } }, { classes: ['a', 'c'] }, { epochSamples: 64 }]) {
+    const { seen, states } = await withStates({ ...base, ...choice, batchSize: 16, repeat: 3 });
+    const epochs = 3 - seen[5]!.epoch;
+    const rest = await batchesOf(shards, { ...base, ...choice, batchSize: 16, repeat: epochs, state: states[5] });
+    expect(linesOf(rest)).toEqual(linesOf(seen.slice(6)));
+  }
+});
+
+test.each([
+  ['another dataset', { dataset: 'f00d' }, {}, /belongs to another dataset \(identity f00d/],
+  ['another selection', { selection: 'abc' }, {}, /selection/],
+  ['a newer version', { version: 2 }, {}, /is of version 2 of the order, and this shardtool knows 1/],
+  ['another seed', {}, { seed: 12 }, /seed/],
+  ['other streams', {}, { streams: 24 }, /streams/],
+  ['other weights', {}, { weights: { a: 2 } }, /selection/],
+])('a state of %s is refused with the reason', async (_, change, options, reason) => {
+  const state = { ...run.states[3], ...change };
+  await expect(batchesOf(shards, { ...base, batchSize: 16, ...options, state })).rejects.toThrow(reason);
+});
+
+test('what is no state is refused', async () => {
+  for (const state of [null, 'state', {}, { version: 1 }, { ...run.states[3], position: -1 }]) {
+    await expect(batchesOf(shards, { ...base, batchSize: 16, state })).rejects.toThrow(
+      'not a state that a loader gave',
+    );
+  }
+});
+
+test('going on late in an epoch reads the rest of the current blocks and what is still to come, not what was', async () => {
+  const large = await packedSmall({ samples: 2400 }, { maxShardSamples: 200 });
+  const options = {
+    transform: 'raw',
+    workers: 1,
+    batchSize: 24,
+    streams: 12,
+    blockSamples: 8,
+    shuffleUnit: 'chunk',
+  } as const;
+  await using dataset = await openDataset(large);
+  await using first = dataset.loader(options);
+  let state: LoaderState | undefined;
+  for await (const batch of first) if (batch.index === 89) state = first.state();
+  const { files } = dataset;
+  const read = files.read.bind(files);
+  let bytes = 0;
+  files.read = (shard, offset, target) => {
+    bytes += target.length;
+    return read(shard, offset, target);
+  };
+  let samples = 0;
+  for await (const batch of dataset.loader({ ...options, state })) samples += batch.size;
+  expect(samples).toBe(240);
+  const mean = dataset.bytes / dataset.size;
+  expect(bytes).toBeLessThan(mean * (240 + 12 * 8) * 1.1);
+});
+
+/** What a reader in a process of its own has saved: the state, and after how many batches of which run. */
+interface Saved {
+  readonly state: LoaderState;
+  readonly delivered: number;
+  readonly run: number;
+}
+
+function savedIn(stateFile: string): Saved | undefined {
+  return existsSync(stateFile) ? (JSON.parse(readFileSync(stateFile, 'utf8')) as Saved) : undefined;
+}
+
+/**
+ * Starts a reader that goes on from what `stateFile` has, and kills it at a random moment after its first batch. Returns
+ * the batches up to the last saved state: what was printed after it comes again.
+ */
+async function killedReader(stateFile: string, run: number, options: LoaderOptions): Promise<Seen[]> {
+  const program = fileURLToPath(new URL('./loader-child.mjs', import.meta.url));
+  const resumed = { ...base, ...options, repeat: null, state: savedIn(stateFile)?.state };
+  const argument = JSON.stringify({ location: shards, stateFile, run, options: resumed });
+  const child = spawn(process.execPath, [program, argument], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let text = '';
+  const isReading = new Promise<void>((resolve) => {
+    child.stdout.on('data', (chunk) => {
+      text += chunk;
+      resolve();
+    });
+  });
+  await Promise.race([isReading, ended(child)]);
+  await sleep(Math.random() * 30);
+  child.kill('SIGKILL');
+  await ended(child);
+  const saved = savedIn(stateFile);
+  const printed = text.split('\n').slice(0, -1);
+  const delivered = saved?.run === run ? saved.delivered : 0;
+  expect(printed.length).toBeGreaterThanOrEqual(delivered);
+  return printed.slice(0, delivered).map((line) => JSON.parse(line) as Seen);
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) resolve();
+    else child.once('close', () => resolve());
+  });
+}
+
+test('a reader that is killed again and again goes on from its last saved state, without losing or repeating a sample', async () => {
+  const stateFile = path.join(emptyFolder(), 'state.json');
+  const keys: string[] = [];
+  for (let kill = 0; kill < 16; kill++) {
+    const options = { batchSize: 3 + (kill % 5) * 7, workers: 1 + (kill % 2), prefetchBatches: 1 + (kill % 4) };
+    keys.push(...validKeysOf(await killedReader(stateFile, kill, options)));
+  }
+  expect(keys.length).toBeGreaterThan(200);
+  const whole = await batchesOf(shards, { ...base, batchSize: 50, repeat: Math.ceil(keys.length / 150) });
+  expect(keys).toEqual(keysOf(whole).slice(0, keys.length));
+});
