@@ -1,11 +1,8 @@
 /** The worker's side of a crew: answers jobs, says how far it is, and stops when it is told to. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { recordError } from './error-record.js';
-import type { CrewData } from './worker-crew.js';
+import { type CrewData, CrewStopped } from './worker-crew.js';
 import type { Answer } from './worker-pool.js';
-
-/** The crew was told to end; the error that counts is another one. */
-class CrewStopped extends Error {}
 
 const { worker, control, progress } = workerData as CrewData;
 

@@ -1,4 +1,4 @@
-import { isImageExtension, isImageField, packedName } from '@shardtool/format';
+import { isImageExtension, isImageField, packedName, type SampleName } from '@shardtool/format';
 import { KeyCollisionError } from './errors.js';
 import { type FileTable, pathAt } from './file-table.js';
 
@@ -22,46 +22,77 @@ const NONE = -1;
 
 /**
  * Groups files to samples: an image and the files beside it with the same stem. A file with one of the fields in
- * `sidecarFields` is never the image; `wanted` says which images are packed. The table is sorted by path, so only a few
- * groups are open at a time. Throws {@link KeyCollisionError} for two files that end at one key.
+ * `sidecarFields` is never the image; `wanted` says which images are packed. The table is sorted by path. Throws
+ * {@link KeyCollisionError} for two files that end at one key.
  */
 export function groupFiles(
   files: FileTable,
   sidecarFields: readonly string[],
   wanted: (file: number) => boolean,
 ): Grouping {
-  const isSidecar = new Set(sidecarFields);
-  const chains = new Chains(files.count);
-  const open: Group[] = [];
-  let dotted = false;
-  for (let file = 0; file < files.count; file++) {
-    const path = pathAt(files, file);
-    while (open.length > 0 && !path.startsWith(`${open.at(-1)!.stem}.`)) chains.add(open.pop()!);
-    const name = packedName(path, sidecarFields);
-    if (name === null) continue;
-    const image = !isSidecar.has(name.field) && isImageExtension(name.field);
-    if (image && !wanted(file)) continue;
+  const groups = new OpenGroups(files, sidecarFields, wanted);
+  for (let file = 0; file < files.count; file++) groups.take(file);
+  const grouping = groups.close();
+  if (groups.sawDots) refuseEqualKeys(files, sidecarFields, grouping);
+  return grouping;
+}
+
+/** Takes files in the order of their paths, which leaves only a few groups open at a time. */
+class OpenGroups {
+  /** Whether the dots of some stem became "_" in its key. */
+  sawDots = false;
+  readonly #files: FileTable;
+  readonly #fields: readonly string[];
+  readonly #isSidecar: ReadonlySet<string>;
+  readonly #wanted: (file: number) => boolean;
+  readonly #open: Group[] = [];
+  readonly #chains: Chains;
+
+  constructor(files: FileTable, sidecarFields: readonly string[], wanted: (file: number) => boolean) {
+    this.#files = files;
+    this.#fields = sidecarFields;
+    this.#isSidecar = new Set(sidecarFields);
+    this.#wanted = wanted;
+    this.#chains = new Chains(files.count);
+  }
+
+  take(file: number): void {
+    const path = pathAt(this.#files, file);
+    while (this.#open.length > 0 && !isOfStem(path, this.#open.at(-1)!.stem)) this.#chains.add(this.#open.pop()!);
+    const name = packedName(path, this.#fields);
+    if (name === null) return;
+    const image = !this.#isSidecar.has(name.field) && isImageExtension(name.field);
+    if (image && !this.#wanted(file)) return;
     if (image && !isImageField(name.field)) {
       // An image of a kind that is refused gets no key, so it is in nobody's way.
-      chains.add({ stem: path, members: [{ file, field: name.field }], image: file });
-      continue;
-    }
-    const stem = path.slice(0, path.length - name.field.length - 1);
-    let group = open.find((candidate) => candidate.stem === stem);
+      this.#chains.add({ stem: path, members: [{ file, field: name.field }], image: file });
+    } else this.#join(path, file, name, image);
+  }
+
+  close(): Grouping {
+    while (this.#open.length > 0) this.#chains.add(this.#open.pop()!);
+    return this.#chains.inOrder();
+  }
+
+  #join(path: string, file: number, { key, field }: SampleName, image: boolean): void {
+    const stem = path.slice(0, path.length - field.length - 1);
+    let group = this.#open.find((candidate) => candidate.stem === stem);
     if (group === undefined) {
       group = { stem, members: [], image: NONE };
-      open.push(group);
+      this.#open.push(group);
     }
-    const twin = group.members.find((member) => member.field === name.field || (image && member.file === group.image));
-    if (twin !== undefined) refuseTwins(name.key, pathAt(files, twin.file), path);
-    group.members.push({ file, field: name.field });
-    if (image) group.image = file;
-    if (image && stem !== name.key) dotted = true;
+    const { members, image: other } = group;
+    const twin = members.find((member) => member.field === field || (image && member.file === other));
+    if (twin !== undefined) refuseTwins(key, pathAt(this.#files, twin.file), path);
+    members.push({ file, field });
+    if (!image) return;
+    group.image = file;
+    if (stem !== key) this.sawDots = true;
   }
-  while (open.length > 0) chains.add(open.pop()!);
-  const grouping = chains.inOrder();
-  if (dotted) refuseEqualKeys(files, sidecarFields, grouping);
-  return grouping;
+}
+
+function isOfStem(path: string, stem: string): boolean {
+  return path.startsWith(stem) && path[stem.length] === '.';
 }
 
 /** The files of each sample as a chain that begins at its image: four bytes a file. */

@@ -1,9 +1,9 @@
-/** The worker thread of a pack: measures slices of the files, then writes whole shards. */
-import { statSync } from 'node:fs';
+/** The worker thread of a pack: helps to measure the files, then writes whole shards. */
 import { parentPort } from 'node:worker_threads';
 import { answer, report } from './crew-member.js';
-import { type FileTable, pathAt, receiveFileTable } from './file-table.js';
+import { type FileTable, receiveFileTable } from './file-table.js';
 import { type LayoutChoice, layoutOfChoice } from './layout-choice.js';
+import { type MeasureTurn, measureSlices } from './measure.js';
 import type { RecodeOptions } from './options.js';
 import { createRecoder } from './recode.js';
 import { type ShardJob, type ShardResult, type ShardSetting, writeShard } from './shard-job.js';
@@ -21,7 +21,7 @@ export type PackNews =
   | ({ readonly type: 'setting' } & PackSetting);
 
 export type PackJob =
-  | { readonly type: 'measure'; readonly from: number; readonly to: number }
+  | { readonly type: 'measure'; readonly turn: MeasureTurn }
   | ({ readonly type: 'shard' } & ShardJob);
 
 /** Null where files were measured. */
@@ -39,7 +39,7 @@ parentPort!.on('message', (message: PackNews | PackJob) => {
     setting = prepare(message);
     setting.catch(() => undefined);
   } else {
-    void answer<PackResult>(() => (message.type === 'measure' ? measure(message.from, message.to) : write(message)));
+    void answer<PackResult>(() => (message.type === 'measure' ? measure(message.turn) : write(message)));
   }
 });
 
@@ -58,20 +58,7 @@ async function write(job: ShardJob): Promise<ShardResult> {
   return writeShard(job, await setting!, report);
 }
 
-function measure(from: number, to: number): null {
-  for (let file = from; file < to; file++) {
-    files!.bytes[file] = sizeOf(root + pathAt(files!, file));
-    report(1, 0);
-  }
+function measure(turn: MeasureTurn): null {
+  for (const measured of measureSlices(root, files!, turn)) report(measured, 0);
   return null;
-}
-
-/** -1 where there is no such file, or no regular one: packing it will say why. */
-function sizeOf(path: string): number {
-  try {
-    const stat = statSync(path, { throwIfNoEntry: false });
-    return stat?.isFile() ? stat.size : -1;
-  } catch {
-    return -1;
-  }
 }

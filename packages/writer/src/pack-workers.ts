@@ -1,10 +1,9 @@
+import { setImmediate } from 'node:timers/promises';
 import type { FileTable } from './file-table.js';
+import { createMeasureTurn, isMeasured, measureSlices } from './measure.js';
 import type { PackJob, PackNews, PackResult, PackSetting } from './pack-worker.js';
 import type { ShardJob, ShardResult } from './shard-job.js';
 import { WorkerCrew } from './worker-crew.js';
-
-/** Files are measured in slices of so many, so that the workers end together. */
-const SLICE = 2048;
 
 /** The worker threads of one pack. */
 export type PackWorkers = WorkerCrew<PackJob, PackResult>;
@@ -13,11 +12,27 @@ export function createPackWorkers(size: number): PackWorkers {
   return new WorkerCrew(new URL('./pack-worker.js', import.meta.url), size);
 }
 
-/** Fills in the size of each file below `root` (with a "/" at its end). */
+/**
+ * Fills in the size of each file below `root` (with a "/" at its end). This thread begins while the workers still start,
+ * and is often done before they are; it lets others in after each slice.
+ */
 export async function measureFiles(workers: PackWorkers, root: string, files: FileTable): Promise<void> {
+  const turn = createMeasureTurn();
   const news: PackNews = { type: 'files', root, files };
   workers.tell(news);
-  await workers.run(slices(files.count), () => undefined);
+  const helped = workers.run(new Array(workers.size).fill({ type: 'measure', turn }), () => undefined);
+  // What ends a worker here ends its next job as well.
+  helped.catch(() => undefined);
+  try {
+    for (const measured of measureSlices(root, files, turn)) {
+      workers.count(measured, 0);
+      await setImmediate();
+    }
+  } catch (stopped) {
+    await helped;
+    throw stopped;
+  }
+  if (!isMeasured(files, turn)) await helped;
 }
 
 /** Writes the shards of the jobs and hands over each result as it comes. */
@@ -30,10 +45,6 @@ export async function writeShards(
   const news: PackNews = { type: 'setting', ...setting };
   workers.tell(news);
   await workers.run(shardJobs(jobs), (result) => done(result!));
-}
-
-function* slices(count: number): Generator<PackJob> {
-  for (let from = 0; from < count; from += SLICE) yield { type: 'measure', from, to: Math.min(count, from + SLICE) };
 }
 
 function* shardJobs(jobs: Iterable<ShardJob>): Generator<PackJob> {

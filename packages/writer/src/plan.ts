@@ -54,46 +54,75 @@ export function planShards(files: FileTable, options: PlanOptions): PackPlan {
   const { labels } = options;
   const grouping = groupFiles(files, options.fields, (file) => labels === null || labels.rowOfFile[file] !== -1);
   const { classes, cls } = numberClasses(files, grouping, options);
-  const order = Uint32Array.from({ length: grouping.samples }, (_, sample) => sample);
+  const order = new Uint32Array(grouping.samples);
+  for (let sample = 0; sample < order.length; sample++) order[sample] = sample;
   if (options.shuffle) shuffle(order, order.length, options.seed, 0, PACK_STREAM, 0);
+  const row = new SampleRowOfShards(files, grouping, cls);
+  for (const sample of order) row.add(sample);
+  const shardStart = cutShards(row.sizes, options.maxShardBytes, options.maxShardSamples);
+  return row.toPlan(classes, shardStart);
+}
 
-  const plan = {
-    fileStart: sharedUint32(grouping.samples + 1),
-    files: sharedUint32(grouping.files.length),
-    cls: new Int32Array(new SharedArrayBuffer(grouping.samples * 4)),
-  };
-  const sizes = new Float64Array(grouping.samples);
-  let used = 0;
-  let sourceBytes = 0;
-  for (let i = 0; i < order.length; i++) {
-    const sample = order[i]!;
-    let size = cls[sample] === -1 ? 0 : entryBytes(1, 0);
-    for (let member = grouping.fileStart[sample]!; member < grouping.fileStart[sample + 1]!; member++) {
-      const file = grouping.files[member]!;
-      // A class of its own goes before the one in a file beside the image.
-      if (cls[sample] !== -1 && member > grouping.fileStart[sample]! && isClassFile(pathAt(files, file))) continue;
-      const bytes = Math.max(0, files.bytes[file]!);
-      size += entryBytes(bytes, pathBytes(files, file));
-      sourceBytes += bytes;
-      plan.files[used++] = file;
-    }
-    plan.fileStart[i + 1] = used;
-    plan.cls[i] = cls[sample]!;
-    sizes[i] = size;
+/** The samples in the order in which shards will have them. */
+class SampleRowOfShards {
+  /** Of each sample in a shard, in bytes. */
+  readonly sizes: Float64Array;
+  readonly #table: FileTable;
+  readonly #grouping: Grouping;
+  /** By sample of the grouping; -1 for none. */
+  readonly #classes: Int32Array;
+  readonly #fileStart: Uint32Array;
+  readonly #files: Uint32Array;
+  readonly #cls: Int32Array;
+  #samples = 0;
+  #used = 0;
+  #sourceBytes = 0;
+  #shardBytes = 0;
+
+  constructor(table: FileTable, grouping: Grouping, classes: Int32Array) {
+    this.#table = table;
+    this.#grouping = grouping;
+    this.#classes = classes;
+    this.sizes = new Float64Array(grouping.samples);
+    this.#fileStart = sharedUint32(grouping.samples + 1);
+    this.#files = sharedUint32(grouping.files.length);
+    this.#cls = new Int32Array(new SharedArrayBuffer(grouping.samples * 4));
   }
-  const shardStart = cutShards(sizes, options.maxShardBytes, options.maxShardSamples);
-  const shards = shardStart.length - 1;
-  const shardBytes = sizes.reduce((sum, size) => sum + size, shards * END_OF_ARCHIVE);
-  return {
-    ...plan,
-    files: plan.files.subarray(0, used),
-    classes,
-    samples: grouping.samples,
-    shards,
-    shardStart,
-    sourceBytes,
-    shardBytes,
-  };
+
+  add(sample: number): void {
+    const { fileStart, files } = this.#grouping;
+    const cls = this.#classes[sample]!;
+    const image = fileStart[sample]!;
+    let size = cls === -1 ? 0 : entryBytes(1, 0);
+    for (let member = image; member < fileStart[sample + 1]!; member++) {
+      const file = files[member]!;
+      // A class of its own goes before the one in a file beside the image.
+      if (cls !== -1 && member > image && isClassFile(pathAt(this.#table, file))) continue;
+      const bytes = Math.max(0, this.#table.bytes[file]!);
+      size += entryBytes(bytes, pathBytes(this.#table, file));
+      this.#sourceBytes += bytes;
+      this.#files[this.#used++] = file;
+    }
+    this.#cls[this.#samples] = cls;
+    this.sizes[this.#samples++] = size;
+    this.#fileStart[this.#samples] = this.#used;
+    this.#shardBytes += size;
+  }
+
+  toPlan(classes: readonly string[], shardStart: Uint32Array): PackPlan {
+    const shards = shardStart.length - 1;
+    return {
+      classes,
+      samples: this.#samples,
+      shards,
+      shardStart,
+      fileStart: this.#fileStart,
+      files: this.#files.subarray(0, this.#used),
+      cls: this.#cls,
+      sourceBytes: this.#sourceBytes,
+      shardBytes: this.#shardBytes + shards * END_OF_ARCHIVE,
+    };
+  }
 }
 
 function isClassFile(path: string): boolean {
@@ -110,12 +139,15 @@ function numberClasses(files: FileTable, grouping: Grouping, options: PlanOption
   const { labels } = options;
   const imageOf = (sample: number) => grouping.files[grouping.fileStart[sample]!]!;
   const found = new Map<string, number>();
-  const cls = new Int32Array(grouping.samples).fill(-1);
-  for (let sample = 0; sample < grouping.samples; sample++) {
-    const name = classOf(files, imageOf(sample), labels);
-    if (name === undefined) continue;
-    if (!found.has(name)) found.set(name, found.size);
-    cls[sample] = found.get(name)!;
+  const numberFound = (name: string | undefined): number => {
+    if (name === undefined) return -1;
+    const known = found.get(name);
+    if (known === undefined) found.set(name, found.size);
+    return known ?? found.size - 1;
+  };
+  const cls = new Int32Array(grouping.samples);
+  for (let sample = 0; sample < cls.length; sample++) {
+    cls[sample] = numberFound(classOf(files, imageOf(sample), labels));
   }
   const classes = options.classes ?? orderClasses([...found.keys()], labels !== null && labels.cls !== null);
   const numbers = new Map(classes.map((name, number) => [name, number]));

@@ -8,14 +8,20 @@ export interface CrewData {
   readonly progress: Float64Array;
 }
 
+/** The crew was told to end; the error that counts is another one. */
+export class CrewStopped extends Error {}
+
 /** Worker threads that say how far they are and can be stopped. Their script uses `crew-member`. Whoever makes them closes them. */
 export class WorkerCrew<Job, Result> {
+  readonly size: number;
   readonly #pool: WorkerPool<Job, Result>;
   readonly #control = new Int32Array(new SharedArrayBuffer(4));
   readonly #progress: Float64Array;
 
   constructor(script: URL, size: number) {
-    this.#progress = new Float64Array(new SharedArrayBuffer(size * 16));
+    this.size = size;
+    // The last two are the main thread's.
+    this.#progress = new Float64Array(new SharedArrayBuffer((size + 1) * 16));
     const dataOf = (worker: number): CrewData => ({ worker, control: this.#control, progress: this.#progress });
     this.#pool = new WorkerPool(script, size, dataOf);
   }
@@ -29,6 +35,13 @@ export class WorkerCrew<Job, Result> {
       bytes += this.#progress[i + 1]!;
     }
     return { files, bytes };
+  }
+
+  /** Counts what the main thread itself has done. Throws where the crew is to end. */
+  count(files: number, bytes: number): void {
+    this.#progress[this.size * 2]! += files;
+    this.#progress[this.size * 2 + 1]! += bytes;
+    if (Atomics.load(this.#control, 0) !== 0) throw new CrewStopped();
   }
 
   /** Tells every worker something that it does not answer. */

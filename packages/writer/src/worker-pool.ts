@@ -11,11 +11,13 @@ export type Answer<Result> = { readonly result: Result } | { readonly error: Err
  */
 const FLAGS = process.execArgv.some((flag) => flag.startsWith('--input-type')) ? { execArgv: [] } : {};
 
-/** One worker thread: does one job at a time, and fails the job that it was doing when it dies. */
+/** One worker thread: does one job after the other, and fails the job that it was doing, and all later ones, when it dies. */
 class PoolWorker<Job, Result> {
   readonly #thread: Worker;
   #settle: { resolve(result: Result): void; reject(error: Error): void } | undefined;
   #death: Error | undefined;
+  /** Settled when the worker has done every job that it was given. */
+  #free: Promise<void> = Promise.resolve();
 
   constructor(script: URL, workerData: unknown) {
     this.#thread = new Worker(script, { workerData, ...FLAGS });
@@ -38,15 +40,24 @@ class PoolWorker<Job, Result> {
   }
 
   run(job: Job): Promise<Result> {
+    const result = this.#free.then(() => this.#start(job));
+    this.#free = result.then(
+      () => undefined,
+      () => undefined,
+    );
+    return result;
+  }
+
+  async terminate(): Promise<void> {
+    await this.#thread.terminate();
+  }
+
+  #start(job: Job): Promise<Result> {
     if (this.#death !== undefined) return Promise.reject(this.#death);
     return new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
       this.#thread.postMessage(job);
     });
-  }
-
-  async terminate(): Promise<void> {
-    await this.#thread.terminate();
   }
 
   #die(error: Error): void {
