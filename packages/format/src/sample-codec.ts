@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { Packr } from 'msgpackr';
+import { Packr } from 'msgpackr/pack';
 import { OptionError } from './errors.js';
 import { type FieldType, fieldType } from './field-type.js';
 import type { FieldSize } from './layout.js';
