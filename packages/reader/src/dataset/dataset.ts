@@ -2,11 +2,15 @@ import { type LayoutName, ShardtoolError } from '@shardtool/format';
 import { Loader } from '../loader/loader.js';
 import type { LoaderOptions } from '../loader/options.js';
 import { KeyTable } from './key-table.js';
-import { readSample, readSamples, type Sample, type SamplesOptions } from './samples.js';
+import { LookUp } from './look-up.js';
+import { readSamples, type Sample, type SamplesOptions } from './samples.js';
 import { type ShardFile, ShardFiles } from './shard-files.js';
 
 /** There is no sample with the key or number that was asked for. */
 export class NoSuchSampleError extends ShardtoolError {}
+
+/** The keys of so many shards are read at once. */
+const KEY_READS = 8;
 
 /** What a dataset is made of; {@link openDataset} finds it out. */
 export interface DatasetParts {
@@ -31,6 +35,7 @@ export class Dataset implements AsyncDisposable {
   readonly classSamples: readonly number[];
   readonly fields: readonly string[];
   readonly #files: ShardFiles;
+  readonly #lookUp: LookUp;
   #keys: Promise<KeyTable> | null = null;
 
   constructor(parts: DatasetParts) {
@@ -41,6 +46,7 @@ export class Dataset implements AsyncDisposable {
     this.classSamples = parts.classSamples;
     this.fields = parts.fields;
     this.#files = new ShardFiles(parts.shards);
+    this.#lookUp = new LookUp(this.#files);
   }
 
   /** Number of samples. */
@@ -63,7 +69,7 @@ export class Dataset implements AsyncDisposable {
   }
 
   /**
-   * One sample, by key or by number. The first look-up by key reads all keys; later ones take microseconds. Throws
+   * One sample, by key or by number; its bytes are its own. The first look-up by key reads all keys. Throws
    * {@link NoSuchSampleError}.
    */
   async get(keyOrNumber: string | number, options: { readonly checksum?: boolean } = {}): Promise<Sample> {
@@ -75,13 +81,17 @@ export class Dataset implements AsyncDisposable {
         `${this.location} has no sample with ${name}; "shardtool ls ${this.location} --samples" lists the ${this.size} it has.`,
       );
     }
-    return readSample(this.#files, number, options.checksum ?? true);
+    const key = typeof keyOrNumber === 'string' ? keyOrNumber : undefined;
+    return this.#lookUp.sample(number, key, options.checksum ?? true);
   }
 
   /** The number of the sample with this key, or -1. */
   async numberOf(key: string): Promise<number> {
     this.#files.throwIfClosed();
-    this.#keys ??= this.#readKeys();
+    this.#keys ??= this.#readKeys().catch((error: unknown) => {
+      this.#keys = null;
+      throw error;
+    });
     return (await this.#keys).numberOf(key);
   }
 
@@ -106,7 +116,10 @@ export class Dataset implements AsyncDisposable {
 
   async #readKeys(): Promise<KeyTable> {
     const table = new KeyTable(this.size);
-    for (const shard of this.shards) table.add(await shard.loadKeys());
+    for (let first = 0; first < this.shards.length; first += KEY_READS) {
+      const shards = this.shards.slice(first, first + KEY_READS);
+      for (const { key } of await Promise.all(shards.map((shard) => shard.loadParts(['key'])))) table.add(key);
+    }
     return table;
   }
 }

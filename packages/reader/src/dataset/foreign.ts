@@ -65,7 +65,7 @@ async function openForeign(tar: string): Promise<ForeignShard> {
       const index = await buildShardIndex(await layoutOf('tar'), source);
       const { samples } = index;
       return {
-        file: { name, path: tar, bytes, samples, loadKeys: async () => index.key, loadIndex: async () => index },
+        file: { name, path: tar, bytes, samples, loadIndex: async () => index, loadParts: async () => index },
         contents: index,
       };
     }
@@ -76,8 +76,8 @@ async function openForeign(tar: string): Promise<ForeignShard> {
         path: tar,
         bytes,
         samples: contents.samples,
-        loadKeys: async () => (await readShardIndex(indexPath, { parts: ['key'] })).key,
         loadIndex: () => readShardIndex(indexPath),
+        loadParts: (parts) => readShardIndex(indexPath, { parts }),
       },
       contents,
     };

@@ -33,8 +33,8 @@ function packedParts(location: string, manifest: Manifest): DatasetParts {
         path: path.join(location, record.file),
         bytes: record.bytes,
         samples: record.samples,
-        loadKeys: async () => (await readShardIndex(index, { parts: ['key'] })).key,
         loadIndex: () => readShardIndex(index),
+        loadParts: (parts) => readShardIndex(index, { parts }),
       };
     }),
   };

@@ -109,24 +109,28 @@ function* windowSamples(files: ShardFiles, window: Window, buffer: Uint8Array, c
   const { index, offset } = window;
   const shard = files.files[window.shard]!.name;
   const base = files.firstSample[window.shard]!;
-  const columns = [...index.fields];
   for (let row = window.from; row < window.to; row++) {
-    const fields: Record<string, Uint8Array> = {};
-    for (const [name, column] of columns) {
-      const at = column.offset[row]!;
-      if (at < 0) continue;
-      const key = index.key[row]!;
-      const stored = buffer.subarray(at - offset, at - offset + column.bytes[row]!);
-      const bytes = fieldBytes(stored, column, row, { shard, key, field: name });
-      if (checksum) checkFieldCrc32({ shard, key, field: name, bytes, expected: column.crc32[row]! });
-      fields[name] = bytes;
-    }
-    yield { number: base + row, shard, key: index.key[row]!, cls: index.cls[row]!, fields };
+    const name = { shard, key: index.key[row]!, number: base + row };
+    yield sampleAt(name, index, row, { buffer, offset }, checksum);
   }
 }
 
-/** One sample by its number; the bytes are its own. */
-export async function readSample(files: ShardFiles, number: number, checksum: boolean): Promise<Sample> {
-  for await (const sample of readSamples(files, { from: number, to: number + 1, checksum })) return sample;
-  throw new RangeError(`sample ${number} is not within 0..${files.firstSample.at(-1)! - 1}`);
+/** The sample of a row of an index, whose bytes lie in `buffer`; that begins at byte `offset` of the shard. */
+export function sampleAt(
+  { shard, key, number }: Pick<Sample, 'shard' | 'key' | 'number'>,
+  index: Pick<ShardIndex, 'fields' | 'cls'>,
+  row: number,
+  { buffer, offset }: { readonly buffer: Uint8Array; readonly offset: number },
+  checksum: boolean,
+): Sample {
+  const fields: Record<string, Uint8Array> = {};
+  for (const [name, column] of index.fields) {
+    const at = column.offset[row]!;
+    if (at < 0) continue;
+    const stored = buffer.subarray(at - offset, at - offset + column.bytes[row]!);
+    const bytes = fieldBytes(stored, column, row, { shard, key, field: name });
+    if (checksum) checkFieldCrc32({ shard, key, field: name, bytes, expected: column.crc32[row]! });
+    fields[name] = bytes;
+  }
+  return { number, shard, key, cls: index.cls[row]!, fields };
 }

@@ -1,4 +1,12 @@
-import { FileError, openSource, type ShardIndex, ShardtoolError, type Source } from '@shardtool/format';
+import {
+  FileError,
+  type IndexPart,
+  openSource,
+  type PartOfIndex,
+  type ShardIndex,
+  ShardtoolError,
+  type Source,
+} from '@shardtool/format';
 import type { ShardStore } from '../loader/load-shards.js';
 import { Recent } from './recent.js';
 
@@ -16,10 +24,10 @@ export interface ShardFile {
   readonly path: string;
   readonly bytes: number;
   readonly samples: number;
-  /** Reads the keys alone. */
-  loadKeys(): Promise<readonly string[]>;
   /** Reads the index, or has it from when it was made. */
   loadIndex(): Promise<ShardIndex>;
+  /** Reads some parts of it, which costs less. */
+  loadParts<P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>>;
 }
 
 /** Open files are few and large; this stays far below the usual limit of 1,024. */

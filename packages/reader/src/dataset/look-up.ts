@@ -1,0 +1,43 @@
+import type { PartOfIndex } from '@shardtool/format';
+import { lastAtMost } from '../order/units.js';
+import { Recent } from './recent.js';
+import { type Sample, sampleAt } from './samples.js';
+import type { ShardFiles } from './shard-files.js';
+
+/** What of an index says where a sample is, without the strings. */
+const PLACES = ['offset', 'bytes', 'fields', 'cls'] as const;
+/** Places of so many samples stay in memory, at some 60 bytes each: reading them costs more than reading the sample. */
+const KEPT_PLACES = 2_000_000;
+/** Keys of so many shards stay in memory. */
+const KEPT_KEYS = 64;
+
+/** Reads single samples, anywhere in a dataset. */
+export class LookUp {
+  readonly #files: ShardFiles;
+  readonly #places: Recent<number, PartOfIndex<(typeof PLACES)[number]>>;
+  readonly #keys: Recent<number, PartOfIndex<'key'>>;
+
+  constructor(files: ShardFiles) {
+    const shards = files.files;
+    const meanSamples = Math.max(1, files.firstSample[shards.length]! / shards.length);
+    this.#files = files;
+    this.#places = new Recent(Math.ceil(KEPT_PLACES / meanSamples), (shard) => shards[shard]!.loadParts(PLACES));
+    this.#keys = new Recent(KEPT_KEYS, (shard) => shards[shard]!.loadParts(['key']));
+  }
+
+  /** The sample of this number, which is that of a sample; `key` is its key, if that is known. */
+  async sample(number: number, key: string | undefined, checksum: boolean): Promise<Sample> {
+    this.#files.throwIfClosed();
+    const shard = lastAtMost(this.#files.firstSample, number);
+    const row = number - this.#files.firstSample[shard]!;
+    const places = await this.#places.get(shard);
+    const offset = places.offset[row]!;
+    const buffer = new Uint8Array(places.bytes[row]!);
+    const [keys] = await Promise.all([
+      key === undefined ? this.#keys.get(shard) : null,
+      this.#files.read(shard, offset, buffer),
+    ]);
+    const name = { shard: this.#files.files[shard]!.name, key: key ?? keys!.key[row]!, number };
+    return sampleAt(name, places, row, { buffer, offset }, checksum);
+  }
+}
