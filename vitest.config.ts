@@ -6,8 +6,8 @@ export default defineConfig({
     reporters: process.env.SHARDTOOL_REPORT
       ? ['default', ['json', { outputFile: process.env.SHARDTOOL_REPORT }]]
       : ['default'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     // Two files at a time: tests start worker threads and child processes of their own.
     maxWorkers: 2,
   },
