@@ -74,7 +74,7 @@ function wrongIndex({ name, indexPath, samples }: InputShard, found: number): Sh
 
 /** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
 function datasetOf({ name, path, format, bytes }: InputShard, index: ShardIndex): Dataset {
-  const { samples, key } = index;
+  const { samples } = index;
   const shard = { name, path, bytes, samples, loadIndex: async () => index, loadParts: async () => index };
   return new Dataset({
     location: path,
