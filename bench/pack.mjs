@@ -5,7 +5,8 @@
  *
  *   node bench/pack.mjs [--count 30000] [--rounds 5] [--workers 2] [--tmpfs /dev/shm] [--disk FOLDER] [--tiny 1000000]
  *
- * `--tiny 0` leaves the second part out, `--disk ''` the disk. Needs a build (`npm run build`) and GNU tar.
+ * `--tiny 0` leaves the second part out, `--count 0` the first, `--disk ''` the disk. Needs a build (`npm run build`) and
+ * GNU tar.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -102,6 +103,11 @@ function main() {
   console.log(
     `${os.cpus()[0].model}, ${os.availableParallelism()} cores, Node ${process.version}, ${workers} workers\n`,
   );
+  if (count > 0) measurePhotos();
+  if (tiny > 0) measureTiny();
+}
+
+function measurePhotos() {
   const photos = path.join(values.tmpfs, 'shardtool-bench-photos');
   const make = [path.join(here, 'make-photos.mjs'), '--count', String(count), '--out', photos, '--copies'];
   execFileSync(process.execPath, make, { stdio: ['ignore', 'ignore', 'inherit'] });
@@ -112,7 +118,6 @@ function main() {
   compare('tmpfs to tmpfs', photos, values.tmpfs, count, false);
   if (values.disk !== '') compare('tmpfs to disk, synced', photos, values.disk, count, true);
   fs.rmSync(photos, { recursive: true, force: true });
-  if (tiny > 0) measureTiny();
 }
 
 function measureTiny() {

@@ -20,16 +20,22 @@ const LINE_BREAK = /[\n\r\u2028\u2029]/;
 
 /**
  * Lists folders of one tree for a walk from the top down: names that begin with a dot are left out, and each link is
- * replaced by what it leads to. A folder that is reached on two paths is listed on the first and empty on the second;
- * folders come before links, and links by name, so that it is the same one every time.
+ * replaced by what it leads to. A folder is listed once: at its own path if it lies in the tree, else at the first link
+ * to it that is walked.
  */
 export class FolderReader {
-  /** Folders that were reached again on another path, and left out there. */
+  /** Paths of folders that were left out, since another path leads to them too. */
   readonly repeated: string[] = [];
+  readonly #root: string;
   /** By the path walked: where the folder really lies. */
   readonly #real = new Map<string, string>();
   /** By where it really lies: the path on which it was listed. */
   readonly #listed = new Map<string, string>();
+
+  /** `root` is the absolute path of the tree's top. */
+  constructor(root: string) {
+    this.#root = root;
+  }
 
   /**
    * The entries of the folder at `path` (absolute). Throws {@link SourceError} where it cannot be read,
@@ -44,25 +50,24 @@ export class FolderReader {
         return [];
       }
       this.#listed.set(real, path);
-      return this.#resolveLinks(path, real, readdirSync(path, { withFileTypes: true }));
+      return this.#entries(path, real);
     } catch (cause) {
       if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
       throw new SourceError({ path }, `The folder ${path} cannot be read (${cause.message}).`, { cause });
     }
   }
 
-  #resolveLinks(path: string, real: string, entries: Dirent[]): FolderEntry[] {
-    const links: FolderEntry[] = [];
-    const others: FolderEntry[] = [];
-    for (const entry of entries) {
-      if (entry.name.startsWith('.')) continue;
-      if (entry.name.includes(REPLACEMENT)) refuseUndecodable(path, entry.name);
-      if (LINE_BREAK.test(entry.name)) refuseLineBreak(path, entry.name);
-      if (entry.isSymbolicLink()) links.push(this.#follow(path, entry.name));
-      else others.push(entry);
-      if (entry.isDirectory()) this.#real.set(join(path, entry.name), join(real, entry.name));
+  #entries(path: string, real: string): FolderEntry[] {
+    const entries: FolderEntry[] = [];
+    for (const entry of readdirSync(path, { withFileTypes: true })) {
+      const { name } = entry;
+      if (name.startsWith('.')) continue;
+      if (name.includes(REPLACEMENT)) refuseUndecodable(path, name);
+      if (LINE_BREAK.test(name)) refuseLineBreak(path, name);
+      if (entry.isDirectory()) this.#real.set(join(path, name), join(real, name));
+      entries.push(entry.isSymbolicLink() ? this.#follow(path, name) : entry);
     }
-    return [...others, ...links.sort((a, b) => (a.name < b.name ? -1 : 1))];
+    return entries;
   }
 
   /** What a link leads to. One that leads nowhere passes for a file: whether it matters shows when it is read. */
@@ -75,8 +80,18 @@ export class FolderReader {
       const real = this.#realPath(above);
       if (real === target || real.startsWith(`${target}/`)) refuseLoop(path, target);
     }
+    if (this.#isWalked(target)) {
+      this.repeated.push(path);
+      return entryOf(name, 'other');
+    }
     this.#real.set(path, target);
     return entryOf(name, 'folder');
+  }
+
+  /** Whether the walk comes to the folder at its own path. */
+  #isWalked(real: string): boolean {
+    const root = `${this.#realPath(this.#root)}/`;
+    return real.startsWith(root) && !`/${real.slice(root.length)}`.includes('/.');
   }
 
   #realPath(path: string): string {

@@ -79,10 +79,28 @@ test('a folder that two paths lead to is packed once, and the other path is name
   expect(repeatedFolders).toEqual([join(root, 'again')]);
 });
 
+test('a folder outside of the tree is packed at the first of the links to it', async () => {
+  touch('outside/1.jpg', 'tree/z.jpg');
+  root = join(root, 'tree');
+  symlinkSync('../outside', join(root, 'b'));
+  symlinkSync('../outside', join(root, 'a'));
+  const { paths, repeatedFolders } = await scan();
+  expect(paths).toEqual(['a/1.jpg', 'z.jpg']);
+  expect(repeatedFolders).toEqual([join(root, 'b')]);
+  root = dirname(root);
+});
+
 test('a link to a hidden folder is followed', async () => {
   touch('.store/1.jpg');
   symlinkSync('.store', join(root, 'cat'));
   expect((await scan()).paths).toEqual(['cat/1.jpg']);
+});
+
+test('folders come where their paths stand among those of files', async () => {
+  touch('a/1.jpg', 'a-b/1.jpg', 'a.jpg', 'a-b.jpg', 'a0/1.jpg', 'a/b/1.jpg', 'a/b.jpg', 'a/b-c.jpg');
+  const { paths } = await scan();
+  expect(paths).toEqual([...paths].sort());
+  expect(paths).toHaveLength(8);
 });
 
 test('a pattern that fits everything finds what no pattern does', async () => {
@@ -132,8 +150,8 @@ test('a name with a line break is an error, since patterns would pass it over', 
 });
 
 test('a folder that cannot be read is an error with its path', () => {
-  expect(() => new FolderReader().list(join(root, 'gone'))).toThrow(SourceError);
-  expect(() => new FolderReader().list(join(root, 'gone'))).toThrow(join(root, 'gone'));
+  expect(() => new FolderReader(root).list(join(root, 'gone'))).toThrow(SourceError);
+  expect(() => new FolderReader(root).list(join(root, 'gone'))).toThrow(join(root, 'gone'));
 });
 
 test('hundreds of folders in one another and thousands beside one another are walked', async () => {

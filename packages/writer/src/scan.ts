@@ -1,8 +1,9 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { SourceError } from './errors.js';
-import { createFileTable, type FileTable, sortByCodePoint, withoutRepeats } from './file-table.js';
-import { FolderReader } from './folder-reader.js';
+import { createFileTable, type FileTable, FileTableBuilder, sortByCodePoint, withoutRepeats } from './file-table.js';
+import { type FolderEntry, FolderReader } from './folder-reader.js';
 
 /** The files below a source, sorted by path. */
 export interface Scan {
@@ -36,41 +37,66 @@ export function checkSource(source: string): void {
  * a dot are left out, links are followed (see {@link FolderReader} for the errors).
  */
 export async function scanFolder(source: string, options: ScanOptions): Promise<Scan> {
-  const { include, exclude, signal, onFound } = options;
-  const reader = new FolderReader();
   const root = resolve(source);
-  const everything = exclude.length === 0 && include.every((pattern) => pattern === '**');
-  const paths: string[] = [];
-  for await (const found of everything ? walk(root, reader) : match(root, include, exclude, reader)) {
-    for (const path of found) paths.push(path);
-    signal?.throwIfAborted();
-    onFound?.(paths.length);
-  }
-  return { files: createFileTable(withoutRepeats(sortByCodePoint(paths))), repeatedFolders: reader.repeated };
+  const reader = new FolderReader(root);
+  const everything = options.exclude.length === 0 && options.include.every((pattern) => pattern === '**');
+  const files = everything ? await walk(root, reader, options) : await match(root, reader, options);
+  return { files, repeatedFolders: reader.repeated };
 }
 
-/** All files below `root`, folder by folder. Ten times as fast as matching each against a pattern that fits all. */
-function* walk(root: string, reader: FolderReader): Generator<readonly string[]> {
-  const folders = [''];
-  // The array grows while it is walked: folders near the root come before those farther away.
-  for (const folder of folders) {
-    const below = folder === '' ? '' : `${folder}/`;
-    const files: string[] = [];
-    for (const entry of reader.list(join(root, folder))) {
-      if (entry.isDirectory()) folders.push(below + entry.name);
-      else if (entry.isFile()) files.push(below + entry.name);
+/** A folder that is being walked. */
+interface OpenFolder {
+  /** Its path below the root, with a "/" at its end; '' for the root itself. */
+  readonly path: string;
+  /** Names of its files and, with a "/" at the end, of its folders. */
+  readonly names: readonly string[];
+  next: number;
+}
+
+/**
+ * All files below `root`. Folders are walked in the order in which their names, with a "/" at the end, stand among the
+ * files' names: so the paths come out sorted, and are never held as strings.
+ */
+async function walk(root: string, reader: FolderReader, { signal, onFound }: ScanOptions): Promise<FileTable> {
+  const files = new FileTableBuilder();
+  const open: OpenFolder[] = [{ path: '', names: namesIn(reader.list(root)), next: 0 }];
+  while (open.length > 0) {
+    const folder = open.at(-1)!;
+    if (!takeFiles(folder, files)) {
+      open.pop();
+      continue;
     }
-    yield files;
+    const path = folder.path + folder.names[folder.next++]!;
+    open.push({ path, names: namesIn(reader.list(join(root, path.slice(0, -1)))), next: 0 });
+    signal?.throwIfAborted();
+    onFound?.(files.count);
+    await setImmediate();
   }
+  return files.finish();
 }
 
-/** The files below `root` that fit the patterns, some thousands at a time. */
-async function* match(
-  root: string,
-  include: readonly string[],
-  exclude: readonly string[],
-  reader: FolderReader,
-): AsyncGenerator<readonly string[]> {
+/** Takes the files up to the next folder; false where there is none. */
+function takeFiles(folder: OpenFolder, files: FileTableBuilder): boolean {
+  for (; folder.next < folder.names.length; folder.next++) {
+    const name = folder.names[folder.next]!;
+    if (name.endsWith('/')) return true;
+    files.add(folder.path + name);
+  }
+  return false;
+}
+
+function namesIn(entries: readonly FolderEntry[]): string[] {
+  const names: string[] = [];
+  for (const entry of entries) {
+    if (entry.isDirectory()) names.push(`${entry.name}/`);
+    else if (entry.isFile()) names.push(entry.name);
+  }
+  return sortByCodePoint(names);
+}
+
+/** The files below `root` that fit the patterns. */
+async function match(root: string, reader: FolderReader, options: ScanOptions): Promise<FileTable> {
+  const { include, exclude, signal, onFound } = options;
   const { default: fastGlob } = await import('fast-glob');
   const stream = fastGlob.stream([...include], {
     cwd: root,
@@ -80,13 +106,13 @@ async function* match(
     concurrency: 1,
     fs: { readdir: listThrough(reader) as typeof import('node:fs').readdir },
   });
-  let found: string[] = [];
+  const paths: string[] = [];
   for await (const path of stream) {
-    if (found.push(path as string) < 4096) continue;
-    yield found;
-    found = [];
+    if (paths.push(path as string) % 4096 > 0) continue;
+    signal?.throwIfAborted();
+    onFound?.(paths.length);
   }
-  yield found;
+  return createFileTable(withoutRepeats(sortByCodePoint(paths)));
 }
 
 /** A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. */
