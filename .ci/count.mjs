@@ -1,10 +1,12 @@
 // Adds up the runners' own reports and prints the line that closes a run. Usage: count.mjs FAILED_STEPS REPORT...
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
 const [failedSteps, ...reports] = process.argv.slice(2);
 let passed = 0;
 let failed = 0;
 for (const file of reports) {
+  // A run that was ended from outside wrote none; its step has failed.
+  if (!existsSync(file)) continue;
   const report = JSON.parse(readFileSync(file, 'utf8'));
   passed += report.numPassedTests;
   failed += report.numFailedTests;

@@ -43,7 +43,11 @@ function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = 
   return new Promise((resolve, reject) => {
     // Neither the colours of the test runner's terminal nor its options are those of the program.
     const { FORCE_COLOR, NO_COLOR, NODE_OPTIONS, ...inherited } = process.env;
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...inherited, ...env } });
+    const child = spawn(command, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...inherited, ...env },
+      timeout: 150_000,
+    });
     const stdout: Buffer[] = [];
     const stderr: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));

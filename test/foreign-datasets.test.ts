@@ -263,6 +263,7 @@ with webdataset.ShardWriter(sys.argv[1] + "/wds-%03d.tar", maxcount=7, verbose=0
 `;
   const { status, stderr } = spawnSync(pythonWith('webdataset')!, ['-c', program, folder, classes.join(',')], {
     encoding: 'utf8',
+    timeout: 120_000,
   });
   expect(status, stderr).toBe(0);
   const dataset = await openDataset(folder);

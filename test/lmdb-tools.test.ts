@@ -30,7 +30,10 @@ if (!tools) {
 }
 
 function run(...command: string[]): Buffer {
-  const { status, stdout, stderr, signal } = spawnSync(command[0]!, command.slice(1), { maxBuffer: 1 << 28 });
+  const { status, stdout, stderr, signal } = spawnSync(command[0]!, command.slice(1), {
+    maxBuffer: 1 << 28,
+    timeout: 120_000,
+  });
   expect([status, signal, stderr.toString()]).toEqual([0, null, '']);
   return stdout;
 }

@@ -115,6 +115,7 @@ async function rankInProcess(rank: number, worldSize: number, options: LoaderOpt
   const child = spawn(process.execPath, [program, JSON.stringify({ location: shards, options })], {
     env: { ...process.env, RANK: String(rank), WORLD_SIZE: String(worldSize) },
     stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: 150_000,
   });
   let text = '';
   for await (const chunk of child.stdout) text += chunk;

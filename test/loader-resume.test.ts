@@ -199,7 +199,10 @@ async function killedReader(stateFile: string, run: number, options: LoaderOptio
   const program = fileURLToPath(new URL('./loader-child.mjs', import.meta.url));
   const resumed = { ...base, ...options, repeat: null, state: savedIn(stateFile)?.state };
   const argument = JSON.stringify({ location: shards, stateFile, run, options: resumed });
-  const child = spawn(process.execPath, [program, argument], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [program, argument], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: 150_000,
+  });
   let text = '';
   const isReading = new Promise<void>((resolve) => {
     child.stdout.on('data', (chunk) => {

@@ -14,7 +14,9 @@ function firstBatchInFreshProcess(position: number): { cpuMs: number; rssBytes: 
     const { user, system } = process.cpuUsage();
     console.log(JSON.stringify({ cpuMs: (user + system) / 1000, rssBytes: process.memoryUsage.rss(), rows: block.length }));
   `;
-  return JSON.parse(execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' }));
+  return JSON.parse(
+    execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8', timeout: 120_000 }),
+  );
 }
 
 test.each([0, 360_000_000])(

@@ -31,7 +31,10 @@ function packInChild(source: string, output: string, options: PackOptions, node:
       await pack(source, output, JSON.parse(options)).catch((error) => console.log(error.name + ': ' + error.message));`,
   });
   const args = [...node, path.join(program, 'pack.mjs'), source, output, JSON.stringify(options)];
-  return spawnSync('bash', ['-c', `${shell} exec "$@"`, 'bash', process.execPath, ...args], { encoding: 'utf8' });
+  return spawnSync('bash', ['-c', `${shell} exec "$@"`, 'bash', process.execPath, ...args], {
+    encoding: 'utf8',
+    timeout: 120_000,
+  });
 }
 
 /** The pack fails with this, and leaves no folder behind. */

@@ -12,10 +12,13 @@ const tarballs = emptyFolder();
 /** An empty folder outside of the repository, into which the tarballs are installed. */
 const project = path.join(emptyFolder(), 'project');
 
+/** What npm and vitest tell the programs that they run. Where certificates and registries are found must stay. */
+const OF_THIS_RUN =
+  /^(npm_(package|lifecycle|command|execpath|node_execpath|config_local_prefix)|NODE_(OPTIONS|PATH|ENV)$|INIT_CWD|VITEST)/;
+
 function run(command: string, args: readonly string[], cwd = project): string {
-  // A project of its own: nothing of the run that this test is part of.
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|INIT_CWD)/.test(name)));
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', env });
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_THIS_RUN.test(name)));
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', env, timeout: 240_000 });
   if (error !== undefined) throw error;
   expect(status, `${command} ${args.join(' ')}\n${stdout}\n${stderr}`).toBe(0);
   return stdout;

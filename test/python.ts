@@ -30,12 +30,13 @@ function interpreterWith(interpreter: string, modules: readonly string[]): strin
 
 /** Runs a program on `input` as JSON, with `args`, and returns what it printed, parsed as JSON. */
 export function runPython<T>(program: string, input: unknown, interpreter = python, args: readonly string[] = []): T {
-  const { status, stdout, stderr } = spawnSync(interpreter, ['-c', program, ...args], {
+  const { status, signal, stdout, stderr } = spawnSync(interpreter, ['-c', program, ...args], {
     input: JSON.stringify(input),
     encoding: 'utf8',
     env: { ...process.env, PYTHONUTF8: '1' },
     maxBuffer: 1 << 26,
+    timeout: 150_000,
   });
-  if (status !== 0) throw new Error(`${interpreter} ended with ${status}: ${stderr}`);
+  if (status !== 0) throw new Error(`${interpreter} ended with ${status ?? signal}: ${stderr}`);
   return JSON.parse(stdout);
 }
