@@ -146,10 +146,14 @@ test.each([
   child.kill(signal);
   expect(await once(child, 'close')).toEqual([exitCode, null]);
   expect(stderr).toBe(
-    `shardtool: stopped by ${signal}. What is in ${output} is not complete: pack again with --overwrite.\n`,
+    `shardtool: stopped by ${signal}. What is in ${output} is not complete: the same command goes on with it.\n`,
   );
   expect(filesIn(output).filter((file) => /dataset\.json|\.lock|\.tmp|\.partial/.test(file))).toEqual([]);
   await expect(openDataset(output)).rejects.toThrow('its pack did not end');
+  const flags = ['--max-shard-samples', '8', '--json'];
+  const { code, stdout } = await shardtool('pack', source, output, ...flags);
+  expect([code, JSON.parse(stdout).keptShards > 1]).toEqual([0, true]);
+  expect((await openDataset(output)).size).toBe(4000);
   expect(await shardtool('pack', source, output, '--overwrite', '--quiet')).toMatchObject({ code: 0 });
   expect((await openDataset(output)).size).toBe(4000);
 });

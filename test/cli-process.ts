@@ -23,6 +23,11 @@ export function shardtool(...args: string[]): Promise<Outcome> {
   return run(process.execPath, [bin, ...args]);
 }
 
+/** The same with further variables in its environment. */
+export function shardtoolWith(env: NodeJS.ProcessEnv, ...args: string[]): Promise<Outcome> {
+  return run(process.execPath, [bin, ...args], env);
+}
+
 /** Runs a line in bash, in which `shardtool` is the program. */
 export function bash(line: string, env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
   const program = `shardtool() { "${process.execPath}" "${bin}" "$@"; }; export -f shardtool; ${line}`;

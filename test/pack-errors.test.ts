@@ -114,7 +114,9 @@ test('a bad image ends the pack with its path and reason, and the folder says th
   const packing = pack(source, output, { maxShardSamples: 1, shuffle: false, workers: 1 });
   await expect(packing).rejects.toBeInstanceOf(BadFileError);
   await expect(packing).rejects.toMatchObject({ path: 'a/2.jpg', message: expect.stringContaining('is not an image') });
-  expect(filesIn(output)).toEqual(['000000.parquet', '000000.tar', 'pack.json']);
+  expect(filesIn(output)).toEqual([
+    ...['000000.parquet', '000000.tar', 'pack.json', 'pack.state/000000.json', 'pack.state/plan'],
+  ]);
   await expect(readManifest(output)).rejects.toBeInstanceOf(UnfinishedPackError);
   await expect(pack(source, output)).rejects.toThrow('holds a pack that did not end');
 });
@@ -173,7 +175,7 @@ test('a disk that becomes full ends the pack, and no part of the shard is left',
   // bash counts in blocks of 1,024 bytes: room for no shard of ten photos.
   const { stdout } = packInChild(PHOTOS, output, { maxShardSamples: 10, workers: 2 }, [], 'ulimit -f 200;');
   expect(stdout).toMatch(/^DiskFullError: The disk of .* is full \(EFBIG/);
-  expect(filesIn(output)).toEqual(['pack.json']);
+  expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan']);
 });
 
 test('a worker that dies in the middle of a shard ends the pack with its reason, and leaves no half shard', () => {
@@ -199,7 +201,7 @@ test('an aborted pack ends with the reason, and can be replaced', async () => {
     onProgress: ({ stage }) => stage === 'pack' && controller.abort(reason),
   });
   await expect(packing).rejects.toBe(reason);
-  expect(filesIn(output)).toEqual(['pack.json']);
+  expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan']);
   await pack(PHOTOS, output, { overwrite: true });
   expect(await samplesOf(output)).toHaveLength(60);
 });

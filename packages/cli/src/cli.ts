@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import yargs from 'yargs';
 import { benchCommand } from './commands/bench.js';
 import { catCommand } from './commands/cat.js';
+import { commitCommand } from './commands/commit.js';
 import { convertCommand } from './commands/convert.js';
 import { indexCommand } from './commands/index.js';
 import { lsCommand } from './commands/ls.js';
@@ -17,6 +18,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 
 const COMMANDS = [
   packCommand,
+  commitCommand,
   lsCommand,
   catCommand,
   unpackCommand,

@@ -1,8 +1,11 @@
 /** What `import ... from 'shardtool'` gives: packing and reading, in one place. */
 export * from '@shardtool/reader';
 export {
+  type CommitOptions,
+  type CommitReport,
   type ConvertOptions,
   type ConvertReport,
+  commitParts,
   convert,
   type Fault,
   type IndexReport,

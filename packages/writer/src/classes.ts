@@ -29,6 +29,17 @@ export function orderClasses(names: string[], fromLabels: boolean): string[] {
   return Array.from({ length: largest + 1 }, (_, number) => String(number));
 }
 
+/**
+ * The classes of a dataset that grows: those that it has keep their numbers, new ones come behind them in their order.
+ */
+export function addClasses(known: readonly string[], names: string[], fromLabels: boolean): string[] {
+  const isKnown = new Set(known);
+  const added = names.filter((name) => !isKnown.has(name));
+  // Numbers stay the numbers that they name.
+  const all = orderClasses([...known, ...added], fromLabels);
+  return known.every((name, number) => all[number] === name) ? all : [...known, ...sortByCodePoint(added)];
+}
+
 /** Checks a list of classes that the user fixed. `location` is the file it came from, if any. */
 export function checkClasses(names: readonly string[], location?: string): readonly string[] {
   const seen = new Map<string, number>();

@@ -49,3 +49,12 @@ export class TooManyBadError extends ShardtoolError {}
 
 /** A worker thread ended before its shard was done. */
 export class WorkerDiedError extends ShardtoolError {}
+
+/** A pack that is to go on finds another source, or other options, than those that it began with. */
+export class PlanChangedError extends ShardtoolError {}
+
+/** The record of a pack's plan is damaged, or a newer version wrote it. */
+export class PlanRecordError extends ShardtoolError {}
+
+/** A set of shards is to be committed before all of them are finished. */
+export class PartsMissingError extends ShardtoolError {}

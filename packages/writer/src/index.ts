@@ -1,4 +1,5 @@
 export type { PartialField } from './commit.js';
+export { type CommitOptions, type CommitReport, commitParts } from './commit-parts.js';
 export { type ConvertOptions, type ConvertReport, convert } from './convert/convert.js';
 export * from './errors.js';
 export { type IndexReport, indexShards } from './index-shards.js';
@@ -6,6 +7,7 @@ export type { LmdbValues } from './layout-choice.js';
 export { type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
 export type { OtherIndex } from './other-indexes.js';
 export { type PackReport, pack } from './pack.js';
+export { type PartOfEnvironment, partOfEnvironment } from './parts.js';
 export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan.js';
 export type { Fault } from './verify/faults.js';
 export { type VerifyOptions, type VerifyProgress, type VerifyReport, verify } from './verify/verify.js';

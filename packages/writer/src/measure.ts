@@ -17,7 +17,7 @@ export function isMeasured(files: FileTable, turn: MeasureTurn): boolean {
 }
 
 /**
- * Fills in the sizes of files below `root` (with a "/" at its end), slice by slice, until none is left that another
+ * Fills in the sizes and times of files below `root` (with a "/" at its end), slice by slice, until none is left that another
  * thread has not taken. Yields how many files the slice had.
  */
 export function* measureSlices(root: string, files: FileTable, turn: MeasureTurn): Generator<number> {
@@ -25,18 +25,21 @@ export function* measureSlices(root: string, files: FileTable, turn: MeasureTurn
     const from = Atomics.add(turn, 0, SLICE);
     if (from >= files.count) return;
     const to = Math.min(files.count, from + SLICE);
-    for (let file = from; file < to; file++) files.bytes[file] = sizeOf(root + pathAt(files, file));
+    for (let file = from; file < to; file++) measure(root + pathAt(files, file), files, file);
     Atomics.add(turn, 1, to - from);
     yield to - from;
   }
 }
 
-/** -1 where there is no such file, or no regular one: packing it will say why. */
-function sizeOf(path: string): number {
+/** A file that is not there, or no regular one, gets the size -1: packing it will say why. */
+function measure(path: string, files: FileTable, file: number): void {
+  files.bytes[file] = -1;
   try {
     const stat = statSync(path, { throwIfNoEntry: false });
-    return stat?.isFile() ? stat.size : -1;
+    if (!stat?.isFile()) return;
+    files.bytes[file] = stat.size;
+    files.mtimeMs[file] = stat.mtimeMs;
   } catch {
-    return -1;
+    // The size stays -1.
   }
 }

@@ -58,6 +58,17 @@ export interface PackOptions extends OutputOptions {
   maxBad?: number | undefined;
   /** Only plans: scans, measures, and reports what a pack would make. */
   dryRun?: boolean | undefined;
+  /** Throws away what a pack that did not end has made, and begins anew. Without it such a pack goes on. */
+  restart?: boolean | undefined;
+  /** Reads the shards that were finished earlier again, and does not only look at their sizes and indexes. */
+  recheck?: boolean | undefined;
+  /**
+   * Adds shards for the images that the dataset in the output folder does not have yet, by their paths. Its shards stay
+   * as they are, and so do the numbers of its classes; options that are left out are those of the dataset.
+   */
+  append?: boolean | undefined;
+  /** Packs a part of the shards: `3/16` for the third of 16 parts, which may run side by side, on many machines. */
+  part?: string | undefined;
 }
 
 export type ImageFormat = 'jpg' | 'png' | 'webp';
@@ -90,6 +101,9 @@ export const PACK_DEFAULTS = {
   maxBad: 0.01,
   overwrite: false,
   dryRun: false,
+  restart: false,
+  recheck: false,
+  append: false,
 } as const;
 
 const count = z.int().positive();
@@ -132,6 +146,10 @@ const PACK_SCHEMA = z.strictObject({
   onBad: z.enum(['stop', 'quarantine']).default(PACK_DEFAULTS.onBad),
   maxBad: z.number().min(0).max(1).default(PACK_DEFAULTS.maxBad),
   dryRun: z.boolean().default(PACK_DEFAULTS.dryRun),
+  restart: z.boolean().default(PACK_DEFAULTS.restart),
+  recheck: z.boolean().default(PACK_DEFAULTS.recheck),
+  append: z.boolean().default(PACK_DEFAULTS.append),
+  part: z.string().optional(),
 });
 
 /** {@link OutputOptions}, checked and complete. */
@@ -144,6 +162,18 @@ export function checkOptions(options: PackOptions): CheckedOptions {
   const checked = checkAgainst(PACK_SCHEMA, options);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
     throw new OptionError({}, 'The option "files" names every file; leave "include" and "exclude" out beside it.');
+  }
+  const other = (['part', 'overwrite', 'dryRun'] as const).find((name) => checked[name]);
+  if (checked.append && other !== undefined) {
+    throw new OptionError(
+      {},
+      `The option "append" adds to a dataset, which "${other}" cannot be beside; leave one out.`,
+    );
+  }
+  const clears = (['overwrite', 'restart'] as const).find((name) => checked[name]);
+  if (checked.part !== undefined && clears !== undefined) {
+    const message = `A part does not know what others have packed already; leave "${clears}" out, and empty the folder before the first part begins.`;
+    throw new OptionError({}, message);
   }
   return checked;
 }

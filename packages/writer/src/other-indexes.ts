@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import {
   daliIndex,
@@ -46,4 +46,37 @@ export async function writeDaliIndex(tar: string, index: ShardIndex): Promise<vo
 /** Writes the index of all tars of a folder for wids. Throws what {@link widsIndex} throws, and {@link FileError}. */
 export async function writeWidsIndex(folder: string, shards: readonly WidsShard[]): Promise<void> {
   await writeDurably(join(folder, WIDS_INDEX_FILE), Buffer.from(widsIndex(shards)));
+}
+
+/** What the index for wids of a folder says of these shards; where it says nothing, the shard is read. */
+export function readWidsIndex(
+  folder: string,
+  shards: readonly { readonly file: string; readonly samples: number; readonly bytes: number }[],
+): WidsShard[] {
+  const known = new Map(widsSums(folder));
+  return shards.map(({ file, samples, bytes }) => ({
+    file,
+    samples,
+    bytes,
+    md5: known.get(file) ?? md5OfFile(join(folder, file)),
+  }));
+}
+
+/** Name and md5 of each shard that the index has; none where there is no index, or one that cannot be read. */
+function widsSums(folder: string): [string, string][] {
+  try {
+    const { shardlist } = JSON.parse(readFileSync(join(folder, WIDS_INDEX_FILE), 'utf8'));
+    return (shardlist as { url: string; md5sum: string }[]).map(({ url, md5sum }) => [url, md5sum]);
+  } catch {
+    return [];
+  }
+}
+
+function md5OfFile(path: string): string {
+  const fd = openSync(path, 'r');
+  try {
+    return md5Of(fd);
+  } finally {
+    closeSync(fd);
+  }
 }

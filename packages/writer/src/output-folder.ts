@@ -11,8 +11,11 @@ import {
 } from '@shardtool/format';
 import { z } from 'zod';
 import { DiskFullError, OutputNotEmptyError } from './errors.js';
-import { LOCK_FILE, lockFolder } from './lock.js';
+import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import type { OtherIndex } from './other-indexes.js';
+import { planPath, STATE_FOLDER } from './pack-state.js';
+import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
+import { findPlan } from './plan-record.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 import { type ShardPaths, shardPaths, TEMPORARY } from './shard-paths.js';
 
@@ -35,20 +38,43 @@ const NOTE = z.object({
 
 type Note = z.infer<typeof NOTE>;
 
+/** What a pack finds in its output folder. */
+export type PackState = 'nothing' | 'dataset' | 'plan';
+
+/** What lies in the folder before the plan does; a pack that is killed then has made no shard. */
+const OF_BEGINNING: ReadonlySet<string> = new Set([NOTE_FILE, `${NOTE_FILE}${TEMPORARY}`, STATE_FOLDER]);
+
 /** The folder that a pack writes into: made if need be, and locked until {@link OutputFolder.release}. */
 export class OutputFolder {
   readonly path: string;
   readonly #made: boolean;
-  readonly #unlock: () => void;
+  readonly #unlock: Unlock;
   /** Shards that were announced. */
   #shards: readonly string[] = [];
 
-  /** Throws {@link OutputLockedError} where another pack is at work in it, {@link FileError} where it cannot be made. */
-  constructor(path: string) {
+  private constructor(path: string, made: boolean, unlock: Unlock) {
     this.path = path;
+    this.#made = made;
+    this.#unlock = unlock;
+  }
+
+  /**
+   * Opens the folder for one who packs the whole of it, or for a part that others may pack beside. Throws
+   * {@link OutputLockedError} where somebody is at work in it who must not be beside, {@link FileError} where it cannot
+   * be made.
+   */
+  static async open(path: string, part: Part | null = null, signal?: AbortSignal): Promise<OutputFolder> {
     try {
-      this.#made = mkdirSync(path, { recursive: true }) !== undefined;
-      this.#unlock = lockFolder(path);
+      const made = mkdirSync(path, { recursive: true }) !== undefined;
+      const unlock = await lockFolderPatiently(path, part === null ? LOCK_FILE : partLock(part), signal);
+      const folder = new OutputFolder(path, made, unlock);
+      try {
+        checkNeighbours(path, part);
+      } catch (error) {
+        folder.release();
+        throw error;
+      }
+      return folder;
     } catch (cause) {
       if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
       throw new FileError({ path }, `The output folder ${path} cannot be written to (${cause.message}).`, { cause });
@@ -57,13 +83,71 @@ export class OutputFolder {
 
   /** Throws {@link OutputNotEmptyError} where something is in the folder, unless it may be replaced. */
   checkEmpty(overwrite: boolean): void {
-    const entries = readdirSync(this.path).filter((entry) => entry !== LOCK_FILE);
+    const entries = this.#entries();
     if (entries.length > 0 && !overwrite) throw notEmpty(this.path, entries);
+  }
+
+  /**
+   * Looks what an earlier pack left here: a dataset, a plan to go on with, or nothing that need stay. Throws
+   * {@link OutputNotEmptyError} where something else is in the folder, unless it may be replaced.
+   */
+  look({ overwrite, restart }: { readonly overwrite: boolean; readonly restart: boolean }): PackState {
+    const entries = this.#entries();
+    if (overwrite) return 'nothing';
+    if (entries.includes(MANIFEST_FILE)) return this.#tidyDataset();
+    if (restart && entries.includes(NOTE_FILE)) return 'nothing';
+    if (existsSync(planPath(this.path))) return 'plan';
+    const others = entries.filter((entry) => !OF_BEGINNING.has(entry));
+    // A pack that ended before its plan was written has no shards.
+    if (others.length === 0) return 'nothing';
+    // Parts may have committed between the two looks.
+    if (existsSync(join(this.path, MANIFEST_FILE))) return this.#tidyDataset();
+    throw notEmpty(this.path, entries);
+  }
+
+  /** Throws {@link OutputNotEmptyError}, since there is a dataset. */
+  refuseDataset(): never {
+    throw notEmpty(this.path, this.#entries());
+  }
+
+  /** A pack that was killed when it had just committed left its state; one that adds to the dataset is not at its end. */
+  #tidyDataset(): PackState {
+    if (!isGrowing(this.path)) this.#removeState();
+    return 'dataset';
+  }
+
+  /** The shards that are announced next come beside those that an earlier pack has noted down. */
+  keepNoted(): void {
+    this.#shards = readNote(join(this.path, NOTE_FILE)).shards;
+  }
+
+  /** The indexes for other loaders that lie beside the shards. */
+  notedIndexes(): readonly OtherIndex[] {
+    return readNote(join(this.path, NOTE_FILE)).otherIndexes;
+  }
+
+  /** Removes what a pack left here that was to add to the dataset of these shards. */
+  clearAdded(layout: ShardLayout, shards: readonly { readonly file: string }[]): void {
+    const committed = new Set(shards.map(({ file }) => file));
+    for (const stem of readNote(join(this.path, NOTE_FILE)).shards) {
+      const paths = shardPaths(layout, stem);
+      if (committed.has(paths.file)) continue;
+      this.#remove(paths.file, paths.index, paths.daliIndex);
+      this.#removeTemporary(paths);
+    }
+    this.#removeState();
+  }
+
+  #entries(): string[] {
+    return readdirSync(this.path).filter((entry) => !isLockFile(entry));
   }
 
   /** Removes what an earlier pack left here, and nothing else. */
   async clear(): Promise<void> {
-    if (!existsSync(join(this.path, NOTE_FILE))) return;
+    if (!existsSync(join(this.path, NOTE_FILE))) {
+      this.#removeState();
+      return;
+    }
     const note = readNote(join(this.path, NOTE_FILE));
     const layout = await layoutOf(note.format);
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
@@ -75,6 +159,7 @@ export class OutputFolder {
       if (note.otherIndexes.includes('dali')) this.#remove(paths.daliIndex);
       this.#removeTemporary(paths);
     }
+    this.#removeState();
     this.#remove(NOTE_FILE);
   }
 
@@ -91,7 +176,7 @@ export class OutputFolder {
     }
     const taken = new Set(readdirSync(this.path));
     const wanted = this.#shards.length === 0 ? [MANIFEST_FILE, QUARANTINE_FILE, NOTE_FILE] : [];
-    if (otherIndexes.includes('wids')) wanted.push(WIDS_INDEX_FILE);
+    if (otherIndexes.includes('wids') && this.#shards.length === 0) wanted.push(WIDS_INDEX_FILE);
     for (const stem of stems) {
       const { file, folder, index, daliIndex } = shardPaths(layout, stem);
       wanted.push(folder ?? file, index);
@@ -99,14 +184,14 @@ export class OutputFolder {
     }
     const inTheWay = wanted.filter((file) => taken.has(file));
     if (inTheWay.length > 0) throw notEmpty(this.path, inTheWay);
-    this.#shards = [...this.#shards, ...stems];
+    this.#shards = [...new Set([...this.#shards, ...stems])];
     const note: Note = { version: 1, format: layout.name, shards: [...this.#shards], otherIndexes: [...otherIndexes] };
     await writeDurably(join(this.path, NOTE_FILE), Buffer.from(`${JSON.stringify(note)}\n`));
   }
 
-  /** Removes the temporary files that a worker leaves when it dies. */
-  removeTemporaryFiles(layout: ShardLayout): void {
-    for (const stem of this.#shards) this.#removeTemporary(shardPaths(layout, stem));
+  /** Removes the temporary files that a worker leaves when it dies; `stems` are its shards. */
+  removeTemporaryFiles(layout: ShardLayout, stems: Iterable<string> = this.#shards): void {
+    for (const stem of stems) this.#removeTemporary(shardPaths(layout, stem));
   }
 
   /** Throws {@link DiskFullError} where the disk has less room than `bytes`. */
@@ -121,7 +206,12 @@ export class OutputFolder {
   /** Gives the lock back, and removes the folder again if it was made here and stayed empty. */
   release(): void {
     this.#unlock();
-    if (this.#made && readdirSync(this.path).length === 0) rmdirSync(this.path);
+    if (this.#made && readdirSync(this.path).length === 0) removeIfEmpty(this.path);
+  }
+
+  #removeState(): void {
+    rmSync(join(this.path, STATE_FOLDER), { recursive: true, force: true });
+    this.#remove(`${NOTE_FILE}${TEMPORARY}`);
   }
 
   #remove(...files: string[]): void {
@@ -130,12 +220,27 @@ export class OutputFolder {
 
   #removeTemporary({ file, folder, index, daliIndex }: ShardPaths): void {
     for (const unfinished of [file, index, daliIndex]) this.#remove(`${unfinished}${TEMPORARY}`);
-    if (folder === null) return;
-    try {
-      rmdirSync(join(this.path, folder));
-    } catch {
-      // It is not there, or something else lies in it.
-    }
+    if (folder !== null) removeIfEmpty(join(this.path, folder));
+  }
+}
+
+function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch {
+    // It is not there, or something lies in it.
+  }
+}
+
+/** Whether a pack that did not end was to add to the dataset that lies in the folder. */
+function isGrowing(folder: string): boolean {
+  try {
+    const base = findPlan(folder)?.base;
+    return (
+      base !== undefined && base.identity === JSON.parse(readFileSync(join(folder, MANIFEST_FILE), 'utf8')).identity
+    );
+  } catch {
+    return false;
   }
 }
 

@@ -1,18 +1,35 @@
 /** The worker thread of a pack: helps to measure the files, then writes whole shards. */
+import { openSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
+import { isCommitted } from './complete-pack.js';
 import { answer, report } from './crew-member.js';
+import { OutputNotEmptyError } from './errors.js';
 import { type FileTable, receiveFileTable } from './file-table.js';
+import { forgetFinished, isAsNoted, noteFinished, readFinished } from './finished-shard.js';
 import { type LayoutChoice, layoutOfChoice } from './layout-choice.js';
 import { type MeasureTurn, measureSlices } from './measure.js';
+import { asDiskFull } from './new-shard.js';
 import type { RecodeOptions } from './options.js';
+import { planPath } from './pack-state.js';
+import { type PlanPlace, readShardPlan } from './plan-record.js';
 import { createRecoder } from './recode.js';
-import { type ShardJob, type ShardResult, type ShardSetting, writeShard } from './shard-job.js';
+import { badFile, type ShardResult, type ShardSetting, writeShard } from './shard-job.js';
+import type { ShardPlan } from './shard-plan.js';
+import { BadFile } from './source-file.js';
 
 /** What {@link ShardSetting} is made of in each worker. */
-export interface PackSetting extends Omit<ShardSetting, 'layout' | 'files' | 'sample' | 'recode'> {
+export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 'recode'> {
   readonly layout: LayoutChoice;
+  /** The source folder, with a "/" at its end. */
+  readonly root: string;
   readonly fields: readonly string[];
   readonly recode: RecodeOptions | null;
+  /** Of the plan, whose record lies in the output folder. */
+  readonly digest: string;
+  /** The files of shards that were finished earlier are read again. */
+  readonly recheck: boolean;
+  /** Others pack parts of the same plan, and may commit it. */
+  readonly isPart: boolean;
 }
 
 /** Told to every worker before the jobs that need it. */
@@ -22,43 +39,90 @@ export type PackNews =
 
 export type PackJob =
   | { readonly type: 'measure'; readonly turn: MeasureTurn }
-  | ({ readonly type: 'shard' } & ShardJob);
+  | ({ readonly type: 'shard' } & PlannedShard);
+
+/** A shard, what it is called, and where its plan stands in the record. */
+export interface PlannedShard {
+  readonly shard: number;
+  readonly stem: string;
+  readonly place: PlanPlace;
+}
+
+/** A shard that was written now, or earlier. */
+export interface PackedShard extends ShardResult {
+  readonly isKept: boolean;
+}
 
 /** Null where files were measured. */
-export type PackResult = ShardResult | null;
+export type PackResult = PackedShard | null;
 
-let root = '';
-let files: FileTable | undefined;
-let setting: Promise<ShardSetting> | undefined;
+/** The files to be measured. */
+let listing: { readonly root: string; readonly files: FileTable } | null = null;
+let session: Promise<Session> | undefined;
+
+interface Session {
+  readonly given: PackSetting;
+  readonly setting: ShardSetting;
+  /** The record of the plan, open. */
+  readonly plan: number;
+}
 
 parentPort!.on('message', (message: PackNews | PackJob) => {
   if (message.type === 'files') {
-    root = message.root;
-    files = receiveFileTable(message.files);
+    listing = { root: message.root, files: receiveFileTable(message.files) };
   } else if (message.type === 'setting') {
-    setting = prepare(message);
-    setting.catch(() => undefined);
+    listing = null;
+    session = open(message);
+    session.catch(() => undefined);
   } else {
-    void answer<PackResult>(() => (message.type === 'measure' ? measure(message.turn) : write(message)));
+    void answer<PackResult>(() => (message.type === 'measure' ? measure(message.turn) : pack(message)));
   }
 });
 
-async function prepare({ layout: choice, recode, fields, ...rest }: PackSetting): Promise<ShardSetting> {
+async function open(given: PackSetting): Promise<Session> {
+  const { layout: choice, root, recode, fields, digest: _, recheck: __, isPart: ___, ...rest } = given;
   const layout = await layoutOfChoice(choice);
-  return {
-    ...rest,
-    layout,
-    files: files!,
-    sample: { root, fields, imageOnly: layout.imageOnly ?? false },
-    recode: recode && (await createRecoder(recode)),
-  };
+  const sample = { root, fields, imageOnly: layout.imageOnly ?? false };
+  const setting = { ...rest, layout, sample, recode: recode && (await createRecoder(recode)) };
+  return { given, setting, plan: openSync(planPath(given.output), 'r') };
 }
 
-async function write(job: ShardJob): Promise<ShardResult> {
-  return writeShard(job, await setting!, report);
+/** Keeps a shard that is finished, or writes it and notes that down. */
+async function pack({ shard, stem, place }: PlannedShard): Promise<PackedShard> {
+  const { given, setting, plan: record } = await session!;
+  const { output, digest } = given;
+  const plan = readShardPlan(record, place, planPath(output));
+  const noted = readFinished(output, stem, digest);
+  if (noted !== null) {
+    if (await isAsNoted(noted, plan, setting, { stem, fields: given.fields, recheck: given.recheck })) {
+      return keep(noted, plan, setting);
+    }
+    forgetFinished(output, stem);
+  }
+  // Where all parts are finished, another one may have committed at this moment, and taken the note away.
+  if (noted === null && given.isPart && isCommitted(output)) {
+    throw new OutputNotEmptyError({ path: output }, `${output} was committed.`);
+  }
+  const result = await writeShard({ shard, stem, plan }, setting, report);
+  await noteFinished(output, stem, digest, result).catch((error) => {
+    throw asDiskFull(error, output);
+  });
+  return { ...result, isKept: false };
+}
+
+/** What an earlier pack put into quarantine ends one that stops at bad files. */
+function keep(noted: ShardResult, plan: ShardPlan, { onBad }: ShardSetting): PackedShard {
+  const [bad] = noted.quarantined;
+  if (bad !== undefined && onBad === 'stop') throw badFile(new BadFile(bad.reason), bad.path);
+  report(
+    plan.files.count,
+    plan.files.bytes.reduce((sum, bytes) => sum + Math.max(0, bytes), 0),
+  );
+  return { ...noted, isKept: true };
 }
 
 function measure(turn: MeasureTurn): null {
-  for (const measured of measureSlices(root, files!, turn)) report(measured, 0);
+  const { root, files } = listing!;
+  for (const measured of measureSlices(root, files, turn)) report(measured, 0);
   return null;
 }

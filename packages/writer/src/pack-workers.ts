@@ -1,8 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { FileTable } from './file-table.js';
 import { createMeasureTurn, isMeasured, measureSlices } from './measure.js';
-import type { PackJob, PackNews, PackResult, PackSetting } from './pack-worker.js';
-import type { ShardJob, ShardResult } from './shard-job.js';
+import type { PackedShard, PackJob, PackNews, PackResult, PackSetting, PlannedShard } from './pack-worker.js';
 import { WorkerCrew } from './worker-crew.js';
 
 /** The worker threads of one pack. */
@@ -35,18 +34,18 @@ export async function measureFiles(workers: PackWorkers, root: string, files: Fi
   if (!isMeasured(files, turn)) await helped;
 }
 
-/** Writes the shards of the jobs and hands over each result as it comes. */
+/** Writes these shards, or keeps those that are finished, and hands over each result as it comes. */
 export async function writeShards(
   workers: PackWorkers,
   setting: PackSetting,
-  jobs: Iterable<ShardJob>,
-  done: (result: ShardResult) => void,
+  shards: Iterable<PlannedShard>,
+  done: (result: PackedShard) => void,
 ): Promise<void> {
   const news: PackNews = { type: 'setting', ...setting };
   workers.tell(news);
-  await workers.run(shardJobs(jobs), (result) => done(result!));
+  await workers.run(jobsOf(shards), (result) => done(result!));
 }
 
-function* shardJobs(jobs: Iterable<ShardJob>): Generator<PackJob> {
-  for (const job of jobs) yield { type: 'shard', ...job };
+function* jobsOf(shards: Iterable<PlannedShard>): Generator<PackJob> {
+  for (const shard of shards) yield { type: 'shard', ...shard };
 }

@@ -1,19 +1,27 @@
-import type { ShardLayout } from '@shardtool/format';
-import { commitDataset, type PartialField } from './commit.js';
+import { readManifest } from '@shardtool/format';
+import { settleAppend } from './append.js';
+import type { PartialField } from './commit.js';
+import { commitWhenComplete } from './commit-parts.js';
+import { isDatasetOf } from './committed-plan.js';
+import { completePack, isCommitted } from './complete-pack.js';
 import { layoutOfChoice } from './layout-choice.js';
-import { type CheckedOptions, checkOptions, type PackOptions, recodeOptions } from './options.js';
+import { type CheckedOptions, checkOptions, type PackOptions } from './options.js';
 import { checkOtherIndexes } from './other-indexes.js';
-import { OutputFolder } from './output-folder.js';
-import { createPackWorkers, type PackWorkers, writeShards } from './pack-workers.js';
-import { type PreparedPack, prepare, shardJobs } from './prepare.js';
+import { OutputFolder, type PackState } from './output-folder.js';
+import { begin, goOn, type PackWork, packShards, prepareAll } from './pack-run.js';
+import type { PackedShard } from './pack-worker.js';
+import { createPackWorkers, type PackWorkers } from './pack-workers.js';
+import { type Part, parsePart } from './parts.js';
+import { findPlan, type PlanFacts, type PlanHeader } from './plan-record.js';
+import { type PreparedPack, prepare } from './prepare.js';
 import type { ProgressTicker } from './progress.js';
-import { checkBadShare, type QuarantinedFile, writeQuarantine } from './quarantine.js';
+import { readQuarantine } from './quarantine.js';
+import { recordedOptions } from './recorded-options.js';
 import { checkSource } from './scan.js';
-import type { ShardResult } from './shard-job.js';
-import { numberedStem } from './shard-paths.js';
+import { checkPlannedOptions, sharedPlan } from './shared-plan.js';
 import { withProgress } from './with-progress.js';
 
-/** What a pack made, or with `dryRun` would make. */
+/** What a pack made, or with `dryRun` would make. Of a part: what it made itself. */
 export interface PackReport {
   /** Files that were packed, the ones beside images included. */
   readonly files: number;
@@ -37,100 +45,139 @@ export interface PackReport {
   readonly orientationBaked: number;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
+  /** Shards that an earlier pack had finished. They count in everything else. */
+  readonly keptShards: number;
+  /** Shards that other parts have not finished yet. */
+  readonly pendingShards: number;
+  /** The dataset is whole: dataset.json is written, by this pack or by another part. */
+  readonly isCommitted: boolean;
 }
 
 /**
  * Packs the images below the folder `source` into shards in the folder `output`, and commits them with dataset.json. The
- * same files, options and seed give the same bytes. Throws a {@link ShardtoolError} that says what is wrong; without
- * dataset.json the folder then says that its pack did not end.
+ * same files, options and seed give the same bytes. A pack that did not end goes on where it was; with `part`, many
+ * processes pack one dataset, and the one that completes it commits. Throws a {@link ShardtoolError} that says what is
+ * wrong; without dataset.json the folder then says that its pack did not end.
  */
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
   const checked = checkOptions(options);
+  const part = partOf(checked);
   checkSource(source);
   checkOtherIndexes(checked.format, checked.index);
   const layout = await layoutOfChoice(checked);
   checked.signal?.throwIfAborted();
-  const folder = checked.dryRun ? null : new OutputFolder(output);
-  try {
-    folder?.checkEmpty(checked.overwrite);
+  const run = async <T>(work: (workers: PackWorkers, ticker: ProgressTicker) => Promise<T>): Promise<T> => {
     const workers = createPackWorkers(checked.workers);
-    return await withProgress(workers, checked, async (ticker) => {
-      const job = await prepare(source, checked, workers, ticker);
-      return folder === null ? plannedReport(job) : await writeAll(job, folder, layout, checked, workers, ticker);
+    return withProgress(workers, checked, (ticker) => work(workers, ticker));
+  };
+  if (checked.dryRun) {
+    return run(async (...crew) => plannedReport(await prepare(source, checked, ...crew)));
+  }
+  const folder = await OutputFolder.open(output, part, checked.signal);
+  try {
+    const state = checked.append ? null : folder.look(checked);
+    if (part === null && state === 'dataset') folder.refuseDataset();
+    return await run((workers, ticker) => {
+      const work = { source, folder, layout, options: checked, part, base: null, workers, ticker };
+      if (state === null) return packMore(work, options);
+      return part === null ? packWhole(work, state) : packPart(work);
     });
   } finally {
-    folder?.release();
+    folder.release();
   }
 }
 
-async function writeAll(
-  prepared: PreparedPack,
-  folder: OutputFolder,
-  layout: ShardLayout,
-  options: CheckedOptions,
-  workers: PackWorkers,
-  ticker: ProgressTicker,
-): Promise<PackReport> {
-  const { plan, columnTypes } = prepared;
-  const { format, lmdbValues, index: otherIndexes, name, onBad, fields, maxBad } = options;
-  const recode = recodeOptions(options);
-  await folder.clear();
-  // How large an image will be when it is encoded anew is not known.
-  if (recode === null) folder.checkRoom(plan.shardBytes);
-  const stems = Array.from({ length: plan.shards }, (_, shard) => numberedStem(name, shard));
-  await folder.announce(layout, stems, otherIndexes);
-  ticker.begin('pack', plan.files.length, plan.sourceBytes);
-  const results: ShardResult[] = [];
+/** One part of one is the whole. */
+function partOf({ part: text }: CheckedOptions): Part | null {
+  const part = text === undefined ? null : parsePart(text);
+  return part?.count === 1 ? null : part;
+}
+
+async function packWhole(work: PackWork, state: PackState): Promise<PackReport> {
+  const { folder, ticker } = work;
+  const header = state === 'plan' ? await goOn(work) : await begin(work);
+  const shards = await packShards(work, header, false);
+  ticker.begin('commit', header.files, header.sourceBytes);
+  shards.sort((a, b) => a.shard - b.shard);
+  const partialFields = await completePack(folder.path, header, shards);
+  return { ...writtenReport(header, shards), partialFields, isCommitted: true };
+}
+
+async function packPart(work: PackWork): Promise<PackReport> {
+  const { folder, options, ticker } = work;
+  const output = folder.path;
+  const found = await sharedPlan(output, () => begin(work), options.signal);
+  if (found === null) return committedReport(work, await prepareAll(work));
+  const { header, isMine } = found;
+  if (!isMine) checkPlannedOptions(output, header, await recordedOptions(options));
   try {
-    const target = { output: folder.path, layout: { format, lmdbValues }, columnTypes, otherIndexes };
-    const setting = { ...target, name, plan, onBad, recode, fields };
-    await writeShards(workers, setting, shardJobs(prepared), (result) => {
-      results.push(result);
-      checkBadShare(quarantinedIn(results), plan.samples, maxBad);
-    });
+    const shards = await packShards(work, header, !isMine);
+    ticker.begin('commit', header.files, header.sourceBytes);
+    const { pendingShards, partialFields } = await commitWhenComplete(output, header, options);
+    return { ...writtenReport(header, shards), partialFields, pendingShards, isCommitted: pendingShards === 0 };
   } catch (error) {
-    await workers.close();
-    folder.removeTemporaryFiles(layout);
-    throw error;
+    // A part that is run again while others end may find the plan gone, since all is done.
+    if (!isCommitted(output) || findPlan(output) !== null) throw error;
+    return { ...NOTHING, ...factsReport(header), isCommitted: true };
   }
-  ticker.begin('commit', plan.files.length, plan.sourceBytes);
-  results.sort((a, b) => a.shard - b.shard);
-  await writeQuarantine(folder.path, quarantinedIn(results));
-  const columns = [...columnTypes].map(([column, type]) => ({ name: column, type }));
-  const facts = { format, classes: plan.classes, columns, otherIndexes };
-  const partialFields = await commitDataset(folder.path, results, facts);
-  return { ...plannedReport(prepared), ...writtenReport(results), partialFields };
 }
 
-function quarantinedIn(results: readonly ShardResult[]): readonly QuarantinedFile[] {
-  return results.flatMap(({ quarantined }) => quarantined);
+/** Adds to the dataset in the folder what it does not have yet. */
+async function packMore(work: PackWork, given: PackOptions): Promise<PackReport> {
+  const { folder, ticker } = work;
+  const output = folder.path;
+  const manifest = await readManifest(output);
+  const options = settleAppend(output, manifest, folder.notedIndexes(), given);
+  checkOtherIndexes(options.format, options.index);
+  const layout = await layoutOfChoice(options);
+  if (options.restart) folder.clearAdded(layout, manifest.shards);
+  else folder.look(options);
+  const earlier = findPlan(output);
+  // What a pack that did not end has put there comes anew.
+  const quarantined = readQuarantine(output).slice(0, earlier?.base?.quarantined);
+  const base = { folder: output, manifest, quarantined };
+  const growing = { ...work, options, layout, base };
+  const header = earlier === null ? await begin(growing) : await goOn(growing);
+  const shards = await packShards(growing, header, false);
+  ticker.begin('commit', header.files, header.sourceBytes);
+  shards.sort((a, b) => a.shard - b.shard);
+  const partialFields = await completePack(output, header, shards, base);
+  return { ...writtenReport(header, shards), partialFields, isCommitted: true };
 }
 
-function plannedReport({ files, plan, repeatedFolders }: PreparedPack): PackReport {
+/** Throws OutputNotEmptyError unless the dataset in the folder is what this part was to help with. */
+async function committedReport({ folder, layout, options }: PackWork, prepared: PreparedPack): Promise<PackReport> {
+  if (!(await isDatasetOf(folder.path, layout, options.name, prepared))) folder.refuseDataset();
+  return { ...NOTHING, ...factsReport(prepared.facts), isCommitted: true };
+}
+
+const NOTHING = {
+  ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
+  ...{ partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false },
+};
+
+function factsReport({ classes, skippedFiles, skippedFolders }: PlanFacts) {
+  return { classes, skippedFiles, skippedFolders };
+}
+
+function plannedReport({ facts, shardCount }: PreparedPack): PackReport {
+  const { files, samples, sourceBytes } = facts;
+  return { ...NOTHING, ...factsReport(facts), files, samples, shards: shardCount, sourceBytes };
+}
+
+function writtenReport(header: PlanHeader, shards: readonly PackedShard[]): PackReport {
+  const total = (count: (shard: PackedShard) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
   return {
-    files: plan.files.length,
-    samples: plan.samples,
-    shards: plan.shards,
-    bytes: 0,
-    sourceBytes: plan.sourceBytes,
-    classes: plan.classes,
-    skippedFiles: files.count - plan.files.length,
-    skippedFolders: repeatedFolders,
-    quarantined: 0,
-    renamed: 0,
-    orientationBaked: 0,
-    partialFields: [],
-  };
-}
-
-function writtenReport(results: readonly ShardResult[]): Partial<PackReport> {
-  const total = (count: (result: ShardResult) => number) => results.reduce((sum, result) => sum + count(result), 0);
-  return {
+    ...NOTHING,
+    ...factsReport(header),
     files: total(({ files }) => files),
     samples: total(({ samples }) => samples),
+    shards: shards.length,
     bytes: total(({ bytes }) => bytes),
+    sourceBytes: total(({ shard }) => header.shards[shard]!.sourceBytes),
     quarantined: total(({ quarantined }) => quarantined.length),
     renamed: total(({ renamed }) => renamed),
     orientationBaked: total(({ orientationBaked }) => orientationBaked),
+    keptShards: shards.filter(({ isKept }) => isKept).length,
   };
 }

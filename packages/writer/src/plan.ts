@@ -1,5 +1,5 @@
 import { OptionError, shuffle } from '@shardtool/format';
-import { folderClass, orderClasses } from './classes.js';
+import { addClasses, folderClass } from './classes.js';
 import { type FileTable, pathAt, pathBytes } from './file-table.js';
 import { type Grouping, groupFiles } from './grouping.js';
 
@@ -33,6 +33,8 @@ export interface PlanOptions {
   readonly classes: readonly string[] | null;
   /** What a labels file says; then only the images that it names are packed. */
   readonly labels: PlannedLabels | null;
+  /** Of a dataset that grows: its classes, which come first, and 1 for each file that is packed already. */
+  readonly base?: { readonly classes: readonly string[]; readonly packed: Uint8Array } | undefined;
 }
 
 export interface PlannedLabels {
@@ -51,8 +53,9 @@ const PACK_STREAM = 0xfffffffd;
  * at one key, {@link OptionError} for a class that a fixed list does not have.
  */
 export function planShards(files: FileTable, options: PlanOptions): PackPlan {
-  const { labels } = options;
-  const grouping = groupFiles(files, options.fields, (file) => labels === null || labels.rowOfFile[file] !== -1);
+  const { labels, base } = options;
+  const isWanted = (file: number) => (labels === null || labels.rowOfFile[file] !== -1) && base?.packed[file] !== 1;
+  const grouping = groupFiles(files, options.fields, isWanted);
   const { classes, cls } = numberClasses(files, grouping, options);
   const order = new Uint32Array(grouping.samples);
   for (let sample = 0; sample < order.length; sample++) order[sample] = sample;
@@ -149,7 +152,8 @@ function numberClasses(files: FileTable, grouping: Grouping, options: PlanOption
   for (let sample = 0; sample < cls.length; sample++) {
     cls[sample] = numberFound(classOf(files, imageOf(sample), labels));
   }
-  const classes = options.classes ?? orderClasses([...found.keys()], labels !== null && labels.cls !== null);
+  const fromLabels = labels !== null && labels.cls !== null;
+  const classes = options.classes ?? addClasses(options.base?.classes ?? [], [...found.keys()], fromLabels);
   const numbers = new Map(classes.map((name, number) => [name, number]));
   const numberOf = [...found].map(
     ([name, id]) => numbers.get(name) ?? refuseClass(name, imageOf(cls.indexOf(id)), files),

@@ -1,52 +1,104 @@
 import { resolve } from 'node:path';
-import { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf } from '@shardtool/format';
+import { type ColumnType, checkLabelColumns, columnTypeOf } from '@shardtool/format';
+import {
+  type AppendBase,
+  appendColumnTypes,
+  checkAppendedClasses,
+  checkNewKeys,
+  markPacked,
+  nextNumber,
+} from './append.js';
 import { checkClasses } from './classes.js';
 import { NoImagesError } from './errors.js';
 import { type FileTable, pathAt } from './file-table.js';
-import { type Labels, readLabels, rowsOfFiles } from './labels.js';
+import { readLabels, rowsOfFiles } from './labels.js';
 import { listFiles, readLines } from './list.js';
 import type { CheckedOptions } from './options.js';
 import { measureFiles, type PackWorkers } from './pack-workers.js';
 import { type PackPlan, planShards } from './plan.js';
+import type { BaseFacts, PlanFacts } from './plan-record.js';
 import type { ProgressTicker } from './progress.js';
+import { recordedOptions } from './recorded-options.js';
 import { type Scan, scanFolder } from './scan.js';
-import { badFile, type ShardJob } from './shard-job.js';
+import { badFile } from './shard-job.js';
+import { type FileLabels, type ShardPlan, shardPlanOf } from './shard-plan.js';
 import { BadFile, readSourceFile } from './source-file.js';
 
 /** Everything that is known before the first shard is written. */
-export interface PreparedPack extends Scan {
-  /** The source folder, with a "/" at its end. */
-  readonly root: string;
-  readonly plan: PackPlan;
-  readonly labels: { readonly table: Labels; readonly rowOfFile: Int32Array } | null;
-  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+export interface PreparedPack {
+  readonly facts: PlanFacts;
+  readonly shardCount: number;
+  /** The plans of all shards, each made when it is asked for. */
+  readonly shards: () => Iterable<ShardPlan>;
 }
 
-/** Finds, measures and plans what is to be packed. Throws where something of it is not as it should be. */
+/**
+ * Finds, measures and plans what is to be packed; of a dataset that grows, what it does not have yet. Throws where
+ * something of it is not as it should be.
+ */
 export async function prepare(
   source: string,
   options: CheckedOptions,
   workers: PackWorkers,
   ticker: ProgressTicker,
+  base: AppendBase | null = null,
 ): Promise<PreparedPack> {
-  const root = `${resolve(source)}/`;
+  const root = rootOf(source);
   const classes = readClasses(options.classes);
   const table = options.labels === undefined ? null : readLabels(options.labels, root);
-  const columnTypes = new Map([...(table?.columns ?? [])].map(([name, values]) => [name, columnTypeOf(name, values)]));
+  if (base !== null && classes !== null) checkAppendedClasses(base.manifest, classes);
+  const found = new Map([...(table?.columns ?? [])].map(([name, values]) => [name, columnTypeOf(name, values)]));
+  const columnTypes = base === null ? found : appendColumnTypes(base.manifest, found);
   checkLabelColumns(columnTypes.keys(), []);
   ticker.begin('scan');
   const scan = await findFiles(root, options, ticker);
   const labels = table && { table, rowOfFile: rowsOfFiles(scan.files, table) };
+  const packed = base && (await markPacked(base, scan.files));
   ticker.begin('measure', scan.files.count);
   await measureFiles(workers, root, scan.files);
   const plan = planShards(scan.files, {
     ...options,
     classes,
     labels: labels && { rowOfFile: labels.rowOfFile, cls: labels.table.cls },
+    base: base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed } : undefined,
   });
-  if (plan.samples === 0) refuseEmpty(source, scan.files.count);
+  if (plan.samples === 0 && base === null) refuseEmpty(source, scan.files.count);
   if (options.onBad === 'stop') refuseUnreadable(root, scan.files, plan);
-  return { ...scan, root, plan, labels, columnTypes };
+  const shards = () => shardPlans(scan.files, plan, labels);
+  if (base !== null) await checkNewKeys(base, shards(), options.fields);
+  const facts = { source: root, options: await recordedOptions(options, base), ...factsOf(scan, plan, columnTypes) };
+  // Of a dataset that grows, most files are those that it has.
+  return {
+    facts: base === null ? facts : { ...facts, skippedFiles: 0, base: baseFacts(base, options.name) },
+    shardCount: plan.shards,
+    shards,
+  };
+}
+
+function baseFacts({ manifest, quarantined }: AppendBase, name: string): BaseFacts {
+  return { identity: manifest.identity, quarantined: quarantined.length, firstShard: nextNumber(manifest, name) };
+}
+
+/** The absolute path of the source folder, with a "/" at its end. */
+export function rootOf(source: string): string {
+  return `${resolve(source)}/`;
+}
+
+function factsOf({ files, repeatedFolders }: Scan, plan: PackPlan, columnTypes: ReadonlyMap<string, ColumnType>) {
+  return {
+    classes: plan.classes,
+    columns: [...columnTypes].map(([name, type]) => ({ name, type })),
+    samples: plan.samples,
+    files: plan.files.length,
+    sourceBytes: plan.sourceBytes,
+    shardBytes: plan.shardBytes,
+    skippedFiles: files.count - plan.files.length,
+    skippedFolders: repeatedFolders,
+  };
+}
+
+function* shardPlans(files: FileTable, plan: PackPlan, labels: FileLabels | null): Generator<ShardPlan> {
+  for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, labels, shard);
 }
 
 function readClasses(classes: string | readonly string[] | undefined): readonly string[] | null {
@@ -75,20 +127,5 @@ function refuseUnreadable(root: string, files: FileTable, plan: PackPlan): void 
     readSourceFile(root + path, new Uint8Array(0));
   } catch (error) {
     throw error instanceof BadFile ? badFile(error, path) : error;
-  }
-}
-
-/** The jobs of all shards. */
-export function* shardJobs({ plan, labels }: PreparedPack): Generator<ShardJob> {
-  for (let shard = 0; shard < plan.shards; shard++) {
-    const columns = new Map<string, ColumnValue[]>();
-    for (const [name, values] of labels?.table.columns ?? []) {
-      const column: ColumnValue[] = [];
-      for (let sample = plan.shardStart[shard]!; sample < plan.shardStart[shard + 1]!; sample++) {
-        column.push(values[labels!.rowOfFile[plan.files[plan.fileStart[sample]!]!]!]!);
-      }
-      columns.set(name, column);
-    }
-    yield { shard, columns };
   }
 }

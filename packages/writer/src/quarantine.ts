@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeDurably } from '@shardtool/format';
 import { TooManyBadError } from './errors.js';
@@ -26,4 +27,15 @@ export async function writeQuarantine(output: string, quarantined: readonly Quar
   if (quarantined.length === 0) return;
   const lines = quarantined.map((file) => `${JSON.stringify(file)}\n`);
   await writeDurably(join(output, QUARANTINE_FILE), Buffer.from(lines.join('')));
+}
+
+/** Reads the list of a folder. */
+export function readQuarantine(output: string): QuarantinedFile[] {
+  try {
+    const lines = readFileSync(join(output, QUARANTINE_FILE), 'utf8').trimEnd().split('\n');
+    return lines.map((line) => JSON.parse(line) as QuarantinedFile);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
 }

@@ -1,31 +1,29 @@
-import { type ColumnValue, ImageError, type ShardIndex } from '@shardtool/format';
+import { ImageError, type ShardIndex } from '@shardtool/format';
 import { BadFileError } from './errors.js';
-import { type FileTable, pathAt } from './file-table.js';
+import { pathAt } from './file-table.js';
 import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js';
-import type { PackPlan } from './plan.js';
 import type { QuarantinedFile } from './quarantine.js';
 import type { Recoder } from './recode.js';
 import { type PlannedSample, type SampleOptions, writeRecodedSample, writeSample } from './sample-writer.js';
-import { numberedStem } from './shard-paths.js';
-import { BadFile } from './source-file.js';
+import type { ShardPlan } from './shard-plan.js';
+import { BadFile, checkUnchanged } from './source-file.js';
 
 /** What all shards of a pack have in common. */
 export interface ShardSetting extends ShardTarget {
-  /** In front of the shards' numbers. */
-  readonly name: string;
-  readonly files: FileTable;
-  readonly plan: PackPlan;
   readonly sample: SampleOptions;
   /** Null where the images' bytes pass through untouched. */
   readonly recode: Recoder | null;
   readonly onBad: 'stop' | 'quarantine';
+  /** The files were measured a while ago: one whose time is another by now is bad. */
+  readonly checkTimes: boolean;
 }
 
 /** One shard to be written. */
 export interface ShardJob {
   readonly shard: number;
-  /** Label columns of the shard's samples, in their order. */
-  readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+  /** What the shard is called, without its ending. */
+  readonly stem: string;
+  readonly plan: ShardPlan;
 }
 
 /** What became of a shard. */
@@ -45,57 +43,51 @@ export type Report = (files: number, bytes: number) => void;
  * quarantine), and what {@link createShard} throws; nothing of the shard is left then.
  */
 export async function writeShard(job: ShardJob, setting: ShardSetting, report: Report): Promise<ShardResult> {
-  const { plan, files, sample: options, recode } = setting;
-  const first = plan.shardStart[job.shard]!;
-  const end = plan.shardStart[job.shard + 1]!;
+  const { sample: options, recode } = setting;
+  const { plan } = job;
   const quarantined: QuarantinedFile[] = [];
   const count = { files: 0, renamed: 0, orientationBaked: 0 };
-  const record = await createShard(
-    setting,
-    numberedStem(setting.name, job.shard),
-    end - first,
-    async (writer, rows) => {
-      const kept: number[] = [];
-      for (let s = first; s < end; s++) {
-        const sample = sampleAt(plan, files, s);
-        try {
-          const { row, renamed, orientationBaked } =
-            recode === null
-              ? writeSample(writer, sample, options)
-              : await writeRecodedSample(writer, sample, options, recode);
-          rows.add(row);
-          kept.push(s - first);
-          count.files += sample.files.length;
-          if (renamed) count.renamed++;
-          if (orientationBaked) count.orientationBaked++;
-        } catch (error) {
-          writer.discard();
-          if (!(error instanceof BadFile || error instanceof ImageError)) throw error;
-          if (setting.onBad === 'stop') throw badFile(error, sample.files[0]!.path);
-          quarantined.push({ path: sample.files[0]!.path, reason: error.message });
-        }
-        report(sample.files.length, sourceBytes(sample));
+  const record = await createShard(setting, job.stem, plan.samples, async (writer, rows) => {
+    const kept: number[] = [];
+    for (let s = 0; s < plan.samples; s++) {
+      const sample = sampleAt(plan, s);
+      try {
+        if (setting.checkTimes) checkUnchanged(options.root, plan.files, plan.fileStart[s]!, plan.fileStart[s + 1]!);
+        const { row, renamed, orientationBaked } =
+          recode === null
+            ? writeSample(writer, sample, options)
+            : await writeRecodedSample(writer, sample, options, recode);
+        rows.add(row);
+        kept.push(s);
+        count.files += sample.files.length;
+        if (renamed) count.renamed++;
+        if (orientationBaked) count.orientationBaked++;
+      } catch (error) {
+        writer.discard();
+        if (!(error instanceof BadFile || error instanceof ImageError)) throw error;
+        if (setting.onBad === 'stop') throw badFile(error, sample.files[0]!.path);
+        quarantined.push({ path: sample.files[0]!.path, reason: error.message });
       }
-      return keepRows(job.columns, kept);
-    },
-  );
+      report(sample.files.length, sourceBytes(sample));
+    }
+    return keepRows(plan.columns, kept);
+  });
   return { shard: job.shard, ...record, ...count, quarantined };
 }
 
-function sampleAt(plan: PackPlan, files: FileTable, sample: number): PlannedSample {
+function sampleAt({ fileStart, files, cls }: ShardPlan, sample: number): PlannedSample {
   const members: { path: string; bytes: number }[] = [];
-  for (let i = plan.fileStart[sample]!; i < plan.fileStart[sample + 1]!; i++) {
-    const file = plan.files[i]!;
+  for (let file = fileStart[sample]!; file < fileStart[sample + 1]!; file++) {
     members.push({ path: pathAt(files, file), bytes: files.bytes[file]! });
   }
-  return { files: members, cls: plan.cls[sample]! };
+  return { files: members, cls: cls[sample]! };
 }
 
 function sourceBytes(sample: PlannedSample): number {
   return sample.files.reduce((sum, { bytes }) => sum + Math.max(0, bytes), 0);
 }
 
-function keepRows(columns: ShardJob['columns'], kept: readonly number[]): ShardIndex['columns'] {
+function keepRows(columns: ShardPlan['columns'], kept: readonly number[]): ShardIndex['columns'] {
   return new Map([...columns].map(([name, values]) => [name, kept.map((row) => values[row] ?? null)]));
 }
 

@@ -1,5 +1,6 @@
-import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync, statSync } from 'node:fs';
 import { FileError } from '@shardtool/format';
+import { type FileTable, pathAt } from './file-table.js';
 
 /** A file that cannot be packed, and with it its sample. What becomes of it, the caller decides. */
 export class BadFile extends Error {}
@@ -36,5 +37,18 @@ export function readSourceFile(path: string, target: Uint8Array): void {
     throw isLimit ? new FileError({ path }, message, { cause }) : new BadFile(message, { cause });
   } finally {
     if (fd !== undefined) closeSync(fd);
+  }
+}
+
+/**
+ * Throws {@link BadFile} where one of the files `from` to `to - 1` was changed since they were measured, and kept its
+ * size. Another size, or no file at all, is met when it is read.
+ */
+export function checkUnchanged(root: string, files: FileTable, from: number, to: number): void {
+  for (let file = from; file < to; file++) {
+    const path = root + pathAt(files, file);
+    const stat = files.bytes[file] === -1 ? undefined : statSync(path, { throwIfNoEntry: false });
+    if (stat === undefined || stat.mtimeMs === files.mtimeMs[file]) continue;
+    throw new BadFile(`${path} has changed since the pack began.`);
   }
 }

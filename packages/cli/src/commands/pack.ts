@@ -70,27 +70,56 @@ export const packCommand = command({
         ...share('--max-bad', 'Share of bad images at which the pack gives up'),
         defaultDescription: '1%',
       })
+      .option('append', {
+        type: 'boolean',
+        default: false,
+        describe: 'Add shards for the images that the dataset does not have yet',
+      })
+      .option('part', {
+        type: 'string',
+        requiresArg: true,
+        describe:
+          'Pack the third of 16 parts with 3/16; an array job of Slurm and an Indexed Job of Kubernetes say it themselves',
+      })
+      .option('restart', {
+        type: 'boolean',
+        default: false,
+        describe: 'Begin anew where a pack did not end, instead of going on',
+      })
+      .option('recheck', {
+        type: 'boolean',
+        default: false,
+        describe: 'Read shards again that were finished before the pack was stopped',
+      })
       .option('dry-run', { type: 'boolean', default: false, describe: 'Only say what would be made' })
       .example('$0 pack photos shards', 'photos/cat/1.jpg becomes sample cat/1 of class cat')
       .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
       .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
       .example("$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Some of the files')
-      .example('$0 pack photos shards --on-bad quarantine', 'Go on past damaged images'),
+      .example('$0 pack photos shards --on-bad quarantine', 'Go on past damaged images')
+      .example('$0 pack photos shards --append', 'Add what is new since the last pack')
+      .example('$0 pack photos shards --part 3/16', 'What the third of 16 machines does'),
   handler: async (given) => {
-    const { pack } = await import('@shardtool/writer');
+    const { pack, partOfEnvironment } = await import('@shardtool/writer');
     const { source, output, json, quiet, dryRun = false } = given;
     const view = json || quiet ? null : new ProgressView();
+    const options = optionsOf(given);
+    const found = options.part === undefined && !dryRun ? partOfEnvironment(process.env) : null;
+    if (found !== null) {
+      options.part = found.part;
+      if (!quiet) console.error(`Part ${found.part}, as ${found.variables} say; --part 1/1 packs everything.`);
+    }
     const rate = new WriteRate();
     const onProgress = (progress: PackProgress) => view?.show(rate.describe(progress));
-    const remedy = dryRun ? '' : ` What is in ${output} is not complete: pack again with --overwrite.`;
+    const remedy = dryRun ? '' : ` What is in ${output} is not complete: the same command goes on with it.`;
     let report: PackReport;
     try {
-      report = await stoppable(remedy, (signal) => pack(source, output, { ...optionsOf(given), signal, onProgress }));
+      report = await stoppable(remedy, (signal) => pack(source, output, { ...options, signal, onProgress }));
     } finally {
       view?.hide();
     }
     if (json) console.log(JSON.stringify(report));
-    else if (!quiet) console.log(describe(report, output, dryRun));
+    else if (!quiet) console.log(describe(report, source, output, options));
   },
 });
 
@@ -99,18 +128,33 @@ function optionsOf(given: PackOptions): PackOptions {
   const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files } =
     given;
   const { fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun } = given;
+  const { part, append, restart, recheck } = given;
   return {
     ...{ format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files },
     ...{ fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun },
+    ...{ part, append, restart, recheck },
   };
 }
 
-function describe(report: PackReport, output: string, dryRun: boolean): string {
-  const { renamed, orientationBaked, skippedFiles, skippedFolders, quarantined, partialFields } = report;
+function describe(report: PackReport, source: string, output: string, { dryRun, append, part }: PackOptions): string {
+  const {
+    keptShards,
+    pendingShards,
+    renamed,
+    orientationBaked,
+    skippedFiles,
+    skippedFolders,
+    quarantined,
+    partialFields,
+  } = report;
+  if (append && report.samples + quarantined === 0) return `${output} has all of ${source} already.`;
+  const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
   return [
-    `${dryRun ? 'Would pack' : 'Packed'} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
-      `${countOf(report.samples, 'sample')} of ${countOf(report.classes.length, 'class', 'classes')}, into ` +
-      `${countOf(report.shards, 'shard')} in ${output}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
+    `${verb} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
+      `${countOf(report.samples, 'sample')} of ${countOf(report.classes.length, 'class', 'classes')}, ${into} ` +
+      `${countOf(report.shards, 'shard')} ${append ? 'to' : 'in'} ${output}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
+    ...countLine(keptShards, 'shard was finished already, and stayed', 'shards were finished already, and stayed'),
+    ...(part === undefined ? [] : [`  part ${part}: ${partLine(pendingShards)}`]),
     ...countLine(
       renamed,
       'image is of another kind than its name says; its field is named by the content',
@@ -136,6 +180,12 @@ function describe(report: PackReport, output: string, dryRun: boolean): string {
       'image is bad and was left out: quarantine.jsonl says why',
       'images are bad and were left out: quarantine.jsonl says why',
     ),
-    ...fieldsLine(partialFields, report.samples),
+    // They are counted in the whole dataset.
+    ...(append || part !== undefined ? [] : fieldsLine(partialFields, report.samples)),
   ].join('\n');
+}
+
+function partLine(pendingShards: number): string {
+  if (pendingShards === 0) return 'all parts are done, and the dataset is committed';
+  return `${countOf(pendingShards, 'shard')} of other parts ${pendingShards === 1 ? 'is' : 'are'} still to come`;
 }

@@ -53,7 +53,7 @@ export async function convert(
     await refuseSameFolder(source as string, output);
   }
   checked.signal?.throwIfAborted();
-  const folder = new OutputFolder(output);
+  const folder = await OutputFolder.open(output);
   try {
     folder.checkEmpty(checked.overwrite);
     await folder.clear();

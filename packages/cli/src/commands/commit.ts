@@ -1,0 +1,42 @@
+import type { CommitReport } from '@shardtool/writer';
+import { command } from '../command.js';
+import { share } from '../flags.js';
+import { countLine, fieldsLine } from '../report-lines.js';
+import { countOf, formatSize } from '../size.js';
+
+export const commitCommand = command({
+  name: 'commit',
+  positionals: '<output>',
+  describe: 'Make a dataset of what parts have packed, where the last of them did not',
+  builder: (yargs) =>
+    yargs
+      .positional('output', { type: 'string', demandOption: true, describe: 'Folder of the shards' })
+      .option('max-bad', {
+        ...share('--max-bad', 'Share of bad images at which it is refused'),
+        defaultDescription: '1%',
+      })
+      .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
+      .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
+      .example('$0 commit shards', 'After the last of pack --part'),
+  handler: async ({ output, maxBad, json, quiet }) => {
+    const { commitParts } = await import('@shardtool/writer');
+    const report = await commitParts(output, { maxBad });
+    if (json) console.log(JSON.stringify(report));
+    else if (!quiet) console.log(describe(report, output));
+  },
+});
+
+function describe(report: CommitReport, output: string): string {
+  const { samples, shards, bytes, quarantined, partialFields, wasCommitted } = report;
+  const size = `${countOf(samples, 'sample')} in ${countOf(shards, 'shard')} (${formatSize(bytes)})`;
+  if (wasCommitted) return `${output} was committed already: ${size}.`;
+  return [
+    `Committed ${size} in ${output}.`,
+    ...countLine(
+      quarantined,
+      'image is bad and was left out: quarantine.jsonl says why',
+      'images are bad and were left out: quarantine.jsonl says why',
+    ),
+    ...fieldsLine(partialFields, samples),
+  ].join('\n');
+}

@@ -1,0 +1,89 @@
+import type { ShardLayout } from '@shardtool/format';
+import type { AppendBase } from './append.js';
+import { stemsOf } from './complete-pack.js';
+import { type CheckedOptions, recodeOptions } from './options.js';
+import type { OutputFolder } from './output-folder.js';
+import { planPath } from './pack-state.js';
+import type { PackedShard } from './pack-worker.js';
+import { type PackWorkers, writeShards } from './pack-workers.js';
+import { isTurnOf, type Part } from './parts.js';
+import { type PlanHeader, type PlanPlace, readPlanHeader } from './plan-record.js';
+import { type PreparedPack, prepare, rootOf } from './prepare.js';
+import type { ProgressTicker } from './progress.js';
+import { checkBadShare, type QuarantinedFile } from './quarantine.js';
+import { recordedOptions } from './recorded-options.js';
+import { checkPlan, checkPlannedOptions, publishPlan } from './shared-plan.js';
+
+/** What a pack works with. */
+export interface PackWork {
+  readonly source: string;
+  readonly folder: OutputFolder;
+  readonly layout: ShardLayout;
+  readonly options: CheckedOptions;
+  readonly part: Part | null;
+  /** The dataset that is added to. */
+  readonly base: AppendBase | null;
+  readonly workers: PackWorkers;
+  readonly ticker: ProgressTicker;
+}
+
+export function prepareAll({ source, options, workers, ticker, base }: PackWork): Promise<PreparedPack> {
+  return prepare(source, options, workers, ticker, base);
+}
+
+/** Plans, and makes the folder ready for the shards. */
+export async function begin(work: PackWork): Promise<PlanHeader> {
+  const { folder, layout, options, base } = work;
+  const prepared = await prepareAll(work);
+  if (base === null) await folder.clear();
+  // How large an image will be when it is encoded anew is not known.
+  if (recodeOptions(options) === null) folder.checkRoom(prepared.facts.shardBytes);
+  return publishPlan(folder, layout, prepared);
+}
+
+/** Plans again, and holds the plan against the one that lies in the folder. */
+export async function goOn(work: PackWork): Promise<PlanHeader> {
+  const { path } = work.folder;
+  const header = readPlanHeader(planPath(path));
+  checkPlannedOptions(path, header, await recordedOptions(work.options, work.base));
+  checkPlan(path, header, await prepareAll(work));
+  return header;
+}
+
+/** Writes the shards whose turn it is, or keeps those that are finished. */
+export async function packShards(work: PackWork, header: PlanHeader, checkTimes: boolean): Promise<PackedShard[]> {
+  const { source, folder, layout, options, part, workers, ticker } = work;
+  const { format, lmdbValues, index: otherIndexes, onBad, fields, maxBad, recheck } = options;
+  const stems = stemsOf(header);
+  const mine = header.shards
+    .map((place, shard) => ({ shard, stem: stems[shard]!, place }))
+    .filter(({ shard }) => part === null || isTurnOf(part, shard));
+  const total = (count: (place: PlanPlace) => number) => mine.reduce((sum, { place }) => sum + count(place), 0);
+  ticker.begin(
+    'pack',
+    total(({ files }) => files),
+    total(({ sourceBytes }) => sourceBytes),
+  );
+  const packed: PackedShard[] = [];
+  try {
+    const columnTypes = new Map(header.columns.map((column) => [column.name, column.type]));
+    const target = { output: folder.path, layout: { format, lmdbValues }, columnTypes, otherIndexes, fields };
+    const facts = { root: rootOf(source), onBad, recode: recodeOptions(options), checkTimes, digest: header.digest };
+    await writeShards(workers, { ...target, ...facts, recheck, isPart: part !== null }, mine, (shard) => {
+      packed.push(shard);
+      checkBadShare(quarantinedIn(packed), header.samples, maxBad);
+    });
+    return packed;
+  } catch (error) {
+    await workers.close();
+    folder.removeTemporaryFiles(
+      layout,
+      mine.map(({ stem }) => stem),
+    );
+    throw error;
+  }
+}
+
+function quarantinedIn(shards: readonly PackedShard[]): readonly QuarantinedFile[] {
+  return shards.flatMap(({ quarantined }) => quarantined);
+}

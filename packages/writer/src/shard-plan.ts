@@ -1,0 +1,116 @@
+import type { ColumnValue } from '@shardtool/format';
+import { type FileTable, pathBytes } from './file-table.js';
+import type { Labels } from './labels.js';
+import type { PackPlan } from './plan.js';
+
+/** What one shard is going to hold: all that a worker must know to write it. */
+export interface ShardPlan {
+  readonly samples: number;
+  /** Sample s has the files `fileStart[s]` to `fileStart[s + 1] - 1` of the table, its image first. */
+  readonly fileStart: Uint32Array;
+  readonly files: FileTable;
+  /** Class number of each sample; -1 where it has none. */
+  readonly cls: Int32Array;
+  /** Label columns, one value a sample. */
+  readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+}
+
+/** What a labels file says of the files of a table. */
+export interface FileLabels {
+  readonly table: Labels;
+  /** -1 where no row names the file. */
+  readonly rowOfFile: Int32Array;
+}
+
+/** The part of the plan that is shard `shard`. */
+export function shardPlanOf(files: FileTable, plan: PackPlan, labels: FileLabels | null, shard: number): ShardPlan {
+  const first = plan.shardStart[shard]!;
+  const end = plan.shardStart[shard + 1]!;
+  const firstFile = plan.fileStart[first]!;
+  return {
+    samples: end - first,
+    fileStart: plan.fileStart.slice(first, end + 1).map((start) => start - firstFile),
+    files: takeFiles(files, plan.files.subarray(firstFile, plan.fileStart[end]!)),
+    cls: plan.cls.slice(first, end),
+    columns: new Map([...(labels?.table.columns ?? [])].map(([name, values]) => [name, columnOf(values, first, end)])),
+  };
+
+  function columnOf(values: readonly ColumnValue[], from: number, to: number): readonly ColumnValue[] {
+    const column: ColumnValue[] = [];
+    for (let sample = from; sample < to; sample++) {
+      column.push(values[labels!.rowOfFile[plan.files[plan.fileStart[sample]!]!]!]!);
+    }
+    return column;
+  }
+}
+
+/** A table of some files of another one, in this order. */
+function takeFiles(files: FileTable, chosen: Uint32Array): FileTable {
+  const count = chosen.length;
+  const ends = new Float64Array(count);
+  let textBytes = 0;
+  for (let i = 0; i < count; i++) {
+    textBytes += pathBytes(files, chosen[i]!);
+    ends[i] = textBytes;
+  }
+  const text = Buffer.allocUnsafe(textBytes);
+  const bytes = new Float64Array(count);
+  const mtimeMs = new Float64Array(count);
+  for (let i = 0; i < count; i++) {
+    const file = chosen[i]!;
+    files.text.copy(text, i === 0 ? 0 : ends[i - 1]!, files.ends[file]! - pathBytes(files, file), files.ends[file]!);
+    bytes[i] = files.bytes[file]!;
+    mtimeMs[i] = files.mtimeMs[file]!;
+  }
+  return { count, text, ends, bytes, mtimeMs };
+}
+
+/** Four numbers of 32 bits come first: samples, files, bytes of the paths, bytes of the label columns as JSON. */
+const HEAD_BYTES = 16;
+
+/** Where everything lies, in bytes: the sizes of the files come behind the head. */
+function placesOf(samples: number, files: number, textBytes: number, columnsBytes: number) {
+  const fileStart = HEAD_BYTES + files * 8;
+  const cls = fileStart + (samples + 1) * 4;
+  const ends = cls + samples * 4;
+  const text = ends + files * 4;
+  const columns = text + textBytes;
+  const times = Math.ceil((columns + columnsBytes) / 8) * 8;
+  return { sizes: HEAD_BYTES, fileStart, cls, ends, text, columns, times, end: times + files * 8 };
+}
+
+/** Equal plans give equal bytes. Numbers are little-endian, as on every machine that Node runs on. */
+export function encodeShardPlan({ samples, fileStart, files, cls, columns }: ShardPlan): Uint8Array {
+  const json = Buffer.from(columns.size === 0 ? '' : JSON.stringify([...columns]));
+  const at = placesOf(samples, files.count, files.text.length, json.length);
+  const block = new Uint8Array(at.end);
+  new Uint32Array(block.buffer, 0, 4).set([samples, files.count, files.text.length, json.length]);
+  new Float64Array(block.buffer, at.sizes, files.count).set(files.bytes);
+  new Uint32Array(block.buffer, at.fileStart, samples + 1).set(fileStart);
+  new Int32Array(block.buffer, at.cls, samples).set(cls);
+  new Uint32Array(block.buffer, at.ends, files.count).set(files.ends);
+  block.set(files.text, at.text);
+  block.set(json, at.columns);
+  new Float64Array(block.buffer, at.times, files.count).set(files.mtimeMs);
+  return block;
+}
+
+/** The inverse of {@link encodeShardPlan}, in place: `block` has an ArrayBuffer of its own. */
+export function decodeShardPlan({ buffer }: Uint8Array<ArrayBuffer>): ShardPlan {
+  const [samples, count, textBytes, columnsBytes] = new Uint32Array(buffer, 0, 4) as unknown as number[];
+  const at = placesOf(samples!, count!, textBytes!, columnsBytes!);
+  const json = Buffer.from(buffer, at.columns, columnsBytes!).toString();
+  return {
+    samples: samples!,
+    fileStart: new Uint32Array(buffer, at.fileStart, samples! + 1),
+    cls: new Int32Array(buffer, at.cls, samples!),
+    files: {
+      count: count!,
+      text: Buffer.from(buffer, at.text, textBytes!),
+      ends: Float64Array.from(new Uint32Array(buffer, at.ends, count!)),
+      bytes: new Float64Array(buffer, at.sizes, count!),
+      mtimeMs: new Float64Array(buffer, at.times, count!),
+    },
+    columns: new Map(json === '' ? [] : (JSON.parse(json) as [string, ColumnValue[]][])),
+  };
+}

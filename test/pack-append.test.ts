@@ -1,0 +1,274 @@
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OptionError, readManifest, UnfinishedPackError } from '@shardtool/format';
+import { openDataset } from '@shardtool/reader';
+import {
+  BadFileError,
+  KeyCollisionError,
+  OutputNotEmptyError,
+  type PackOptions,
+  pack,
+  verify,
+} from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { smallImages } from './datasets.js';
+import { startPack } from './pack-processes.js';
+import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+
+const OPTIONS: PackOptions = { maxShardSamples: 2, shuffle: false, workers: 2 };
+const APPEND: PackOptions = { ...OPTIONS, append: true };
+
+function source(): string {
+  return tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2), 'fox/3.jpg': jpeg(3) });
+}
+
+function add(images: string, files: Record<string, string | Uint8Array>): void {
+  for (const [file, content] of Object.entries(files)) {
+    const target = path.join(images, file);
+    mkdirSync(path.dirname(target), { recursive: true });
+    writeFileSync(target, content);
+  }
+}
+
+async function classNames(output: string): Promise<[string, number][]> {
+  return (await readManifest(output)).classes.map(({ name, samples }) => [name, samples]);
+}
+
+test.each<PackOptions>([{}, { format: 'lmdb' }, { format: 'msgpack', name: 'train' }, { index: ['wids', 'dali'] }])(
+  'new images come in new shards, new classes behind the others, and nothing else changes: %j',
+  async (options) => {
+    const images = source();
+    const output = newFolder();
+    await pack(images, output, { ...OPTIONS, ...options });
+    const before = digestsOf(output);
+    const [first] = (await readManifest(output)).shards;
+    const inode = statSync(path.join(output, first!.file)).ino;
+    add(images, {
+      'cat/0.jpg': jpeg(0),
+      'cat/9.jpg': jpeg(9),
+      'cat/9.json': '{}',
+      'bee/5.jpg': jpeg(5),
+      'fox/1.jpg': jpeg(8),
+    });
+    const report = await pack(images, output, APPEND);
+    expect(report).toMatchObject({
+      samples: 4,
+      files: 5,
+      shards: 2,
+      classes: ['cat', 'fox', 'bee'],
+      isCommitted: true,
+    });
+    expect((await samplesOf(output)).map(({ key, cls }) => [key, cls])).toEqual([
+      ...[
+        ['cat/1', 0],
+        ['cat/2', 0],
+        ['fox/3', 1],
+      ],
+      ...[
+        ['bee/5', 2],
+        ['cat/0', 0],
+        ['cat/9', 0],
+        ['fox/1', 1],
+      ],
+    ]);
+    expect(await classNames(output)).toEqual([
+      ['cat', 4],
+      ['fox', 2],
+      ['bee', 1],
+    ]);
+    expect((await readManifest(output)).fields.find(({ name }) => name === 'jpg')?.samples).toBe(7);
+    const after = digestsOf(output);
+    const changed = Object.keys(before).filter((file) => before[file] !== after[file]);
+    expect(changed).toEqual(['dataset.json', 'pack.json', ...(options.index ? ['shardindex.json'] : [])]);
+    expect(statSync(path.join(output, first!.file)).ino).toBe(inode);
+    expect((await verify(output)).faults).toBe(0);
+    if (options.index === undefined) return;
+    const { shardlist } = JSON.parse(readFileSync(path.join(output, 'shardindex.json'), 'utf8'));
+    expect(shardlist.map(({ url, nsamples }: { url: string; nsamples: number }) => [url, nsamples])).toEqual([
+      ...[
+        ['000000.tar', 2],
+        ['000001.tar', 1],
+      ],
+      ...[
+        ['000002.tar', 2],
+        ['000003.tar', 2],
+      ],
+    ]);
+    expect(filesIn(output).filter((file) => file.endsWith('.idx'))).toHaveLength(4);
+  },
+);
+
+test('a dataset grows again and again, and one without news stays as it is', async () => {
+  const images = source();
+  const output = newFolder();
+  await pack(images, output, OPTIONS);
+  for (let round = 0; round < 3; round++) {
+    add(images, { [`new${round}/1.jpg`]: jpeg(`round ${round}`) });
+    expect(await pack(images, output, APPEND)).toMatchObject({ samples: 1, shards: 1 });
+  }
+  const { identity, shards } = await readManifest(output);
+  expect(shards.map(({ file }) => file)).toEqual([
+    '000000.tar',
+    '000001.tar',
+    '000002.tar',
+    '000003.tar',
+    '000004.tar',
+  ]);
+  expect(await pack(images, output, APPEND)).toMatchObject({ samples: 0, shards: 0, keptShards: 0, isCommitted: true });
+  expect((await readManifest(output)).identity).toBe(identity);
+  expect(filesIn(output).filter((file) => file.startsWith('pack.'))).toEqual(['pack.json']);
+});
+
+test('a reader that has the dataset open goes on with what it was, and the next one has it all', async () => {
+  const images = source();
+  const output = newFolder();
+  await pack(images, output, OPTIONS);
+  await using open = await openDataset(output);
+  const samples = open.samples()[Symbol.asyncIterator]();
+  const keys = [(await samples.next()).value!.key];
+  add(images, { 'cat/7.jpg': jpeg(7) });
+  await pack(images, output, APPEND);
+  for (let next = await samples.next(); !next.done; next = await samples.next()) keys.push(next.value.key);
+  expect(keys).toEqual(['cat/1', 'cat/2', 'fox/3']);
+  expect(open.size).toBe(3);
+  await using again = await openDataset(output);
+  expect(again.size).toBe(4);
+});
+
+test('an append that is killed at any moment leaves the dataset open for all, and goes on', async () => {
+  const images = await smallImages({ samples: 40, classes: 2 });
+  const all = { maxShardSamples: 3, workers: 2 };
+  const before = newFolder();
+  const files = filesIn(images);
+  await pack(images, before, { ...all, files: files.slice(0, 12) });
+  const undisturbed = newFolder();
+  await pack(images, undisturbed, { ...all, files: files.slice(0, 12) });
+  const begun = performance.now();
+  await startPack(images, undisturbed, { ...all, append: true }).ended;
+  const wholeMs = performance.now() - begun;
+  for (let kills = 0; kills < 6; kills++) {
+    const child = startPack(images, before, { ...all, append: true });
+    await sleep(Math.random() * wholeMs);
+    child.process.kill('SIGKILL');
+    await child.ended;
+    await using dataset = await openDataset(before);
+    expect([12, 40]).toContain(dataset.size);
+  }
+  await pack(images, before, { ...all, append: true });
+  expect(digestsOf(before)).toEqual(digestsOf(undisturbed));
+});
+
+test('a plain pack refuses the dataset while an append is not at its end, which then goes on or begins anew', async () => {
+  const images = source();
+  const output = newFolder();
+  await pack(images, output, OPTIONS);
+  add(images, { 'cat/7.jpg': jpeg(7), 'cat/8.jpg': jpeg(8), 'dog/9.jpg': 'no image' });
+  const single = { ...APPEND, maxShardSamples: 1, workers: 1 };
+  await expect(pack(images, output, single)).rejects.toBeInstanceOf(BadFileError);
+  await expect(pack(images, output, OPTIONS)).rejects.toBeInstanceOf(OutputNotEmptyError);
+  expect((await openDataset(output)).size).toBe(3);
+  const other = { ...single, seed: 3, onBad: 'quarantine' as const, maxBad: 0.5 };
+  await expect(pack(images, output, other)).rejects.toThrow('its seed was 0 and is 3 now');
+  expect(await pack(images, output, { ...other, seed: 0 })).toMatchObject({
+    keptShards: 2,
+    samples: 2,
+    quarantined: 1,
+  });
+
+  add(images, { 'cat/91.jpg': jpeg(91), 'dog/92.jpg': 'no image' });
+  await expect(pack(images, output, single)).rejects.toBeInstanceOf(BadFileError);
+  expect(await pack(images, output, { ...other, restart: true })).toMatchObject({ keptShards: 0, samples: 1 });
+  expect((await samplesOf(output)).map(({ key }) => key)).toEqual([
+    'cat/1',
+    'cat/2',
+    'fox/3',
+    'cat/7',
+    'cat/8',
+    'cat/91',
+  ]);
+  const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line).path)).toEqual(['dog/9.jpg', 'dog/92.jpg']);
+  expect(await pack(images, output, APPEND)).toMatchObject({ samples: 0 });
+});
+
+test('label columns go on in new shards, and have to be those of the dataset', async () => {
+  const images = source();
+  const labels = path.join(tree({ 'labels.csv': 'path,class,x\ncat/1.jpg,a,1.5\nfox/3.jpg,b,2\n' }), 'labels.csv');
+  const output = newFolder();
+  await pack(images, output, { ...OPTIONS, labels });
+  writeFileSync(labels, 'path,class,x\ncat/1.jpg,a,1.5\nfox/3.jpg,b,2\ncat/2.jpg,c,7\n');
+  await pack(images, output, { ...APPEND, labels });
+  expect((await samplesOf(output)).map(({ key, cls, columns }) => [key, cls, columns.x])).toEqual([
+    ...[
+      ['cat/1', 0, 1.5],
+      ['fox/3', 1, 2],
+    ],
+    ['cat/2', 2, 7],
+  ]);
+  await expect(pack(images, output, APPEND)).rejects.toThrow('has the label column "x", and give labels with it');
+  writeFileSync(labels, 'path,x,y\ncat/1.jpg,1,2\n');
+  await expect(pack(images, output, { ...APPEND, labels })).rejects.toThrow(
+    'the column "y", which the dataset does not have',
+  );
+  writeFileSync(labels, 'path,x\ncat/1.jpg,words\n');
+  await expect(pack(images, output, { ...APPEND, labels })).rejects.toThrow('the labels have string');
+});
+
+test('what does not fit the dataset is refused, and it stays as it is', async () => {
+  const images = source();
+  const output = newFolder();
+  await expect(pack(images, output, APPEND)).rejects.toBeInstanceOf(UnfinishedPackError);
+  await pack(images, output, OPTIONS);
+  const before = digestsOf(output);
+  for (const [options, message] of [
+    [{ format: 'msgpack' }, 'has shards of the format tar'],
+    [{ classes: ['fox', 'cat'] }, 'Class 0 of the dataset is "cat", and the option "classes" has "fox" there'],
+    [{ part: '1/2' }, '"append" adds to a dataset, which "part" cannot be beside'],
+    [{ overwrite: true }, 'which "overwrite" cannot be beside'],
+  ] as [PackOptions, string][]) {
+    const packing = pack(images, output, { ...APPEND, ...options });
+    await expect(packing).rejects.toThrow(message);
+    await expect(packing).rejects.toBeInstanceOf(OptionError);
+  }
+  rmSync(path.join(images, 'cat/1.jpg'));
+  add(images, { 'cat/1.jpeg': jpeg('another') });
+  const packing = pack(images, output, APPEND);
+  await expect(packing).rejects.toBeInstanceOf(KeyCollisionError);
+  await expect(packing).rejects.toThrow('cat/1.jpeg would be "cat/1", as cat/1.jpg is in the dataset already');
+  expect(digestsOf(output)).toEqual(before);
+});
+
+test('classes that are fixed may grow at their end', async () => {
+  const images = source();
+  const output = newFolder();
+  await pack(images, output, { ...OPTIONS, classes: ['fox', 'cat'] });
+  add(images, { 'bee/5.jpg': jpeg(5) });
+  await expect(pack(images, output, { ...APPEND, classes: ['fox', 'cat'] })).rejects.toThrow(
+    'which the list of classes does not have',
+  );
+  await pack(images, output, { ...APPEND, classes: ['fox', 'cat', 'ant', 'bee'] });
+  expect(await classNames(output)).toEqual([
+    ['fox', 1],
+    ['cat', 2],
+    ['ant', 0],
+    ['bee', 1],
+  ]);
+});
+
+test('on the command line it says what was added', async () => {
+  const images = source();
+  const output = newFolder();
+  await pack(images, output, OPTIONS);
+  add(images, { 'cat/7.jpg': jpeg(7) });
+  expect(await shardtool('pack', images, output, '--append')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Added 1 file \(.*\), 1 sample of 2 classes, in 1 shard to /),
+    stderr: '',
+  });
+  expect(await shardtool('pack', images, output, '--append')).toMatchObject({
+    code: 0,
+    stdout: `${output} has all of ${images} already.\n`,
+  });
+});

@@ -1,0 +1,241 @@
+import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OptionError, UnfinishedPackError } from '@shardtool/format';
+import {
+  BadFileError,
+  commitParts,
+  OutputLockedError,
+  OutputNotEmptyError,
+  type PackOptions,
+  PartsMissingError,
+  PlanChangedError,
+  pack,
+  TooManyBadError,
+} from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { shardtool, shardtoolWith } from './cli-process.js';
+import { smallImages } from './datasets.js';
+import { packInProcess, startPack } from './pack-processes.js';
+import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+
+/** How often 16 processes pack at once; each time takes some seconds. */
+const ROUNDS = Number(process.env.SHARDTOOL_ROUNDS ?? 1);
+
+const OPTIONS: PackOptions = { maxShardSamples: 2, workers: 1 };
+
+async function packedAlone(source: string, options: PackOptions = OPTIONS): Promise<Record<string, string>> {
+  const output = newFolder();
+  await pack(source, output, options);
+  return digestsOf(output);
+}
+
+function parts(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `${i + 1}/${count}`);
+}
+
+test('16 processes that pack parts at once make what one makes alone, and one of them commits', async () => {
+  const source = await smallImages({ samples: 70, classes: 2 });
+  const expected = await packedAlone(source);
+  for (let round = 0; round < ROUNDS; round++) {
+    const output = newFolder();
+    const ended = await Promise.all(parts(16).map((part) => packInProcess(source, output, { ...OPTIONS, part })));
+    expect(ended.map(({ code, stdout }) => (code === 0 ? '' : stdout)).filter((fault) => fault !== '')).toEqual([]);
+    const reports = ended.map(({ stdout }) => JSON.parse(stdout));
+    expect(reports.some(({ isCommitted }) => isCommitted)).toBe(true);
+    expect(reports.reduce((sum, { samples }) => sum + samples, 0)).toBe(70);
+    expect(digestsOf(output)).toEqual(expected);
+  }
+});
+
+test('parts of one process, again and again, race for the plan and the commit without harm', async () => {
+  const source = await smallImages({ samples: 24, classes: 2 });
+  const expected = await packedAlone(source);
+  for (let round = 0; round < 10; round++) {
+    const output = newFolder();
+    const reports = await Promise.all(parts(6).map((part) => pack(source, output, { ...OPTIONS, part })));
+    expect(reports.some(({ isCommitted }) => isCommitted)).toBe(true);
+    expect(digestsOf(output)).toEqual(expected);
+  }
+});
+
+test('parts that run one after the other say how much is left, and the last one commits', async () => {
+  const source = await smallImages({ samples: 10 });
+  const output = newFolder();
+  const reports = [];
+  for (const part of parts(3)) reports.push(await pack(source, output, { ...OPTIONS, part }));
+  expect(reports.map(({ shards, pendingShards, isCommitted }) => [shards, pendingShards, isCommitted])).toEqual([
+    [2, 3, false],
+    [2, 1, false],
+    [1, 0, true],
+  ]);
+  expect(digestsOf(output)).toEqual(await packedAlone(source));
+});
+
+test('more parts than shards leave some of them nothing to do', async () => {
+  const source = await smallImages({ samples: 4 });
+  const output = newFolder();
+  for (const part of parts(4).reverse()) await pack(source, output, { ...OPTIONS, part });
+  expect(digestsOf(output)).toEqual(await packedAlone(source));
+});
+
+test('one part of one is the whole', async () => {
+  const source = await smallImages({ samples: 4 });
+  const output = newFolder();
+  expect(await pack(source, output, { ...OPTIONS, part: '1/1' })).toMatchObject({ isCommitted: true, shards: 2 });
+});
+
+test('what parts began the whole may end, and the other way round', async () => {
+  const source = await smallImages({ samples: 12 });
+  const expected = await packedAlone(source);
+  const output = newFolder();
+  await pack(source, output, { ...OPTIONS, part: '2/3' });
+  expect(await pack(source, output, OPTIONS)).toMatchObject({ keptShards: 2, shards: 6 });
+  expect(digestsOf(output)).toEqual(expected);
+
+  const other = newFolder();
+  await pack(source, other, { ...OPTIONS, part: '2/3' });
+  for (const part of parts(2)) await pack(source, other, { ...OPTIONS, part });
+  expect(digestsOf(other)).toEqual(expected);
+});
+
+test('parts that are killed leave what they finished, and go on when they are started again', async () => {
+  const source = await smallImages({ samples: 60, bytes: () => 20_000 });
+  const options = { ...OPTIONS, resize: 64 };
+  const expected = await packedAlone(source, options);
+  const output = newFolder();
+  for (let kills = 0; kills < 4; kills++) {
+    const part = parts(2)[kills % 2]!;
+    const child = startPack(source, output, { ...options, part });
+    await sleep(150 + Math.random() * 500);
+    child.process.kill('SIGKILL');
+    await child.ended;
+  }
+  for (const part of parts(2)) await pack(source, output, { ...options, part });
+  expect(digestsOf(output)).toEqual(expected);
+});
+
+test('a part that finds the plan of other options refuses, naming them', async () => {
+  const source = await smallImages({ samples: 6 });
+  const output = newFolder();
+  await pack(source, output, { ...OPTIONS, part: '1/2' });
+  const other = pack(source, output, { ...OPTIONS, seed: 5, part: '2/2' });
+  await expect(other).rejects.toBeInstanceOf(PlanChangedError);
+  await expect(other).rejects.toThrow('its seed was 0 and is 5 now');
+  for (const clears of ['overwrite', 'restart'] as const) {
+    const clearing = pack(source, output, { ...OPTIONS, part: '2/2', [clears]: true });
+    await expect(clearing).rejects.toThrow(`leave "${clears}" out`);
+    await expect(clearing).rejects.toBeInstanceOf(OptionError);
+  }
+});
+
+test.each<[string, (file: string) => void]>([
+  ['another size', (file) => writeFileSync(file, jpeg('another'))],
+  ['another time', (file) => utimesSync(file, 0, 946684800)],
+  ['gone', (file) => rmSync(file)],
+])('a file that has changed since another part planned is bad: %s', async (_, change) => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2), 'a/3.jpg': jpeg(3) });
+  const options = { maxShardSamples: 1, shuffle: false, workers: 1 };
+  const output = newFolder();
+  await pack(source, output, { ...options, part: '1/2' });
+  change(path.join(source, 'a/2.jpg'));
+  const second = { ...options, part: '2/2' };
+  const packing = pack(source, output, second);
+  await expect(packing).rejects.toBeInstanceOf(BadFileError);
+  await expect(packing).rejects.toThrow('2.jpg');
+  const tooMany = pack(source, output, { ...second, onBad: 'quarantine' });
+  await expect(tooMany).rejects.toBeInstanceOf(TooManyBadError);
+  const report = await pack(source, output, { ...second, onBad: 'quarantine', maxBad: 0.5 });
+  expect(report).toMatchObject({ quarantined: 1, isCommitted: true });
+  expect((await samplesOf(output)).map(({ key }) => key)).toEqual(['a/1', 'a/3']);
+});
+
+test('bad images of all parts together count for --max-bad, where the set is committed', async () => {
+  const bad = ['a/2.jpg', 'a/4.jpg'];
+  const names = ['a/1.jpg', 'a/2.jpg', 'a/3.jpg', 'a/4.jpg'];
+  const source = tree(Object.fromEntries(names.map((name) => [name, bad.includes(name) ? 'none' : jpeg(name)])));
+  const options: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1, onBad: 'quarantine', maxBad: 0.3 };
+  const output = newFolder();
+  for (const part of ['1/4', '2/4', '3/4']) await pack(source, output, { ...options, part });
+  await expect(pack(source, output, { ...options, part: '4/4' })).rejects.toBeInstanceOf(TooManyBadError);
+  expect(existsSync(path.join(output, 'dataset.json'))).toBe(false);
+  await expect(commitParts(output)).rejects.toThrow('2 of 4 images are bad, more than 1 % (--max-bad)');
+  expect(await commitParts(output, { maxBad: 0.5 })).toMatchObject({ samples: 2, quarantined: 2, wasCommitted: false });
+  const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line).path)).toEqual(bad);
+});
+
+test('commit refuses shards that are missing, and a folder in which no pack was begun', async () => {
+  const source = await smallImages({ samples: 10 });
+  const output = newFolder();
+  await pack(source, output, { ...OPTIONS, part: '1/2' });
+  await expect(commitParts(output)).rejects.toBeInstanceOf(PartsMissingError);
+  await expect(commitParts(output)).rejects.toThrow('2 of the 5 shards of');
+  await expect(commitParts(output)).rejects.toThrow('(000001, 000003)');
+  await expect(commitParts(tree({}))).rejects.toBeInstanceOf(UnfinishedPackError);
+  await pack(source, output, { ...OPTIONS, part: '2/2' });
+  expect(await commitParts(output)).toMatchObject({ samples: 10, shards: 5, wasCommitted: true });
+});
+
+test('a part that is run again when all is committed has nothing to do, and refuses a dataset of other files', async () => {
+  const source = await smallImages({ samples: 6 });
+  const output = newFolder();
+  for (const part of parts(2)) await pack(source, output, { ...OPTIONS, part });
+  const before = digestsOf(output);
+  expect(await pack(source, output, { ...OPTIONS, part: '1/2' })).toMatchObject({ isCommitted: true, shards: 0 });
+  const other = await smallImages({ samples: 7 });
+  await expect(pack(other, output, { ...OPTIONS, part: '1/2' })).rejects.toBeInstanceOf(OutputNotEmptyError);
+  expect(digestsOf(output)).toEqual(before);
+});
+
+test('parts keep a pack of the whole out, and it them; parts of another number, too', async () => {
+  const source = await smallImages({ samples: 6 });
+  const slow = { ...OPTIONS, resize: 8 };
+  const output = newFolder();
+  const first = pack(source, output, { ...slow, part: '1/2' });
+  await sleep(0);
+  await expect(pack(source, output, slow)).rejects.toBeInstanceOf(OutputLockedError);
+  await expect(pack(source, output, { ...slow, part: '3/3' })).rejects.toThrow('Another pack');
+  await expect(pack(source, output, { ...slow, part: '1/2' })).rejects.toBeInstanceOf(OutputLockedError);
+  await Promise.all([first, pack(source, output, { ...slow, part: '2/2' })]);
+
+  const whole = newFolder();
+  const packing = pack(source, whole, slow);
+  await sleep(0);
+  await expect(pack(source, whole, { ...slow, part: '1/2' })).rejects.toBeInstanceOf(OutputLockedError);
+  await expect(commitParts(whole)).rejects.toBeInstanceOf(OutputLockedError);
+  await packing;
+});
+
+test("the lock of a part on another machine is nobody's when it was silent for two minutes", async () => {
+  const source = await smallImages({ samples: 4 });
+  const output = tree({ 'pack.1-of-2.lock': JSON.stringify({ pid: 1, host: `not-${hostname()}`, started: null }) });
+  const lock = path.join(output, 'pack.1-of-2.lock');
+  const past = statSync(lock).mtimeMs / 1000 - 125;
+  utimesSync(lock, past, past);
+  for (const part of parts(2)) await pack(source, output, { ...OPTIONS, part });
+  expect(digestsOf(output)).toEqual(await packedAlone(source));
+});
+
+test('an array job of Slurm and an Indexed Job say by themselves which part it is', async () => {
+  const source = await smallImages({ samples: 8 });
+  const output = newFolder();
+  const slurm = { SLURM_ARRAY_TASK_ID: '5', SLURM_ARRAY_TASK_COUNT: '2', SLURM_ARRAY_TASK_MIN: '5' };
+  const first = await shardtoolWith(slurm, 'pack', source, output, '--max-shard-samples', '2');
+  expect(first).toMatchObject({
+    code: 0,
+    stderr: 'Part 1/2, as SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT say; --part 1/1 packs everything.\n',
+    stdout: expect.stringContaining('  part 1/2: 2 shards of other parts are still to come\n'),
+  });
+  const early = await shardtool('commit', output);
+  expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('2 of the 4 shards') });
+  const indexed = { JOB_COMPLETION_INDEX: '1', JOB_COMPLETIONS: '2' };
+  const second = await shardtoolWith(indexed, 'pack', source, output, '--max-shard-samples', '2', '--quiet');
+  expect(second).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  expect(filesIn(output)).toContain('dataset.json');
+  expect(await shardtool('commit', output)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/ was committed already: 8 samples in 4 shards /),
+  });
+});

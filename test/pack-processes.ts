@@ -1,0 +1,36 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { PackOptions } from '@shardtool/writer';
+
+const child = fileURLToPath(new URL('./pack-child.mjs', import.meta.url));
+/** No pack of a test takes so long. */
+const LIMIT_MS = 60_000;
+
+/** A pack in a process of its own. */
+export interface PackProcess {
+  readonly process: ChildProcess;
+  /** How it ended: what it printed, and null where it was killed. */
+  readonly ended: Promise<{ readonly code: number | null; readonly stdout: string }>;
+}
+
+/** Starts a pack; `shell` is a line of bash that comes before it. */
+export function startPack(source: string, output: string, options: PackOptions, shell = ''): PackProcess {
+  const args = [child, source, output, JSON.stringify(options)];
+  const started = spawn('bash', ['-c', `${shell} exec "$@"`, 'bash', process.execPath, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: LIMIT_MS,
+    killSignal: 'SIGKILL',
+  });
+  let stdout = '';
+  started.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk;
+  });
+  const ended = once(started, 'close').then(([code]) => ({ code: code as number | null, stdout }));
+  return { process: started, ended };
+}
+
+/** A pack that ends by itself. */
+export function packInProcess(source: string, output: string, options: PackOptions, shell = '') {
+  return startPack(source, output, options, shell).ended;
+}

@@ -1,0 +1,294 @@
+import { spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { UnfinishedPackError } from '@shardtool/format';
+import { openDataset } from '@shardtool/reader';
+import {
+  BadFileError,
+  DiskFullError,
+  OutputNotEmptyError,
+  type PackOptions,
+  PlanChangedError,
+  PlanRecordError,
+  pack,
+  TooManyBadError,
+} from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { emptyFolder, smallImages } from './datasets.js';
+import { packInProcess } from './pack-processes.js';
+import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+
+/** Shards of one sample in the order of the paths; the fourth image is none, where the pack stops. */
+const OPTIONS: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1 };
+const GO_ON: PackOptions = { ...OPTIONS, onBad: 'quarantine', maxBad: 0.5 };
+
+function source(): string {
+  return tree({
+    'a/1.jpg': jpeg(1),
+    'a/2.jpg': jpeg(2),
+    'a/3.jpg': jpeg(3),
+    'b/4.jpg': 'no image',
+    'b/5.jpg': jpeg(5),
+    'b/6.jpg': jpeg(6),
+  });
+}
+
+/** A folder in which the first three shards are finished. */
+async function stopped(images: string, options: PackOptions = {}): Promise<string> {
+  const output = newFolder();
+  await expect(pack(images, output, { ...OPTIONS, ...options })).rejects.toBeInstanceOf(BadFileError);
+  expect(filesIn(output).filter((file) => file.endsWith('.tar'))).toHaveLength(3);
+  return output;
+}
+
+test('a pack that was stopped goes on: finished shards stay, and the bytes are those of one in one go', async () => {
+  const images = source();
+  const output = await stopped(images);
+  const finished = statSync(path.join(output, '000002.tar')).ino;
+  const report = await pack(images, output, GO_ON);
+  expect(report).toMatchObject({ samples: 5, files: 5, quarantined: 1, shards: 6, keptShards: 3, isCommitted: true });
+  expect(statSync(path.join(output, '000002.tar')).ino).toBe(finished);
+  const alone = newFolder();
+  expect(await pack(images, alone, GO_ON)).toEqual({ ...report, keptShards: 0 });
+  expect(digestsOf(output)).toEqual(digestsOf(alone));
+});
+
+test('what went to quarantine before counts for --max-bad, stands in the list, and ends a pack that stops at bad files', async () => {
+  const images = source();
+  writeFileSync(path.join(images, 'b/5.jpg'), 'no image either');
+  const output = newFolder();
+  const tooMany = { ...GO_ON, maxBad: 0.2 };
+  await expect(pack(images, output, tooMany)).rejects.toBeInstanceOf(TooManyBadError);
+  await expect(pack(images, output, tooMany)).rejects.toBeInstanceOf(TooManyBadError);
+  await expect(pack(images, output, OPTIONS)).rejects.toThrow(/4\.jpg is not an image/);
+  await pack(images, output, GO_ON);
+  const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line).path)).toEqual(['b/4.jpg', 'b/5.jpg']);
+});
+
+test.each<[string, (images: string) => void, RegExp]>([
+  ['a new file', (images) => writeFileSync(path.join(images, 'a/0.jpg'), jpeg(0)), /a\/0\.jpg is new;/],
+  ['a file that is gone', (images) => rmSync(path.join(images, 'b/6.jpg')), /b\/6\.jpg is gone;/],
+  [
+    'a file of another size',
+    (images) => writeFileSync(path.join(images, 'a/2.jpg'), jpeg('longer')),
+    /a\/2\.jpg had \d+ bytes and has \d+ bytes now;/,
+  ],
+  [
+    'a file of another time',
+    (images) => utimesSync(path.join(images, 'a/2.jpg'), 0, 946684800),
+    /a\/2\.jpg was of 20\d\d-.* and is of 2000-01-01T00:00:00\.000Z now;/,
+  ],
+  [
+    'several files',
+    (images) => {
+      writeFileSync(path.join(images, 'a/1.json'), '{}');
+      rmSync(path.join(images, 'b/5.jpg'));
+    },
+    /a\/1\.json is new \(1 more files have changed, too\);/,
+  ],
+])('%s ends a pack that would go on, and is named', async (_, change, message) => {
+  const images = source();
+  const output = await stopped(images);
+  change(images);
+  const before = digestsOf(output);
+  const packing = pack(images, output, GO_ON);
+  await expect(packing).rejects.toBeInstanceOf(PlanChangedError);
+  await expect(packing).rejects.toThrow(message);
+  await expect(packing).rejects.toThrow('(--restart)');
+  expect(digestsOf(output)).toEqual(before);
+  const report = await pack(images, output, { ...GO_ON, restart: true });
+  expect(report.keptShards).toBe(0);
+  const alone = newFolder();
+  await pack(images, alone, GO_ON);
+  expect(digestsOf(output)).toEqual(digestsOf(alone));
+});
+
+test.each<[PackOptions, string]>([
+  [{ maxShardSamples: 2 }, 'its maxShardSamples was 1 and is 2 now'],
+  [{ maxShardSamples: undefined }, 'its maxShardSamples was 1 and is without limit now'],
+  [{ seed: 7, name: 'train' }, 'its name was "" and is train now, and its seed was 0 and is 7 now'],
+  [{ format: 'msgpack' }, 'its format was tar and is msgpack now'],
+  [{ resize: 16 }, 'its resize was not given and is 16 now'],
+  [{ exclude: ['x/**'] }, 'its exclude was [] and is ["x/**"] now'],
+  [{ classes: ['b', 'a'] }, 'its classes were a, b and are b, a now'],
+])('other options end a pack that would go on, and are named: %j', async (options, message) => {
+  const images = source();
+  const output = await stopped(images);
+  const packing = pack(images, output, { ...GO_ON, ...options });
+  await expect(packing).rejects.toBeInstanceOf(PlanChangedError);
+  await expect(packing).rejects.toThrow(message);
+});
+
+test('labels that have changed end a pack that would go on', async () => {
+  const images = source();
+  const labels = path.join(tree({ 'labels.csv': 'path,class\na/1.jpg,x\nb/4.jpg,y\n' }), 'labels.csv');
+  const output = newFolder();
+  await expect(pack(images, output, { ...OPTIONS, labels })).rejects.toBeInstanceOf(BadFileError);
+  writeFileSync(labels, 'path,class\na/1.jpg,y\nb/4.jpg,y\n');
+  await expect(pack(images, output, { ...GO_ON, labels })).rejects.toThrow('its labels have changed since');
+});
+
+test('the number of workers, and a source that was moved as it is, change nothing', async () => {
+  const images = source();
+  const output = await stopped(images);
+  const moved = tree({});
+  for (const file of filesIn(images)) {
+    const { atimeMs, mtimeMs } = statSync(path.join(images, file));
+    mkdirSync(path.dirname(path.join(moved, file)), { recursive: true });
+    copyFileSync(path.join(images, file), path.join(moved, file));
+    utimesSync(path.join(moved, file), atimeMs / 1000, mtimeMs / 1000);
+    utimesSync(path.join(images, file), atimeMs / 1000, mtimeMs / 1000);
+  }
+  await expect(pack(images, output, { ...GO_ON, restart: true, onBad: 'stop' })).rejects.toBeInstanceOf(BadFileError);
+  expect(await pack(moved, output, { ...GO_ON, workers: 2 })).toMatchObject({ keptShards: 3, samples: 5 });
+});
+
+test.each<[string, (output: string) => void]>([
+  ['a shard that is cut', (output) => truncateSync(path.join(output, '000001.tar'), 512)],
+  ['a shard that is gone', (output) => rmSync(path.join(output, '000001.tar'))],
+  ['an index that is damaged', (output) => damage(path.join(output, '000001.parquet'))],
+  ['an index that is gone', (output) => rmSync(path.join(output, '000001.parquet'))],
+  [
+    'the index of another shard',
+    (output) => copyFileSync(path.join(output, '000000.parquet'), path.join(output, '000001.parquet')),
+  ],
+  ['a note that is damaged', (output) => damage(path.join(output, 'pack.state/000001.json'))],
+  ['a note that is gone', (output) => rmSync(path.join(output, 'pack.state/000001.json'))],
+])('%s is packed again', async (_, change) => {
+  const images = source();
+  const output = await stopped(images);
+  change(output);
+  expect(await pack(images, output, GO_ON)).toMatchObject({ keptShards: 2 });
+  expect((await samplesOf(output)).map(({ key }) => key)).toEqual(['a/1', 'a/2', 'a/3', 'b/5', 'b/6']);
+});
+
+test('recheck reads finished shards again, and packs those anew in which a byte has changed', async () => {
+  const images = source();
+  const output = await stopped(images);
+  damage(path.join(output, '000001.tar'));
+  expect(await pack(images, output, { ...GO_ON, recheck: true })).toMatchObject({ keptShards: 2 });
+  expect(await samplesOf(output)).toHaveLength(5);
+});
+
+test('a plan that is damaged is refused, and restart begins anew', async () => {
+  const images = source();
+  const output = await stopped(images);
+  truncateSync(path.join(output, 'pack.state/plan'), 700);
+  await expect(pack(images, output, GO_ON)).rejects.toBeInstanceOf(PlanRecordError);
+  expect(await pack(images, output, { ...GO_ON, restart: true })).toMatchObject({ keptShards: 0, samples: 5 });
+});
+
+test('shards without their plan are refused, and restart replaces them, but no dataset', async () => {
+  const images = source();
+  const output = await stopped(images);
+  rmSync(path.join(output, 'pack.state'), { recursive: true });
+  await expect(pack(images, output, GO_ON)).rejects.toThrow('holds a pack that did not end');
+  await pack(images, output, { ...GO_ON, restart: true });
+  await expect(pack(images, output, { ...GO_ON, restart: true })).rejects.toBeInstanceOf(OutputNotEmptyError);
+  expect(await samplesOf(output)).toHaveLength(5);
+});
+
+test('a folder in which a pack was killed before its plan was whole is as good as empty', async () => {
+  const images = source();
+  const output = tree({ 'pack.json.part': '{', 'pack.state/plan.1234': 'shardtool' });
+  await pack(images, output, GO_ON);
+  const alone = newFolder();
+  await pack(images, alone, GO_ON);
+  expect(digestsOf(output)).toEqual(digestsOf(alone));
+});
+
+test('until its pack ends the folder opens for nobody, and a file of the user in it stays', async () => {
+  const images = source();
+  const output = await stopped(images);
+  writeFileSync(path.join(output, 'notes.txt'), 'mine');
+  await expect(openDataset(output)).rejects.toBeInstanceOf(UnfinishedPackError);
+  await pack(images, output, GO_ON);
+  expect(readFileSync(path.join(output, 'notes.txt'), 'utf8')).toBe('mine');
+  expect(filesIn(output).filter((file) => file.startsWith('pack.'))).toEqual(['pack.json']);
+});
+
+test('a pack that met a full disk goes on when there is room', async () => {
+  const images = await smallImages({ samples: 40, bytes: (sample) => (sample < 20 ? 2000 : 40_000) });
+  const options = { maxShardSamples: 10, shuffle: false, workers: 1 };
+  const output = newFolder();
+  // bash counts in blocks of 1,024 bytes: the first two shards fit.
+  const { stdout } = await packInProcess(images, output, options, 'ulimit -f 100;');
+  expect(stdout).toMatch(/^DiskFullError: The disk of .* is full \(EFBIG/);
+  expect(filesIn(output).filter((file) => file.endsWith('.part'))).toEqual([]);
+  expect(await pack(images, output, options)).toMatchObject({ keptShards: 2, samples: 40 });
+});
+
+test('a pack that filled a small disk goes on when there is room', async () => {
+  const images = await smallImages({ samples: 40, bytes: () => 10_000 });
+  const options = { maxShardSamples: 5, workers: 2, imageFormat: 'png' as const };
+  const alone = newFolder();
+  await pack(images, alone, options);
+  const { folder, isMounted } = smallDisk(60);
+  const output = path.join(folder, 'shards');
+  try {
+    if (isMounted) {
+      await expect(pack(images, output, options)).rejects.toBeInstanceOf(DiskFullError);
+      expect(filesIn(output).filter((file) => file.endsWith('.part'))).toEqual([]);
+      spawnSync('mount', ['-o', 'remount,size=20000k', folder]);
+    }
+    expect((await pack(images, output, options)).samples).toBe(40);
+    expect(digestsOf(output)).toEqual(digestsOf(alone));
+  } finally {
+    if (isMounted) spawnSync('umount', [folder]);
+  }
+});
+
+/** A disk of so many KiB, where the machine lets us mount one; else a folder like any other. */
+function smallDisk(kib: number): { folder: string; isMounted: boolean } {
+  const folder = emptyFolder();
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${kib}k`, 'none', folder]);
+  return { folder, isMounted: status === 0 };
+}
+
+/** Turns one bit in the middle of a file around. */
+function damage(file: string): void {
+  const bytes = readFileSync(file);
+  bytes[bytes.length >> 1]! ^= 1;
+  writeFileSync(file, bytes);
+}
+
+test.each<[string, (file: string) => void, string]>([
+  ['removed', (file) => rmSync(file), 'cannot be read (ENOENT'],
+  ['cut', (file) => truncateSync(file, 100), 'has changed since the pack began'],
+  ['replaced by a folder', replaceByFolder, 'cannot be read (EISDIR'],
+])('a file that is %s while the pack runs ends it, or goes to quarantine', async (_, change, reason) => {
+  for (const onBad of ['stop', 'quarantine'] as const) {
+    const images = await smallImages({ samples: 60 });
+    const victim = path.join(images, 'a/0059.jpg');
+    const output = newFolder();
+    let isChanged = false;
+    const packing = pack(images, output, {
+      ...{ shuffle: false, workers: 1, maxShardSamples: 10, onBad, maxBad: 0.5 },
+      // Encoding the images takes longer than the time between two reports.
+      ...{ imageFormat: 'png' as const, resize: 512 },
+      onProgress: ({ stage, files }) => {
+        if (stage !== 'pack' || isChanged || files > 50) return;
+        isChanged = true;
+        change(victim);
+      },
+    });
+    if (onBad === 'stop') await expect(packing).rejects.toThrow(`${victim} ${reason}`);
+    else expect(await packing).toMatchObject({ samples: 59, quarantined: 1 });
+    expect(isChanged).toBe(true);
+  }
+});
+
+function replaceByFolder(file: string): void {
+  rmSync(file);
+  mkdirSync(file);
+}
