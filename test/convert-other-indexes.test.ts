@@ -45,7 +45,7 @@ test('a name with white space has no place in an index for DALI: nothing is comm
   await expect(pack(source, output, { index: ['dali'] })).rejects.toThrow(
     '000000.tar: the name "a cat/1.cls" has white space',
   );
-  expect(filesIn(output)).toEqual(['pack.json']);
+  expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan']);
   await pack(source, spaced, { index: ['wids'] });
   await expect(convert(spaced, newFolder(), { index: ['dali'] })).rejects.toMatchObject({
     shard: '000000.tar',
