@@ -1,9 +1,10 @@
 import { crc32 } from './checksum.js';
-import { DamagedShardError, ImageError } from './errors.js';
+import { DamagedShardError, ImageError, NpyError } from './errors.js';
 import { becameShorter } from './file-window.js';
-import { isImageField } from './image/kind.js';
+import { imageFields } from './image/kind.js';
 import { type ImageHeader, probeImage } from './image/probe.js';
 import type { FieldPosition, OnSkipped, SamplePosition, ShardLayout } from './layout.js';
+import { isNpy, probeNpyImage } from './npy/index.js';
 import { planRuns, type Span } from './read-runs.js';
 import { fieldPayload } from './sample-codec.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
@@ -191,19 +192,17 @@ class FieldRows {
   }
 }
 
-/** The field of an image kind, the first by name where a sample has several. */
+/** The field that is a sample's image: the first of {@link imageFields}. */
 export function imageFieldOf(fields: readonly { readonly name: string }[]): string | undefined {
-  let image: string | undefined;
-  for (const { name } of fields) if (isImageField(name) && (image === undefined || name < image)) image = name;
-  return image;
+  return imageFields(fields.map(({ name }) => name))[0];
 }
 
 /** What the header of an image says; null for what is no image that can be decoded. */
-export function headerOf(bytes: Uint8Array): ImageHeader | null {
+export function headerOf(bytes: Uint8Array): Omit<ImageHeader, 'kind'> | null {
   try {
-    return probeImage(bytes);
+    return isNpy(bytes) ? { ...probeNpyImage(bytes), orientation: 1 } : probeImage(bytes);
   } catch (error) {
-    if (error instanceof ImageError) return null;
+    if (error instanceof ImageError || error instanceof NpyError) return null;
     throw error;
   }
 }

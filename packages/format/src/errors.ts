@@ -125,3 +125,6 @@ export class SampleChecksumError extends ShardtoolError {
     this.actual = where.actual;
   }
 }
+
+/** A field is no array of NumPy, or not one that is read here. The message is a sentence without shard and key. */
+export class NpyError extends ShardtoolError {}

@@ -11,6 +11,7 @@ export * from './layouts.js';
 export * from './lmdb/index.js';
 export * from './manifest.js';
 export * from './msgpack/index.js';
+export * from './npy/index.js';
 export { daliIndex, daliIndexPath } from './other-indexes/dali.js';
 export { WIDS_INDEX_FILE, type WidsShard, widsIndex } from './other-indexes/wids.js';
 export * from './philox.js';

@@ -71,7 +71,8 @@ export interface PackOptions extends OutputOptions {
   part?: string | undefined;
 }
 
-export type ImageFormat = 'jpg' | 'png' | 'webp';
+/** `npy` is an uncompressed image: a uint8 array of NumPy, height x width x 3. */
+export type ImageFormat = 'jpg' | 'png' | 'webp' | 'npy';
 
 /** How far a pack is. `bytes` counts the source's. */
 export interface PackProgress {
@@ -142,7 +143,7 @@ const PACK_SCHEMA = z.strictObject({
   exclude: names.default([...PACK_DEFAULTS.exclude]),
   resize: count.max(65_535).optional(),
   quality: z.int().min(1).max(100).optional(),
-  imageFormat: z.enum(['jpg', 'png', 'webp']).optional(),
+  imageFormat: z.enum(['jpg', 'png', 'webp', 'npy']).optional(),
   onBad: z.enum(['stop', 'quarantine']).default(PACK_DEFAULTS.onBad),
   maxBad: z.number().min(0).max(1).default(PACK_DEFAULTS.maxBad),
   dryRun: z.boolean().default(PACK_DEFAULTS.dryRun),

@@ -1,4 +1,4 @@
-import type { ImageKind } from '@shardtool/format';
+import { encodeNpyImage, type ImageKind } from '@shardtool/format';
 import type { ImageFormat, RecodeOptions } from './options.js';
 
 /** An image that was encoded anew. */
@@ -36,6 +36,11 @@ export async function createRecoder(options: RecodeOptions): Promise<Recoder> {
     const format = imageFormat ?? SAME_KIND[kind];
     let pipeline = sharp(image, { failOn: 'truncated' }).autoOrient();
     if (resize !== undefined) pipeline = pipeline.resize(resize, resize, { fit: 'outside', withoutEnlargement: true });
+    if (format === 'npy') {
+      const pixels = pipeline.toColourspace('srgb').removeAlpha().raw({ depth: 'uchar' });
+      const { data, info } = await pixels.toBuffer({ resolveWithObject: true });
+      return { bytes: encodeNpyImage(data, info.width, info.height), width: info.width, height: info.height, format };
+    }
     if (format === 'jpg') pipeline = pipeline.removeAlpha().jpeg({ quality });
     else if (format === 'webp') pipeline = pipeline.webp({ quality });
     else pipeline = pipeline.png();

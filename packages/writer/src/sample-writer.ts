@@ -6,11 +6,13 @@ import {
   type ImageKind,
   isImageField,
   kindOfField,
+  NPY_FIELD,
   packedName,
   probeImage,
   type ShardWriter,
 } from '@shardtool/format';
 import { KeyCollisionError } from './errors.js';
+import type { ImageFormat } from './options.js';
 import type { RecodedImage, Recoder } from './recode.js';
 import type { SampleRow } from './shard-rows.js';
 import { BadFile, readSourceFile } from './source-file.js';
@@ -81,15 +83,17 @@ export async function writeRecodedSample(
   const before = probe(original, named, options.root + path);
   const image = await recodeOrRefuse(recode, original, before.kind, options.root + path);
   const { key, fields } = layOut(sample, options);
-  const kind: ImageKind = image.format === 'jpg' ? 'jpeg' : image.format;
-  const name = kindOfField(named) === kind ? named : fieldOfKind(kind);
+  const name = recodedField(image.format, named);
   const replaced = withImage(fields, key, name, image.bytes);
-  const written = commit(writer, key, sample, replaced, fill(writer, key, replaced), {
-    ...image,
-    kind,
-    orientation: 1,
-  });
+  const written = commit(writer, key, sample, replaced, fill(writer, key, replaced), { ...image, orientation: 1 });
   return { ...written, renamed: kindOfField(named) !== before.kind, orientationBaked: before.orientation !== 1 };
+}
+
+/** The field of an image that was encoded anew: the one that its name says, where that is right. */
+function recodedField(format: ImageFormat, named: string): string {
+  if (format === 'npy') return NPY_FIELD;
+  const kind: ImageKind = format === 'jpg' ? 'jpeg' : format;
+  return kindOfField(named) === kind ? named : fieldOfKind(kind);
 }
 
 /** Reads the image's header. A name of a kind that is not supported is refused whatever the content is. */
@@ -168,7 +172,7 @@ function commit(
   sample: PlannedSample,
   fields: readonly Field[],
   payloads: readonly Uint8Array[],
-  header: ImageHeader,
+  header: Omit<ImageHeader, 'kind'>,
 ): WrittenSample {
   const checksums = payloads.map((payload) => crc32(payload));
   const cls = sample.cls === -1 ? classOfField(fields, payloads) : sample.cls;

@@ -18,13 +18,13 @@ export const catCommand = command({
       .example('$0 cat shards cat/cat_001 > cat.jpg', 'The image')
       .example('$0 cat shards cat/cat_001 cls', 'Its class number'),
   handler: async ({ dataset: location, key, field }) => {
-    const [{ openDataset }, { isImageField }] = await Promise.all([
+    const [{ openDataset }, { imageFields }] = await Promise.all([
       import('@shardtool/reader'),
       import('@shardtool/format'),
     ]);
     const dataset = await openDataset(location);
     const sample = await dataset.get(key);
-    const name = field ?? Object.keys(sample.fields).filter(isImageField).sort()[0];
+    const name = field ?? imageFields(Object.keys(sample.fields))[0];
     if (name === undefined) {
       throw new UsageError(`Sample "${key}" has no image; name one of its fields: ${namesIn(sample)}.`);
     }

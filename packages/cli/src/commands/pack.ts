@@ -56,9 +56,9 @@ export const packCommand = command({
         defaultDescription: '90',
       })
       .option('image-format', {
-        choices: ['jpg', 'webp', 'png'] as const,
+        choices: ['jpg', 'webp', 'png', 'npy'] as const,
         requiresArg: true,
-        describe: 'Re-encode every image',
+        describe: 'Re-encode every image; npy: uncompressed, the fastest to train from',
       })
       .option('on-bad', {
         choices: ['stop', 'quarantine'] as const,

@@ -45,6 +45,16 @@ export function isImageField(field: string): boolean {
   return KIND_OF_FIELD.has(field);
 }
 
+/**
+ * Which of a sample's fields may be its image, in the order in which they are looked for: those of an image kind; where there
+ * is none, `npy`, an uncompressed image.
+ */
+export function imageFields(fields: Iterable<string>): string[] {
+  const names = [...fields];
+  const images = names.filter(isImageField).sort();
+  return images.length > 0 ? images : names.filter((name) => name === 'npy');
+}
+
 /** Whether a file of this extension (lower case, without the dot) is an image, be it one that is refused. */
 export function isImageExtension(extension: string): boolean {
   return KIND_OF_FIELD.has(extension) || REFUSED_EXTENSIONS.has(extension);

@@ -1,0 +1,86 @@
+import { NpyError } from '../errors.js';
+import { readNpyHeader } from './header.js';
+
+/** Values that JavaScript has an array for; the bytes of all others. */
+export type NpyData =
+  | Uint8Array
+  | Int8Array
+  | Uint16Array
+  | Int16Array
+  | Uint32Array
+  | Int32Array
+  | BigUint64Array
+  | BigInt64Array
+  | Float32Array
+  | Float64Array;
+
+/** An array of NumPy. */
+export interface NpyArray {
+  /** As NumPy writes it, in this machine's order of bytes where `data` is of numbers: `|u1`, `<f4`. */
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  /** True: the first index changes fastest. */
+  readonly fortranOrder: boolean;
+  /** In the order of the file. float16, complex numbers, texts, dates and structures are bytes. */
+  readonly data: NpyData;
+}
+
+const ARRAYS = {
+  u1: Uint8Array,
+  b1: Uint8Array,
+  i1: Int8Array,
+  u2: Uint16Array,
+  i2: Int16Array,
+  u4: Uint32Array,
+  i4: Int32Array,
+  u8: BigUint64Array,
+  i8: BigInt64Array,
+  f4: Float32Array,
+  f8: Float64Array,
+} as const;
+
+/** Bytes of a value of other simple types: `f2`, `c16`, `S5`, `U5` (4 bytes a letter), `V7`, `M8[ns]`. */
+function plainBytes(type: string): number | null {
+  const match = /^([fcSaUVmM])(\d+)(\[.*\])?$/.exec(type);
+  if (match === null) return null;
+  return Number(match[2]) * (match[1] === 'U' ? 4 : 1);
+}
+
+/** Reads an array; its values are its own. Throws {@link NpyError} for pickled objects, and where values are missing. */
+export function readNpy(bytes: Uint8Array): NpyArray {
+  const { dtype, shape, fortranOrder, offset } = readNpyHeader(bytes);
+  const count = shape.reduce((product, size) => product * size, 1);
+  const type = dtype.replace(/^[<>|=]/, '');
+  if (/^O\d*$/.test(type) || (dtype.startsWith('[') && /['"][<>|=]?O\d*['"]/.test(dtype))) {
+    throw new NpyError(
+      {},
+      'its values are pickled Python objects, which are never run: save it as an array of numbers',
+    );
+  }
+  const kind = Object.hasOwn(ARRAYS, type) ? ARRAYS[type as keyof typeof ARRAYS] : null;
+  const valueBytes = kind?.BYTES_PER_ELEMENT ?? plainBytes(type) ?? restBytes(bytes.length - offset, count, dtype);
+  // A copy: Buffer's own slice is a view.
+  const values = new Uint8Array(bytes.subarray(offset, offset + count * valueBytes));
+  if (values.length !== count * valueBytes || bytes.length !== offset + values.length) {
+    throw new NpyError(
+      {},
+      `it says ${shape.join('x')} values of ${dtype}, which are ${count * valueBytes} bytes, and has ${bytes.length - offset}: ` +
+        'restore it from where it came from',
+    );
+  }
+  if (kind === null) return { dtype, shape, fortranOrder, data: values };
+  if (dtype.startsWith('>')) swap(values, valueBytes);
+  const data = new kind(values.buffer, 0, count);
+  return { dtype: valueBytes === 1 ? `|${type}` : `<${type}`, shape, fortranOrder, data };
+}
+
+/** Of a structure: what the bytes that are there give each. */
+function restBytes(bytes: number, count: number, dtype: string): number {
+  if (dtype.startsWith('[')) return count === 0 ? 0 : bytes / count;
+  throw new NpyError({}, `its values are of the dtype ${dtype}, which is not known: save it as an array of numbers`);
+}
+
+/** Turns the bytes of each value round. */
+function swap(bytes: Uint8Array, valueBytes: number): void {
+  for (let at = 0; at < bytes.length; at += valueBytes) bytes.subarray(at, at + valueBytes).reverse();
+}

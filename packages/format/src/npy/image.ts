@@ -1,0 +1,46 @@
+import { NpyError } from '../errors.js';
+import { encodeNpyHeader, type NpyHeader, readNpyHeader } from './header.js';
+
+/** Where the pixels of an uncompressed image lie: uint8 [height, width, 3] in C order. */
+export interface NpyImage {
+  readonly width: number;
+  readonly height: number;
+  /** Of the first pixel, in bytes. */
+  readonly offset: number;
+}
+
+/** The field that an uncompressed image is stored under. */
+export const NPY_FIELD = 'npy';
+
+/** Reads the header of an array that is an image. Throws {@link NpyError} for any other array, and where pixels are missing. */
+export function readNpyImage(bytes: Uint8Array): NpyImage {
+  const image = probeNpyImage(bytes);
+  const missing = image.offset + image.width * image.height * 3 - bytes.length;
+  if (missing <= 0) return image;
+  throw new NpyError({}, `it ends ${missing} bytes before its last pixel: restore it from where it came from`);
+}
+
+/** The same of the beginning of a file. */
+export function probeNpyImage(bytes: Uint8Array): NpyImage {
+  const header = readNpyHeader(bytes);
+  const [height = 0, width = 0, channels = 0] = header.shape;
+  const isImage = header.shape.length === 3 && channels === 3 && isBytes(header) && width > 0 && height > 0;
+  if (!isImage) {
+    throw new NpyError(
+      {},
+      `it is an array of ${header.dtype} of the shape (${header.shape.join(', ')})${header.fortranOrder ? ' in Fortran order' : ''}, ` +
+        'and an image is uint8 (height, width, 3)',
+    );
+  }
+  return { width, height, offset: header.offset };
+}
+
+/** An image as a `.npy` file. `pixels` is [height, width, 3]. */
+export function encodeNpyImage(pixels: Uint8Array, width: number, height: number): Uint8Array {
+  return Buffer.concat([encodeNpyHeader('|u1', [height, width, 3]), pixels]);
+}
+
+/** Single bytes, one row after the other. */
+export function isBytes({ dtype, fortranOrder }: NpyHeader): boolean {
+  return !fortranOrder && (dtype === '|u1' || dtype === 'u1' || dtype === '<u1' || dtype === '|b1');
+}
