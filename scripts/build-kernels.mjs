@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
-const kernels = ['resize'];
+const kernels = ['resize', 'effects'];
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = 'packages/reader/src/kernels/assembly';
 const target = 'packages/reader/dist/kernels';

@@ -7,7 +7,7 @@ import {
   type SampleIdentity,
   scratchBytesFor,
 } from '../packages/reader/dist/decoder.js';
-import { compileTransform, type TransformInput } from '../packages/reader/dist/transform/transform.js';
+import { compileTransform, type TransformInput, valueBytes } from '../packages/reader/dist/transform/transform.js';
 import { MAX_PIXELS } from './codec-workbench.js';
 
 const PAGE = 65_536;
@@ -31,7 +31,7 @@ export class GuardedDecoder {
     const compiled = compileTransform(transform);
     const bytes = options.scratch?.bytes ?? scratchBytesFor(compiled, PIXELS);
     const { width, height } = compiled.outputShape ?? { width: 0, height: 0 };
-    const targetBytes = width * height * 3 * (compiled.dtype === 'float32' ? 4 : 1);
+    const targetBytes = width * height * 3 * valueBytes(compiled.dtype);
     const target = PAGE + bytes + PAGE;
     const pages = Math.ceil((target + targetBytes) / PAGE) + 1;
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });

@@ -1,14 +1,20 @@
 import { OptionError, SampleDecodeError } from '@shardtool/format';
 import type { CodecName, Pixels, Rect } from './codec/codec.js';
+import { readMask } from './codec/mask.js';
 import { storedRect, turnedSize, turnPixels, UPRIGHT } from './codec/orientation.js';
 import { type Region, Scratch } from './codec/scratch.js';
 import { type CodecChoice, type OpenCodecs, openCodecs, openImage } from './codec/select.js';
+import { EffectKernels } from './kernels/effects.js';
+import { halfFloatTable } from './kernels/half-float.js';
 import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES, scratchBytes } from './kernels/resize.js';
 import { LARGEST_SIDE, type Size } from './transform/crops.js';
+import { eraseValues } from './transform/erase-values.js';
+import { transformMask } from './transform/mask.js';
 import { inputOf, type PassTools, runPasses } from './transform/passes.js';
 import { planSample, reducedPlan, reductionOf, type SamplePlan } from './transform/plan.js';
 import { SampleRandom } from './transform/random.js';
-import type { CompiledTransform } from './transform/transform.js';
+import { effectBytes } from './transform/run-effects.js';
+import { type CompiledTransform, hasEffects, isEffect, valueBytes } from './transform/transform.js';
 
 export interface DecoderOptions {
   readonly memory: WebAssembly.Memory;
@@ -44,6 +50,16 @@ export interface DecodedImage {
   readonly height: number;
 }
 
+/** A further image or a mask of a sample, of the size of its image. */
+export interface CompanionImage {
+  /** For messages. */
+  readonly field: string;
+  readonly kind: 'image' | 'mask';
+  readonly bytes: Uint8Array;
+  /** Address of the finished row: as long as that of the image, or one byte a pixel. */
+  readonly target: number;
+}
+
 /** Opens the codecs and the kernel of one worker. */
 export async function createDecoder(options: DecoderOptions): Promise<Decoder> {
   return new Decoder(options, await openCodecs(options));
@@ -70,7 +86,12 @@ export class Decoder {
       offset: scratch.offset + kernelScratch.bytes,
       bytes: scratch.bytes - kernelScratch.bytes,
     });
-    this.#tools = { kernel: new ResizeKernel(memory, kernelScratch), scratch: this.#scratch };
+    this.#tools = {
+      kernel: new ResizeKernel(memory, kernelScratch),
+      scratch: this.#scratch,
+      effects: hasEffects(transform) ? new EffectKernels(memory) : null,
+      halfFloats: transform.dtype === 'float16' ? halfFloatTable(transform.normalization!) : null,
+    };
     this.#random = new SampleRandom(options.seed);
   }
 
@@ -89,12 +110,23 @@ export class Decoder {
   /**
    * Writes the transformed image to address `target`, in the transform's layout and output shape. Throws, or rejects with,
    * {@link SampleDecodeError}; then the target may hold anything. Returns nothing where the codec is synchronous. One call
-   * must end before the next begins.
+   * must end before the next begins. `companions` are transformed as the image is, with the same random numbers.
    */
-  decode(bytes: Uint8Array, sample: SampleIdentity, target: number): void | Promise<void> {
+  decode(
+    bytes: Uint8Array,
+    sample: SampleIdentity,
+    target: number,
+    companions: readonly CompanionImage[] = [],
+  ): void | Promise<void> {
     const image = this.#start(bytes, sample);
-    if (image.pixels instanceof Promise) return image.pixels.then((pixels) => this.#finish(image, pixels, target));
+    if (image.pixels instanceof Promise) {
+      return image.pixels.then((pixels) => {
+        this.#finish(image, pixels, target);
+        return this.#decodeCompanions(image, sample, companions);
+      });
+    }
     this.#finish(image, image.pixels, target);
+    if (companions.length > 0) return this.#decodeCompanions(image, sample, companions);
   }
 
   /** The transformed image, whatever its size, in memory of its own. Rejects with {@link SampleDecodeError}. */
@@ -102,15 +134,45 @@ export class Decoder {
     const image = this.#start(bytes, sample);
     const pixels = await image.pixels;
     const { width, height } = image.plan;
-    const size = width * height * 3 * (this.#options.transform.dtype === 'float32' ? 4 : 1);
+    const size = width * height * 3 * valueBytes(this.#options.transform.dtype);
     const target = this.#scratch.allocate(size);
     this.#finish(image, pixels, target);
     return { pixels: this.#scratch.memory.slice(target, target + size), width, height };
   }
 
+  /** The address of so many bytes of scratch, until the next image. */
+  spare(bytes: number): number {
+    this.#scratch.reset();
+    return this.#scratch.allocate(bytes);
+  }
+
   close(): void {
     this.#codecs.jpeg.close();
     this.#codecs.other.close();
+  }
+
+  async #decodeCompanions(
+    { size, full }: ImageUnderWay,
+    sample: SampleIdentity,
+    companions: readonly CompanionImage[],
+  ): Promise<void> {
+    for (const { field, kind, bytes, target } of companions) {
+      try {
+        if (kind === 'mask') {
+          const mask = readMask(bytes, this.#options.maxPixels);
+          checkAlike(mask, size);
+          this.#scratch.memory.set(transformMask(mask, full.passes).values, target);
+        } else {
+          const image = this.#start(bytes, sample);
+          const pixels = await image.pixels;
+          checkAlike(image.size, size);
+          this.#finish(image, pixels, target);
+        }
+      } catch (cause) {
+        if (!(cause instanceof SampleDecodeError)) throw cause;
+        throw new SampleDecodeError({}, `its field "${field}": ${cause.reason}`, { cause });
+      }
+    }
   }
 
   /** Plans the sample, and begins to decode the pixels that its first pass needs. */
@@ -127,7 +189,7 @@ export class Decoder {
     const plan = reducedPlan(full, size, reduction);
     const input = inputOf(plan.passes[0]!);
     const pixels = codec.decodeRegion(bytes, storedRect(input, header, orientation), reduction, this.#scratch);
-    return { plan, input, orientation, pixels };
+    return { size, full, plan, input, orientation, pixels };
   }
 
   #finish({ plan, input, orientation }: ImageUnderWay, pixels: Pixels, target: number): void {
@@ -135,6 +197,10 @@ export class Decoder {
     const upright = orientation === UPRIGHT ? pixels : this.#turn(pixels, input, orientation);
     try {
       runPasses(plan.passes, upright, this.#options.transform, this.#tools, target);
+      const { effects, scratch } = this.#tools;
+      if (effects && plan.erased.length > 0) {
+        eraseValues(plan.erased, plan, this.#options.transform, { effects, scratch }, target);
+      }
     } catch (cause) {
       if (!(cause instanceof ScratchError)) throw cause;
       throw new SampleDecodeError({}, `${cause.message} Use fewer workers or a smaller batch.`, { cause });
@@ -157,7 +223,20 @@ function checkSize(plan: Size, expected: Size | undefined): void {
   );
 }
 
+/** What shares a crop must have the same pixels to be cropped. */
+function checkAlike(one: Size, image: Size): void {
+  if (one.width === image.width && one.height === image.height) return;
+  throw new SampleDecodeError(
+    {},
+    `it is ${one.width}x${one.height} pixels where the image is ${image.width}x${image.height}; they must be alike`,
+  );
+}
+
 interface ImageUnderWay {
+  /** Of the turned image. */
+  readonly size: Size;
+  /** For the image at its full size; `plan` is for what is decoded of it. */
+  readonly full: SamplePlan;
   readonly plan: SamplePlan;
   /** The part of the turned image that is decoded. */
   readonly input: Rect;
@@ -170,7 +249,7 @@ interface ImageUnderWay {
  * more. A decoder works with less: images that do not fit are errors then.
  */
 export function scratchBytesFor(transform: CompiledTransform, maxPixels: number): number {
-  return roundUp(kernelBytes(transform) + intermediateBytes(transform) + ROW_ENDS_BYTES + maxPixels * 3);
+  return roundUp(kernelBytes(transform) + intermediateBytes(transform, maxPixels) + ROW_ENDS_BYTES + maxPixels * 3);
 }
 
 /** JPEG's limit. */
@@ -202,15 +281,21 @@ function kernelBytes({ steps, outputShape }: CompiledTransform): number {
   return roundUp(bytes);
 }
 
-/** What passes between the first and the last may leave, borders included. */
-function intermediateBytes({ steps }: CompiledTransform): number {
+/** What passes between the first and the last may leave, borders included, and what effects work on. */
+function intermediateBytes({ steps, dtype }: CompiledTransform, maxPixels: number): number {
   let bytes = 0;
+  let picture = maxPixels * 3;
   for (const step of steps) {
-    if (!('size' in step)) continue;
-    const [height, width] = typeof step.size === 'number' ? [step.size, step.size] : step.size;
-    bytes += 2 * 3 * height * (step.name === 'resize' ? LARGEST_SIDE : width);
+    if ('size' in step) {
+      const [height, width] = typeof step.size === 'number' ? [step.size, step.size] : step.size;
+      picture = 3 * height * (step.name === 'resize' ? LARGEST_SIDE : width);
+      bytes += 2 * picture;
+    } else if (isEffect(step)) {
+      if (step.name === 'randomRotation' && step.expand) picture = Math.max(picture, 3 * LARGEST_SIDE ** 2);
+      bytes += effectBytes(picture);
+    }
   }
-  return bytes;
+  return dtype === 'float16' ? bytes + picture : bytes;
 }
 
 function roundUp(bytes: number): number {

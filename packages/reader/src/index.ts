@@ -5,13 +5,24 @@ export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
 export { openDataset } from './dataset/open.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
-export type { Batch, ImageArray } from './loader/batch.js';
-export { BadSampleError } from './loader/delivery.js';
+export type { Batch, BatchMix, ImageArray } from './loader/batch.js';
+export { BadSampleError, OwnStepError } from './loader/delivery.js';
 export type { Loader, LoaderInfo } from './loader/loader.js';
 export type { LoaderOptions } from './loader/options.js';
+export type {
+  BatchStep,
+  FieldsStep,
+  OwnStep,
+  OwnSteps,
+  PixelsContext,
+  PixelsStep,
+  StepBatch,
+  StepContext,
+} from './loader/own-steps.js';
 export { WorkerDiedError } from './loader/pool.js';
 export type { BadSample, LoaderReport } from './loader/statistics.js';
 export type { PlanReport } from './order/report.js';
 export type { LoaderState } from './order/state.js';
 export { type DatasetPlanOptions, planOf } from './plan-dataset.js';
+export type { MixInput } from './transform/mix.js';
 export type { PresetName, StepInput, TransformInput } from './transform/transform.js';

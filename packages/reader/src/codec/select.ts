@@ -1,6 +1,7 @@
-import { OptionError, SampleDecodeError } from '@shardtool/format';
+import { isNpy, OptionError, SampleDecodeError } from '@shardtool/format';
 import { AddonCodec } from './addon.js';
 import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
+import { NpyCodec } from './npy.js';
 import { SharpCodec } from './sharp.js';
 import { TurboJpegCodec } from './turbojpeg.js';
 import { loadTurboJpeg } from './turbojpeg-library.js';
@@ -15,7 +16,9 @@ export interface CodecChoice {
 export interface OpenCodecs {
   readonly choice: CodecChoice;
   readonly jpeg: ImageCodec;
-  /** For everything that is no JPEG. */
+  /** For uncompressed images. */
+  readonly npy: ImageCodec;
+  /** For everything else. */
   readonly other: ImageCodec;
 }
 
@@ -39,7 +42,7 @@ export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
         forced === undefined
           ? `${source}${failures.map((failure) => `; ${failure}`).join('')}`
           : `${source}, as asked for`;
-      return { choice: { name, reason }, jpeg: codec, other };
+      return { choice: { name, reason }, jpeg: codec, npy: new NpyCodec(), other };
     } catch (error) {
       failures.push(`${name} does not work: ${(error as Error).message}`);
     }
@@ -56,12 +59,12 @@ export async function chooseCodec(codec?: CodecName): Promise<CodecChoice> {
 
 /** Reads the header with the codec for this kind of image. Throws {@link SampleDecodeError}, also for too many pixels. */
 export function openImage(
-  { jpeg, other }: OpenCodecs,
+  { jpeg, npy, other }: OpenCodecs,
   bytes: Uint8Array,
   maxPixels: number,
 ): { readonly codec: ImageCodec; readonly header: ImageHeader } {
   if (bytes.length === 0) throw new SampleDecodeError({}, 'it is empty');
-  const codec = bytes[0] === 0xff && bytes[1] === 0xd8 ? jpeg : other;
+  const codec = bytes[0] === 0xff && bytes[1] === 0xd8 ? jpeg : isNpy(bytes) ? npy : other;
   const header = codec.header(bytes);
   const { width, height } = header;
   if (width * height <= maxPixels) return { codec, header };

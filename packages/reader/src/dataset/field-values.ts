@@ -1,7 +1,7 @@
-import { fieldType } from '@shardtool/format';
+import { fieldType, type NpyArray, readNpy } from '@shardtool/format';
 
 /** What a field holds, decoded. */
-export type FieldValue = Uint8Array | JsonValue;
+export type FieldValue = Uint8Array | NpyArray | JsonValue;
 export type JsonValue =
   | null
   | boolean
@@ -12,10 +12,11 @@ export type JsonValue =
 
 /**
  * The value of a field, by its name's type: a number for `cls`, `count`, `index` and their like, a string for `txt`, what
- * JSON says for `json`, and a copy of the bytes for everything else. Throws a SyntaxError where the bytes are not what the
- * name says.
+ * JSON says for `json`, an array for `npy`, and a copy of the bytes for everything else. Throws a SyntaxError or an NpyError
+ * where the bytes are not what the name says.
  */
 export function fieldValue(field: string, bytes: Uint8Array): FieldValue {
+  if (field === 'npy' || field.endsWith('.npy')) return readNpy(bytes);
   switch (fieldType(field)) {
     case 'integer':
       return integer(field, text(bytes));

@@ -1,10 +1,20 @@
 import type { FieldValue } from '../dataset/field-values.js';
+import type { Dtype } from '../transform/transform.js';
 
 /** One image of a `list` batch: uint8 [height, width, 3]. */
 export interface ImageArray {
   readonly pixels: Uint8Array;
   readonly height: number;
   readonly width: number;
+}
+
+/** Row i is `weight` of its own image and label, and 1 - weight of those of the row before (of the last row, for the first). */
+export interface BatchMix {
+  readonly name: 'mixup' | 'cutmix';
+  /** 0 to 1. */
+  readonly weight: number;
+  /** Class numbers of the rows before, int32 [n]. */
+  readonly otherLabels: Int32Array;
 }
 
 /**
@@ -17,16 +27,26 @@ export interface Batch {
   readonly index: number;
   /** Rows, n below. */
   readonly size: number;
-  /** uint8 or float32 pixels, as `shape` says; null where the images stay encoded or come as a list. */
+  /**
+   * Pixels, as `dtype` and `shape` say; null where the images stay encoded or come as a list. float16, which JavaScript has
+   * no array for, comes as bytes, two a value.
+   */
   readonly images: Uint8Array | Float32Array | null;
+  readonly dtype: Dtype | null;
   /** [n, height, width, 3] or [n, 3, height, width]. */
   readonly shape: readonly [number, number, number, number] | null;
+  /** Pixels of further image fields by name, of the same dtype and shape; `moreImages` names them. */
+  readonly moreImages: Readonly<Record<string, Uint8Array | Float32Array>>;
+  /** Values of masks by field name, uint8 [n, height, width]. */
+  readonly masks: Readonly<Record<string, Uint8Array>>;
   /** With `collate: 'list'`: an array for each image. */
   readonly list: readonly ImageArray[] | null;
   /** With `transform: 'raw'`: the encoded images. */
   readonly encoded: readonly Uint8Array[] | null;
   /** Class numbers, int32 [n]; -1 where a sample has none. */
   readonly labels: Int32Array;
+  /** How the images were mixed, with the option `mix`; else null. */
+  readonly mix: BatchMix | null;
   /** 0 marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was skipped. */
   readonly valid: Uint8Array;
   /** Number of each sample in the dataset. */

@@ -20,6 +20,9 @@ const SLOT_WORDS = 16;
 const DONE = 0;
 const WANTED = 1;
 const POSTED = 2;
+/** What is still to be done to the batch as a whole: {@link WHOLE_PENDING} or nothing. */
+const WHOLE = 3;
+const WHOLE_PENDING = 1;
 const SLOT_STRIDE = 16;
 
 const JOB_BYTES = 64;
@@ -41,6 +44,9 @@ export interface Job {
   /** Expected crc32 of the encoded image, or -1 not to check. */
   crc32: number;
 }
+
+/** The row of a job that is about a batch as a whole. */
+export const WHOLE_BATCH = -1;
 
 export function emptyJob(): Job {
   return { offset: 0, bytes: 0, number: 0, epoch: 0, occurrence: 0, slot: 0, row: 0, orientation: 1, crc32: -1 };
@@ -77,12 +83,13 @@ export class Control {
 
   // ---- main thread ----
 
-  /** The slot now waits for `rows` finished jobs. */
-  openSlot(slot: number, rows: number): void {
+  /** The slot now waits for `rows` finished jobs, and with `whole` for {@link finishWhole} after them. */
+  openSlot(slot: number, rows: number, whole: boolean): void {
     const at = SLOT_WORDS + slot * SLOT_STRIDE;
     Atomics.store(this.#words, at + DONE, 0);
     Atomics.store(this.#words, at + WANTED, rows);
     Atomics.store(this.#words, at + POSTED, 0);
+    Atomics.store(this.#words, at + WHOLE, whole ? WHOLE_PENDING : 0);
   }
 
   /** Messages that workers have posted for this slot since it was opened: so many will arrive. */
@@ -138,9 +145,23 @@ export class Control {
     if (wait.async) await wait.value;
   }
 
+  /** Whether the batch as a whole is still to be worked on. */
+  isWholePending(slot: number): boolean {
+    return Atomics.load(this.#words, SLOT_WORDS + slot * SLOT_STRIDE + WHOLE) === WHOLE_PENDING;
+  }
+
+  /** Resolves when it is not, or at {@link wake}. */
+  async whenWhole(slot: number): Promise<void> {
+    const wait = Atomics.waitAsync(this.#words, SLOT_WORDS + slot * SLOT_STRIDE + WHOLE, WHOLE_PENDING);
+    if (wait.async) await wait.value;
+  }
+
   /** Ends every {@link whenFull}, full or not. */
   wake(): void {
-    for (let at = SLOT_WORDS; at < this.#words.length; at += SLOT_STRIDE) Atomics.notify(this.#words, at + DONE);
+    for (let at = SLOT_WORDS; at < this.#words.length; at += SLOT_STRIDE) {
+      Atomics.notify(this.#words, at + DONE);
+      Atomics.notify(this.#words, at + WHOLE);
+    }
   }
 
   get warnings(): number {
@@ -184,11 +205,30 @@ export class Control {
     job.orientation = this.#integers[i + 11]!;
   }
 
-  /** A row of the slot is finished, for better or worse; wakes the main thread with the last one. */
-  finish(slot: number): void {
+  /**
+   * A row of the slot is finished, for better or worse; wakes the main thread with the last one. True for the last row of a
+   * batch without any trouble that is to be worked on as a whole: the caller does that, and then {@link finishWhole}. Where
+   * there was trouble, the main thread deals with it first.
+   */
+  finish(slot: number): boolean {
     const at = SLOT_WORDS + slot * SLOT_STRIDE;
     const done = Atomics.add(this.#words, at + DONE, 1) + 1;
-    if (done >= Atomics.load(this.#words, at + WANTED)) Atomics.notify(this.#words, at + DONE);
+    if (done < Atomics.load(this.#words, at + WANTED)) return false;
+    const isUntroubled = Atomics.load(this.#words, at + POSTED) === 0;
+    Atomics.notify(this.#words, at + DONE);
+    return isUntroubled && this.isWholePending(slot);
+  }
+
+  /** Rows of the batch that the slot is open for. */
+  rows(slot: number): number {
+    return Atomics.load(this.#words, SLOT_WORDS + slot * SLOT_STRIDE + WANTED);
+  }
+
+  /** The batch has been worked on as a whole. */
+  finishWhole(slot: number): void {
+    const at = SLOT_WORDS + slot * SLOT_STRIDE + WHOLE;
+    Atomics.store(this.#words, at, 0);
+    Atomics.notify(this.#words, at);
   }
 
   /** To be called right before a message for this slot is posted. */

@@ -1,14 +1,20 @@
 /**
  * A decode worker: takes jobs out of shared memory, checks the bytes, decodes and transforms the image straight into its
- * row of the batch slot. It blocks while there is nothing to do; it awaits only where a codec is asynchronous.
+ * row of the batch slot. It blocks while there is nothing to do; it awaits only where a codec, or a person's own step, is
+ * asynchronous.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
-import { crc32Hex, SampleDecodeError } from '@shardtool/format';
-import { createDecoder, type DecoderOptions } from '../decoder.js';
+import { crc32Hex, fieldPayload, SampleDecodeError } from '@shardtool/format';
+import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions } from '../decoder.js';
+import type { Mixing } from '../transform/mix.js';
 import { arenaView } from './arena.js';
-import { Control, type ControlBuffers, emptyJob, type Job } from './control.js';
+import type { BatchFactsBuffers } from './batch-facts.js';
+import { type Companion, PartTable } from './companions.js';
+import { Control, type ControlBuffers, emptyJob, type Job, WHOLE_BATCH } from './control.js';
+import type { OwnSteps } from './own-steps.js';
 import { type MemoryPlan, scratchAddress, slotAddress } from './slots.js';
+import { DroppedSample, loadWorkSteps, OwnStepFailure, type WorkSteps } from './work-steps.js';
 
 export interface DecodeWorkerData {
   readonly worker: number;
@@ -20,14 +26,27 @@ export interface DecodeWorkerData {
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
   /** Images have no common size: each goes to the main thread as an array of its own. */
   readonly list: boolean;
+  /** Rows of a full batch. */
+  readonly rows: number;
+  readonly companions: readonly Companion[];
+  /** Memory of a {@link PartTable}. */
+  readonly parts: SharedArrayBuffer;
+  readonly facts: BatchFactsBuffers;
+  readonly steps: OwnSteps;
+  readonly mixing: Mixing;
 }
 
-/** A sample that could not be decoded. `reason` is a sentence without shard and key, which the main thread knows. */
+/**
+ * A sample that could not be decoded, or that a person's own step left out or threw for. `reason` is a sentence without
+ * shard and key, which the main thread knows. Row -1 is the batch as a whole.
+ */
 export interface BadRow {
   readonly kind: 'bad';
   readonly slot: number;
   readonly row: number;
   readonly reason: string;
+  readonly dropped?: boolean;
+  readonly stack?: string;
 }
 
 /** An image of a list batch: uint8 [height, width, 3]. */
@@ -44,6 +63,7 @@ export type WorkerMessage = { readonly kind: 'ready' } | BadRow | ListImage;
 
 const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
+const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.companions.length }, data.parts);
 
 /** Counted first, so that the main thread, which may look at the slot before it hears the message, waits for it. */
 function post(message: BadRow | ListImage, transfer: ArrayBuffer[] = []): void {
@@ -60,41 +80,98 @@ async function run(): Promise<void> {
           memory: data.memory,
           scratch: { offset: scratchAddress(data.plan, data.worker), bytes: data.plan.scratchBytes },
         });
+  const steps = decoder === null ? null : await loadWorkSteps(data, decoder);
   parentPort!.postMessage({ kind: 'ready' } satisfies WorkerMessage);
   const job = emptyJob();
 
-  const decode = (bytes: Uint8Array): void | Promise<void> => {
-    if (decoder === null) return;
-    if (data.list) {
-      return decoder.decodeToArray(bytes, job).then(({ pixels, height, width }) => {
-        post({ kind: 'image', slot: job.slot, row: job.row, pixels, height, width }, [pixels.buffer as ArrayBuffer]);
-      });
-    }
-    return decoder.decode(bytes, job, slotAddress(data.plan, job.slot) + job.row * data.plan.rowBytes);
-  };
-
   while (control.take(job)) {
+    const done = job.row === WHOLE_BATCH || doRow(job, decoder, steps);
+    const isLast = typeof done === 'boolean' ? done : await done;
+    if (!isLast || steps === null) continue;
     try {
-      const bytes = arenaView(data.arena, job.offset, job.bytes);
-      checkBytes(bytes, job);
-      const pending = decode(bytes);
-      if (pending !== undefined) await pending;
+      await steps.wholeBatch(job.slot, control.rows(job.slot));
     } catch (error) {
-      // Anything else is no fault of the sample: this worker ends, and with it the loop, with the error as the reason.
-      if (!(error instanceof SampleDecodeError)) throw error;
-      post({ kind: 'bad', slot: job.slot, row: job.row, reason: error.reason });
+      if (!(error instanceof OwnStepFailure)) throw error;
+      post({ kind: 'bad', slot: job.slot, row: WHOLE_BATCH, reason: error.message, stack: error.stack });
     }
-    if (decoder !== null && decoder.warnings > 0) control.countWarnings(decoder.takeWarnings());
-    control.finish(job.slot);
+    control.finishWhole(job.slot);
   }
   decoder?.close();
 }
 
-function checkBytes(bytes: Uint8Array, job: Job): void {
-  if (job.crc32 < 0) return;
+/** Does a job. True where the batch as a whole is to be worked on now. Not async, so that nothing is awaited in vain. */
+function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): boolean | Promise<boolean> {
+  try {
+    const bytes = arenaView(data.arena, job.offset, job.bytes);
+    checkBytes(bytes, job);
+    const pending = decode(bytes, job, decoder, steps);
+    if (pending === undefined) return finish(job, decoder);
+    return pending.then(
+      () => finish(job, decoder),
+      (error: unknown) => {
+        report(error, job);
+        return finish(job, decoder);
+      },
+    );
+  } catch (error) {
+    report(error, job);
+    return finish(job, decoder);
+  }
+}
+
+function decode(bytes: Uint8Array, job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
+  if (decoder === null) return;
+  if (data.list) {
+    return decoder.decodeToArray(bytes, job).then(({ pixels, height, width }) => {
+      post({ kind: 'image', slot: job.slot, row: job.row, pixels, height, width }, [pixels.buffer as ArrayBuffer]);
+    });
+  }
+  const target = slotAddress(data.plan, job.slot) + job.row * data.plan.rowBytes;
+  if (data.companions.length === 0 && !steps?.hasRowSteps) return decoder.decode(bytes, job, target);
+  const { images, fields } = companionsOf(job);
+  if (!steps?.hasRowSteps) return decoder.decode(bytes, job, target, images);
+  return steps.row(bytes, images, fields, job, target);
+}
+
+/** Anything else than a trouble of the sample ends this worker, and with it the loop, with the error as the reason. */
+function report(error: unknown, { slot, row }: Job): void {
+  if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: error.reason });
+  else if (error instanceof DroppedSample) post({ kind: 'bad', slot, row, reason: error.message, dropped: true });
+  else if (error instanceof OwnStepFailure) post({ kind: 'bad', slot, row, reason: error.message, stack: error.stack });
+  else throw error;
+}
+
+function finish(job: Job, decoder: Decoder | null): boolean {
+  if (decoder !== null && decoder.warnings > 0) control.countWarnings(decoder.takeWarnings());
+  return control.finish(job.slot);
+}
+
+/** The images and masks that come along with a job's image, and the bytes of the fields that a step looks at. */
+function companionsOf(job: Job): { images: CompanionImage[]; fields: Record<string, Uint8Array> } {
+  const images: CompanionImage[] = [];
+  const fields: Record<string, Uint8Array> = {};
+  for (const [i, { field, kind }] of data.companions.entries()) {
+    const part = parts.get(job.slot, job.row, i);
+    if (part.offset < 0) {
+      if (kind === 'field') continue;
+      throw new SampleDecodeError({}, `it has no field "${field}"`);
+    }
+    const bytes = arenaView(data.arena, part.offset, part.bytes);
+    checkBytes(bytes, part);
+    if (kind === 'field') fields[field] = fieldPayload(bytes, part.msgpack);
+    else {
+      const { offset, rowBytes } = data.plan.companions[i]!;
+      images.push({ field, kind, bytes, target: slotAddress(data.plan, job.slot) + offset + job.row * rowBytes });
+    }
+  }
+  return { images, fields };
+}
+
+function checkBytes(bytes: Uint8Array, { crc32: wanted }: Pick<Job, 'crc32'>): void {
+  if (wanted < 0) return;
   const actual = crc32(bytes);
-  if (actual !== job.crc32) {
-    const expected = crc32Hex(job.crc32);
+  if (actual !== wanted) {
+    const expected = crc32Hex(wanted);
     throw new SampleDecodeError(
       {},
       `it has changed since it was packed: crc32 ${crc32Hex(actual)}, the index says ${expected}`,

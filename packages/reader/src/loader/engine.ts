@@ -1,9 +1,13 @@
 import { OptionError } from '@shardtool/format';
 import type { DecoderOptions } from '../decoder.js';
+import type { Mixing } from '../transform/mix.js';
 import { Arena } from './arena.js';
+import { BatchFacts } from './batch-facts.js';
 import { Bell } from './bell.js';
+import { type Companion, PartTable } from './companions.js';
 import { Control } from './control.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
+import type { OwnSteps } from './own-steps.js';
 import { WorkerPool } from './pool.js';
 import { type MemoryPlan, slotAddress } from './slots.js';
 
@@ -15,6 +19,11 @@ export interface EngineOptions {
   readonly arenaBytes: number;
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
   readonly list: boolean;
+  /** What comes along with each image. */
+  readonly companions: readonly Companion[];
+  /** A person's own code, its paths whole. */
+  readonly steps: OwnSteps;
+  readonly mixing: Mixing;
 }
 
 /** What lives longer than an iteration: the shared memory, the batch slots and the decode workers. */
@@ -24,6 +33,8 @@ export class Engine {
   readonly memory: WebAssembly.Memory;
   readonly plan: MemoryPlan;
   readonly bell: Bell;
+  readonly parts: PartTable;
+  readonly facts: BatchFacts;
   /** Slots that no batch has. A batch that is held beyond its iteration keeps its slot. */
   readonly freeSlots: number[];
   readonly #pool: WorkerPool<WorkerMessage>;
@@ -33,6 +44,8 @@ export class Engine {
     const { plan } = options;
     const bell = new Bell();
     const control = new Control({ slots: plan.slots, jobs: plan.slots * options.rows });
+    const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: options.companions.length });
+    const facts = new BatchFacts({ slots: plan.slots, rows: options.rows });
     const arena = reserve('readBufferBytes', () => new Arena(options.arenaBytes));
     const memory = reserve(
       'batchSize, prefetchBatches or workers',
@@ -50,6 +63,12 @@ export class Engine {
         plan,
         decoder: options.decoder,
         list: options.list,
+        rows: options.rows,
+        companions: options.companions,
+        parts: parts.buffer,
+        facts: facts.buffers,
+        steps: options.steps,
+        mixing: options.mixing,
       }),
       onMessage: (message) => {
         if (engine !== undefined) engine.#onMessage(message);
@@ -59,12 +78,12 @@ export class Engine {
         bell.ring();
       },
     });
-    engine = new Engine({ control, arena, memory, plan, bell }, pool);
+    engine = new Engine({ control, arena, memory, plan, bell, parts, facts }, pool);
     return engine;
   }
 
   private constructor(
-    parts: Pick<Engine, 'control' | 'arena' | 'memory' | 'plan' | 'bell'>,
+    parts: Pick<Engine, 'control' | 'arena' | 'memory' | 'plan' | 'bell' | 'parts' | 'facts'>,
     pool: WorkerPool<WorkerMessage>,
   ) {
     this.control = parts.control;
@@ -72,6 +91,8 @@ export class Engine {
     this.memory = parts.memory;
     this.plan = parts.plan;
     this.bell = parts.bell;
+    this.parts = parts.parts;
+    this.facts = parts.facts;
     this.freeSlots = Array.from({ length: parts.plan.slots }, (_, slot) => parts.plan.slots - 1 - slot);
     this.#pool = pool;
   }
@@ -97,6 +118,12 @@ export class Engine {
   /** The bytes of a slot that `rows` rows take. */
   slotBytes(slot: number, rows: number): Uint8Array {
     return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot), rows * this.plan.rowBytes);
+  }
+
+  /** The bytes of a slot that `rows` rows of a companion take. */
+  companionBytes(slot: number, companion: number, rows: number): Uint8Array {
+    const { offset, rowBytes } = this.plan.companions[companion]!;
+    return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot) + offset, rows * rowBytes);
   }
 
   close(): Promise<void> {

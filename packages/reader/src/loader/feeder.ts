@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OptionError, type ShardIndex } from '@shardtool/format';
 import type { EpochPlan } from '../order/batches.js';
+import type { BatchFacts } from './batch-facts.js';
 import type { Bell } from './bell.js';
 import { type Block, type BlockReader, placeOf } from './block.js';
 import type { Demand } from './block-reader.js';
-import { type Control, emptyJob } from './control.js';
+import type { Companion, PartTable } from './companions.js';
+import { type Control, emptyJob, type Job, WHOLE_BATCH } from './control.js';
 import { imageColumn } from './image-column.js';
 import { PendingBatch } from './pending-batch.js';
 
@@ -23,6 +25,11 @@ export interface FeederOptions {
   readonly slots: number;
   readonly freeSlots: number[];
   readonly image: string | undefined;
+  readonly companions: readonly Companion[];
+  readonly parts: PartTable;
+  readonly facts: BatchFacts;
+  /** Batches are worked on as a whole when their rows are there. */
+  readonly whole: boolean;
   /** Names of the fields that come with the batches. */
   readonly fields: readonly string[];
   /** Number in the dataset of a shard's first sample. */
@@ -36,6 +43,8 @@ export interface FeederOptions {
   /** The sample of a row has no image. */
   onMissingImage(pending: PendingBatch, row: number): void;
 }
+
+const ABSENT = { offset: -1, bytes: 0, crc32: -1, msgpack: false } as const;
 
 /** Jobs are announced to sleeping workers in lots of this size. */
 const RING_EVERY = 16;
@@ -136,7 +145,7 @@ export class Feeder implements Demand {
 
   /** Publishes the job of one row, from the block and item that `pending` names for it. */
   push(pending: PendingBatch, row: number): void {
-    const { control, firstSample, image } = this.#options;
+    const { control, firstSample, image, companions, facts, whole } = this.#options;
     const block = pending.blocks[row]!;
     const item = pending.items[row]!;
     const shard = block.shard[item]!;
@@ -160,7 +169,37 @@ export class Feeder implements Demand {
     job.row = row;
     job.orientation = orientationOf(index, indexRow);
     job.crc32 = pending.checksum ? column.crc32[indexRow]! : -1;
+    if (whole) {
+      facts.setLabel(pending.slot, row, pending.labels[row]!);
+      if (row === 0) facts.setFirst(pending.slot, job);
+    }
+    if (companions.length > 0) this.#placeParts(block, item, job, pending.checksum);
     control.push(job);
+  }
+
+  /** Publishes the job of the batch as a whole. */
+  pushWhole(pending: PendingBatch): void {
+    const { control } = this.#options;
+    control.push({ ...emptyJob(), slot: pending.slot, row: WHOLE_BATCH });
+    control.ring();
+  }
+
+  #placeParts(block: Block, item: number, { slot, row }: Job, checksum: boolean): void {
+    const { companions, parts } = this.#options;
+    const { index, stretches } = block.shards.get(block.shard[item]!)!;
+    const indexRow = block.row[item]!;
+    companions.forEach(({ field }, i) => {
+      const column = index.fields.get(field);
+      const offset = column?.offset[indexRow] ?? -1;
+      if (column === undefined || offset < 0) parts.set(slot, row, i, ABSENT);
+      else {
+        const msgpack = column.msgpack?.[indexRow] === 1;
+        // The checksum of a msgpack value is that of the text that it stands for.
+        const crc32 = checksum && !msgpack ? column.crc32[indexRow]! : -1;
+        const bytes = column.bytes[indexRow]!;
+        parts.set(slot, row, i, { offset: placeOf(block, stretches, offset), bytes, crc32, msgpack });
+      }
+    });
   }
 
   #wake(): void {
@@ -194,7 +233,7 @@ export class Feeder implements Demand {
       const slot = await this.#freeSlot();
       if (this.#closed) return;
       const pending = new PendingBatch(slot, planned, fed.epoch, fed.checksum, fields);
-      control.openSlot(slot, pending.rows);
+      control.openSlot(slot, pending.rows, this.#options.whole);
       this.#options.onOpen(pending);
       this.#filling = pending;
       this.#pending.push(pending);

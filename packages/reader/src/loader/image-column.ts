@@ -1,4 +1,4 @@
-import { type FieldColumns, isImageField, type ShardIndex } from '@shardtool/format';
+import { type FieldColumns, imageFields, type ShardIndex } from '@shardtool/format';
 
 /** The image of every sample of a shard, whichever field it is in. Offset -1 where a sample has none. */
 const columns = new WeakMap<ShardIndex, Map<string, FieldColumns>>();
@@ -20,7 +20,7 @@ export function imageColumn(index: ShardIndex, image: string | undefined): Field
 }
 
 function makeColumn(index: ShardIndex, image: string | undefined): FieldColumns {
-  const names = image !== undefined ? [image] : [...index.fields.keys()].filter(isImageField).sort();
+  const names = image !== undefined ? [image] : imageFields(index.fields.keys());
   const candidates = names.map((name) => index.fields.get(name)).filter((found) => found !== undefined);
   if (candidates.length === 1) return candidates[0]!;
   const column: FieldColumns = {

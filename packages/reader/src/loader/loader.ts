@@ -2,6 +2,8 @@ import { OptionError, ShardtoolError } from '@shardtool/format';
 import type { CodecChoice } from '../codec/select.js';
 import type { Dataset } from '../dataset/dataset.js';
 import type { LoaderState } from '../order/state.js';
+import { type DrawnMix, drawMix } from '../transform/mix.js';
+import { FIRST_NUMBER, SampleRandom } from '../transform/random.js';
 import type { Batch } from './batch.js';
 import { Engine } from './engine.js';
 import { EpochReaders } from './epoch-readers.js';
@@ -9,6 +11,7 @@ import type { FedEpoch } from './feeder.js';
 import { Iteration } from './iteration.js';
 import { leastBytes } from './least-bytes.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
+import type { PendingBatch } from './pending-batch.js';
 import { type LoaderSetup, setUp } from './setup.js';
 import { type LoaderReport, Statistics } from './statistics.js';
 
@@ -237,6 +240,9 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       image: this.#options.image,
       fields: setup.fields,
       output: setup.output,
+      companions: setup.engine.companions,
+      whole: setup.mixing.length > 0 || setup.engine.steps.batch !== undefined,
+      mixOf: (pending) => mixOf(setup, pending),
       onBadSample: this.#options.onBadSample,
       release: this.#options.release,
       firstSample: this.#dataset.files.firstSample,
@@ -275,6 +281,15 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     if (engine === undefined) return this.#measured;
     return { warnings: engine.control.warnings - this.#warningsBefore, readBufferPeakBytes: engine.arena.peak };
   }
+}
+
+/** As the workers draw it: with the numbers of the batch's first sample. */
+function mixOf({ mixing, seed, output }: LoaderSetup, pending: PendingBatch): DrawnMix | null {
+  if (mixing.length === 0 || output.kind !== 'pixels') return null;
+  const [block] = pending.blocks;
+  const occurrence = block!.occurrence[pending.items[0]!]!;
+  const random = new SampleRandom(seed).start(block!.pass, pending.numbers[0]!, occurrence, FIRST_NUMBER.mix);
+  return drawMix(mixing, output.size, random);
 }
 
 function closedError(): LoaderClosedError {

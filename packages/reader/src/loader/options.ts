@@ -1,7 +1,9 @@
 import { OptionError } from '@shardtool/format';
 import { z } from 'zod';
 import type { Weights } from '../selection/weights.js';
+import type { MixInput } from '../transform/mix.js';
 import type { TransformInput } from '../transform/transform.js';
+import type { OwnSteps } from './own-steps.js';
 
 /** What {@link Dataset.loader} takes. Everything is optional. */
 export interface LoaderOptions {
@@ -55,6 +57,23 @@ export interface LoaderOptions {
   readonly collate?: 'stack' | 'list';
   /** The field that is the image. Default: the sample's first field of an image kind. */
   readonly image?: string;
+  /**
+   * Further fields that are images of the same size: they are cropped, turned and coloured as the image is, and come as
+   * `batch.moreImages`.
+   */
+  readonly moreImages?: readonly string[];
+  /**
+   * Fields that are masks of the image's size (gray or palette PNG, uint8 npy): they share its crop, flips and rotation, keep
+   * their values, and come as `batch.masks`.
+   */
+  readonly masks?: readonly string[];
+  /**
+   * Your own code, which runs in the workers: on the fields of a sample before they are decoded, on its finished pixels, on
+   * the whole batch. A step that returns null for a sample leaves it out: the next one of its block takes its row.
+   */
+  readonly steps?: OwnSteps;
+  /** Mixes each image with the one before it, and says how in `batch.mix`. Of several, each batch gets one. */
+  readonly mix?: MixInput | readonly MixInput[];
   /** Fields that come along as arrays of values. Default: all that are neither image nor class. */
   readonly fields?: readonly string[];
   /** Default `raise`. `skip` marks the row not valid, `substitute` takes the next good sample of the same block. */
@@ -76,6 +95,11 @@ export interface LoaderOptions {
 }
 
 const count = z.number().int().positive();
+const step = z.strictObject({
+  module: z.string().min(1),
+  export: z.string().optional(),
+  options: z.unknown().optional(),
+});
 
 const schema = z.strictObject({
   batchSize: count.optional(),
@@ -102,6 +126,10 @@ const schema = z.strictObject({
   checksum: z.enum(['first-epoch', 'always', 'never']).default('first-epoch'),
   collate: z.enum(['stack', 'list']).default('stack'),
   image: z.string().optional(),
+  steps: z.strictObject({ fields: step.optional(), pixels: step.optional(), batch: step.optional() }).default({}),
+  mix: z.custom<MixInput | readonly MixInput[]>((value) => typeof value === 'object').optional(),
+  moreImages: z.array(z.string()).default([]),
+  masks: z.array(z.string()).default([]),
   fields: z.array(z.string()).optional(),
   onBadSample: z.enum(['raise', 'skip', 'substitute']).default('raise'),
   maxPixels: count.default(178_956_970),

@@ -7,6 +7,10 @@ import type { Block } from './block.js';
 export interface Trouble {
   readonly row: number;
   readonly reason: string;
+  /** The person's own step left it out. */
+  readonly dropped?: boolean;
+  /** The person's own step threw: where. */
+  readonly stack?: string;
 }
 
 /** A batch on its way: from the moment it has a slot until the consumer gives the slot back. */
@@ -31,6 +35,8 @@ export class PendingBatch {
   bad: Trouble[] = [];
   /** By row, why its own sample could not be used, for those that were dealt with. */
   readonly reasons = new Map<number, string>();
+  /** Rows whose own sample was left out by the person's own step. */
+  readonly dropped = new Set<number>();
   /** Messages of workers for this batch that have arrived. */
   messages = 0;
   /** Rows that were given out, from the first on. */

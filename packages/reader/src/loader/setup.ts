@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { isImageField } from '@shardtool/format';
+import { imageFields, OptionError } from '@shardtool/format';
 import { type CodecChoice, chooseCodec } from '../codec/select.js';
 import type { Dataset } from '../dataset/dataset.js';
 import { scratchBytesFor } from '../decoder.js';
@@ -11,12 +11,15 @@ import { type LoaderState, takeUpState } from '../order/state.js';
 import { unitOf } from '../order/units.js';
 import { ORDER_VERSION } from '../order/words.js';
 import { checkEpochSamples, type Selection, type Subset, selectSamples } from '../selection/selection.js';
-import { type CompiledTransform, compileTransform } from '../transform/transform.js';
+import { checkMixing, type Mixing } from '../transform/mix.js';
+import { type CompiledTransform, compileTransform, valueBytes } from '../transform/transform.js';
 import { commonShape } from './common-shape.js';
+import type { Companion } from './companions.js';
 import type { BatchOutput } from './delivery.js';
 import type { EngineOptions } from './engine.js';
 import type { UpcomingEpoch } from './least-bytes.js';
 import type { CheckedOptions } from './options.js';
+import { type OwnStep, type OwnSteps, resolveStep } from './own-steps.js';
 import { planReadBuffers, type ReadBufferPlan } from './read-buffers.js';
 import { type MemoryPlan, planMemory } from './slots.js';
 
@@ -34,6 +37,7 @@ export interface LoaderSetup {
   readonly subset: Subset;
   readonly output: BatchOutput;
   readonly fields: readonly string[];
+  readonly mixing: Mixing;
   readonly codec: CodecChoice | null;
   readonly memory: MemoryPlan;
   readonly readBuffers: ReadBufferPlan;
@@ -68,11 +72,22 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
 
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
   const { output, decoder } = await outputOf(dataset, transform, options);
+  const mixing = checkMixing(options.mix);
+  const steps = stepsOf(options.steps);
+  const companions = companionsOf(options, output);
+  const fields = options.fields ?? fieldsOf(dataset, companions);
+  if (steps.fields !== undefined) companions.push(...fields.map((field) => ({ field, kind: 'field' as const })));
+  const hasSteps = Object.keys(steps).length > 0;
+  if (output.kind !== 'pixels' && (hasSteps || mixing.length > 0)) throw needsPixels('steps and mix');
+  if (mixing.length > 0) checkMixable(mixing, transform!, companions);
   const rowBytes = output.kind === 'pixels' ? rowBytesOf(output) : 0;
   const memory = planMemory({
     slots: options.prefetchBatches,
     rows: batchSize,
     rowBytes,
+    companionRowBytes: companions.map(({ kind }) =>
+      kind === 'image' ? rowBytes : kind === 'mask' ? maskBytesOf(output) : 0,
+    ),
     workers: options.workers ?? availableParallelism(),
     scratchBytes: transform === null ? 0 : scratchBytesFor(transform, options.maxPixels),
   });
@@ -121,7 +136,8 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
     blockSamples,
     subset,
     output,
-    fields: options.fields ?? dataset.fields.filter((field) => !isImageField(field) && field !== 'cls'),
+    fields,
+    mixing,
     codec: decoder === null ? null : await chooseCodec(),
     memory,
     readBuffers,
@@ -131,6 +147,9 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
       arenaBytes: readBuffers.reservedBytes,
       decoder: decoder === null ? null : { ...decoder, seed },
       list: output.kind === 'list',
+      companions,
+      steps,
+      mixing,
     },
     selection,
     plan,
@@ -151,6 +170,55 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
       position,
     }),
   };
+}
+
+/** More images and masks, where the batch has a place for them. */
+function companionsOf({ moreImages, masks }: CheckedOptions, output: BatchOutput): Companion[] {
+  const companions: Companion[] = [
+    ...moreImages.map((field) => ({ field, kind: 'image' as const })),
+    ...masks.map((field) => ({ field, kind: 'mask' as const })),
+  ];
+  const twice = companions.find(({ field }, i) => companions.findIndex((other) => other.field === field) < i);
+  if (twice !== undefined)
+    throw new OptionError({}, `The field "${twice.field}" is named twice in moreImages and masks.`);
+  if (companions.length === 0 || output.kind === 'pixels') return companions;
+  throw needsPixels('moreImages and masks');
+}
+
+function needsPixels(what: string): OptionError {
+  return new OptionError(
+    {},
+    `${what} work on images of one size: leave out collate 'list' and transform 'raw', or leave them out.`,
+  );
+}
+
+/** The steps that there are, with whole paths. */
+function stepsOf(steps: CheckedOptions['steps']): OwnSteps {
+  const resolved = Object.entries(steps).flatMap(([name, step]) =>
+    step === undefined ? [] : [[name, resolveStep(step as OwnStep)] as const],
+  );
+  return Object.fromEntries(resolved);
+}
+
+function checkMixable(mixing: Mixing, { dtype }: CompiledTransform, companions: readonly Companion[]): void {
+  if (companions.some(({ kind }) => kind !== 'field')) {
+    throw new OptionError({}, 'mix takes images and labels: leave out moreImages and masks, or mix.');
+  }
+  if (dtype === 'float16' && mixing.some(({ name }) => name === 'mixup')) {
+    throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
+  }
+}
+
+/** The fields that come as values, unless others are asked for. */
+function fieldsOf(dataset: Dataset, companions: readonly Companion[]): string[] {
+  const pixels = new Set([...imageFields(dataset.fields), ...companions.map(({ field }) => field), 'cls']);
+  return dataset.fields.filter((field) => !pixels.has(field));
+}
+
+function maskBytesOf(output: BatchOutput): number {
+  if (output.kind !== 'pixels') return 0;
+  const { width, height } = output.size;
+  return width * height;
 }
 
 function takeUp(dataset: Dataset, subset: Subset, options: CheckedOptions): LoaderState {
@@ -181,12 +249,11 @@ async function outputOf(
   const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
   const shape =
     transform.layout === 'nhwc' ? ([size.height, size.width, 3] as const) : ([3, size.height, size.width] as const);
-  return { output: { kind: 'pixels', shape, dtype: transform.dtype }, decoder: { ...decoder, outputSize: size } };
+  return { output: { kind: 'pixels', size, shape, dtype: transform.dtype }, decoder: { ...decoder, outputSize: size } };
 }
 
 function rowBytesOf(output: Extract<BatchOutput, { kind: 'pixels' }>): number {
-  const values = output.shape[0] * output.shape[1] * output.shape[2];
-  return output.dtype === 'float32' ? values * 4 : values;
+  return output.shape[0] * output.shape[1] * output.shape[2] * valueBytes(output.dtype);
 }
 
 /** The state's place; behind the last batch of an epoch it is the start of the next one. */

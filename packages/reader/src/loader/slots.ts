@@ -14,9 +14,11 @@ const SMALLEST_SCRATCH_BYTES = 16 * 2 ** 20;
  */
 export interface MemoryPlan {
   readonly slots: number;
-  /** Bytes of a full batch of images. */
+  /** Bytes of a full batch: of the images, and of what comes along behind them. */
   readonly slotBytes: number;
   readonly rowBytes: number;
+  /** Where in a slot the rows of more images and masks begin, and how long one is. */
+  readonly companions: readonly { readonly offset: number; readonly rowBytes: number }[];
   readonly workers: number;
   readonly scratchBytes: number;
   readonly pages: number;
@@ -30,11 +32,18 @@ export function planMemory(options: {
   readonly slots: number;
   readonly rows: number;
   readonly rowBytes: number;
+  /** One finished row of each of the images and masks that come along. */
+  readonly companionRowBytes: readonly number[];
   readonly workers: number;
   readonly scratchBytes: number;
 }): MemoryPlan {
   const { slots, rows, rowBytes, workers } = options;
-  const slotBytes = rows * rowBytes;
+  let slotBytes = rows * rowBytes;
+  const companions = options.companionRowBytes.map((bytes) => {
+    const offset = aligned(slotBytes);
+    slotBytes = offset + rows * bytes;
+    return { offset, rowBytes: bytes };
+  });
   const slotTotal = slots * (aligned(slotBytes) + GUARD_BYTES);
   const share = Math.floor((MEMORY_LIMIT_BYTES - slotTotal) / workers) - GUARD_BYTES;
   const scratchBytes = Math.min(aligned(options.scratchBytes), Math.floor(share / 64) * 64);
@@ -46,7 +55,7 @@ export function planMemory(options: {
     );
   }
   const total = slotTotal + workers * (scratchBytes + GUARD_BYTES);
-  return { slots, slotBytes, rowBytes, workers, scratchBytes, pages: Math.ceil(total / PAGE_BYTES) };
+  return { slots, slotBytes, rowBytes, companions, workers, scratchBytes, pages: Math.ceil(total / PAGE_BYTES) };
 }
 
 /** Address of a slot's first byte. */

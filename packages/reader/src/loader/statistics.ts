@@ -24,6 +24,8 @@ export interface LoaderReport {
   /** Images that were decoded although something in them was odd. */
   readonly warnings: number;
   readonly bad: number;
+  /** Samples that the steps of {@link LoaderOptions.steps} left out. */
+  readonly dropped: number;
   /** The first bad samples, at most {@link KEPT_BAD_SAMPLES}. */
   readonly badSamples: readonly BadSample[];
   /** Most bytes of encoded samples that were in memory at once. */
@@ -41,6 +43,7 @@ export class Statistics {
   #decodeMs = 0;
   #consumerMs = 0;
   #bad = 0;
+  #dropped = 0;
   readonly #badSamples: BadSample[] = [];
   #deliveredAt = 0;
 
@@ -68,6 +71,10 @@ export class Statistics {
     if (this.#badSamples.length < KEPT_BAD_SAMPLES) this.#badSamples.push(sample);
   }
 
+  countDropped(): void {
+    this.#dropped++;
+  }
+
   report(warnings: number, readBufferPeakBytes: number): LoaderReport {
     const times = { io: this.#ioMs, decode: this.#decodeMs, consumer: this.#consumerMs };
     const [bound] = Object.entries(times).sort((a, b) => b[1] - a[1])[0]! as ['io' | 'decode' | 'consumer', number];
@@ -81,6 +88,7 @@ export class Statistics {
       bound,
       warnings,
       bad: this.#bad,
+      dropped: this.#dropped,
       badSamples: this.#badSamples,
       readBufferPeakBytes,
     };

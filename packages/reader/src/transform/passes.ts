@@ -1,8 +1,10 @@
 import type { Pixels, Rect } from '../codec/codec.js';
 import type { Scratch } from '../codec/scratch.js';
-import { type ResizeKernel, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
+import type { EffectKernels, Picture } from '../kernels/effects.js';
+import type { ResizeKernel } from '../kernels/resize.js';
 import { sourceRange } from '../kernels/taps.js';
-import { isCopy, type Pass, resultOf } from './plan.js';
+import { borderedOf, isCopy, type Pass } from './plan.js';
+import { allocatePicture, runEffects } from './run-effects.js';
 import type { CompiledTransform } from './transform.js';
 
 /** The pixels of its input that a pass reads. */
@@ -18,10 +20,14 @@ export function inputOf({ source, x, y }: Pass): Rect {
   };
 }
 
-/** What passes run on: the kernel, and memory for what lies between two of them. */
+/** What passes run on: the kernels, and memory for what lies between two of them. */
 export interface PassTools {
   readonly kernel: ResizeKernel;
   readonly scratch: Scratch;
+  /** Null where the transform needs none. */
+  readonly effects: EffectKernels | null;
+  /** [3, 256] float16 values of bytes, as their bits; null for a transform of another dtype. */
+  readonly halfFloats: Uint16Array | null;
 }
 
 /** What the last pass writes. */
@@ -40,19 +46,35 @@ export function runPasses(
   tools: PassTools,
   target: number,
 ): void {
+  const { scratch, effects, halfFloats } = tools;
   let source = pixels;
   passes.forEach((pass, i) => {
     const next = passes[i + 1];
-    if (next === undefined) {
+    if (next === undefined && pass.effects === undefined && halfFloats === null) {
       runPass(pass, source, output, tools, target);
       return;
     }
-    const { width, height } = resultOf(pass);
-    const result = tools.scratch.allocate(width * height * 3 + SOURCE_SLACK_BYTES);
-    runPass(pass, source, BYTES, tools, result);
-    const { x, y } = inputOf(next);
-    source = { offset: result + (y * width + x) * 3, stride: width * 3 };
+    const bordered = allocatePicture(scratch, borderedOf(pass));
+    runPass(pass, source, BYTES, tools, bordered.address);
+    const picture = effects && pass.effects ? runEffects(bordered, pass.effects, { effects, scratch }) : bordered;
+    if (next === undefined) finish(picture, tools, target);
+    else {
+      const { x, y } = inputOf(next);
+      source = { offset: picture.address + (y * picture.width + x) * 3, stride: picture.width * 3 };
+    }
   });
+}
+
+/** Brings bytes of RGB to their place: as they are, or as float16 [3, height, width]. */
+function finish(picture: Picture, { scratch, effects, halfFloats }: PassTools, target: number): void {
+  const { address, width, height } = picture;
+  if (effects === null || halfFloats === null) {
+    scratch.memory.copyWithin(target, address, address + width * height * 3);
+    return;
+  }
+  const table = scratch.allocate(halfFloats.byteLength);
+  new Uint16Array(scratch.memory.buffer, table, halfFloats.length).set(halfFloats);
+  effects.lookUpWords(picture, table, target);
 }
 
 /** Resizes, then draws the border, which only bytes can have. */
@@ -63,7 +85,7 @@ function runPass(pass: Pass, source: Source, output: Output, tools: PassTools, t
     return;
   }
   const { memory } = tools.scratch;
-  const { width, height } = resultOf(pass);
+  const { width, height } = borderedOf(pass);
   memory.fill(border.fill, target, target + width * height * 3);
   if (x.count === 0 || y.count === 0) return;
   const inner = { offset: tools.scratch.allocate(x.count * y.count * 3), stride: x.count * 3 };

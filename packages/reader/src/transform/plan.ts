@@ -11,8 +11,10 @@ import {
   resizedSize,
   type Size,
 } from './crops.js';
+import { drawEffects, drawErasing, type Effect } from './effects.js';
+import type { ErasedPart } from './erase-values.js';
 import type { Random } from './random.js';
-import type { CompiledTransform, GeometricStep } from './transform.js';
+import type { CompiledTransform, PixelStep } from './transform.js';
 
 /** What becomes of one image: the first pass reads the image, each other one the result of the one before. */
 export interface SamplePlan {
@@ -20,28 +22,34 @@ export interface SamplePlan {
   /** Of the result. */
   readonly width: number;
   readonly height: number;
+  /** What of the finished values is erased. */
+  readonly erased: readonly ErasedPart[];
 }
 
 /**
- * One run of the resize kernel, then a border. `source` is the part of the pass's input that the axes are about: x.source =
- * source.width. The result is border.left + x.count + border.right wide; a count of 0 leaves nothing but border.
+ * One run of the resize kernel, then a border, then effects. `source` is the part of the pass's input that the axes are
+ * about: x.source = source.width. With its border it is border.left + x.count + border.right wide; a count of 0 leaves
+ * nothing but border.
  */
 export interface Pass {
   readonly source: Rect;
   readonly x: Axis;
   readonly y: Axis;
   readonly border: Border | null;
+  /** Without effects there is no list. */
+  readonly effects?: readonly Effect[];
 }
 
 export interface Border extends Padding {
-  /** The value of its pixels, 0 to 255. */
+  /** The value of its pixels, 0 to 255, and that of a mask's. */
   readonly fill: number;
+  readonly maskFill: number;
 }
 
 /**
- * Draws the random parameters of a sample and folds its steps into as few passes as give the same pixels: crops and flips
- * join the resize before or after them. A second resize, and a crop of a border, start a pass of their own. A pure
- * function of the image's size and the random numbers.
+ * Draws the random parameters of a sample, step by step in the order of the list, and folds the steps into as few passes as
+ * give the same pixels: crops and flips join the resize before or after them. A second resize, a crop of a border, and a
+ * crop or flip behind an effect start a pass of their own. A pure function of the image's size and the random numbers.
  */
 export function planSample(transform: CompiledTransform, width: number, height: number, random: Random): SamplePlan {
   const passes: Pass[] = [];
@@ -51,25 +59,36 @@ export function planSample(transform: CompiledTransform, width: number, height: 
     passes.push(pass);
     draft = draftOf(resultOf(pass));
   };
-  const crop = (rect: Rect, fill: number): void => {
-    const border = cropDraft(draft, rect, fill);
+  const crop = (rect: Rect, fill: number, maskFill = 0): void => {
+    const border = cropDraft(draft, rect, fill, maskFill);
     if (border !== null) finish(border);
   };
   const resize = (size: Size): void => {
     if (draft.resized !== null) finish(null);
     resizeDraft(draft, size);
   };
+  const affect = (effects: readonly Effect[]): void => {
+    if (effects.length === 0) return;
+    if (passes.length === 0 || !isUntouched(draft, resultOf(passes.at(-1)!))) finish(null);
+    const last = passes.pop()!;
+    const pass = { ...last, effects: [...(last.effects ?? []), ...effects] };
+    passes.push(pass);
+    draft = draftOf(resultOf(pass));
+  };
   for (const step of transform.steps) {
     const size = sizeOf(draft);
     switch (step.name) {
       case 'randomHorizontalFlip':
-        if (random.next() < step.p) draft.flip = !draft.flip;
+        if (random.next() < step.p) draft.flipX = !draft.flipX;
+        break;
+      case 'randomVerticalFlip':
+        if (random.next() < step.p) draft.flipY = !draft.flipY;
         break;
       case 'centerCrop':
         crop(centerCropRect(size, asSize(step.size)), 0);
         break;
       case 'randomCrop':
-        crop(drawRandomCrop(step, size, random), step.fill);
+        crop(drawRandomCrop(step, size, random), step.fill, step.maskFill);
         break;
       case 'resize':
         resize(resizedSize(size, step.size, step.maxSize));
@@ -78,17 +97,34 @@ export function planSample(transform: CompiledTransform, width: number, height: 
         crop(randomResizedCropRect(size, step.scale, step.ratio, random), 0);
         resize(asSize(step.size));
         break;
+      default:
+        affect(drawEffects(step, size, random));
     }
   }
-  // A border is drawn in bytes, pixel after pixel; another layout takes one more pass.
+  // Borders and effects are drawn in bytes, pixel after pixel; another layout takes one more pass.
   const last = passes.at(-1);
   const finished = last !== undefined && transform.pixelLayout === 'uint8-nhwc' && isUntouched(draft, resultOf(last));
   if (!finished) finish(null);
   passes.forEach((pass, i) => {
     checkSides(pass, i === passes.length - 1 ? transform.pixelLayout : 'uint8-nhwc');
   });
-  return { passes, ...resultOf(passes.at(-1)!) };
+  const result = resultOf(passes.at(-1)!);
+  return { passes, ...result, erased: drawErased(transform, result, random) };
 }
+
+/** Random values take two numbers more than {@link drawErasing}: the key of their own. */
+function drawErased({ erasing }: CompiledTransform, image: Size, random: Random): readonly ErasedPart[] {
+  if (erasing.length === 0) return NOTHING;
+  return erasing.flatMap((step): ErasedPart[] => {
+    const rect = drawErasing(step, image, random);
+    if (rect === null) return [];
+    const noise = step.value === 'random' ? ([random.next() * 2 ** 32, random.next() * 2 ** 32] as const) : NO_NOISE;
+    return [{ rect, value: step.value, noise }];
+  });
+}
+
+const NOTHING: readonly ErasedPart[] = [];
+const NO_NOISE = [0, 0] as const;
 
 function checkSides(pass: Pass, layout: PixelLayout): void {
   const { x, y } = pass;
@@ -106,7 +142,13 @@ export function isCopy({ x, y }: Pass, layout: PixelLayout): boolean {
 }
 
 /** The size of what a pass makes. */
-export function resultOf({ x, y, border }: Pass): Size {
+export function resultOf(pass: Pass): Size {
+  const turned = pass.effects?.findLast((effect) => effect.kind === 'rotate');
+  return turned?.size ?? borderedOf(pass);
+}
+
+/** The size of what a pass makes before its effects. */
+export function borderedOf({ x, y, border }: Pass): Size {
   return {
     width: x.count + (border === null ? 0 : border.left + border.right),
     height: y.count + (border === null ? 0 : border.top + border.bottom),
@@ -143,21 +185,22 @@ function reducedAxis(axis: Axis, start: number, length: number, size: number, re
   return { start: first, axis: { ...axis, source: end - first, boxStart, boxLength } };
 }
 
-/** A pass in the making: a crop of its input, resized (or not), a window of that, mirrored (or not). */
+/** A pass in the making: a crop of its input, resized (or not), a window of that, mirrored each way (or not). */
 interface Draft {
   crop: Rect;
   resized: Size | null;
   window: Rect;
-  flip: boolean;
+  flipX: boolean;
+  flipY: boolean;
 }
 
 function draftOf({ width, height }: Size): Draft {
   const all = { x: 0, y: 0, width, height };
-  return { crop: all, resized: null, window: all, flip: false };
+  return { crop: all, resized: null, window: all, flipX: false, flipY: false };
 }
 
-function isUntouched({ crop, resized, flip }: Draft, input: Size): boolean {
-  return resized === null && !flip && crop.width === input.width && crop.height === input.height;
+function isUntouched({ crop, resized, flipX, flipY }: Draft, input: Size): boolean {
+  return resized === null && !flipX && !flipY && crop.width === input.width && crop.height === input.height;
 }
 
 function sizeOf(draft: Draft): Size {
@@ -170,7 +213,7 @@ function resizeDraft(draft: Draft, size: Size): void {
 }
 
 /** Takes a part. Where it lies partly outside, only what is inside is taken, and the border that is missing returned. */
-function cropDraft(draft: Draft, rect: Rect, fill: number): Border | null {
+function cropDraft(draft: Draft, rect: Rect, fill: number, maskFill: number): Border | null {
   const size = sizeOf(draft);
   const left = clamp(rect.x, size.width);
   const top = clamp(rect.y, size.height);
@@ -178,23 +221,30 @@ function cropDraft(draft: Draft, rect: Rect, fill: number): Border | null {
   const bottom = clamp(rect.y + rect.height, size.height);
   const width = right - left;
   const height = bottom - top;
-  const x = draft.flip ? size.width - right : left;
+  const x = draft.flipX ? size.width - right : left;
+  const y = draft.flipY ? size.height - bottom : top;
   if (draft.resized === null) {
-    draft.crop = { x: draft.crop.x + x, y: draft.crop.y + top, width, height };
+    draft.crop = { x: draft.crop.x + x, y: draft.crop.y + y, width, height };
     draft.window = draft.crop;
-  } else draft.window = { x: draft.window.x + x, y: draft.window.y + top, width, height };
+  } else draft.window = { x: draft.window.x + x, y: draft.window.y + y, width, height };
   if (width === rect.width && height === rect.height) return null;
   const before = { left: Math.min(left - rect.x, rect.width), top: Math.min(top - rect.y, rect.height) };
-  return { ...before, right: rect.width - width - before.left, bottom: rect.height - height - before.top, fill };
+  return {
+    ...before,
+    right: rect.width - width - before.left,
+    bottom: rect.height - height - before.top,
+    fill,
+    maskFill,
+  };
 }
 
 function clamp(value: number, size: number): number {
   return Math.max(0, Math.min(value, size));
 }
 
-function passOf({ crop, resized, window, flip }: Draft, border: Border | null): Pass {
-  const x = { source: crop.width, output: resized?.width ?? crop.width, flip };
-  const y = { source: crop.height, output: resized?.height ?? crop.height, flip: false };
+function passOf({ crop, resized, window, flipX, flipY }: Draft, border: Border | null): Pass {
+  const x = { source: crop.width, output: resized?.width ?? crop.width, flip: flipX };
+  const y = { source: crop.height, output: resized?.height ?? crop.height, flip: flipY };
   const part = resized === null ? { x: 0, y: 0, width: crop.width, height: crop.height } : window;
   return {
     source: crop,
@@ -204,7 +254,7 @@ function passOf({ crop, resized, window, flip }: Draft, border: Border | null): 
   };
 }
 
-function drawRandomCrop(step: Extract<GeometricStep, { name: 'randomCrop' }>, image: Size, random: Random): Rect {
+function drawRandomCrop(step: Extract<PixelStep, { name: 'randomCrop' }>, image: Size, random: Random): Rect {
   const crop = asSize(step.size);
   const rect = randomCropRect(image, crop, asPadding(step.padding), step.padIfNeeded, random);
   if (rect !== null) return rect;

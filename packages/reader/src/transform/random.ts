@@ -5,6 +5,15 @@ export interface Random {
   next(): number;
 }
 
+/** Which of a sample's numbers each use begins with; a batch as a whole takes those of its first sample. */
+export const FIRST_NUMBER = {
+  transform: 0,
+  fieldsStep: 8192,
+  pixelsStep: 10_240,
+  mix: 12_288,
+  batchStep: 14_336,
+} as const;
+
 /** A sample has 2^14 numbers; its occurrence takes the upper 20 bits of the counter's first word. */
 const OCCURRENCE_SHIFT = 12;
 const MOST_QUADS = 2 ** OCCURRENCE_SHIFT;
@@ -30,12 +39,15 @@ export class SampleRandom implements Random {
     this.#key = [(seed % 2 ** 32) | 0, Math.floor(seed / 2 ** 32)];
   }
 
-  /** Begins the numbers of a sample. The same object serves all samples: nothing is allocated. */
-  start(epoch: number, number: number, occurrence: number): this {
+  /**
+   * Begins the numbers of a sample, with number `from` (a multiple of 4; see {@link FIRST_NUMBER}). The same object serves
+   * all samples: nothing is allocated.
+   */
+  start(epoch: number, number: number, occurrence: number, from = 0): this {
     this.#epoch = epoch;
     this.#number = number;
     this.#first = (occurrence % MOST_OCCURRENCES) * MOST_QUADS;
-    this.#at = 0;
+    this.#at = from;
     return this;
   }
 

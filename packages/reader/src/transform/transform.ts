@@ -1,6 +1,7 @@
 import { OptionError } from '@shardtool/format';
 import type { Normalization, PixelLayout } from '../kernels/resize.js';
 import { resizedSize, type Size } from './crops.js';
+import type { EffectStep, ErasingStep } from './effects.js';
 import { parseSteps, type Step, type StepInput } from './steps.js';
 
 export type { StepInput } from './steps.js';
@@ -19,19 +20,25 @@ export type PresetName = keyof typeof PRESETS;
 /** The name of a preset, or a list of steps in the order in which they apply. */
 export type TransformInput = PresetName | readonly StepInput[];
 
-/** Steps that choose and resize pixels; the others say what values become. */
-export type GeometricStep = Exclude<Step, { readonly name: 'toDtype' | 'normalize' | 'layout' }>;
+type ValueStep = Extract<Step, { readonly name: 'toDtype' | 'normalize' | 'layout' }>;
+/** Steps that choose, resize and change pixels of bytes; the others say what values become. */
+export type PixelStep = Exclude<Step, ValueStep>;
+/** What values the images of a batch have. */
+export type Dtype = 'uint8' | 'float32' | 'float16';
 
 /** A transform that was checked: plain data, which can be sent to a worker. */
 export interface CompiledTransform {
-  readonly steps: readonly GeometricStep[];
+  readonly steps: readonly PixelStep[];
+  /** What is erased of the finished values, behind normalize and toDtype. */
+  readonly erasing: readonly ErasingStep[];
   /** The size of every result. Null where it follows from the image: `collate: 'list'` takes such images. */
   readonly outputShape: Size | null;
-  readonly dtype: 'uint8' | 'float32';
+  readonly dtype: Dtype;
   /** `nhwc` [height, width, 3] or `nchw` [3, height, width]. */
   readonly layout: 'nhwc' | 'nchw';
+  /** What the last pass writes: the finished values, or the bytes that float16 values are looked up for. */
   readonly pixelLayout: PixelLayout;
-  /** What float32 values are made of. Null for uint8. */
+  /** What floats are made of. Null for uint8. */
   readonly normalization: Normalization | null;
 }
 
@@ -39,12 +46,50 @@ export interface CompiledTransform {
 export function compileTransform(input: TransformInput): CompiledTransform {
   const steps = parseSteps(typeof input === 'string' ? preset(input) : input);
   const values = steps.findIndex(isValueStep);
-  const geometric = steps.slice(0, values < 0 ? steps.length : values);
+  const pixelSteps = steps.slice(0, values < 0 ? steps.length : values);
+  pixelSteps.forEach(checkErasing);
   return {
-    steps: geometric.filter((step) => !isValueStep(step)),
-    outputShape: shapeOf(geometric),
-    ...valuesOf(steps, geometric.length),
+    steps: pixelSteps.filter((step) => !isValueStep(step)),
+    outputShape: shapeOf(pixelSteps),
+    ...valuesOf(steps, pixelSteps.length),
   };
+}
+
+/** Bytes of one value of a finished image. */
+export function valueBytes(dtype: Dtype): number {
+  return { uint8: 1, float16: 2, float32: 4 }[dtype];
+}
+
+/** Whether a step changes pixels where they are, which is more than to take and resize some. */
+export function isEffect(step: PixelStep): step is EffectStep {
+  switch (step.name) {
+    case 'resize':
+    case 'centerCrop':
+    case 'randomCrop':
+    case 'randomResizedCrop':
+    case 'randomHorizontalFlip':
+    case 'randomVerticalFlip':
+      return false;
+    default:
+      return true;
+  }
+}
+
+/** Whether more than the resize kernel is needed. */
+export function hasEffects({ steps, erasing, dtype }: CompiledTransform): boolean {
+  return steps.some(isEffect) || erasing.length > 0 || dtype === 'float16';
+}
+
+/** Where the images are bytes, what is erased becomes bytes. */
+function checkErasing(step: Step, index: number): void {
+  if (step.name !== 'randomErasing') return;
+  const values = [step.value].flat();
+  if (values.every((value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 255)) return;
+  throw new OptionError(
+    {},
+    `Step ${index + 1} of the transform, randomErasing, has the value ${JSON.stringify(step.value)}, which no byte can be: ` +
+      'put it behind normalize or toDtype, or choose whole numbers from 0 to 255.',
+  );
 }
 
 function preset(name: string): readonly StepInput[] {
@@ -55,14 +100,18 @@ function preset(name: string): readonly StepInput[] {
   );
 }
 
-function isValueStep(step: Step): step is Exclude<Step, GeometricStep> {
+function isValueStep(step: Step): step is ValueStep {
   return step.name === 'toDtype' || step.name === 'normalize' || step.name === 'layout';
 }
 
-/** The size of every result. A resize by the shorter side gives one only where all images have one before. */
+/**
+ * The size of every result. A resize by the shorter side gives one only where all images have one before; a rotation that
+ * expands gives none.
+ */
 function shapeOf(steps: readonly Step[]): Size | null {
   let shape: Size | null = null;
   for (const step of steps) {
+    if (step.name === 'randomRotation' && step.expand) shape = null;
     if (!('size' in step)) continue;
     if (typeof step.size !== 'number') shape = { height: step.size[0], width: step.size[1] };
     else if (step.name !== 'resize') shape = { height: step.size, width: step.size };
@@ -75,40 +124,47 @@ function resizedShape(shape: Size | null, size: number, maxSize: number | undefi
   return shape && resizedSize(shape, size, maxSize);
 }
 
-type Values = Pick<CompiledTransform, 'dtype' | 'layout' | 'pixelLayout' | 'normalization'>;
+type Values = Pick<CompiledTransform, 'dtype' | 'layout' | 'pixelLayout' | 'normalization' | 'erasing'>;
 
-/** Goes through the steps from number `from` on, none of which may be geometric. */
+/** Goes through the steps from number `from` on: what values become, and what of them is erased. */
 function valuesOf(steps: readonly Step[], from: number): Values {
-  let float = false;
+  let dtype: Dtype = 'uint8';
   let scaled = true;
   let normalization: Normalization | null = null;
   let layout: 'nhwc' | 'nchw' | null = null;
+  const erasing: ErasingStep[] = [];
   for (let i = from; i < steps.length; i++) {
     const step = steps[i]!;
     const wrong = (reason: string) => new OptionError({}, `Step ${i + 1} of the transform, ${step.name}, ${reason}.`);
-    if (!isValueStep(step)) throw wrong('must come before toDtype, normalize and layout');
-    if (step.name === 'layout') layout = step.layout;
+    if (step.name === 'randomErasing') {
+      if (dtype === 'uint8') checkErasing(step, i);
+      erasing.push(step);
+    } else if (!isValueStep(step)) throw wrong('must come before toDtype, normalize and layout');
+    else if (step.name === 'layout') layout = step.layout;
+    else if (step.name === 'toDtype' && step.dtype === 'float16' && dtype === 'float32') dtype = 'float16';
     else if (normalization !== null) throw wrong('cannot come after normalize');
+    else if (erasing.length > 0) throw wrong('cannot come after a randomErasing of values: put it before');
     else if (step.name === 'toDtype') {
-      if (step.dtype === 'uint8' && float) throw wrong('cannot turn float32 back into uint8');
-      if (step.dtype === 'float32' && !float) scaled = step.scale;
-      float = step.dtype === 'float32';
+      if (step.dtype === 'uint8' && dtype !== 'uint8') throw wrong(`cannot turn ${dtype} back into uint8`);
+      if (step.dtype !== 'uint8' && dtype === 'uint8') scaled = step.scale;
+      dtype = step.dtype;
     } else {
-      float = true;
+      if (dtype === 'uint8') dtype = 'float32';
       normalization = { mean: step.mean, std: step.std };
     }
   }
-  if (!float) {
+  if (dtype === 'uint8') {
     const chosen = layout ?? 'nhwc';
-    return { dtype: 'uint8', layout: chosen, pixelLayout: `uint8-${chosen}`, normalization: null };
+    return { dtype, layout: chosen, pixelLayout: `uint8-${chosen}`, normalization: null, erasing };
   }
   if (layout === 'nhwc')
-    throw new OptionError({}, 'The transform makes float32 values, whose layout is nchw and not nhwc.');
+    throw new OptionError({}, `The transform makes ${dtype} values, whose layout is nchw and not nhwc.`);
   return {
-    dtype: 'float32',
+    dtype,
     layout: 'nchw',
-    pixelLayout: 'float32-nchw',
+    pixelLayout: dtype === 'float16' ? 'uint8-nhwc' : 'float32-nchw',
     normalization: ofBytes(normalization ?? { mean: [0, 0, 0], std: [1, 1, 1] }, scaled),
+    erasing,
   };
 }
 

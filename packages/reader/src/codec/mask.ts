@@ -1,0 +1,34 @@
+import { isBytes, isNpy, NpyError, readNpyHeader, SampleDecodeError } from '@shardtool/format';
+import { readPngValues, type Values } from './png-values.js';
+
+/**
+ * Reads a mask: a gray or palette PNG, or a uint8 `.npy` array [height, width] or [height, width, 1]. Its values are what
+ * is stored, of a palette the numbers of its colours. Throws {@link SampleDecodeError}.
+ */
+export function readMask(bytes: Uint8Array, maxPixels: number): Values {
+  if (isNpy(bytes)) return npyMask(bytes);
+  if (bytes[0] === 0x89 && bytes[1] === 0x50 && bytes[2] === 0x4e && bytes[3] === 0x47)
+    return readPngValues(bytes, maxPixels);
+  throw new SampleDecodeError(
+    {},
+    'it is no mask: a mask is a gray or palette PNG, or a uint8 .npy array of height x width',
+  );
+}
+
+function npyMask(bytes: Uint8Array): Values {
+  try {
+    const header = readNpyHeader(bytes);
+    const [height = 0, width = 0, channels = 1, ...more] = header.shape;
+    const values = bytes.subarray(header.offset, header.offset + width * height);
+    if (isBytes(header) && channels === 1 && more.length === 0 && width > 0 && values.length === width * height) {
+      return { width, height, values };
+    }
+    throw new NpyError(
+      {},
+      `it is an array of ${header.dtype} of the shape (${header.shape.join(', ')}), and a mask is uint8 (height, width)`,
+    );
+  } catch (cause) {
+    if (!(cause instanceof NpyError)) throw cause;
+    throw new SampleDecodeError({}, cause.message, { cause });
+  }
+}

@@ -1,0 +1,117 @@
+// Rotation (torchvision.transforms.v2.functional `rotate_image` on uint8): each pixel of the result is taken from its place
+// in the source. Places are numbers of 32 bits before and 32 behind the point, so that thousands of steps add no error.
+const ONE: f64 = 4294967296;
+/** Bits of the weights of a bilinear pixel, each way: 8 + 2 * 11 bits fit a sum. */
+const WEIGHT_BITS: i32 = 11;
+const WEIGHTS: i32 = 1 << WEIGHT_BITS;
+
+@inline function place(a: f64, x: f64, b: f64, y: f64, c: f64): i64 {
+  return <i64>floor((a * x + b * y + c) * ONE);
+}
+
+/**
+ * `a` to `f` take (x, y), counted from the middle of the result, to its place counted from the middle of the source. `fill`
+ * is a pixel, red in its lowest byte.
+ */
+export function rotateNearest(
+  source: usize, width: i32, height: i32, target: usize, targetWidth: i32, targetHeight: i32,
+  a: f64, b: f64, c: f64, d: f64, e: f64, f: f64, fill: u32
+): void {
+  const left = <f64>(1 - targetWidth) * 0.5;
+  const top = <f64>(1 - targetHeight) * 0.5;
+  // Half a pixel more, so that cutting off rounds.
+  const cx = c + <f64>width * 0.5;
+  const fy = f + <f64>height * 0.5;
+  const dx = <i64>(a * ONE);
+  const dy = <i64>(d * ONE);
+  for (let row = 0; row < targetHeight; row++) {
+    let x = place(a, left, b, top + <f64>row, cx);
+    let y = place(d, left, e, top + <f64>row, fy);
+    for (const end = target + <usize>(targetWidth * 3); target < end; target += 3, x += dx, y += dy) {
+      const column = <i32>(x >> 32);
+      const line = <i32>(y >> 32);
+      const isInside = <u32>column < <u32>width && <u32>line < <u32>height;
+      // 4 bytes, of which the last is the next pixel's: that comes later.
+      store<u32>(target, isInside ? load<u32>(source + <usize>((line * width + column) * 3)) : fill);
+    }
+  }
+}
+
+/** Two pixels that lie together become [red 0, red 1, green 0, green 1, blue 0, blue 1, -, -]. Reads 8 bytes. */
+@inline function neighbours(at: usize): v128 {
+  const bytes = v128.load64_zero(at);
+  return i8x16.shuffle(bytes, bytes, 0, 8, 3, 8, 1, 8, 4, 8, 2, 8, 5, 8, 8, 8, 8, 8);
+}
+
+/** The same parameters as {@link rotateNearest}. */
+export function rotateBilinear(
+  source: usize, width: i32, height: i32, target: usize, targetWidth: i32, targetHeight: i32,
+  a: f64, b: f64, c: f64, d: f64, e: f64, f: f64, fill: u32
+): void {
+  const left = <f64>(1 - targetWidth) * 0.5;
+  const top = <f64>(1 - targetHeight) * 0.5;
+  // Half a weight's step more, so that cutting off rounds.
+  const cx = c + <f64>(width - 1) * 0.5 + 0.5 / <f64>WEIGHTS;
+  const fy = f + <f64>(height - 1) * 0.5 + 0.5 / <f64>WEIGHTS;
+  const dx = <i64>(a * ONE);
+  const dy = <i64>(d * ONE);
+  const pitch = <usize>(width * 3);
+  const half = i32x4.splat(1 << (2 * WEIGHT_BITS - 1));
+  for (let row = 0; row < targetHeight; row++) {
+    let x = place(a, left, b, top + <f64>row, cx);
+    let y = place(d, left, e, top + <f64>row, fy);
+    for (const end = target + <usize>(targetWidth * 3); target < end; target += 3, x += dx, y += dy) {
+      const column = <i32>(x >> 32);
+      const line = <i32>(y >> 32);
+      const right = <i32>(x >> (32 - WEIGHT_BITS)) & (WEIGHTS - 1);
+      const lower = <i32>(y >> (32 - WEIGHT_BITS)) & (WEIGHTS - 1);
+      if (<u32>column < <u32>(width - 1) && <u32>line < <u32>(height - 1)) {
+        const at = source + <usize>((line * width + column) * 3);
+        const across = i32x4.splat((right << 16) | (WEIGHTS - right));
+        const upperSums = i32x4.dot_i16x8_s(neighbours(at), across);
+        const lowerSums = i32x4.dot_i16x8_s(neighbours(at + pitch), across);
+        const sums = i32x4.add(
+          i32x4.mul(upperSums, i32x4.splat(WEIGHTS - lower)), i32x4.mul(lowerSums, i32x4.splat(lower))
+        );
+        const rounded = i32x4.shr_u(i32x4.add(sums, half), 2 * WEIGHT_BITS);
+        const words = i16x8.narrow_i32x4_s(rounded, rounded);
+        store<i32>(target, i32x4.extract_lane(i8x16.narrow_i16x8_u(words, words), 0));
+      } else if (column >= -1 && column < width && line >= -1 && line < height) {
+        store<u32>(target, edgePixel(source, width, height, column, line, right, lower, fill));
+      } else {
+        store<u32>(target, fill);
+      }
+    }
+  }
+}
+
+/**
+ * A pixel some of whose four lie outside. torchvision takes black for those, and then leaves as much of the colour as there
+ * is of the image, towards `fill`: at its edge an image goes over into the fill by way of a darker line.
+ */
+function edgePixel(
+  source: usize, width: i32, height: i32, column: i32, line: i32, right: i32, lower: i32, fill: u32
+): u32 {
+  let share = 0;
+  let red = 0;
+  let green = 0;
+  let blue = 0;
+  for (let corner = 0; corner < 4; corner++) {
+    const x = column + (corner & 1);
+    const y = line + (corner >> 1);
+    if (<u32>x >= <u32>width || <u32>y >= <u32>height) continue;
+    const weight = (corner & 1 ? right : WEIGHTS - right) * (corner >> 1 ? lower : WEIGHTS - lower);
+    const at = source + <usize>((y * width + x) * 3);
+    share += weight;
+    red += weight * <i32>load<u8>(at);
+    green += weight * <i32>load<u8>(at, 1);
+    blue += weight * <i32>load<u8>(at, 2);
+  }
+  const part = <f32>share / <f32>(WEIGHTS * WEIGHTS);
+  return blend(red, part, fill & 255) | (blend(green, part, (fill >> 8) & 255) << 8) | (blend(blue, part, (fill >> 16) & 255) << 16);
+}
+
+@inline function blend(sum: i32, part: f32, fill: u32): u32 {
+  const value = (<f32>sum / <f32>(WEIGHTS * WEIGHTS) - <f32>fill) * part + <f32>fill;
+  return <u32>nearest(value);
+}

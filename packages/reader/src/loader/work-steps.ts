@@ -1,0 +1,149 @@
+/** What a worker does besides decoding: a person's own steps, and mixing. */
+import type { CompanionImage, Decoder } from '../decoder.js';
+import { EffectKernels } from '../kernels/effects.js';
+import { drawMix } from '../transform/mix.js';
+import { FIRST_NUMBER, SampleRandom } from '../transform/random.js';
+import { BatchFacts } from './batch-facts.js';
+import type { Job } from './control.js';
+import type { DecodeWorkerData } from './decode-worker.js';
+import { mixRows } from './mix-rows.js';
+import {
+  type BatchStep,
+  type FieldsStep,
+  type LoadedStep,
+  loadStep,
+  type PixelsStep,
+  type StepBatch,
+  type StepContext,
+} from './own-steps.js';
+import { slotAddress } from './slots.js';
+
+/** A person's own step left the sample out. */
+export class DroppedSample extends Error {}
+
+/** A person's own step threw; the stack is of what it threw. */
+export class OwnStepFailure extends Error {
+  override readonly stack: string;
+
+  constructor(step: string, thrown: unknown) {
+    super(`the step "${step}" threw: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    this.stack = thrown instanceof Error && thrown.stack !== undefined ? thrown.stack : String(thrown);
+  }
+}
+
+/** Which sample it is. */
+type Identity = Pick<Job, 'epoch' | 'number' | 'occurrence'>;
+
+/** The work of one worker beside decoding. */
+export interface WorkSteps {
+  /** Whether there are steps on samples: then {@link row} takes the place of the decoder's `decode`. */
+  readonly hasRowSteps: boolean;
+  /** Decodes a row between the steps on its fields and on its pixels. Rejects with {@link DroppedSample} too. */
+  row(
+    image: Uint8Array,
+    companions: readonly CompanionImage[],
+    fields: Readonly<Record<string, Uint8Array>>,
+    job: Job,
+    target: number,
+  ): Promise<void>;
+  /** Works on a batch of which all rows are there. */
+  wholeBatch(slot: number, rows: number): Promise<void>;
+}
+
+/** Loads the steps in this thread; null where there are none and nothing is mixed. */
+export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): Promise<WorkSteps | null> {
+  const fields = await loadStep<FieldsStep>('fields', data.steps.fields);
+  const pixels = await loadStep<PixelsStep>('pixels', data.steps.pixels);
+  const batch = await loadStep<BatchStep>('batch', data.steps.batch);
+  if (fields === null && pixels === null && batch === null && data.mixing.length === 0) return null;
+  const { transform, seed, outputSize } = data.decoder!;
+  const { dtype, layout } = transform;
+  const { width, height } = outputSize!;
+  const shape = layout === 'nhwc' ? ([height, width, 3] as const) : ([3, height, width] as const);
+  const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
+  const kernels = data.mixing.length > 0 ? new EffectKernels(data.memory) : null;
+
+  const contextOf = (identity: Identity, from: number, options: unknown): StepContext => {
+    const random = new SampleRandom(seed).start(identity.epoch, identity.number, identity.occurrence, from);
+    return { epoch: identity.epoch, number: identity.number, random: () => random.next(), options };
+  };
+  const valuesAt = (address: number, bytes: number): Uint8Array | Float32Array =>
+    dtype === 'float32'
+      ? new Float32Array(data.memory.buffer, address, bytes / 4)
+      : new Uint8Array(data.memory.buffer, address, bytes);
+
+  return {
+    hasRowSteps: fields !== null || pixels !== null,
+    async row(image, companions, values, job, target) {
+      let encoded = image;
+      let others = companions;
+      if (fields !== null) {
+        const given = { ...values, ...Object.fromEntries(companions.map(({ field, bytes }) => [field, bytes])), image };
+        const changed = await calling('fields', fields, (run) =>
+          run(given, contextOf(job, FIRST_NUMBER.fieldsStep, fields.options)),
+        );
+        if (changed === null) throw new DroppedSample('the step "fields" left it out');
+        encoded = changed.image ?? image;
+        others = companions.map((one) => ({ ...one, bytes: changed[one.field] ?? one.bytes }));
+      }
+      await decoder.decode(encoded, job, target, others);
+      if (pixels === null) return;
+      const kept = await calling('pixels', pixels, (run) =>
+        run(valuesAt(target, data.plan.rowBytes), {
+          ...contextOf(job, FIRST_NUMBER.pixelsStep, pixels.options),
+          shape,
+          dtype,
+        }),
+      );
+      if (kept === null) throw new DroppedSample('the step "pixels" left it out');
+    },
+    async wholeBatch(slot, rows) {
+      const identity = facts.first(slot);
+      const address = slotAddress(data.plan, slot);
+      if (batch !== null) {
+        const whole: StepBatch = {
+          images: valuesAt(address, rows * data.plan.rowBytes),
+          shape: [rows, ...shape],
+          dtype,
+          labels: facts.labels(slot, rows),
+          ...companionsAt(slot, rows),
+        };
+        await calling('batch', batch, (run) => run(whole, contextOf(identity, FIRST_NUMBER.batchStep, batch.options)));
+      }
+      if (kernels === null) return;
+      const random = new SampleRandom(seed).start(
+        identity.epoch,
+        identity.number,
+        identity.occurrence,
+        FIRST_NUMBER.mix,
+      );
+      const mix = drawMix(data.mixing, { width, height }, random);
+      if (mix !== null)
+        mixRows(kernels, mix, { address, rows, width, height }, transform, decoder.spare(data.plan.rowBytes));
+    },
+  };
+
+  function companionsAt(slot: number, rows: number): Pick<StepBatch, 'masks' | 'moreImages'> {
+    const masks: Record<string, Uint8Array> = {};
+    const moreImages: Record<string, Uint8Array | Float32Array> = {};
+    for (const [i, { field, kind }] of data.companions.entries()) {
+      const { offset, rowBytes } = data.plan.companions[i]!;
+      const address = slotAddress(data.plan, slot) + offset;
+      if (kind === 'image') moreImages[field] = valuesAt(address, rows * rowBytes);
+      else if (kind === 'mask') masks[field] = new Uint8Array(data.memory.buffer, address, rows * rowBytes);
+    }
+    return { masks, moreImages };
+  }
+}
+
+async function calling<Kind extends (...values: never[]) => unknown, Result>(
+  name: string,
+  step: LoadedStep<Kind>,
+  call: (run: Kind) => Result,
+): Promise<Awaited<Result>> {
+  try {
+    return await call(step.run);
+  } catch (error) {
+    throw new OwnStepFailure(name, error);
+  }
+}

@@ -1,0 +1,74 @@
+import type { Values } from '../codec/png-values.js';
+import type { Axis } from '../kernels/taps.js';
+import type { Size } from './crops.js';
+import type { Effect } from './effects.js';
+import { type Border, borderedOf, type Pass } from './plan.js';
+
+/**
+ * Takes a mask through the passes of its image, which are of the image's full size: crops, flips, resizes and rotations
+ * alike, always to the nearest pixel, so that no value is made up; what changes colours leaves it as it is.
+ */
+export function transformMask(mask: Values, passes: readonly Pass[]): Values {
+  return passes.reduce((now, pass) => {
+    const placed = withBorder(resized(now, pass), pass);
+    return (pass.effects ?? []).reduce(
+      (turned, effect) => (effect.kind === 'rotate' ? rotated(turned, effect) : turned),
+      placed,
+    );
+  }, mask);
+}
+
+function resized(mask: Values, { source, x, y }: Pass): Values {
+  const columns = nearest(x, source.x);
+  const rows = nearest(y, source.y);
+  const values = new Uint8Array(x.count * y.count);
+  for (let row = 0; row < y.count; row++) {
+    const from = rows[row]! * mask.width;
+    const to = row * x.count;
+    for (let column = 0; column < x.count; column++) values[to + column] = mask.values[from + columns[column]!]!;
+  }
+  return { width: x.count, height: y.count, values };
+}
+
+/** Which pixel of the source each pixel of the result is (PyTorch's `interpolate` with mode `nearest`, in its float32). */
+function nearest({ source, output, first, count, flip }: Axis, start: number): Int32Array {
+  const scale = Math.fround(source / output);
+  const places = new Int32Array(count);
+  for (let i = 0; i < count; i++) {
+    const place = Math.min(source - 1, Math.floor(Math.fround((first + i) * scale)));
+    places[flip ? count - 1 - i : i] = start + place;
+  }
+  return places;
+}
+
+function withBorder(mask: Values, pass: Pass): Values {
+  if (pass.border === null) return mask;
+  const { left, top, maskFill }: Border = pass.border;
+  const { width, height } = borderedOf(pass);
+  const values = new Uint8Array(width * height).fill(maskFill);
+  for (let row = 0; row < mask.height; row++) {
+    values.set(mask.values.subarray(row * mask.width, (row + 1) * mask.width), (top + row) * width + left);
+  }
+  return { width, height, values };
+}
+
+function rotated(mask: Values, { matrix, size, maskFill }: Extract<Effect, { readonly kind: 'rotate' }>): Values {
+  const [a, b, c, d, e, f] = matrix;
+  const values = new Uint8Array(size.width * size.height).fill(maskFill);
+  const middle = middleOf(size);
+  for (let row = 0; row < size.height; row++) {
+    const y = row - middle.y;
+    for (let column = 0; column < size.width; column++) {
+      const x = column - middle.x;
+      const fromX = Math.floor(a * x + b * y + c + mask.width / 2);
+      const fromY = Math.floor(d * x + e * y + f + mask.height / 2);
+      if (fromX < 0 || fromY < 0 || fromX >= mask.width || fromY >= mask.height) continue;
+      values[row * size.width + column] = mask.values[fromY * mask.width + fromX]!;
+    }
+  }
+  return { ...size, values };
+}
+
+function middleOf({ width, height }: Size): { x: number; y: number } {
+  return { x: (width - 1) / 2, y: (height - 1) / 2 };
+}

@@ -1,0 +1,85 @@
+/** Mixing the images of a batch with their neighbours: torchvision v2's MixUp and CutMix. */
+import { OptionError } from '@shardtool/format';
+import { z } from 'zod';
+import type { Rect } from '../codec/codec.js';
+import type { Size } from './crops.js';
+import type { Random } from './random.js';
+
+/** `alpha` is the parameter of the Beta distribution that the weight is drawn from; default 1, which is uniform. */
+export interface MixInput {
+  readonly name: 'mixup' | 'cutmix';
+  readonly alpha?: number;
+}
+
+const mix = z.strictObject({ name: z.enum(['mixup', 'cutmix']), alpha: z.number().positive().max(1000).default(1) });
+type Mix = z.output<typeof mix>;
+/** Of several, each batch gets one. */
+export type Mixing = readonly Mix[];
+
+/** Fills in the defaults. Throws {@link OptionError}. */
+export function checkMixing(input: MixInput | readonly MixInput[] | undefined): Mixing {
+  if (input === undefined) return [];
+  const result = z.array(mix).safeParse(Array.isArray(input) ? input : [input]);
+  if (result.success) return result.data;
+  const { path, message } = result.error.issues[0]!;
+  throw new OptionError(
+    {},
+    `The loader's option mix is not right (${path.slice(1).join('.')}: ${message}); it is { name: 'mixup' or 'cutmix', alpha }, or a list of those.`,
+  );
+}
+
+/** How a batch is mixed: image i keeps `weight` of itself, the rest comes from image i - 1, the first one's from the last. */
+export interface DrawnMix {
+  readonly name: 'mixup' | 'cutmix';
+  /** Of each row's own label; the one before has 1 - weight. */
+  readonly weight: number;
+  /** What cutmix takes from the image before. Null for mixup. */
+  readonly rect: Rect | null;
+}
+
+/** Draws one number to choose where there are several, then the weight, then for cutmix two for the middle of the rectangle. */
+export function drawMix(mixing: Mixing, { width, height }: Size, random: Random): DrawnMix | null {
+  if (mixing.length === 0) return null;
+  const { name, alpha } = mixing.length === 1 ? mixing[0]! : mixing[Math.floor(random.next() * mixing.length)]!;
+  const weight = beta(alpha, random);
+  if (name === 'mixup') return { name, weight, rect: null };
+  // v2.CutMix `make_params`: a rectangle of the part that is left, cut off at the edges.
+  const middleX = Math.floor(random.next() * width);
+  const middleY = Math.floor(random.next() * height);
+  const half = 0.5 * Math.sqrt(1 - weight);
+  const [halfWidth, halfHeight] = [Math.trunc(half * width), Math.trunc(half * height)];
+  const [x, y] = [Math.max(0, middleX - halfWidth), Math.max(0, middleY - halfHeight)];
+  const rect = {
+    x,
+    y,
+    width: Math.min(width, middleX + halfWidth) - x,
+    height: Math.min(height, middleY + halfHeight) - y,
+  };
+  return { name, weight: 1 - (rect.width * rect.height) / (width * height), rect };
+}
+
+/** A number with the distribution Beta(alpha, alpha). */
+function beta(alpha: number, random: Random): number {
+  if (alpha === 1) return random.next();
+  const a = gamma(alpha, random);
+  const b = gamma(alpha, random);
+  return a + b === 0 ? 0.5 : a / (a + b);
+}
+
+/** Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. */
+function gamma(shape: number, random: Random): number {
+  if (shape < 1) return gamma(shape + 1, random) * positive(random) ** (1 / shape);
+  const d = shape - 1 / 3;
+  const c = 1 / Math.sqrt(9 * d);
+  for (let attempt = 0; attempt < 1000; attempt++) {
+    const normal = Math.sqrt(-2 * Math.log(positive(random))) * Math.cos(2 * Math.PI * random.next());
+    const v = (1 + c * normal) ** 3;
+    if (v > 0 && Math.log(positive(random)) < 0.5 * normal * normal + d - d * v + d * Math.log(v)) return d * v;
+  }
+  return d;
+}
+
+/** Above 0, up to 1. */
+function positive(random: Random): number {
+  return 1 - random.next();
+}

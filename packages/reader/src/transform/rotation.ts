@@ -1,0 +1,37 @@
+/** Where a rotation takes pixels, as torchvision v2 has it for tensors. */
+import type { Size } from './crops.js';
+
+/** [a, b, c, d, e, f]: (x, y) goes to (a x + b y + c, d x + e y + f). */
+export type Affine = readonly [number, number, number, number, number, number];
+
+/**
+ * From a pixel of the image that is turned counter-clockwise to its place in the source; both are counted from the middle
+ * of the image, and so is `center` (v2.functional `_get_inverse_affine_matrix` with the angle -degrees).
+ */
+export function rotationOf(degrees: number, [x, y]: readonly [number, number]): Affine {
+  const [sin, cos] = sinCos(degrees);
+  return [cos, -sin, x - cos * x + sin * y, sin, cos, y - sin * x - cos * y];
+}
+
+/** Exact at multiples of 90 degrees, where torchvision turns without interpolation. */
+function sinCos(degrees: number): readonly [number, number] {
+  const turned = ((degrees % 360) + 360) % 360;
+  if (turned % 90 === 0) return [[0, 1, 0, -1][turned / 90]!, [1, 0, -1, 0][turned / 90]!];
+  const radians = (turned * Math.PI) / 180;
+  return [Math.sin(radians), Math.cos(radians)];
+}
+
+/** The size that holds all of the turned image (v2.functional `_compute_affine_output_size_tensor`, in its float32). */
+export function rotatedSize([a, b, c, d, e, f]: Affine, { width, height }: Size): Size {
+  const corners = [-0.5, 0.5].flatMap((x) => [-0.5, 0.5].map((y) => [x * width, y * height] as const));
+  return {
+    width: span(corners.map(([x, y]) => a * x + b * y + c + width / 2)),
+    height: span(corners.map(([x, y]) => d * x + e * y + f + height / 2)),
+  };
+}
+
+/** Whole pixels from the least to the largest; what is less than 1/10,000 beyond a pixel's edge does not count. */
+function span(values: readonly number[]): number {
+  const cut = (value: number) => Math.fround(Math.trunc(Math.fround(Math.fround(value) * 1e4)) * 1e-4);
+  return Math.ceil(cut(Math.max(...values))) - Math.floor(cut(Math.min(...values)));
+}

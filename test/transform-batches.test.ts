@@ -1,0 +1,286 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { deflateSync } from 'node:zlib';
+import { encodeNpyHeader, encodeNpyImage } from '@shardtool/format';
+import { type Batch, type LoaderOptions, OwnStepError, openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { emptyFolder, packedSmall } from './datasets.js';
+import { archive, entry } from './tar-craft.js';
+
+const [WIDTH, HEIGHT] = [40, 30];
+
+/** A palette PNG of one value a pixel, as segmentation masks are. */
+function palettePng(values: Uint8Array, width: number, height: number): Buffer {
+  const chunk = (type: string, content: Buffer) => {
+    const head = Buffer.alloc(8);
+    head.writeUInt32BE(content.length);
+    head.write(type, 4, 'latin1');
+    return Buffer.concat([head, content, Buffer.alloc(4)]);
+  };
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(width, 0);
+  head.writeUInt32BE(height, 4);
+  head.set([8, 3], 8);
+  const rows = Buffer.alloc((width + 1) * height);
+  for (let y = 0; y < height; y++) rows.set(values.subarray(y * width, (y + 1) * width), y * (width + 1) + 1);
+  const parts = [
+    chunk('IHDR', head),
+    chunk('PLTE', Buffer.alloc(768)),
+    chunk('IDAT', deflateSync(rows)),
+    chunk('IEND', Buffer.alloc(0)),
+  ];
+  return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...parts]);
+}
+
+/** Pixel (x, y) of sample i: its mask is a number that its image has as red, so that the two can be compared. */
+const valueAt = (i: number, x: number, y: number) => ((x >> 3) + 6 * (y >> 3) + i) % 20;
+
+/** A tar of uncompressed images with two kinds of masks, a second image and an array. */
+function maskedTar(samples: number): string {
+  const entries = Array.from({ length: samples }, (_, i) => {
+    const pixels = new Uint8Array(WIDTH * HEIGHT * 3);
+    const mask = new Uint8Array(WIDTH * HEIGHT);
+    for (let at = 0; at < mask.length; at++) {
+      const value = valueAt(i, at % WIDTH, Math.floor(at / WIDTH));
+      mask[at] = value;
+      pixels.set([value * 10, i, 255 - value], at * 3);
+    }
+    const inverted = pixels.map((value) => 255 - value);
+    return [
+      entry({ name: `s${i}.npy` }, Buffer.from(encodeNpyImage(pixels, WIDTH, HEIGHT))),
+      entry({ name: `s${i}.depth.npy` }, Buffer.from(encodeNpyImage(inverted, WIDTH, HEIGHT))),
+      entry({ name: `s${i}.seg.png` }, palettePng(mask, WIDTH, HEIGHT)),
+      entry({ name: `s${i}.mask.npy` }, Buffer.concat([encodeNpyHeader('|u1', [HEIGHT, WIDTH]), mask])),
+      entry(
+        { name: `s${i}.box.npy` },
+        Buffer.concat([encodeNpyHeader('<f4', [2]), Buffer.from(Float32Array.of(i, 0.5).buffer)]),
+      ),
+      entry({ name: `s${i}.cls` }, Buffer.from(String(i % 3))),
+    ];
+  });
+  const file = path.join(emptyFolder(), 'masked.tar');
+  writeFileSync(file, archive(...entries.flat()));
+  return file;
+}
+
+/** All batches of an epoch, looked at one by one. */
+async function looked<Seen>(location: string, options: LoaderOptions, look: (batch: Batch) => Seen): Promise<Seen[]> {
+  await using dataset = await openDataset(location);
+  await using loader = dataset.loader({ workers: 2, batchSize: 4, ...options });
+  const seen: Seen[] = [];
+  for await (const batch of loader) seen.push(look(batch));
+  return seen;
+}
+
+const masked = maskedTar(10);
+
+test('images and masks share crop, flips and rotation, and masks keep their values', async () => {
+  const transform = [
+    { name: 'randomResizedCrop', size: 24, scale: [0.5, 1] },
+    { name: 'randomHorizontalFlip' },
+    { name: 'randomVerticalFlip' },
+    { name: 'randomRotation', degrees: [90, 90] },
+  ] as const;
+  const options = { transform, masks: ['seg.png', 'mask.npy'], moreImages: ['depth.npy'] };
+  const batches = await looked(masked, options, ({ images, masks, moreImages, size, fields }) => {
+    let [off, inverted] = [0, 0];
+    for (let at = 0; at < size * 24 * 24; at++) {
+      // Within a square of 8 pixels red is exact; at its edges the image is interpolated.
+      if (Math.abs(images![at * 3]! / 10 - masks['seg.png']![at]!) > 0.5) off++;
+      for (const channel of [0, 1, 2]) {
+        if (Math.abs(images![at * 3 + channel]! + moreImages['depth.npy']![at * 3 + channel]! - 255) > 1) inverted++;
+      }
+    }
+    const values = new Set(masks['seg.png']);
+    const alike = Buffer.compare(masks['seg.png']!, masks['mask.npy']!) === 0;
+    return { off: off / (size * 24 * 24), inverted, most: Math.max(...values), alike, fields: Object.keys(fields) };
+  });
+  for (const { off, inverted, most, alike, fields } of batches) {
+    expect(off).toBeLessThan(0.35);
+    expect(inverted).toBe(0);
+    expect(most).toBeLessThan(20);
+    expect(alike).toBe(true);
+    expect(fields).toEqual(['box.npy']);
+  }
+});
+
+test('an array of NumPy comes as an array', async () => {
+  const [first] = await looked(masked, { shuffle: false, batchSize: 10 }, ({ fields, shape }) => ({
+    boxes: fields['box.npy'],
+    shape,
+  }));
+  expect(first!.shape).toEqual([10, HEIGHT, WIDTH, 3]);
+  expect(first!.boxes![3]).toEqual({ dtype: '<f4', shape: [2], fortranOrder: false, data: Float32Array.of(3, 0.5) });
+});
+
+test('a mask of another size, or none at all, is a bad sample that says so', async () => {
+  const file = path.join(emptyFolder(), 'bad.tar');
+  const image = Buffer.from(encodeNpyImage(new Uint8Array(4 * 4 * 3), 4, 4));
+  const parts = [entry({ name: 'a.npy' }, image), entry({ name: 'a.seg.png' }, palettePng(new Uint8Array(6), 3, 2))];
+  writeFileSync(file, archive(...parts));
+  await expect(looked(file, { masks: ['seg.png'] }, () => 0)).rejects.toThrow(
+    /"seg.png": it is 3x2 pixels where the image is 4x4/,
+  );
+  await expect(looked(file, { masks: ['other.png'] }, () => 0)).rejects.toThrow(/it has no field "other.png"/);
+  await expect(looked(file, { masks: ['seg.png'], collate: 'list' }, () => 0)).rejects.toThrow(
+    /masks work on images of one size/,
+  );
+});
+
+test('pack writes uncompressed images, which give the pixels of the same images as PNG', async () => {
+  const npy = await packedSmall({ samples: 12 }, { imageFormat: 'npy', resize: 24 });
+  const png = await packedSmall({ samples: 12 }, { imageFormat: 'png', resize: 24 });
+  const options = { transform: 'train224', batchSize: 12 } as const;
+  const pixels = (batch: Batch) => ({
+    keys: [...batch.keys],
+    pixels: Buffer.from(batch.images as Uint8Array).toString('base64'),
+  });
+  const [a] = await looked(npy, options, pixels);
+  const [b] = await looked(png, options, pixels);
+  expect(a!.keys).toEqual(b!.keys);
+  expect(a!.pixels === b!.pixels).toBe(true);
+  await using dataset = await openDataset(npy);
+  expect(dataset.fields).toEqual(['cls', 'npy']);
+  const { width } = await dataset.files.index(0);
+  expect(width[0]).toBeGreaterThanOrEqual(24);
+});
+
+/** A module with steps, for the workers. */
+function stepModule(source: string): string {
+  const folder = path.join(emptyFolder(), 'own');
+  mkdirSync(folder);
+  const file = path.join(folder, 'steps.mjs');
+  writeFileSync(file, source);
+  return file;
+}
+
+const own = stepModule(`
+export function keep(fields, { number, options }) {
+  if (number % 5 === options.dropped) return null;
+  if (fields.cls === undefined && fields['box.npy'] === undefined) throw new Error('no fields');
+  return {};
+}
+export function mark(pixels, { number, shape, random }) {
+  pixels[0] = number;
+  pixels[1] = Math.floor(random() * 256);
+  pixels[2] = shape[0];
+}
+export async function relabel({ images, labels, shape }) {
+  await null;
+  labels.fill(7);
+  images[3] = shape[0];
+}
+export function fail(pixels, { number }) {
+  if (number === 6) throw new TypeError('seven is not allowed');
+}
+export const notAFunction = 3;
+`);
+const plain = [{ name: 'resize', size: [8, 8] }] as const;
+
+test('own steps run on fields, pixels and batches; random numbers belong to the sample', async () => {
+  const steps = {
+    fields: { module: own, export: 'keep', options: { dropped: -1 } },
+    pixels: { module: own, export: 'mark' },
+    batch: { module: own, export: 'relabel' },
+  };
+  const look = ({ images, numbers, labels, size }: Batch) => ({
+    labels: [...labels],
+    fourth: images![3],
+    size,
+    rows: [...numbers].map((number, row) => [number, ...images!.slice(row * 192, row * 192 + 3)]),
+  });
+  const options = { transform: plain, steps, seed: 3 };
+  const seen = await looked(masked, { ...options, workers: 1 }, look);
+  for (const { labels, rows, fourth, size } of seen) {
+    expect(labels).toEqual(labels.map(() => 7));
+    expect(fourth).toBe(size);
+    for (const [number, mark, , height] of rows) expect([mark, height]).toEqual([number, 8]);
+  }
+  expect(new Set(seen.flatMap(({ rows }) => rows.map((row) => row[2]))).size).toBeGreaterThan(5);
+  expect(await looked(masked, { ...options, workers: 3 }, look)).toEqual(seen);
+});
+
+test('a sample that a step leaves out is replaced by the next of its block, and counted', async () => {
+  const steps = { fields: { module: own, export: 'keep', options: { dropped: 2 } } };
+  await using dataset = await openDataset(masked);
+  await using loader = dataset.loader({ transform: plain, steps, batchSize: 5, workers: 2, shuffle: false });
+  const numbers: number[] = [];
+  for await (const batch of loader) numbers.push(...batch.numbers);
+  expect(numbers).toEqual([0, 1, 3, 3, 4, 5, 6, 8, 8, 9]);
+  expect(loader.report()).toMatchObject({ dropped: 2, bad: 0 });
+});
+
+test('what a step throws arrives with the key and the stack, whatever onBadSample says', async () => {
+  const steps = { pixels: { module: own, export: 'fail' } };
+  const run = looked(masked, { transform: plain, steps, onBadSample: 'skip' }, () => 0);
+  await expect(run).rejects.toBeInstanceOf(OwnStepError);
+  await expect(run).rejects.toThrow(
+    /masked\.tar: sample "s6": the step "pixels" threw: seven is not allowed\nTypeError[\s\S]*steps\.mjs:\d+/,
+  );
+});
+
+test('a step that is not there is an error that names the module and what it exports', async () => {
+  const missing = (step: object) => looked(masked, { transform: plain, steps: { pixels: step as never } }, () => 0);
+  await expect(missing({ module: own, export: 'notAFunction' })).rejects.toThrow(/"notAFunction".*exports.*keep/s);
+  await expect(missing({ module: './nowhere.mjs' })).rejects.toThrow(/cannot be loaded from file:.*nowhere\.mjs/);
+  await expect(missing({})).rejects.toThrow(/steps\.pixels\.module/);
+});
+
+test.each(['uint8', 'float32'] as const)(
+  'mixup of %s is the weighted sum with the row before, labels too',
+  async (dtype) => {
+    const transform = [...plain, { name: 'toDtype', dtype }] as const;
+    const options = { transform, seed: 5, batchSize: 5 };
+    const look = ({ images, labels, mix }: Batch) => ({ images: Float64Array.from(images!), labels: [...labels], mix });
+    const unmixed = await looked(masked, options, look);
+    const mixed = await looked(masked, { ...options, mix: { name: 'mixup', alpha: 0.4 } }, look);
+    for (const [i, { images, labels, mix }] of mixed.entries()) {
+      const before = unmixed[i]!;
+      const { weight, otherLabels } = mix!;
+      expect(mix!.name).toBe('mixup');
+      expect(labels).toEqual(before.labels);
+      expect([...otherLabels]).toEqual(labels.map((_, row) => labels.at(row - 1)));
+      let largest = 0;
+      for (let at = 0; at < images.length; at++) {
+        const other = before.images.at(at - 192)!;
+        largest = Math.max(largest, Math.abs(images[at]! - (weight * before.images[at]! + (1 - weight) * other)));
+      }
+      expect(largest).toBeLessThanOrEqual(dtype === 'uint8' ? 1 : 1e-3);
+    }
+    expect(new Set(mixed.map(({ mix }) => mix!.weight)).size).toBe(mixed.length);
+  },
+);
+
+test('cutmix takes a rectangle of the row before, and its weight is what is left of the own one', async () => {
+  for (const layout of ['nhwc', 'nchw'] as const) {
+    const transform = [
+      { name: 'resize', size: [16, 16] },
+      { name: 'layout', layout },
+    ] as const;
+    const options = { transform, seed: 9, batchSize: 5, epoch: 2 };
+    const look = ({ images, mix }: Batch) => ({ images: Uint8Array.from(images!), mix });
+    const unmixed = await looked(masked, options, look);
+    const mixed = await looked(masked, { ...options, mix: [{ name: 'cutmix' }], workers: 3 }, look);
+    for (const [i, { images, mix }] of mixed.entries()) {
+      const before = unmixed[i]!.images;
+      let [own, other] = [0, 0];
+      for (let at = 0; at < images.length; at++) {
+        if (images[at] === before[at]) own++;
+        else if (images[at] === before.at(at - 768)) other++;
+      }
+      expect(own + other).toBe(images.length);
+      // Some pixels of the two rows are the same.
+      expect(other / images.length).toBeLessThanOrEqual(1 - mix!.weight + 1e-9);
+    }
+  }
+});
+
+test('mixing needs images alone, and says so', async () => {
+  const mix = { name: 'mixup' } as const;
+  await expect(looked(masked, { transform: plain, mix, masks: ['seg.png'] }, () => 0)).rejects.toThrow(
+    /leave out moreImages and masks/,
+  );
+  await expect(looked(masked, { transform: plain, mix: { name: 'mixdown' } as never }, () => 0)).rejects.toThrow(
+    /mixup.*cutmix/,
+  );
+});

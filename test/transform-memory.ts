@@ -1,0 +1,97 @@
+/// <reference path="../packages/reader/src/webassembly.d.ts" />
+import { Scratch } from '../packages/reader/dist/codec/scratch.js';
+import { EffectKernels } from '../packages/reader/dist/kernels/effects.js';
+import { halfFloatTable } from '../packages/reader/dist/kernels/half-float.js';
+import { ResizeKernel, scratchBytes } from '../packages/reader/dist/kernels/resize.js';
+import type { Effect } from '../packages/reader/dist/transform/effects.js';
+import { eraseValues } from '../packages/reader/dist/transform/erase-values.js';
+import { inputOf, runPasses } from '../packages/reader/dist/transform/passes.js';
+import { planSample } from '../packages/reader/dist/transform/plan.js';
+import type { Random } from '../packages/reader/dist/transform/random.js';
+import { allocatePicture, runEffects } from '../packages/reader/dist/transform/run-effects.js';
+import { compileTransform, type TransformInput, valueBytes } from '../packages/reader/dist/transform/transform.js';
+import type { Picture } from './kernels-memory.js';
+
+const GUARD_BYTES = 256;
+const GUARD = 0xa5;
+const PAGE = 65_536;
+
+/** Effects and whole lists on pixels that are there, in memory whose scratch and target lie between guard bytes. */
+export class TransformBench {
+  readonly #memory: WebAssembly.Memory;
+  readonly #bytes: Uint8Array;
+  readonly #kernelBytes: number;
+  readonly #scratchEnd: number;
+  readonly #targetAt: number;
+
+  constructor(scratch = 24 << 20, target = 8 << 20) {
+    this.#kernelBytes = scratchBytes({ sourceColumns: 4096, sourceRows: 4096, width: 1024, height: 20 });
+    const kernelEnd = Math.ceil((PAGE + this.#kernelBytes) / PAGE) * PAGE;
+    this.#scratchEnd = kernelEnd + scratch;
+    this.#targetAt = this.#scratchEnd + PAGE;
+    const pages = Math.ceil((this.#targetAt + target) / PAGE) + 1;
+    this.#memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+    this.#bytes = new Uint8Array(this.#memory.buffer);
+  }
+
+  /** What the effects make of a picture. */
+  effects(picture: Picture, effects: readonly Effect[]): Picture {
+    const scratch = this.#scratch();
+    const start = allocatePicture(scratch, picture);
+    this.#bytes.set(picture.pixels, start.address);
+    const { address, width, height } = runEffects(start, effects, {
+      effects: new EffectKernels(this.#memory),
+      scratch,
+    });
+    this.#checkGuards(0);
+    return { width, height, pixels: this.#bytes.slice(address, address + width * height * 3) };
+  }
+
+  /** The bytes of the finished row that a list makes of a picture. */
+  list(picture: Picture, list: TransformInput, random: Random): { width: number; height: number; bytes: Uint8Array } {
+    const transform = compileTransform(list);
+    const scratch = this.#scratch();
+    const start = allocatePicture(scratch, picture);
+    this.#bytes.set(picture.pixels, start.address);
+    const plan = planSample(transform, picture.width, picture.height, random);
+    const { x, y } = inputOf(plan.passes[0]!);
+    const stride = picture.width * 3;
+    const effects = new EffectKernels(this.#memory);
+    const tools = {
+      kernel: new ResizeKernel(this.#memory, { offset: PAGE, bytes: this.#kernelBytes }),
+      scratch,
+      effects,
+      halfFloats: transform.dtype === 'float16' ? halfFloatTable(transform.normalization!) : null,
+    };
+    const size = plan.width * plan.height * 3 * valueBytes(transform.dtype);
+    this.#bytes.fill(GUARD, this.#targetAt - GUARD_BYTES, this.#targetAt);
+    this.#bytes.fill(GUARD, this.#targetAt + size, this.#targetAt + size + GUARD_BYTES);
+    runPasses(plan.passes, { offset: start.address + y * stride + x * 3, stride }, transform, tools, this.#targetAt);
+    eraseValues(plan.erased, plan, transform, { effects, scratch }, this.#targetAt);
+    this.#checkGuards(size);
+    return {
+      width: plan.width,
+      height: plan.height,
+      bytes: this.#bytes.slice(this.#targetAt, this.#targetAt + size),
+    };
+  }
+
+  #scratch(): Scratch {
+    const offset = Math.ceil((PAGE + this.#kernelBytes) / PAGE) * PAGE;
+    this.#bytes.fill(GUARD, this.#scratchEnd, this.#scratchEnd + GUARD_BYTES);
+    this.#bytes.fill(GUARD, offset - GUARD_BYTES, offset);
+    return new Scratch(this.#memory, { offset, bytes: this.#scratchEnd - offset });
+  }
+
+  #checkGuards(targetBytes: number): void {
+    const ends = [
+      this.#scratchEnd,
+      ...(targetBytes > 0 ? [this.#targetAt - GUARD_BYTES, this.#targetAt + targetBytes] : []),
+    ];
+    for (const end of ends) {
+      if (this.#bytes.subarray(end, end + GUARD_BYTES).some((byte) => byte !== GUARD)) {
+        throw new Error(`A byte beside ${end} has changed.`);
+      }
+    }
+  }
+}
