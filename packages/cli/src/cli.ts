@@ -8,6 +8,7 @@ import { indexCommand } from './commands/index.js';
 import { lsCommand } from './commands/ls.js';
 import { packCommand } from './commands/pack.js';
 import { planCommand } from './commands/plan.js';
+import { previewCommand } from './commands/preview.js';
 import { unpackCommand } from './commands/unpack.js';
 import { verifyCommand } from './commands/verify.js';
 import { UsageError } from './outcome.js';
@@ -27,6 +28,7 @@ const COMMANDS = [
   convertCommand,
   planCommand,
   benchCommand,
+  previewCommand,
 ];
 
 /** What yargs says of a command line that is not right, in our words. */

@@ -1,0 +1,65 @@
+import { readFile } from 'node:fs/promises';
+import type { StepInput, TransformInput } from '@shardtool/reader';
+import { command } from '../command.js';
+import { wholeNumber } from '../flags.js';
+import { UsageError } from '../outcome.js';
+import { type Grid, writePreview } from '../preview.js';
+
+export const previewCommand = command({
+  name: 'preview',
+  positionals: '<dataset>',
+  describe: 'Write a picture of a transformed batch with its classes: what the model sees',
+  builder: (yargs) =>
+    yargs
+      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .option('transform', {
+        type: 'string',
+        requiresArg: true,
+        default: 'train224',
+        describe: 'train224, eval224, or a JSON file with a list of steps',
+      })
+      .option('grid', {
+        type: 'string',
+        requiresArg: true,
+        default: '8x8',
+        describe: 'Columns x rows',
+        coerce: gridOf,
+      })
+      .option('output', { type: 'string', requiresArg: true, demandOption: true, describe: 'PNG file to write' })
+      .option('seed', wholeNumber('--seed', 'Of the order and the random numbers', { from: 0, default: 0 }))
+      .option('epoch', wholeNumber('--epoch', 'Whose first batch it is', { from: 0, default: 0 }))
+      .example('$0 preview shards --output grid.png', 'The first 64 samples of an epoch')
+      .example('$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight, by your own list'),
+  handler: async ({ dataset: location, transform, grid, output, seed, epoch }) => {
+    const { openDataset } = await import('@shardtool/reader');
+    await using dataset = await openDataset(location);
+    const steps = await readTransform(transform);
+    const shown = await writePreview(dataset, { transform: steps, grid, output, seed, epoch });
+    console.log(`Wrote ${output}: ${shown.images} images of ${shown.width}x${shown.height} pixels.`);
+  },
+});
+
+function gridOf(given: unknown): Grid {
+  const match = /^(\d{1,3})x(\d{1,3})$/.exec(String(given));
+  const [columns, rows] = match === null ? [0, 0] : [Number(match[1]), Number(match[2])];
+  if (columns > 0 && rows > 0) return { columns, rows };
+  throw new UsageError(`--grid takes columns x rows, as 8x8, and not "${given}".`);
+}
+
+/** A preset by its name, or the list in a file. */
+async function readTransform(given: string): Promise<TransformInput> {
+  if (given === 'train224' || given === 'eval224') return given;
+  let text: string;
+  try {
+    text = await readFile(given, 'utf8');
+  } catch (cause) {
+    throw new UsageError(
+      `--transform takes train224, eval224 or a JSON file, and ${given} cannot be read (${(cause as Error).message}).`,
+    );
+  }
+  try {
+    return JSON.parse(text) as StepInput[];
+  } catch (cause) {
+    throw new UsageError(`${given} is not JSON (${(cause as Error).message}); it is to be a list of steps.`);
+  }
+}
