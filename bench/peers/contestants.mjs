@@ -2,12 +2,13 @@
 
 /**
  * id: for --only. script and variant: what runs. environment: one of environments.mjs, none for JavaScript.
- * reads: `photos`, `shards`, or the name of the contestant's own format, which the script writes with --prepare.
+ * reads: `photos`, `shards`, `npy-shards` (uncompressed, of as many pixels as FFCV's), or the name of the contestant's own format, which the script writes with --prepare.
  */
 export const CONTESTANTS = [
   { id: 'shardtool', script: 'shardtool.mjs', variant: 'always', reads: 'shards' },
   { id: 'shardtool-never', script: 'shardtool.mjs', variant: 'never', reads: 'shards' },
   { id: 'shardtool-float32', script: 'shardtool.mjs', variant: 'float32', reads: 'shards' },
+  { id: 'shardtool-npy', script: 'shardtool.mjs', variant: 'npy', reads: 'npy-shards' },
   { id: 'limit', script: 'limit.mjs', reads: 'photos' },
   { id: 'pytorch-pillow', script: 'pytorch_pillow.py', environment: 'torch', reads: 'photos' },
   { id: 'pytorch-decode-jpeg', script: 'pytorch_decode_jpeg.py', environment: 'torch', reads: 'photos' },

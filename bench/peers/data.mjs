@@ -44,6 +44,17 @@ export function prepareShards(photos, workers, log) {
   );
 }
 
+/**
+ * The same photos uncompressed. Photos of 500 x 375 pixels become 256 x 192, as FFCV's with a longer side of 256: both
+ * loaders then read the same number of pixels.
+ */
+export function prepareNpyShards(photos, workers, log) {
+  const out = path.join(photos.derived, `npy-shards-${workers}`);
+  const samples = Math.ceil(photos.count / (SHARDS_PER_WORKER * workers));
+  const flags = ['--max-shard-samples', samples, '--resize', 192, '--image-format', 'npy'];
+  return makeOnce(out, process.execPath, (target) => [CLI, 'pack', photos.folder, target, ...flags], log);
+}
+
 /** { path } of the photos in the format `contestant.reads`, written by the contestant's own script, or { missing: why }. */
 export function prepareFormat(photos, contestant, python, log) {
   const script = path.join(here, contestant.script);

@@ -15,7 +15,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { COMPARED_WITH, CONTESTANTS } from './contestants.mjs';
-import { prepareFormat, preparePhotos, prepareShards } from './data.mjs';
+import { prepareFormat, prepareNpyShards, preparePhotos, prepareShards } from './data.mjs';
 import { prepareEnvironment, reasonOf } from './environments.mjs';
 import { watchMemory } from './process-memory.mjs';
 import { describeMachine, summarise, toMarkdown } from './report.mjs';
@@ -119,6 +119,9 @@ function prepare(contestant) {
 function findData(contestant, python) {
   if (contestant.reads === 'photos') return { option: 'photos', path: photos.folder };
   if (contestant.reads === 'shards') return { option: 'shards', ...prepareShards(photos, settings.workers, log) };
+  if (contestant.reads === 'npy-shards') {
+    return { option: 'shards', ...prepareNpyShards(photos, settings.workers, log) };
+  }
   return { option: 'prepared', ...prepareFormat(photos, contestant, python, log) };
 }
 

@@ -1,4 +1,7 @@
-/** This project, through its public interface. `--variant`: always, never (the checksum), float32 (normalised, NCHW). */
+/**
+ * This project, through its public interface. `--variant`: always, never (the checksum), float32 (normalised, NCHW), npy (no
+ * JPEG is decoded).
+ */
 import { createRequire } from 'node:module';
 import { openDataset } from '@shardtool/reader';
 import { measure, parseArguments } from './measure.mjs';
@@ -15,11 +18,17 @@ const NORMALISED = [
 const VARIANTS = {
   always: { name: 'shardtool', checksum: 'always', transform: 'train224' },
   never: { name: 'shardtool, no checksums', checksum: 'never', transform: 'train224' },
+  npy: {
+    name: 'shardtool, npy',
+    checksum: 'never',
+    transform: 'train224',
+    notes: 'no JPEG is decoded: pixels stored beforehand',
+  },
   float32: { name: 'shardtool, float32 normalised', checksum: 'always', transform: NORMALISED },
 };
 
 const given = parseArguments();
-const { name, checksum, transform } = VARIANTS[given.variant];
+const { name, checksum, transform, notes = `checksum: '${checksum}'` } = VARIANTS[given.variant];
 
 async function build({ shards, batch, workers }) {
   const dataset = await openDataset(shards);
@@ -38,5 +47,5 @@ await measure({
   version: `@shardtool/reader ${version}`,
   build,
   given,
-  notes: () => `checksum: '${checksum}'`,
+  notes: () => notes,
 });
