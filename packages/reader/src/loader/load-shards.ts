@@ -54,25 +54,34 @@ export async function load(
   arena: Arena,
 ): Promise<void> {
   const reads = readsOfShards(shards);
+  if (reads.length === 1) return readInto(reads[0]!, place, store, arena);
+  let next = 0;
   const lane = async (): Promise<void> => {
-    for (const { shard, read } of reads) await readInto(shard, read, place, store, arena);
+    while (next < reads.length) {
+      try {
+        await readInto(reads[next++]!, place, store, arena);
+      } catch (error) {
+        next = reads.length;
+        throw error;
+      }
+    }
   };
-  const lanes = await Promise.allSettled(Array.from({ length: READS_AT_ONCE }, lane));
+  const lanes = await Promise.allSettled(Array.from({ length: Math.min(reads.length, READS_AT_ONCE) }, lane));
   for (const result of lanes) if (result.status === 'rejected') throw result.reason;
 }
 
-function* readsOfShards(shards: LoadedShards['shards']): Generator<{ shard: number; read: StretchRead }, undefined> {
-  for (const [shard, { stretches }] of shards) for (const read of readsOf(stretches)) yield { shard, read };
+interface ShardRead extends StretchRead {
+  readonly shard: number;
 }
 
-async function readInto(
-  shard: number,
-  read: StretchRead,
-  place: number,
-  store: ShardStore,
-  arena: Arena,
-): Promise<void> {
-  const { offset, bytes, stretches } = read;
+function readsOfShards(shards: LoadedShards['shards']): ShardRead[] {
+  const reads: ShardRead[] = [];
+  for (const [shard, { stretches }] of shards) for (const read of readsOf(stretches)) reads.push({ shard, ...read });
+  return reads;
+}
+
+async function readInto(read: ShardRead, place: number, store: ShardStore, arena: Arena): Promise<void> {
+  const { shard, offset, bytes, stretches } = read;
   if (bytes === 0) return;
   if (stretches.length === 1) return store.read(shard, offset, arena.view(place + stretches[0]!.at, bytes));
   const buffer = new Uint8Array(bytes);
