@@ -9,6 +9,7 @@ export const CONTESTANTS = [
   { id: 'shardtool-never', script: 'shardtool.mjs', variant: 'never', reads: 'shards' },
   { id: 'shardtool-float32', script: 'shardtool.mjs', variant: 'float32', reads: 'shards' },
   { id: 'shardtool-npy', script: 'shardtool.mjs', variant: 'npy', reads: 'npy-shards' },
+  { id: 'shardtool-python', script: 'shardtool_python.py', environment: 'torch', reads: 'shards' },
   { id: 'limit', script: 'limit.mjs', reads: 'photos' },
   { id: 'pytorch-pillow', script: 'pytorch_pillow.py', environment: 'torch', reads: 'photos' },
   { id: 'pytorch-decode-jpeg', script: 'pytorch_decode_jpeg.py', environment: 'torch', reads: 'photos' },

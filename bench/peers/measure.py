@@ -56,7 +56,8 @@ def measure(name, version, build, arguments, notes=""):
     """Times `build(arguments)`, which gives a function that starts an epoch: an iterator of uint8 image batches.
 
     The rate counts whole epochs after the first, ends included. Waits are those of the same epochs without the first
-    batch of each; `firstBatchMs` starts when the loader is built, after the imports.
+    batch of each; `firstBatchMs` starts when the loader is built, after the imports. `notes` may be a function, which is
+    called at the end.
     """
     started = time.perf_counter()
     start_epoch = build(arguments)
@@ -89,7 +90,7 @@ def measure(name, version, build, arguments, notes=""):
                 "batchWaitP99Ms": round(percentile(waits, 0.99), 1),
                 "firstBatchMs": round(first_batch_ms, 1),
                 "imagesPerEpoch": epoch_images,
-                "notes": notes,
+                "notes": notes() if callable(notes) else notes,
             }
         ),
         flush=True,

@@ -9,6 +9,7 @@ import { Control } from './control.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
 import type { OwnSteps } from './own-steps.js';
 import { WorkerPool } from './pool.js';
+import { layOverFile } from './slot-file.js';
 import { type MemoryPlan, slotAddress } from './slots.js';
 
 export interface EngineOptions {
@@ -24,6 +25,8 @@ export interface EngineOptions {
   /** A person's own code, its paths whole. */
   readonly steps: OwnSteps;
   readonly mixing: Mixing;
+  /** The file whose memory the slots are to be, if any. */
+  readonly slotFile: number | undefined;
 }
 
 /** What lives longer than an iteration: the shared memory, the batch slots and the decode workers. */
@@ -51,6 +54,7 @@ export class Engine {
       'batchSize, prefetchBatches or workers',
       () => new WebAssembly.Memory({ initial: plan.pages, maximum: plan.pages, shared: true }),
     );
+    if (options.slotFile !== undefined) await layOverFile(memory, options.slotFile, slotAddress(plan, plan.slots));
     let engine: Engine | undefined;
     const pool = await WorkerPool.start<WorkerMessage>({
       entry: new URL('./decode-worker.js', import.meta.url),

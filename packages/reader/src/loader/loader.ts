@@ -17,9 +17,13 @@ import { type LoaderReport, Statistics } from './statistics.js';
 
 /** What a loader is going to do, and with what. Memory in bytes. */
 export interface LoaderInfo {
+  /** The next epoch. */
+  readonly epoch: number;
   /** Samples of the next epoch over all ranks, and this rank's batches in it. */
   readonly samples: number;
   readonly batches: number;
+  /** This rank's batches of the same epoch from its start: more where a state was taken up in it. */
+  readonly epochBatches: number;
   readonly batchSize: number;
   readonly globalBatchSize: number;
   readonly rank: number;
@@ -146,8 +150,10 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     const { epoch, position } = this.#next!;
     const plan = setup.plan(epoch, position);
     return {
+      epoch,
       samples: plan.samples,
       batches: plan.batches,
+      epochBatches: position === 0 ? plan.batches : setup.plan(epoch, 0).batches,
       batchSize: setup.batchSize,
       globalBatchSize: setup.globalBatch,
       rank: setup.rank,

@@ -88,6 +88,11 @@ export interface LoaderOptions {
   readonly readConcurrency?: number;
   /** `auto` (default): a batch is valid until the next is asked for. `manual`: until `batch.release()`. */
   readonly release?: 'auto' | 'manual';
+  /**
+   * Descriptor of an open file, best one without a name (a memfd), whose memory the batch slots become: whoever maps the
+   * file sees the batches without a copy, each from its `images.byteOffset` on. The file grows to what is needed.
+   */
+  readonly slotFile?: number;
   /** Goes on where {@link Loader.state} was taken. */
   readonly state?: unknown;
   /** Ends the iteration with the signal's reason. */
@@ -137,6 +142,7 @@ const schema = z.strictObject({
   readBufferBytes: count.optional(),
   readConcurrency: count.default(4),
   release: z.enum(['auto', 'manual']).default('auto'),
+  slotFile: z.number().int().min(0).optional(),
   state: z.unknown().optional(),
   signal: z.instanceof(AbortSignal).optional(),
 });

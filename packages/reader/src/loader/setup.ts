@@ -150,6 +150,7 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
       companions,
       steps,
       mixing,
+      slotFile: options.slotFile,
     },
     selection,
     plan,

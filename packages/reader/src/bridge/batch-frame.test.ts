@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import type { Batch } from '../loader/batch.js';
+import type { LoaderState } from '../order/state.js';
+import { frameBatch } from './batch-frame.js';
+
+const shown = { withKeys: true, dtype: 'uint8', layout: 'nhwc' } as const;
+const state = { epoch: 2, position: 8 } as LoaderState;
+
+function batchOf(parts: Partial<Batch>): Batch {
+  return {
+    epoch: 2,
+    index: 1,
+    size: 2,
+    images: null,
+    dtype: 'uint8',
+    shape: null,
+    moreImages: {},
+    masks: {},
+    mix: null,
+    list: null,
+    encoded: null,
+    labels: Int32Array.of(3, -1),
+    valid: Uint8Array.of(1, 0),
+    numbers: Float64Array.of(7, 2 ** 40),
+    keys: ['a', 'ü'],
+    fields: {},
+    release: () => {},
+    ...parts,
+  };
+}
+
+test('of decoded images the frame has the place, of encoded ones the bytes', () => {
+  const memory = new Uint8Array(64);
+  const decoded = frameBatch(batchOf({ images: memory.subarray(12, 36), shape: [2, 2, 2, 3] }), 9, state, shown);
+  expect(decoded.header).toMatchObject({ number: 9, images: { offset: 12, shape: [2, 2, 2, 3] }, keys: ['a', 'ü'] });
+  expect(decoded.parts.map((part) => part.length)).toEqual([8, 2, 16]);
+  const encoded = frameBatch(batchOf({ encoded: [Uint8Array.of(1, 2, 3), new Uint8Array(0)] }), 9, state, shown);
+  expect(encoded.header).toMatchObject({ images: null, encoded: [3, 0] });
+  expect(encoded.parts.slice(3)).toEqual([Uint8Array.of(1, 2, 3), new Uint8Array(0)]);
+});
+
+test('bytes of a field follow the header in the order of its rows, and other values stay in it', () => {
+  const fields = { npy: [null, Uint8Array.of(5)], json: [{ a: [1] }, null] };
+  const { header, parts } = frameBatch(batchOf({ fields }), 0, state, { ...shown, withKeys: false });
+  expect(header).toMatchObject({
+    keys: null,
+    fields: [
+      { name: 'npy', values: [null, null], bytes: [{ row: 1, length: 1, array: null }] },
+      { name: 'json', values: [{ a: [1] }, null], bytes: [] },
+    ],
+  });
+  expect(parts.slice(3)).toEqual([Uint8Array.of(5)]);
+});
+
+test('arrays of NumPy follow as bytes, and the header says what they are', () => {
+  const array = { dtype: '<f4', shape: [2], fortranOrder: false, data: Float32Array.of(1, -1) };
+  const { header, parts } = frameBatch(batchOf({ fields: { npy: [null, array] } }), 0, state, shown);
+  expect(header).toMatchObject({
+    fields: [{ bytes: [{ row: 1, length: 8, array: { dtype: '<f4', shape: [2], fortranOrder: false } }] }],
+  });
+  expect(parts.at(-1)).toEqual(new Uint8Array(array.data.buffer));
+});
+
+test('more images, masks and the mix of a batch are told', () => {
+  const memory = new Uint8Array(64);
+  const mix = { name: 'cutmix', weight: 0.25, otherLabels: Int32Array.of(-1, 3) } as const;
+  const along = { moreImages: { 'second.jpg': memory.subarray(5) }, masks: { 'seg.png': memory.subarray(9) }, mix };
+  const { header, parts } = frameBatch(batchOf({ images: memory, ...along }), 0, state, shown);
+  expect(header).toMatchObject({
+    moreImages: { 'second.jpg': 5 },
+    masks: { 'seg.png': 9 },
+    mix: { name: 'cutmix', weight: 0.25 },
+  });
+  expect(parts.at(-1)).toEqual(new Uint8Array(mix.otherLabels.buffer));
+});

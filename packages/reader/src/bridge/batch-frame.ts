@@ -1,0 +1,83 @@
+import type { NpyArray } from '@shardtool/format';
+import type { FieldValue } from '../dataset/field-values.js';
+import type { Batch } from '../loader/batch.js';
+import type { LoaderState } from '../order/state.js';
+import type { Dtype } from '../transform/transform.js';
+
+export interface FramedBatch {
+  readonly header: object;
+  /**
+   * int32 labels [n], uint8 valid [n], float64 numbers [n]; then the images that lie in no slot; then the other labels of a
+   * mix, int32 [n]; then the fields' bytes.
+   */
+  readonly parts: readonly Uint8Array[];
+}
+
+/** What a batch does not say of itself: how its pixels lie, and whether its keys are asked for. */
+export interface Shown {
+  readonly withKeys: boolean;
+  readonly dtype: Dtype;
+  readonly layout: 'nhwc' | 'nchw';
+}
+
+/** A batch as a message. Of decoded images only the place in the slot file is told. */
+export function frameBatch(batch: Batch, number: number, state: LoaderState, shown: Shown): FramedBatch {
+  const { epoch, index, size, images, shape, list, encoded, labels, mix, valid, numbers } = batch;
+  const parts = [bytesOf(labels), valid, bytesOf(numbers)];
+  for (const { pixels } of list ?? []) parts.push(pixels);
+  for (const bytes of encoded ?? []) parts.push(bytes);
+  if (mix !== null) parts.push(bytesOf(mix.otherLabels));
+  const header = {
+    kind: 'batch',
+    number,
+    epoch,
+    index,
+    size,
+    state,
+    dtype: shown.dtype,
+    layout: shown.layout,
+    images: images && { offset: images.byteOffset, shape },
+    moreImages: placesOf(batch.moreImages),
+    masks: placesOf(batch.masks),
+    mix: mix && { name: mix.name, weight: mix.weight },
+    list: list?.map(({ height, width }) => ({ height, width })) ?? null,
+    encoded: encoded?.map((bytes) => bytes.length) ?? null,
+    keys: shown.withKeys ? batch.keys : null,
+    fields: Object.entries(batch.fields).map(([name, values]) => ({ name, ...frameField(values, parts) })),
+  };
+  return { header, parts };
+}
+
+function placesOf(arrays: Readonly<Record<string, Uint8Array | Float32Array>>): object {
+  return Object.fromEntries(Object.entries(arrays).map(([name, { byteOffset }]) => [name, byteOffset]));
+}
+
+/**
+ * A field's values: those that are bytes go behind the header; `bytes` has their rows and lengths, and what arrays they are
+ * the bytes of.
+ */
+function frameField(values: readonly (FieldValue | null)[], parts: Uint8Array[]): object {
+  const bytes: { row: number; length: number; array: object | null }[] = [];
+  const plain = values.map((value, row) => {
+    const array = isArray(value) ? value : null;
+    if (array === null && !(value instanceof Uint8Array)) return value;
+    const part = array === null ? (value as Uint8Array) : bytesOf(array.data);
+    bytes.push({
+      row,
+      length: part.length,
+      array: array && { dtype: array.dtype, shape: array.shape, fortranOrder: array.fortranOrder },
+    });
+    parts.push(part);
+    return null;
+  });
+  return { values: plain, bytes };
+}
+
+/** What a field of the kind npy holds: JSON has no typed array. */
+function isArray(value: FieldValue | null): value is NpyArray {
+  return typeof value === 'object' && value !== null && 'data' in value && ArrayBuffer.isView(value.data);
+}
+
+function bytesOf(array: ArrayBufferView): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}

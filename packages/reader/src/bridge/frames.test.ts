@@ -1,0 +1,33 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { encodeFrame, FrameDecoder } from './frames.js';
+
+test('frames come back whole, however the pipe cuts them', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.jsonValue(), fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 3 })), {
+        maxLength: 5,
+      }),
+      fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1 }),
+      (frames, cuts) => {
+        const bytes = Buffer.concat(frames.map(([header, parts]) => encodeFrame(header, parts)));
+        const decoder = new FrameDecoder();
+        const headers: unknown[] = [];
+        for (let at = 0, i = 0; at < bytes.length; i++) {
+          const end = at + cuts[i % cuts.length]!;
+          headers.push(...decoder.push(bytes.subarray(at, end)));
+          at = end;
+        }
+        expect(headers).toEqual(frames.map(([header]) => JSON.parse(JSON.stringify(header))));
+      },
+    ),
+  );
+});
+
+test('what is no frame is refused', () => {
+  expect(() => new FrameDecoder().push(Buffer.from('Traceback (most recent call last):'))).toThrow('cannot be');
+  const headerTooLong = Buffer.alloc(8);
+  headerTooLong.writeUInt32LE(6, 0);
+  headerTooLong.writeUInt32LE(3, 4);
+  expect(() => new FrameDecoder().push(headerTooLong)).toThrow('cannot be');
+});

@@ -1,0 +1,38 @@
+import { z } from 'zod';
+
+/** Every request has a number, which its answer repeats. */
+const request = z.number().int();
+
+/** JSON has no number without end. */
+const ENDLESS = 'Infinity';
+
+const schema = z.discriminatedUnion('kind', [
+  /** Opens the dataset and makes its loader; once more for another state. Answer: what the dataset is. */
+  z.object({
+    kind: z.literal('open'),
+    request,
+    location: z.union([z.string(), z.array(z.string())]),
+    /** Those of the loader, checked there; `repeat` may be {@link ENDLESS}. */
+    options: z.record(z.string(), z.unknown()),
+    withKeys: z.boolean(),
+  }),
+  /** What the next iteration is going to do. `epoch` as of {@link Loader.setEpoch}; null: the next one. */
+  z.object({ kind: z.literal('info'), request, epoch: z.number().nullable() }),
+  /** Ends the iteration under way, if any, and begins one. */
+  z.object({ kind: z.literal('begin'), request, epoch: z.number().nullable() }),
+  /** Gives batches back by their numbers, and asks for the next. Answer: a batch, or that there are no more. */
+  z.object({ kind: z.literal('next'), request, release: z.array(z.number().int()) }),
+  /** The state after the last batch, or of what the next iteration begins with. */
+  z.object({ kind: z.literal('state'), request, epoch: z.number().nullable() }),
+  z.object({ kind: z.literal('report'), request }),
+]);
+
+export type Request = z.output<typeof schema>;
+export type RequestOf<Kind extends Request['kind']> = Extract<Request, { kind: Kind }>;
+
+/** Throws where it is no request. */
+export function parseRequest(header: unknown): Request {
+  const parsed = schema.parse(header);
+  if (parsed.kind === 'open' && parsed.options.repeat === ENDLESS) parsed.options.repeat = Number.POSITIVE_INFINITY;
+  return parsed;
+}

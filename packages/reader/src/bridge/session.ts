@@ -1,0 +1,136 @@
+import { OptionError, ShardtoolError } from '@shardtool/format';
+import type { Dataset } from '../dataset/dataset.js';
+import { openDataset } from '../dataset/open.js';
+import type { Batch } from '../loader/batch.js';
+import type { Loader } from '../loader/loader.js';
+import { compileTransform, type TransformInput } from '../transform/transform.js';
+import { frameBatch, type Shown } from './batch-frame.js';
+import type { Request, RequestOf } from './requests.js';
+
+/** The header of an answer, and the bytes that follow it. */
+export interface Answer {
+  readonly header: object;
+  readonly parts?: readonly Uint8Array[];
+  /** To be called when the answer is written. */
+  readonly written?: () => void;
+}
+
+/** One dataset, one loader and at most one iteration for the process at the other end. */
+export class Session {
+  readonly #slotFile: number;
+  #dataset: Dataset | null = null;
+  #loader: Loader | null = null;
+  #shown: Shown = { withKeys: false, dtype: 'uint8', layout: 'nhwc' };
+  #batches: AsyncIterator<Batch> | null = null;
+  /** Batches that the other side has, by number. */
+  readonly #held = new Map<number, Batch>();
+  #given = 0;
+
+  constructor(slotFile: number) {
+    this.#slotFile = slotFile;
+  }
+
+  /** Null where the request has no answer. What goes wrong is the answer, too. */
+  async answer(request: Request): Promise<Answer | null> {
+    try {
+      return await this.#do(request);
+    } catch (error) {
+      return { header: errorHeader(error) };
+    }
+  }
+
+  async #do(request: Request): Promise<Answer | null> {
+    switch (request.kind) {
+      case 'open':
+        return this.#open(request);
+      case 'info':
+        this.#setEpoch(request.epoch);
+        return { header: { kind: 'info', info: await this.#opened.info() } };
+      case 'begin':
+        await this.#end();
+        this.#setEpoch(request.epoch);
+        this.#batches = this.#opened[Symbol.asyncIterator]();
+        return null;
+      case 'next':
+        return this.#next(request);
+      case 'state':
+        this.#setEpoch(request.epoch);
+        await this.#opened.info();
+        return { header: { kind: 'state', state: this.#opened.state() } };
+      case 'report':
+        return { header: { kind: 'report', report: this.#opened.report() } };
+    }
+  }
+
+  async #open({ location, options, withKeys }: RequestOf<'open'>): Promise<Answer> {
+    await this.#end();
+    await this.#loader?.close();
+    this.#held.clear();
+    this.#dataset ??= await openDataset(location);
+    this.#loader = this.#dataset.loader({ ...options, release: 'manual', slotFile: this.#slotFile });
+    const { transform } = options;
+    const { dtype, layout } = compileTransform(transform === 'raw' ? [] : ((transform ?? []) as TransformInput));
+    this.#shown = { withKeys, dtype, layout };
+    const { classes, size, fields, identity } = this.#dataset;
+    return { header: { kind: 'opened', classes, samples: size, fields, identity } };
+  }
+
+  async #next({ release }: RequestOf<'next'>): Promise<Answer> {
+    for (const number of release) {
+      this.#held.get(number)?.release();
+      this.#held.delete(number);
+    }
+    const batch = await this.#nextBatch();
+    if (batch === null) return { header: { kind: 'end' } };
+    const number = this.#given++;
+    const { header, parts } = frameBatch(batch, number, this.#opened.state(), this.#shown);
+    if (batch.images === null) return { header, parts, written: () => batch.release() };
+    this.#held.set(number, batch);
+    return { header, parts };
+  }
+
+  async #nextBatch(): Promise<Batch | null> {
+    const batches = this.#batches;
+    if (batches === null) return null;
+    this.#batches = null;
+    try {
+      const { value, done } = await batches.next();
+      if (done) return null;
+      this.#batches = batches;
+      return value;
+    } catch (error) {
+      // The engine is gone, and with it the slots.
+      this.#held.clear();
+      throw error;
+    }
+  }
+
+  /** An iteration that ends early takes the engine along; what is in the slots stays until the next one fills them. */
+  async #end(): Promise<void> {
+    const batches = this.#batches;
+    if (batches === null) return;
+    this.#batches = null;
+    await batches.return?.();
+    await this.#opened.close();
+    this.#held.clear();
+  }
+
+  get #opened(): Loader {
+    if (this.#loader !== null) return this.#loader;
+    throw new OptionError({}, 'Nothing is open yet: send the request "open" first.');
+  }
+
+  #setEpoch(epoch: number | null): void {
+    if (epoch !== null) this.#opened.setEpoch(epoch);
+  }
+}
+
+/** What the other side makes an error of. Of one that shardtool did not foresee it gets the stack. */
+function errorHeader(error: unknown): object {
+  if (error instanceof ShardtoolError) {
+    const { name, message, shard, key, offset, path } = error;
+    return { kind: 'error', name, message, shard, key, offset, path };
+  }
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
+  return { kind: 'error', name, message: stack ?? message };
+}

@@ -1,0 +1,153 @@
+"""Puts the reader (JavaScript, WebAssembly and native parts of one platform) into the wheel.
+
+From a checkout it is built with npm; an sdist carries the tarballs of that build. SHARDTOOL_WHEEL_PLATFORM=linux-arm64
+makes the wheel of another platform: every native part comes prebuilt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+#: The wheel's platform by Node's name of it. libvips wants glibc 2.28, all else less.
+WHEEL_TAGS = {
+    "linux-x64": "manylinux_2_28_x86_64",
+    "linux-arm64": "manylinux_2_28_aarch64",
+    "darwin-x64": "macosx_11_0_x86_64",
+    "darwin-arm64": "macosx_11_0_arm64",
+}
+#: The packages of this project that the reader is made of, each after what it depends on.
+OWN_PACKAGES = ("format", "reader")
+#: What prebuilt packages need to build themselves, or do without.
+UNUSED_PACKAGES = {"cmake-js", "node-addon-api", "msgpackr-extract"}
+#: Files that nothing runs, by their ends; and folders, by package.
+UNUSED_ENDS = (".d.ts", ".d.cts", ".d.mts", ".map", ".md", ".cc", ".hh", ".h", ".c", ".S", ".asm", ".txt.in")
+UNUSED_FOLDERS = {
+    "koffi": ("doc", "lib", "vendor"),
+    "@julusian/jpeg-turbo": ("src",),
+    "zod": ("src",),
+}
+TARBALLS = "tarballs"
+
+
+class ReaderBuildHook(BuildHookInterface):
+    def initialize(self, version: str, build_data: Dict[str, Any]) -> None:
+        # An editable install runs what the checkout has built.
+        if version == "editable":
+            return
+        self._work = Path(tempfile.mkdtemp(prefix="shardtool-wheel-"))
+        tarballs = Path(self.root) / TARBALLS
+        if not tarballs.is_dir():
+            tarballs = self._work / TARBALLS
+            pack_checkout(Path(self.root).parent, tarballs)
+        if self.target_name == "sdist":
+            build_data["force_include"][str(tarballs)] = TARBALLS
+            return
+        node_platform = os.environ.get("SHARDTOOL_WHEEL_PLATFORM") or host_platform()
+        if node_platform not in WHEEL_TAGS:
+            raise SystemExit(f"There is no wheel of shardtool for {node_platform}, only for {', '.join(WHEEL_TAGS)}.")
+        modules = install(tarballs, self._work / "reader", node_platform)
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{WHEEL_TAGS[node_platform]}"
+        build_data["force_include"][str(modules)] = "shardtool/_reader/node_modules"
+
+    def finalize(self, version: str, build_data: Dict[str, Any], artifact_path: str) -> None:
+        if version != "editable":
+            shutil.rmtree(self._work, ignore_errors=True)
+
+
+def host_platform() -> str:
+    machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower(), platform.machine())
+    return f"{sys.platform}-{machine}"
+
+
+def npm(*arguments: str, cwd: Path) -> str:
+    program = shutil.which("npm")
+    if program is None:
+        raise SystemExit(
+            "Building shardtool needs Node 20.19 or newer with npm, and npm is not on PATH: install Node, or take the "
+            "wheel, which has the reader in it."
+        )
+    done = subprocess.run([program, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"npm {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def pack_checkout(checkout: Path, target: Path) -> None:
+    """Builds the packages of a checkout, and packs them as npm would publish them."""
+    if not (checkout / "packages" / "reader").is_dir():
+        raise SystemExit(f"{checkout} is no checkout of shardtool: build from a checkout, or from the sdist.")
+    if not (checkout / "node_modules").is_dir():
+        npm("run", "--silent", "setup", cwd=checkout)
+    npm("run", "--silent", "build", cwd=checkout)
+    target.mkdir()
+    for name in OWN_PACKAGES:
+        npm("pack", "--silent", "--ignore-scripts", "--pack-destination", str(target), cwd=checkout / "packages" / name)
+
+
+def install(tarballs: Path, folder: Path, node_platform: str) -> Path:
+    """node_modules with the reader, and what it runs on `node_platform`."""
+    folder.mkdir()
+    (folder / "package.json").write_text('{ "private": true }\n')
+    system, cpu = node_platform.split("-")
+    where = [f"--os={system}", f"--cpu={cpu}", *(["--libc=glibc"] if system == "linux" else [])]
+    files = [str(file) for file in sorted(tarballs.glob("*.tgz"))]
+    npm("install", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", *where, *files, cwd=folder)
+    modules = folder / "node_modules"
+    (modules / ".package-lock.json").unlink()
+    keep_packages(modules, needed(modules))
+    drop_unused_files(modules, node_platform)
+    return modules
+
+
+def needed(modules: Path) -> List[str]:
+    """Names of the packages that the reader runs on."""
+    names: List[str] = []
+    waiting = ["@shardtool/reader"]
+    while waiting:
+        name = waiting.pop()
+        description = modules / name / "package.json"
+        if name in names or name in UNUSED_PACKAGES or not description.exists():
+            continue
+        names.append(name)
+        package = json.loads(description.read_text())
+        waiting += [*package.get("dependencies", {}), *package.get("optionalDependencies", {})]
+    return names
+
+
+def keep_packages(modules: Path, names: List[str]) -> None:
+    for package in packages(modules):
+        if package.relative_to(modules).as_posix() not in names:
+            shutil.rmtree(package)
+
+
+def packages(modules: Path) -> Iterator[Path]:
+    for entry in list(modules.iterdir()):
+        if entry.name.startswith("@"):
+            yield from entry.iterdir()
+        elif entry.is_dir():
+            yield entry
+
+
+def drop_unused_files(modules: Path, node_platform: str) -> None:
+    for name, folders in UNUSED_FOLDERS.items():
+        for folder in folders:
+            shutil.rmtree(modules / name / folder, ignore_errors=True)
+    for prebuild in (modules / "@julusian/jpeg-turbo/prebuilds").iterdir():
+        if prebuild.name != f"jpeg-turbo-{node_platform}":
+            shutil.rmtree(prebuild)
+    for musl in modules.glob("@koromix/*/musl_*"):
+        shutil.rmtree(musl)
+    for file in modules.rglob("*"):
+        if file.is_file() and file.name.endswith(UNUSED_ENDS) and "licen" not in file.name.lower():
+            file.unlink()

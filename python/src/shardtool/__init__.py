@@ -1,0 +1,55 @@
+"""Streams shuffled, decoded batches of images out of shards.
+
+loader = shardtool.Loader("shards/", batch_size=256, transform="train224", seed=42)
+for epoch in range(90):
+    loader.set_epoch(epoch)
+    for images, labels in loader:
+        ...
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .batch import Batch
+from .errors import (
+    BadSampleError,
+    FileError,
+    ForkedLoaderError,
+    LoopEndedError,
+    OptionError,
+    ReaderError,
+    ShardtoolError,
+    StateError,
+    UnfinishedPackError,
+)
+from .loader import Loader
+from .options import LoaderOptions, Location
+
+if TYPE_CHECKING:
+    from .torch_dataset import ShardDataset
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BadSampleError",
+    "Batch",
+    "FileError",
+    "ForkedLoaderError",
+    "Loader",
+    "LoaderOptions",
+    "LoopEndedError",
+    "OptionError",
+    "ReaderError",
+    "ShardtoolError",
+    "StateError",
+    "UnfinishedPackError",
+    "iterable_dataset",
+]
+
+
+def iterable_dataset(location: Location, **options: Any) -> ShardDataset:
+    """A torch IterableDataset of whole batches, for ``DataLoader(dataset, batch_size=None)``. Options as of Loader."""
+    from .torch_dataset import ShardDataset
+
+    return ShardDataset(Loader(location, **options))

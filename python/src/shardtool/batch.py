@@ -1,0 +1,206 @@
+"""What a loop over a loader gets."""
+
+from __future__ import annotations
+
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .frames import Frame
+from .slot_file import SlotMemory
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+
+class Mix(NamedTuple):
+    """Row i is ``weight`` of its own image and label, the rest of those of the row before (row 0: of the last)."""
+
+    name: str
+    weight: float
+    #: int64 [n], class numbers of the rows before.
+    other_labels: Any
+
+
+class Batch(Tuple[Any, ...]):
+    """``(images, labels)``, or ``(images, labels, keys)`` with ``with_keys=True``; and more as attributes.
+
+    ``images`` is valid until the next batch is asked for, or longer with ``hold``: ``.clone()`` (torch) or ``.copy()``
+    (numpy) what is to live longer. All else is the batch's own.
+    """
+
+    #: Of these rows, and the number of the batch since the start of the epoch or of the resumed part.
+    epoch: int = 0
+    batch_index: int = 0
+    #: bool [n]. False marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was
+    #: skipped. None where tools have rebuilt the batch.
+    valid: Any = None
+    #: int64 [n], the number of each sample in the dataset.
+    numbers: Any = None
+    #: With ``more_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; valid as long.
+    more_images: Mapping[str, Any] = MappingProxyType({})
+    masks: Mapping[str, Any] = MappingProxyType({})
+    #: With ``mix``: how the images were mixed.
+    mix: Optional[Mix] = None
+    #: With ``fields``: by name, the values of each row; None where a sample lacks the field.
+    fields: Mapping[str, List[Any]] = MappingProxyType({})
+
+    @property
+    def images(self) -> Any:
+        return self[0]
+
+    @property
+    def labels(self) -> Any:
+        """int64 [n], class numbers; -1 where a sample has none."""
+        return self[1]
+
+    @property
+    def keys(self) -> Optional[List[str]]:
+        return self[2] if len(self) > 2 else None
+
+
+class Arrays(NamedTuple):
+    """How numpy's arrays become what the user asked for."""
+
+    values: Callable[[NDArray[Any]], Any]
+    #: Images of layout nhwc are shown as nchw: the same memory, other strides.
+    shows_channels_first: bool
+
+
+def arrays(output: str) -> Arrays:
+    """``torch``, ``numpy`` or ``dlpack``. Raises ValueError for another one, ImportError where torch is missing."""
+    if output == "numpy":
+        return Arrays(lambda array: array, shows_channels_first=False)
+    if output == "dlpack":
+        return Arrays(DLPackArray, shows_channels_first=False)
+    if output == "torch":
+        return Arrays(_torch().from_numpy, shows_channels_first=True)
+    raise ValueError(f'output is "torch", "numpy" or "dlpack", not {output!r}.')
+
+
+def _torch() -> ModuleType:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            'The loader gives torch tensors: install torch, or choose output="numpy" or "dlpack".'
+        ) from error
+    return torch
+
+
+class DLPackArray:
+    """An array for whoever speaks DLPack: ``jax.dlpack.from_dlpack(images)``, ``cupy.from_dlpack(images)``."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        return self._array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self._array.dtype
+        return dtype
+
+    def __dlpack__(self, **how: Any) -> Any:
+        return self._array.__dlpack__(**how)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+
+def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Batch:
+    """The batch that a frame tells of (packages/reader/src/bridge/batch-frame.ts)."""
+    header, rest = frame
+    take = _Cutter(rest)
+    size = header["size"]
+    labels = np.frombuffer(take(4 * size), np.int32).astype(np.int64)
+    valid = np.frombuffer(take(size), np.uint8).astype(np.bool_)
+    numbers = np.frombuffer(take(8 * size), np.float64).astype(np.int64)
+    parts: List[Any] = [_images(header, memory, take, to), to.values(labels)]
+    if header["keys"] is not None:
+        parts.append(header["keys"])
+    batch = Batch(parts)
+    batch.epoch, batch.batch_index = header["epoch"], header["index"]
+    batch.valid, batch.numbers = to.values(valid), to.values(numbers)
+    batch.more_images, batch.masks = _companions(header, memory, to)
+    if header["mix"] is not None:
+        others = np.frombuffer(take(4 * size), np.int32).astype(np.int64)
+        batch.mix = Mix(header["mix"]["name"], header["mix"]["weight"], to.values(others))
+    batch.fields = {field["name"]: _field(field, take) for field in header["fields"]}
+    return batch
+
+
+def _images(header: Dict[str, Any], memory: Callable[[], SlotMemory], take: _Cutter, to: Arrays) -> Any:
+    """One array over the slot; or a list of arrays or of encoded images, copies."""
+    if header["encoded"] is not None:
+        return [bytes(take(length)) for length in header["encoded"]]
+    dtype, layout = header["dtype"], header["layout"]
+    if header["images"] is not None:
+        images = memory().array(header["images"]["offset"], dtype, tuple(header["images"]["shape"]))
+        return _shown(images, layout, to)
+    shapes = [(image["height"], image["width"]) for image in header["list"]]
+    return [_shown(_image(take, dtype, layout, height, width), layout, to) for height, width in shapes]
+
+
+def _companions(
+    header: Dict[str, Any], memory: Callable[[], SlotMemory], to: Arrays
+) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """More images, of the images' shape; and masks."""
+    if header["images"] is None:
+        return {}, {}
+    shape = tuple(header["images"]["shape"])
+    height_width = shape[1:3] if header["layout"] == "nhwc" else shape[2:4]
+
+    def image(offset: int) -> Any:
+        return _shown(memory().array(offset, header["dtype"], shape), header["layout"], to)
+
+    def mask(offset: int) -> Any:
+        return to.values(memory().array(offset, "uint8", (shape[0], *height_width)))
+
+    return (
+        {name: image(offset) for name, offset in header["moreImages"].items()},
+        {name: mask(offset) for name, offset in header["masks"].items()},
+    )
+
+
+def _image(take: _Cutter, dtype: str, layout: str, height: int, width: int) -> NDArray[Any]:
+    shape = (height, width, 3) if layout == "nhwc" else (3, height, width)
+    length = height * width * 3 * np.dtype(dtype).itemsize
+    return np.frombuffer(bytearray(take(length)), dtype).reshape(shape)
+
+
+def _shown(images: NDArray[Any], layout: str, to: Arrays) -> Any:
+    if layout == "nhwc" and to.shows_channels_first:
+        images = np.moveaxis(images, -1, -3)
+    return to.values(images)
+
+
+def _field(field: Dict[str, Any], take: _Cutter) -> List[Any]:
+    values: List[Any] = field["values"]
+    for at in field["bytes"]:
+        data, array = bytes(take(at["length"])), at["array"]
+        values[at["row"]] = data if array is None else _field_array(data, array)
+    return values
+
+
+def _field_array(data: bytes, array: Dict[str, Any]) -> NDArray[Any]:
+    order: Literal["F", "C"] = "F" if array["fortranOrder"] else "C"
+    return np.frombuffer(bytearray(data), np.dtype(array["dtype"])).reshape(array["shape"], order=order)
+
+
+class _Cutter:
+    """Cuts bytes off the front."""
+
+    def __init__(self, rest: memoryview) -> None:
+        self._rest = rest
+
+    def __call__(self, length: int) -> memoryview:
+        cut, self._rest = self._rest[:length], self._rest[length:]
+        return cut

@@ -1,0 +1,77 @@
+"""What can go wrong. Every error is one sentence that says what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping, Optional
+
+from .options import OPTION_NAMES
+
+
+class ShardtoolError(Exception):
+    """The base of all. ``shard``, ``key``, ``offset`` (bytes from the start of the shard) and ``path`` say where.
+
+    ``kind`` is the reader's own name of the error.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: Optional[str] = None,
+        shard: Optional[str] = None,
+        key: Optional[str] = None,
+        offset: Optional[int] = None,
+        path: Optional[str] = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind or type(self).__name__
+        self.shard = shard
+        self.key = key
+        self.offset = offset
+        self.path = path
+
+
+class OptionError(ShardtoolError, ValueError):
+    """An option or value that is not allowed."""
+
+
+class StateError(OptionError):
+    """A state that does not belong here."""
+
+
+class BadSampleError(ShardtoolError):
+    """A sample could not be read, checked or decoded, and ``on_bad_sample`` is ``"raise"``."""
+
+
+class FileError(ShardtoolError):
+    """A file could not be opened or read."""
+
+
+class UnfinishedPackError(ShardtoolError):
+    """A folder without dataset.json: the pack was interrupted, or the folder is no dataset."""
+
+
+class ReaderError(ShardtoolError, RuntimeError):
+    """The reader process could not start, ended, or sent something that is no answer."""
+
+
+class LoopEndedError(ShardtoolError, RuntimeError):
+    """A loop over a loader went on after another one had begun, or after the loader was closed."""
+
+
+class ForkedLoaderError(ShardtoolError, RuntimeError):
+    """A loader was used in a process other than the one that made it."""
+
+
+_BY_NAME = {kind.__name__: kind for kind in (OptionError, StateError, BadSampleError, FileError, UnfinishedPackError)}
+
+_CAMEL_NAME = re.compile(r"\b(" + "|".join(sorted(filter(str, OPTION_NAMES.values()))) + r")\b")
+_SNAKE_NAMES = {camel: snake for snake, camel in OPTION_NAMES.items()}
+
+
+def error_of_reader(header: Mapping[str, Any]) -> ShardtoolError:
+    """The exception for an error that the reader reported; names of options in its sentence become Python's."""
+    message = _CAMEL_NAME.sub(lambda found: _SNAKE_NAMES[found.group()], header["message"])
+    where = {name: header.get(name) for name in ("shard", "key", "offset", "path")}
+    return _BY_NAME.get(header["name"], ShardtoolError)(message, kind=header["name"], **where)

@@ -1,0 +1,57 @@
+"""What goes over the pipes between this process and the reader (packages/reader/src/bridge/frames.ts).
+
+A frame is its length in bytes without these four (uint32, little endian), the length of its header (uint32), the header
+(JSON in UTF-8), and what the header announces as plain bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, Dict, List, NamedTuple, Optional
+
+_LENGTH = struct.Struct("<I")
+_LENGTHS = struct.Struct("<II")
+
+
+def encode_frame(header: Dict[str, Any]) -> bytes:
+    text = json.dumps(header).encode()
+    return _LENGTHS.pack(_LENGTH.size + len(text), len(text)) + text
+
+
+class Frame(NamedTuple):
+    header: Dict[str, Any]
+    #: The bytes behind the header.
+    rest: memoryview
+
+
+class FrameDecoder:
+    """Puts frames together from pieces of any length."""
+
+    def __init__(self) -> None:
+        self._pieces: List[bytes] = []
+        self._bytes = 0
+
+    def push(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._bytes += len(piece)
+
+    def take(self) -> Optional[Frame]:
+        """The oldest frame, or None while it is incomplete."""
+        length = self._length()
+        if length is None or self._bytes < length:
+            return None
+        joined = b"".join(self._pieces)
+        frame, rest = memoryview(joined)[:length], joined[length:]
+        self._pieces = [rest] if rest else []
+        self._bytes = len(rest)
+        header_end = _LENGTHS.size + _LENGTH.unpack_from(frame, _LENGTH.size)[0]
+        return Frame(json.loads(bytes(frame[_LENGTHS.size : header_end])), frame[header_end:])
+
+    def _length(self) -> Optional[int]:
+        """Of the oldest frame, the length itself included."""
+        if self._bytes < _LENGTHS.size:
+            return None
+        if len(self._pieces[0]) < _LENGTH.size:
+            self._pieces = [b"".join(self._pieces)]
+        return _LENGTH.size + int(_LENGTH.unpack_from(self._pieces[0])[0])

@@ -1,0 +1,266 @@
+"""Shuffled, decoded batches of a dataset."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import TYPE_CHECKING, Any, Deque, Dict, List, Mapping, Optional
+
+from .batch import Batch, arrays, read_batch
+from .errors import ForkedLoaderError, LoopEndedError, OptionError
+from .options import Location, absolute, options_for_reader
+from .reader_process import ReaderProcess
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from typing_extensions import Unpack
+
+    from .options import LoaderOptions
+
+
+class Loader:
+    """Batches of ``location``: a folder that ``shardtool pack`` wrote, a folder of WebDataset tars, or a list of tars.
+
+    A loop goes through one epoch (or ``repeat`` of them) and gives a :class:`Batch` at a time; the next loop goes on
+    with the next epoch. Images lie in memory that is shared with the reader, a child process: a batch is valid until
+    the next one is asked for, or, with ``hold=N``, until the N-th after it is; leaving a loop early ends that for all
+    batches as soon as another loop asks for its first. ``.clone()`` what is to live longer.
+
+    ``output``: ``"torch"`` gives images as uint8 [n, 3, h, w] in channels_last (or float32, where the transform says
+    so) and labels as int64; ``"numpy"`` and ``"dlpack"`` give images as they lie in memory, [n, h, w, 3] for uint8.
+    ``with_keys`` adds the samples' keys to the tuple. ``**options``: :class:`shardtool.LoaderOptions`.
+
+    The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
+    one every use raises :class:`ForkedLoaderError`.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        *,
+        output: Literal["torch", "numpy", "dlpack"] = "torch",
+        with_keys: bool = False,
+        hold: int = 1,
+        **options: Unpack[LoaderOptions],
+    ) -> None:
+        if not isinstance(hold, int) or hold < 1:
+            raise OptionError(f"hold is how many batches are valid at once, 1 or more, not {hold!r}.")
+        self._location = absolute(location)
+        self._arrays = arrays(output)
+        self._with_keys = with_keys
+        self._hold = hold
+        self._options = options_for_reader(options, hold)
+        self._owner = os.getpid()
+        self._reader: Optional[ReaderProcess] = None
+        self._dataset: Dict[str, Any] = {}
+        #: Where a reader that starts begins: what load_state_dict took, or the run's order at the start of an epoch.
+        self._take_up: Optional[Dict[str, Any]] = None
+        #: The epoch of a state that was just loaded, until the reader has seen it.
+        self._loaded_epoch: Optional[int] = None
+        #: The epoch behind whose last batch a loaded state was taken, until a loop has begun.
+        self._ended_epoch: Optional[int] = None
+        #: The epoch of the next loop; None: the reader knows.
+        self._epoch: Optional[int] = None
+        #: After the last batch that was delivered.
+        self._delivered: Optional[Dict[str, Any]] = None
+        #: Numbers of the batches whose slots are in use here.
+        self._held: Deque[int] = deque()
+        #: Raised with every loop, and where one ends from outside: only the latest may go on.
+        self._loops = 0
+
+    def __iter__(self) -> LoaderIterator:
+        self._check_process()
+        self._loops += 1
+        return LoaderIterator(self, self._loops)
+
+    def __len__(self) -> int:
+        """Batches of a whole loop on this rank: also where a state was taken up within the epoch."""
+        repeat = self._options.get("repeat", 1)
+        if repeat == "Infinity":
+            raise TypeError("A loader with repeat=math.inf has no length.")
+        return int(self.info()["epoch_batches"]) * int(repeat)
+
+    @property
+    def classes(self) -> List[str]:
+        """Names of the classes, in the order of their numbers."""
+        self._start()
+        return list(self._dataset["classes"])
+
+    @property
+    def samples(self) -> int:
+        """Samples of the dataset, over all ranks and before any choice among them."""
+        self._start()
+        return int(self._dataset["samples"])
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next loop begins with this epoch: at its start, or where a state was taken in it."""
+        if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
+            raise OptionError(f"The epoch {epoch!r} is not right: it is a whole number from 0 on.")
+        self._epoch = epoch
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the run is, after the last batch that was delivered: plain data, the same on all ranks."""
+        self._check_process()
+        if self._delivered is not None:
+            return dict(self._delivered)
+        return dict(self._start().ask("state", epoch=self._epoch)["state"])
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """The next loop goes on where :meth:`state_dict` was taken, whatever the number of ranks, workers and rows.
+
+        Behind the last batch of an epoch that is the next epoch; where `set_epoch` names the old one, the next loop is
+        empty. A loop that is under way ends. A state of another dataset or order raises :class:`StateError` when the
+        reader is next asked for anything.
+        """
+        self._check_process()
+        self._loops += 1
+        self._take_up = dict(state_dict)
+        epoch = self._take_up.get("epoch")
+        self._loaded_epoch = epoch if isinstance(epoch, int) else None
+        self._ended_epoch = None
+        self._delivered = None
+        self._epoch = None
+        if self._reader is not None and not self._reader.is_closed:
+            self._open(self._reader)
+
+    def info(self) -> Dict[str, Any]:
+        """What the next loop is going to do: samples, batches, workers, codec, memory in bytes, and more."""
+        info = self._start().ask("info", epoch=self._epoch)["info"]
+        if self._is_ended():
+            info["batches"] = 0
+        return {_snake(name): value for name, value in info.items()}
+
+    def report(self) -> Dict[str, Any]:
+        """Where the time of the loop went, in milliseconds, what bounds it, and which samples were bad."""
+        report = self._start().ask("report")["report"]
+        return {_snake(name): value for name, value in report.items()}
+
+    def close(self) -> None:
+        """Ends the reader; batches stay as they are. A loop that is under way raises. The loader may be used again."""
+        self._loops += 1
+        self._drop_reader()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> None:
+        raise TypeError(
+            "A loader cannot be sent to another process. Its reader has workers of its own: use num_workers=0."
+        )
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._owner:
+            raise ForkedLoaderError(
+                f"This loader belongs to process {self._owner}, and this is {os.getpid()}, forked from it: make a "
+                "loader in the process that uses it (with a DataLoader around it: num_workers=0)."
+            )
+
+    def _start(self) -> ReaderProcess:
+        """The reader, started and with the dataset open."""
+        self._check_process()
+        if self._reader is not None and self._reader.is_closed:
+            self._drop_reader()
+        if self._reader is None:
+            reader = ReaderProcess()
+            try:
+                self._open(reader)
+            except BaseException:
+                reader.close()
+                raise
+            self._reader = reader
+        if self._loaded_epoch is not None:
+            self._look_at_state(self._reader, self._loaded_epoch)
+        return self._reader
+
+    def _look_at_state(self, reader: ReaderProcess, epoch: int) -> None:
+        """Finds out whether anything is left of the epoch of a loaded state."""
+        begins_with = reader.ask("info", epoch=None)["info"]["epoch"]
+        self._loaded_epoch = None
+        if begins_with > epoch:
+            self._ended_epoch = epoch
+
+    def _is_ended(self) -> bool:
+        return self._epoch is not None and self._epoch == self._ended_epoch
+
+    def _open(self, reader: ReaderProcess) -> None:
+        options = dict(self._options)
+        if self._take_up is not None:
+            options["state"] = self._take_up
+            options.pop("epoch", None)
+        self._dataset = reader.ask("open", location=self._location, options=options, withKeys=self._with_keys)
+        self._held.clear()
+
+    def _drop_reader(self) -> None:
+        reader, self._reader = self._reader, None
+        self._held.clear()
+        if reader is not None:
+            reader.close()
+
+    def _begin(self) -> Optional[ReaderProcess]:
+        """Begins a loop with this reader. None: there is nothing left of the epoch that was asked for."""
+        reader = self._start()
+        is_ended, self._ended_epoch = self._is_ended(), None
+        if is_ended:
+            self._epoch = None
+            return None
+        reader.send("begin", epoch=self._epoch)
+        return reader
+
+    def _next_batch(self, reader: ReaderProcess) -> Optional[Batch]:
+        """None: the loop is over."""
+        release = []
+        while len(self._held) >= self._hold:
+            release.append(self._held.popleft())
+        frame = reader.receive(reader.send("next", release=release))
+        header = frame.header
+        if header["kind"] == "end":
+            return None
+        if header["images"] is not None:
+            self._held.append(header["number"])
+        self._delivered = header["state"]
+        self._take_up = {**header["state"], "position": 0}
+        self._epoch = header["epoch"] + 1
+        return read_batch(frame, reader.memory, self._arrays)
+
+
+class LoaderIterator:
+    """One loop over a loader."""
+
+    def __init__(self, loader: Loader, number: int) -> None:
+        self._loader = loader
+        self._number = number
+        self._reader: Optional[ReaderProcess] = None
+        self._over = False
+
+    def __iter__(self) -> LoaderIterator:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._over:
+            raise StopIteration
+        try:
+            batch = self._next()
+        except BaseException:
+            self._over = True
+            raise
+        if batch is None:
+            self._over = True
+            raise StopIteration
+        return batch
+
+    def _next(self) -> Optional[Batch]:
+        loader = self._loader
+        loader._check_process()
+        if loader._loops != self._number or (self._reader is not None and self._reader.is_closed):
+            raise LoopEndedError("This loop cannot go on: the loader was closed since, or another loop has begun.")
+        if self._reader is None:
+            self._reader = loader._begin()
+        return None if self._reader is None else loader._next_batch(self._reader)
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

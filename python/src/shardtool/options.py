@@ -1,0 +1,163 @@
+"""What :class:`shardtool.Loader` takes, beyond what concerns Python alone.
+
+The options are those of the reader (packages/reader/src/loader/options.ts), which checks them and has the defaults.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, TypedDict, Union
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+#: A folder, or a list of tars.
+Location = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
+
+#: A preset (``"train224"``, ``"eval224"``), ``"raw"``, or a list of steps: ``[{"name": "resize", "size": 256}, ...]``.
+Transform = Union[str, Sequence[Mapping[str, Any]]]
+
+
+class LoaderOptions(TypedDict, total=False):
+    """All are optional; ``None`` means the default."""
+
+    #: Rows of this rank's batches. Default 64.
+    batch_size: int | None
+    #: Rows of a batch over all ranks, instead of ``batch_size``.
+    global_batch_size: int | None
+    #: Default: images are decoded as they are, which needs images of one size or ``collate="list"``.
+    transform: Transform | None
+    #: Default 0. With the epoch it decides the order and every random number.
+    seed: int | None
+    #: The first epoch. Default 0.
+    epoch: int | None
+    #: Epochs that one loop goes through. Default 1; ``math.inf`` is allowed.
+    repeat: float | None
+    #: Default true. False: the order on disk.
+    shuffle: bool | None
+    #: Forces the unit of the shuffle; by default it follows from the sizes.
+    shuffle_unit: Literal["sample", "shard", "chunk"] | None
+    #: Streams that are read at once over all ranks. Default: the least common multiple of 192 and ``world_size``.
+    streams: int | None
+    #: Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB.
+    shuffle_buffer_size: int | None
+    #: Samples in a block of a stream, instead of ``shuffle_buffer_size``.
+    block_samples: int | None
+    #: Default: RANK and WORLD_SIZE (torchrun), else SLURM_PROCID and SLURM_NTASKS, else 0 of 1.
+    rank: int | None
+    world_size: int | None
+    #: What becomes of an incomplete last batch. Default ``partial`` alone, ``pad`` with more than one rank.
+    last_batch: Literal["pad", "drop", "partial"] | None
+    #: An epoch is exactly this many samples of the endless sequence of passes.
+    epoch_samples: int | None
+    #: Only these classes, by name or number.
+    classes: Sequence[str | int] | None
+    #: Only these keys.
+    keys: Sequence[str] | None
+    #: Only samples for which this holds, over the columns of the index: ``width >= 256 and cls in (3, 7)``.
+    where: str | None
+    #: How often samples of a class (by name or number) come in an epoch. Default 1.
+    weights: Mapping[str | int, float] | None
+    #: Decode workers. Default: the number of cores, divided by LOCAL_WORLD_SIZE.
+    workers: int | None
+    #: Batches that are made ahead, the one in use included. Default 4.
+    prefetch_batches: int | None
+    #: Whether crc32 of each image is checked. Default ``first-epoch``.
+    checksum: Literal["first-epoch", "always", "never"] | None
+    #: ``stack`` (default): one array of images of one size. ``list``: an array for each image, copied.
+    collate: Literal["stack", "list"] | None
+    #: The field that is the image. Default: the sample's first field of an image kind.
+    image: str | None
+    #: Further fields that are images of the same size, transformed as the image is: ``batch.more_images``.
+    more_images: Sequence[str] | None
+    #: Fields that are masks of the image's size: they share its crop, flips and rotation, as ``batch.masks``.
+    masks: Sequence[str] | None
+    #: Own code in JavaScript that runs in the workers, by where it runs: ``{"pixels": {"module": "steps.mjs"}}``.
+    steps: Mapping[str, Mapping[str, Any]] | None
+    #: Mixes each image with the one before it, ``{"name": "mixup", "alpha": 0.2}``, or a list: ``batch.mix`` says how.
+    mix: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+    #: Fields that come along as ``batch.fields``. Default: none.
+    fields: Sequence[str] | None
+    #: Default ``raise``. ``skip`` marks the row not valid, ``substitute`` takes the next good sample of the same block.
+    on_bad_sample: Literal["raise", "skip", "substitute"] | None
+    #: Images of more pixels are bad samples. Default 178,956,970, as in Pillow.
+    max_pixels: int | None
+    #: Turns images as their EXIF orientation says. Default false, as in torchvision.
+    apply_exif_orientation: bool | None
+    #: Most memory for encoded samples, in bytes. Default: half of the machine's memory.
+    read_buffer_bytes: int | None
+    #: Reads under way at once. Default 4.
+    read_concurrency: int | None
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_(\w)", lambda letter: letter.group(1).upper(), name)
+
+
+#: The reader's name of each option, by Python's.
+OPTION_NAMES: Dict[str, str] = {name: _camel(name) for name in LoaderOptions.__annotations__}
+
+
+def options_for_reader(options: Mapping[str, Any], hold: int) -> Dict[str, Any]:
+    """Options as the reader has them. ``hold`` batches may be in use at once, so there is a slot more for each but one.
+
+    Raises TypeError for a name that is no option.
+    """
+    given: Dict[str, Any] = {"fields": [], "prefetchBatches": 4}
+    workers = _workers_of_this_rank()
+    if workers is not None:
+        given["workers"] = workers
+    for name, value in options.items():
+        if name not in OPTION_NAMES:
+            near = difflib.get_close_matches(name, OPTION_NAMES, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(OPTION_NAMES)}."
+            raise TypeError(f"A loader has no option {name!r}{hint}")
+        if value is not None:
+            given[OPTION_NAMES[name]] = _plain(name, value)
+    if isinstance(given["prefetchBatches"], int):
+        given["prefetchBatches"] += hold - 1
+    return given
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name == "transform" and not isinstance(value, str):
+        return [_step(step) for step in value]
+    if name == "weights":
+        if not isinstance(value, Mapping):
+            raise TypeError("weights is a mapping from a class (name or number) to how often its samples come.")
+        return {str(cls): weight for cls, weight in value.items()}
+    if name == "repeat" and value == math.inf:
+        return "Infinity"
+    if name in ("classes", "keys", "fields", "more_images", "masks"):
+        return list(value)
+    return value
+
+
+def _step(step: Mapping[str, Any]) -> Any:
+    """A step of a transform: ``random_resized_crop`` and ``max_size`` are as good as the reader's own spelling."""
+    if not isinstance(step, Mapping):
+        return step
+    plain = {_camel(key): value for key, value in step.items()}
+    if isinstance(plain.get("name"), str):
+        plain["name"] = _camel(plain["name"])
+    return plain
+
+
+def _workers_of_this_rank() -> int | None:
+    """The ranks of one machine (torchrun counts them) share its cores. None: the reader takes all."""
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if not ranks.isdigit() or int(ranks) < 2:
+        return None
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, cores // int(ranks))
+
+
+def absolute(location: Location) -> Union[str, List[str]]:
+    """Where a dataset is, whatever becomes of the working directory."""
+    if isinstance(location, (str, os.PathLike)):
+        return os.path.abspath(os.fspath(location))
+    return [os.path.abspath(os.fspath(file)) for file in location]

@@ -1,0 +1,196 @@
+"""The reader as a child process: its start, its end, and requests to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import weakref
+from typing import Any, Dict, Optional
+
+from .errors import ReaderError, ShardtoolError, error_of_reader
+from .frames import Frame, FrameDecoder, encode_frame
+from .node import find_node, find_reader, why_not
+from .slot_file import SlotMemory, create_slot_file
+
+#: How often a silent reader is looked at: where another process holds its end of the pipe open, nothing else tells.
+_LOOK_EVERY_MS = 1000
+#: So long it may take to end by itself.
+_PATIENCE_SECONDS = 2.0
+_PIECE_BYTES = 1 << 20
+_KEPT_STDERR_BYTES = 8192
+_SHOWN_STDERR_LINES = 8
+
+
+class ReaderProcess:
+    """Starts the reader, which ends with :meth:`close`, when this object is collected, and with this process."""
+
+    def __init__(self) -> None:
+        self._node = find_node()
+        self._slot_file = create_slot_file()
+        command = [self._node, find_reader(), "--parent", str(os.getpid()), "--slot-file", str(self._slot_file)]
+        # The kernel would end it with the thread that starts it: which must be one that lives as long as the process.
+        if threading.current_thread() is threading.main_thread():
+            command.append("--kill-with-parent")
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=(self._slot_file,),
+            )
+        except OSError as error:
+            os.close(self._slot_file)
+            raise ReaderError(f"The reader cannot start ({error}).{why_not(self._node)}") from error
+        self._process = process
+        self._decoder = FrameDecoder()
+        self._stderr = bytearray()
+        self._requests = 0
+        self._answered = False
+        self._memory: Optional[SlotMemory] = None
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        self._stdin, self._stdout = process.stdin.fileno(), process.stdout.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._stdout, select.POLLIN)
+        self._poll.register(process.stderr.fileno(), select.POLLIN)
+        self._finalizer = weakref.finalize(self, _end, process, self._slot_file, os.getpid())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_closed(self) -> bool:
+        return not self._finalizer.alive
+
+    def send(self, kind: str, **content: Any) -> int:
+        """Sends a request, and returns its number for :meth:`receive`."""
+        self._requests += 1
+        frame = encode_frame({"kind": kind, "request": self._requests, **content})
+        try:
+            while frame:
+                frame = frame[os.write(self._stdin, frame) :]
+        except BrokenPipeError:
+            raise self._death() from None
+        except BaseException:
+            self.close()
+            raise
+        return self._requests
+
+    def receive(self, request: int) -> Frame:
+        """Waits for the answer to a request.
+
+        Raises what the reader says went wrong, and :class:`ReaderError` where it has ended. Where anything else ends
+        the wait (Ctrl-C, say), part of an answer may be lost: then the reader is ended, too.
+        """
+        try:
+            while True:
+                frame = self._decoder.take()
+                if frame is not None:
+                    return self._checked(frame, request)
+                self._read_piece()
+        except ShardtoolError:
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, kind: str, **content: Any) -> Dict[str, Any]:
+        return self.receive(self.send(kind, **content)).header
+
+    def _checked(self, frame: Frame, request: int) -> Frame:
+        self._answered = True
+        header = frame.header
+        if header["request"] != request:
+            self.close()
+            raise ReaderError(f"The reader answered request {header['request']} where {request} was asked.")
+        if header["kind"] == "error":
+            raise error_of_reader(header)
+        return frame
+
+    def memory(self) -> SlotMemory:
+        """The slot file, mapped as far as the reader has made it."""
+        if self._memory is None or len(self._memory) < os.fstat(self._slot_file).st_size:
+            self._memory = SlotMemory(self._slot_file)
+        return self._memory
+
+    def close(self) -> None:
+        """Ends the reader. Arrays over its slots stay as they are."""
+        self._finalizer()
+
+    def _read_piece(self) -> None:
+        """Waits for output. What the reader says on its standard error is kept, and never fills its pipe for long."""
+        ready = self._poll.poll(_LOOK_EVERY_MS)
+        if not ready and self._process.poll() is not None:
+            raise self._death()
+        for descriptor, _ in ready:
+            piece = os.read(descriptor, _PIECE_BYTES)
+            if descriptor == self._stdout:
+                if not piece:
+                    raise self._death()
+                self._decoder.push(piece)
+            elif piece:
+                self._keep_stderr(piece)
+            else:
+                self._poll.unregister(descriptor)
+
+    def _keep_stderr(self, piece: bytes) -> None:
+        self._stderr += piece
+        del self._stderr[:-_KEPT_STDERR_BYTES]
+
+    def _death(self) -> ReaderError:
+        """Why the reader ended, with its last words. What is left of it is closed."""
+        try:
+            self._process.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._read_last_words()
+        self.close()
+        how = _how_it_ended(self._process.returncode)
+        lines = self._stderr.decode(errors="replace").strip().splitlines()[-_SHOWN_STDERR_LINES:]
+        said = " Its last lines were:\n" + "\n".join(lines) if lines else " It said nothing."
+        hint = "" if self._answered else why_not(self._node)
+        return ReaderError(f"The reader process {self.pid} {how}.{hint}{said}")
+
+    def _read_last_words(self) -> None:
+        assert self._process.stderr is not None
+        descriptor = self._process.stderr.fileno()
+        os.set_blocking(descriptor, False)
+        try:
+            for piece in iter(lambda: os.read(descriptor, _PIECE_BYTES), b""):
+                self._keep_stderr(piece)
+        except BlockingIOError:
+            pass
+
+
+def _how_it_ended(code: Optional[int]) -> str:
+    if code is None or code >= 0:
+        return f"ended with exit status {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = " (the kernel does that to processes when memory is short)" if -code == signal.SIGKILL else ""
+    return f"was ended by {name}{hint}"
+
+
+def _end(process: subprocess.Popen[bytes], slot_file: int, owner: int) -> None:
+    """Closes what this process has of the reader. A forked process closes its copies and leaves the reader alone."""
+    os.close(slot_file)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        assert pipe is not None
+        with contextlib.suppress(OSError):
+            pipe.close()
+    if os.getpid() != owner:
+        return
+    try:
+        process.wait(_PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,49 @@
+"""Memory that this process and the reader share: a file without a name, gone with the last process that has it."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import tempfile
+from typing import Any, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MFD_CLOEXEC = 1
+
+
+def create_slot_file() -> int:
+    """The descriptor of an empty file without a name, in memory where the system can do that (Linux)."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("shardtool-slots", os.MFD_CLOEXEC)
+    # Pythons that were built for old C libraries do not offer what the system has.
+    libc_memfd_create = getattr(ctypes.CDLL(None, use_errno=True), "memfd_create", None)
+    if libc_memfd_create is not None:
+        descriptor = int(libc_memfd_create(b"shardtool-slots", _MFD_CLOEXEC))
+        if descriptor >= 0:
+            return descriptor
+    return create_unlinked_file()
+
+
+def create_unlinked_file() -> int:
+    """The same on any system: a temporary file that is unlinked before anyone uses it."""
+    with tempfile.TemporaryFile(prefix="shardtool-slots-") as file:
+        descriptor = os.dup(file.fileno())
+    os.set_inheritable(descriptor, False)
+    return descriptor
+
+
+class SlotMemory:
+    """The slot file in this process. Arrays over it keep it mapped."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
+
+    def __len__(self) -> int:
+        return len(self._memory)
+
+    def array(self, offset: int, dtype: str, shape: Tuple[int, ...]) -> NDArray[Any]:
+        """The array at ``offset`` bytes, without a copy."""
+        return np.ndarray(shape, dtype=dtype, buffer=self._memory, offset=offset)

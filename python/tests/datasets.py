@@ -1,0 +1,73 @@
+"""Datasets for the tests, packed by the command line tool of the checkout; and what is compared of batches."""
+
+import json
+import subprocess
+import zlib
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def run_node(*arguments, timeout=120):
+    done = subprocess.run(
+        ["node", *map(str, arguments)], cwd=CHECKOUT, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def pack(source, output, *options):
+    run_node("packages/cli/dist/main.js", "pack", source, output, "--quiet", *options)
+    return Path(output)
+
+
+def small_images(folder, count):
+    rng = np.random.default_rng(7)
+    for number in range(count):
+        pixels = rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
+        file = folder / "ab"[number % 2] / f"{number:04}.jpg"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).resize((32, 32)).save(file)
+        file.with_suffix(".json").write_text(json.dumps({"number": number}))
+
+
+def typescript_batches(location, options=None, epochs=1):
+    """What the TypeScript loader gives, the referee: options with its own names."""
+    printed = run_node("python/tests/typescript_batches.mjs", location, json.dumps(options or {}), epochs)
+    return [json.loads(line) for line in printed.splitlines()]
+
+
+def crc_rows(images):
+    """crc32 of each image as it lies in memory: of [n, h, w, 3] or [n, 3, h, w], of a list of those, or of bytes."""
+    return [zlib.crc32(row if isinstance(row, bytes) else np.ascontiguousarray(row)) for row in images]
+
+
+def seen(batch):
+    """Of a batch with output="numpy" and with_keys=True, what is compared with the referee's."""
+    images, labels, keys = batch
+    return {
+        "epoch": batch.epoch,
+        "index": batch.batch_index,
+        "keys": keys,
+        "labels": labels.tolist(),
+        "valid": batch.valid.astype(int).tolist(),
+        "numbers": batch.numbers.tolist(),
+        "rows": crc_rows(images),
+    }
+
+
+def of_referee(batches):
+    return [{name: value for name, value in batch.items() if name not in ("shape", "state")} for batch in batches]
+
+
+def lines(batches):
+    """One line a row that counts: all that must be equal where two runs are."""
+    return [
+        (batch["epoch"], key, label, row)
+        for batch in batches
+        for key, label, row, valid in zip(batch["keys"], batch["labels"], batch["rows"], batch["valid"])
+        if valid
+    ]

@@ -1,0 +1,104 @@
+"""Batches are those of the TypeScript loader."""
+
+import pytest
+
+import shardtool
+from datasets import of_referee, seen, typescript_batches
+
+NORMALISED = [
+    {"name": "randomResizedCrop", "size": [48, 64]},
+    {"name": "randomHorizontalFlip"},
+    {"name": "normalize", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
+]
+SNAKE_CASE = [
+    {"name": "resize", "size": 40, "max_size": 90},
+    {"name": "random_crop", "size": 48, "pad_if_needed": True},
+    {"name": "layout", "layout": "nchw"},
+]
+CAMEL_CASE = [
+    {"name": "resize", "size": 40, "maxSize": 90},
+    {"name": "randomCrop", "size": 48, "padIfNeeded": True},
+    {"name": "layout", "layout": "nchw"},
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "referee_options"),
+    [
+        ({"transform": "train224"}, {"transform": "train224"}),
+        ({"transform": "eval224", "shuffle": False}, {"transform": "eval224", "shuffle": False}),
+        ({"transform": NORMALISED}, {"transform": NORMALISED}),
+        ({"transform": SNAKE_CASE}, {"transform": CAMEL_CASE}),
+        ({"transform": "raw"}, {"transform": "raw"}),
+        ({"transform": [], "collate": "list"}, {"transform": [], "collate": "list"}),
+    ],
+    ids=["train224", "eval224", "float32", "nchw", "raw", "list"],
+)
+def test_images_labels_keys_and_order_are_those_of_the_typescript_loader(photos, options, referee_options):
+    referee = typescript_batches(photos, {"batchSize": 16, "seed": 42, **referee_options}, epochs=2)
+    loader = shardtool.Loader(photos, batch_size=16, seed=42, output="numpy", with_keys=True, workers=2, **options)
+    with loader:
+        batches = [seen(batch) for _ in range(2) for batch in loader]
+    assert batches == of_referee(referee)
+
+
+def test_shapes_are_those_of_the_typescript_loader(photos):
+    for transform in ("train224", NORMALISED, CAMEL_CASE):
+        referee = typescript_batches(photos, {"batchSize": 25, "transform": transform})
+        with shardtool.Loader(photos, batch_size=25, output="numpy", transform=transform) as loader:
+            assert [list(images.shape) for images, _ in loader] == [batch["shape"] for batch in referee]
+
+
+def test_choices_weights_and_columns_reach_the_reader(photos):
+    options = {
+        "classes": ["cat", 2, "moon"],
+        "where": "width >= 300",
+        "weights": {"cat": 2, "moon": 3},
+        "epochSamples": 30,
+        "seed": 3,
+    }
+    referee = typescript_batches(photos, {"transform": "eval224", "batchSize": 8, **options})
+    with shardtool.Loader(
+        photos,
+        transform="eval224",
+        batch_size=8,
+        output="numpy",
+        with_keys=True,
+        classes=("cat", 2, "moon"),
+        where="width >= 300",
+        weights={"cat": 2, "moon": 3},
+        epoch_samples=30,
+        seed=3,
+    ) as loader:
+        assert [seen(batch) for batch in loader] == of_referee(referee)
+
+
+def test_fields_come_as_python_values(small):
+    with shardtool.Loader(small, batch_size=50, fields=["json", "jpg"], with_keys=True, output="numpy") as loader:
+        for batch in loader:
+            numbers = [int(key.split("/")[1]) for key in batch.keys]
+            assert [value["number"] for value in batch.fields["json"]] == numbers
+            assert all(value[:2] == b"\xff\xd8" for value in batch.fields["jpg"])
+
+
+def test_a_padded_last_batch_says_which_rows_count(small):
+    with shardtool.Loader(small, batch_size=64, last_batch="pad", output="numpy") as loader:
+        batches = [(len(images), int(batch.valid.sum())) for batch in loader for images in [batch.images]]
+    assert batches == [(64, 64), (64, 64), (64, 64), (64, 8)]
+
+
+def test_several_epochs_in_one_loop(small):
+    with shardtool.Loader(small, batch_size=100, repeat=3, output="numpy") as loader:
+        assert len(loader) == 6
+        assert [batch.epoch for batch in loader] == [0, 0, 1, 1, 2, 2]
+        assert [batch.epoch for batch in loader] == [3, 3, 4, 4, 5, 5]
+
+
+def test_a_list_of_tars_and_a_relative_folder_are_locations(small, monkeypatch):
+    monkeypatch.chdir(small.parent)
+    tars = sorted(file.relative_to(small.parent) for file in small.glob("*.tar"))
+    relative, listed = shardtool.Loader("shards", output="numpy"), shardtool.Loader(tars, output="numpy")
+    monkeypatch.chdir("/")
+    with relative, listed:
+        assert relative.samples == listed.samples == 200
+        assert relative.classes == ["a", "b"]

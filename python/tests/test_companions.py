@@ -1,0 +1,143 @@
+"""What comes along with images: more images, masks, mixing, arrays, own steps; and float16."""
+
+import json
+import zlib
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import shardtool
+from datasets import CHECKOUT, crc_rows, pack, run_node
+
+TRAIN = [
+    {"name": "random_resized_crop", "size": 24},
+    {"name": "random_horizontal_flip"},
+]
+
+REFEREE = """
+import { crc32 } from 'node:zlib';
+import { openDataset } from './packages/reader/dist/index.js';
+const [location, options] = process.argv.slice(1);
+const dataset = await openDataset(location);
+const loader = dataset.loader(JSON.parse(options));
+const crc = (array) => crc32(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
+const each = (arrays) => Object.fromEntries(Object.entries(arrays).map(([name, array]) => [name, crc(array)]));
+for await (const batch of loader) {
+  const mix = batch.mix && { ...batch.mix, otherLabels: [...batch.mix.otherLabels] };
+  const along = { more: each(batch.moreImages), masks: each(batch.masks), mix };
+  console.log(JSON.stringify({ images: crc(batch.images), ...along }));
+}
+await loader.close();
+"""
+
+
+def referee(location, options):
+    printed = run_node("--input-type=module", "-e", REFEREE, location, json.dumps(options))
+    return [json.loads(line) for line in printed.splitlines()]
+
+
+def crc(array):
+    return zlib.crc32(np.ascontiguousarray(array))
+
+
+@pytest.fixture(scope="module")
+def along(tmp_path_factory):
+    """30 images of 40x32, each with a second image, a mask and an array."""
+    folder = tmp_path_factory.mktemp("along")
+    rng = np.random.default_rng(3)
+    for number in range(30):
+        stem = folder / "images" / "ab"[number % 2] / f"{number:02}"
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        for suffix in (".jpg", ".depth.png"):
+            pixels = rng.integers(0, 256, (5, 4, 3), dtype=np.uint8)
+            Image.fromarray(pixels).resize((40, 32)).save(f"{stem}{suffix}")
+        Image.fromarray(rng.integers(0, 5, (32, 40), dtype=np.uint8)).save(f"{stem}.seg.png")
+        np.save(f"{stem}.npy", np.arange(6, dtype=np.float32).reshape(2, 3) + number)
+    return pack(folder / "images", folder / "shards", "--fields", "seg.png", "--fields", "depth.png")
+
+
+def test_more_images_and_masks_are_those_of_the_typescript_loader(along):
+    names = {"image": "jpg", "masks": ["seg.png"]}
+    wanted = referee(
+        along,
+        {
+            **names,
+            "moreImages": ["depth.png"],
+            "batchSize": 8,
+            "seed": 2,
+            "fields": [],
+            "transform": [{"name": "randomResizedCrop", "size": 24}, {"name": "randomHorizontalFlip"}],
+        },
+    )
+    with shardtool.Loader(
+        along, output="numpy", batch_size=8, seed=2, transform=TRAIN, more_images=["depth.png"], **names
+    ) as loader:
+        seen = [
+            {
+                "images": crc(batch.images),
+                "more": {name: crc(images) for name, images in batch.more_images.items()},
+                "masks": {name: crc(mask) for name, mask in batch.masks.items()},
+                "mix": batch.mix,
+            }
+            for batch in loader
+        ]
+    assert seen == wanted
+    with shardtool.Loader(along, batch_size=8, transform=TRAIN, more_images=["depth.png"], **names) as loader:
+        batch = next(iter(loader))
+        assert batch.more_images["depth.png"].shape == batch.images.shape == (8, 3, 24, 24)
+        assert batch.masks["seg.png"].shape == (8, 24, 24) and int(batch.masks["seg.png"].max()) < 5
+
+
+def test_mixed_batches_say_how(along):
+    options = {"image": "jpg", "mix": {"name": "cutmix", "alpha": 1.0}, "seed": 9}
+    transform = [{"name": "resize", "size": [24, 24]}]
+    wanted = referee(along, {**options, "batchSize": 10, "transform": transform, "fields": []})
+    with shardtool.Loader(along, batch_size=10, transform=transform, **options) as loader:
+        for batch, expected in zip(loader, wanted):
+            assert crc(batch.images.permute(0, 2, 3, 1).numpy()) == expected["images"]
+            assert batch.mix.name == "cutmix" and batch.mix.weight == expected["mix"]["weight"]
+            assert batch.mix.other_labels.tolist() == expected["mix"]["otherLabels"]
+            assert batch.mix.other_labels.tolist() == torch.roll(batch.labels, 1).tolist()
+
+
+def test_arrays_of_numpy_come_as_arrays(along):
+    with shardtool.Loader(along, image="jpg", batch_size=30, fields=["npy"], with_keys=True, output="numpy") as loader:
+        for batch in loader:
+            for key, array in zip(batch.keys, batch.fields["npy"]):
+                assert array.dtype == np.float32
+                assert array.tolist() == (np.arange(6).reshape(2, 3) + int(key.split("/")[1])).tolist()
+
+
+def test_float16_images_are_half_tensors(along):
+    half = [*TRAIN, {"name": "to_dtype", "dtype": "float16", "scale": True}]
+    single = [*TRAIN, {"name": "to_dtype", "dtype": "float32", "scale": True}]
+    with (
+        shardtool.Loader(along, image="jpg", transform=half, seed=1) as halves,
+        shardtool.Loader(along, image="jpg", transform=single, seed=1) as singles,
+    ):
+        for (images, _), (wanted, _) in zip(halves, singles):
+            assert images.dtype == torch.float16
+            assert torch.equal(images, wanted.half())
+
+
+def test_own_steps_run_in_the_reader(along, tmp_path):
+    step = tmp_path / "steps.mjs"
+    step.write_text("export function invert(pixels) { for (const i of pixels.keys()) pixels[i] = 255 - pixels[i]; }\n")
+    steps = {"pixels": {"module": str(step), "export": "invert"}}
+    rows = []
+    for own in (None, steps):
+        with shardtool.Loader(along, image="jpg", output="numpy", transform=TRAIN, steps=own) as loader:
+            rows.append([crc_rows(255 - images if own else images) for images, _ in loader])
+    assert rows[0] == rows[1]
+
+
+def test_the_options_are_those_of_the_typescript_loader():
+    source = (CHECKOUT / "packages/reader/src/loader/options.ts").read_text()
+    interface = source.split("export interface LoaderOptions {")[1].split("\n}")[0]
+    of_reader = {line.split("readonly ")[1].split("?")[0] for line in interface.splitlines() if "  readonly " in line}
+    mine = set(shardtool.options.OPTION_NAMES.values())
+    # What concerns the two processes, and what load_state_dict is for.
+    assert of_reader - mine == {"release", "slotFile", "state", "signal"}
+    assert mine <= of_reader

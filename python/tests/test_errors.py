@@ -1,0 +1,92 @@
+"""Errors say where and what to do, in Python's words."""
+
+import shutil
+
+import pytest
+
+import shardtool
+
+
+@pytest.fixture
+def damaged(small, tmp_path):
+    """The small images, with one JPEG overwritten after packing."""
+    folder = shutil.copytree(small, tmp_path / "damaged")
+    shard = folder / "000001.tar"
+    data = bytearray(shard.read_bytes())
+    at = data.index(b"\xff\xd8\xff", 5000)
+    data[at + 2 : at + 200] = bytes(198)
+    shard.write_bytes(data)
+    return folder
+
+
+def test_a_name_that_is_no_option_is_refused_at_once(small):
+    with pytest.raises(TypeError, match="no option 'batchsize'; did you mean 'batch_size'"):
+        shardtool.Loader(small, batchsize=3)
+
+
+def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
+    with pytest.raises(shardtool.OptionError, match="option batch_size is not right") as caught:
+        len(shardtool.Loader(small, batch_size=0))
+    assert isinstance(caught.value, ValueError)
+    with pytest.raises(shardtool.OptionError, match="option on_bad_sample is not right"):
+        len(shardtool.Loader(small, on_bad_sample="explode"))
+    with pytest.raises(shardtool.OptionError, match='There is no transform "train225"'):
+        len(shardtool.Loader(small, transform="train225"))
+    with pytest.raises(shardtool.OptionError, match="choose a smaller batch, or last_batch"):
+        next(iter(shardtool.Loader(small, batch_size=1000, last_batch="drop")))
+    with pytest.raises(TypeError, match="weights is a mapping"):
+        shardtool.Loader(small, weights=lambda sample: 1)
+
+
+def test_a_folder_that_is_not_there_or_not_finished_says_so(small, tmp_path):
+    with pytest.raises(shardtool.FileError, match="nowhere"):
+        next(iter(shardtool.Loader(tmp_path / "nowhere")))
+    folder = shutil.copytree(small, tmp_path / "unfinished")
+    (folder / "dataset.json").unlink()
+    for index in folder.glob("*.parquet"):
+        index.unlink()
+    for tar in folder.glob("*.tar"):
+        tar.unlink()
+    with pytest.raises(shardtool.UnfinishedPackError):
+        next(iter(shardtool.Loader(folder)))
+
+
+def test_a_bad_sample_raises_with_shard_and_key(damaged):
+    with shardtool.Loader(damaged, output="numpy") as loader:
+        with pytest.raises(shardtool.BadSampleError, match="has changed since it was packed") as caught:
+            list(loader)
+        assert caught.value.shard == "000001.tar"
+        assert caught.value.key in str(caught.value)
+        assert "set on_bad_sample to" in str(caught.value)
+        # It is raised again by the next loop, not swallowed.
+        with pytest.raises(shardtool.BadSampleError):
+            list(loader)
+
+
+def test_a_bad_sample_that_is_skipped_is_not_valid_and_reported(damaged):
+    with shardtool.Loader(damaged, output="numpy", on_bad_sample="skip") as loader:
+        rows = [(bool(valid), image) for batch in loader for image, valid in zip(batch.images, batch.valid)]
+        report = loader.report()
+    assert len(rows) == 200
+    assert [image.any() for valid, image in rows if not valid] == [False]
+    assert report["bad"] == 1
+    assert report["bad_samples"][0]["shard"] == "000001.tar"
+
+
+def test_a_reader_without_node_says_how_to_get_it(small, monkeypatch, tmp_path):
+    monkeypatch.delenv("SHARDTOOL_NODE", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(shardtool.ReaderError, match=r"pip install shardtool\[node\]"):
+        len(shardtool.Loader(small))
+    monkeypatch.setenv("SHARDTOOL_NODE", str(tmp_path / "no-node"))
+    with pytest.raises(shardtool.ReaderError, match="is no Node that runs here"):
+        len(shardtool.Loader(small))
+
+
+def test_a_node_that_is_too_old_is_named(small, monkeypatch, tmp_path):
+    old = tmp_path / "node"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo v16.20.2 && exit\necho SyntaxError >&2\nexit 1\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("SHARDTOOL_NODE", str(old))
+    with pytest.raises(shardtool.ReaderError, match=r"(?s)exit status 1.*v16\.20\.2, which is too old.*SyntaxError"):
+        len(shardtool.Loader(small))

@@ -1,0 +1,54 @@
+"""Neither process grows, however long it runs."""
+
+import os
+from pathlib import Path
+
+import shardtool
+
+BATCHES = 10_000
+
+
+def memory_kib(pid):
+    """What the process has of memory for itself alone, and what it shares: resident."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_ten_thousand_batches_take_no_more_memory_or_descriptors_than_the_first_thousands(small):
+    with shardtool.Loader(small, batch_size=20, transform=[], with_keys=True, fields=["json"], workers=2) as loader:
+        seen = 0
+        marks = []
+        while seen < BATCHES:
+            for images, labels, keys in loader:
+                assert len(images) == len(labels) == len(keys) == 20
+                seen += 1
+                if seen in (2_500, BATCHES):
+                    pids = os.getpid(), loader._reader.pid
+                    marks.append(([memory_kib(pid) for pid in pids], [descriptors(pid) for pid in pids]))
+    (memory_before, files_before), (memory_after, files_after) = marks
+    assert files_after == files_before
+    # Python's own memory stays as it is; V8 collects its garbage when it likes.
+    assert memory_after[0] - memory_before[0] < 2 * 1024
+    assert memory_after[1] - memory_before[1] < 48 * 1024
+
+
+def test_loops_that_are_left_early_leave_nothing_open(small):
+    with shardtool.Loader(small, batch_size=10, output="numpy") as loader:
+        counts = []
+        for _ in range(6):
+            next(iter(loader))
+            counts.append((descriptors(os.getpid()), descriptors(loader._reader.pid)))
+    assert len(set(counts[2:])) == 1
+
+
+def test_loaders_that_are_closed_leave_nothing_open(small):
+    counts = []
+    for _ in range(3):
+        with shardtool.Loader(small, batch_size=10, output="numpy") as loader:
+            next(iter(loader))
+        counts.append(descriptors(os.getpid()))
+    assert len(set(counts)) == 1

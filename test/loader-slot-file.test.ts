@@ -1,0 +1,100 @@
+import { closeSync, fstatSync, openSync, readSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { crc32 } from 'node:zlib';
+import { type Batch, type LoaderOptions, openDataset } from '@shardtool/reader';
+import { afterEach, expect, test } from 'vitest';
+import { emptyFolder, packedSmall } from './datasets.js';
+
+const shards = await packedSmall({ samples: 60, classes: 2 });
+const square = [{ name: 'resize', size: [32, 32] }] as const;
+const open: number[] = [];
+
+afterEach(() => {
+  for (const file of open.splice(0)) closeSync(file);
+});
+
+/** An empty file that has no name any more. */
+function namelessFile(flags = 'w+'): number {
+  const name = path.join(emptyFolder(), 'slots');
+  const file = openSync(name, 'w+');
+  open.push(file);
+  if (flags === 'w+') {
+    rmSync(name);
+    return file;
+  }
+  const again = openSync(name, flags);
+  open.push(again);
+  return again;
+}
+
+/** The bytes of the file where the batch's images lie. */
+function inFile(file: number, { images }: Batch): Buffer {
+  const bytes = Buffer.alloc(images!.byteLength);
+  expect(readSync(file, bytes, 0, bytes.length, images!.byteOffset)).toBe(bytes.length);
+  return bytes;
+}
+
+const bytesOf = ({ images }: Batch) => new Uint8Array(images!.buffer, images!.byteOffset, images!.byteLength);
+
+test('each batch lies in the file as it lies in memory, in the loader that begins anew, too', async () => {
+  const file = namelessFile();
+  await using dataset = await openDataset(shards);
+  const transforms: Required<LoaderOptions>['transform'][] = [
+    square,
+    [...square, { name: 'toDtype', dtype: 'float32' }],
+  ];
+  for (const transform of transforms) {
+    await using loader = dataset.loader({ batchSize: 7, workers: 2, slotFile: file, transform });
+    for (let epoch = 0; epoch < 2; epoch++) {
+      let images = 0;
+      for await (const batch of loader) {
+        expect(crc32(inFile(file, batch))).toBe(crc32(bytesOf(batch)));
+        images += batch.size;
+      }
+      expect(images).toBe(60);
+      await loader.close();
+    }
+  }
+});
+
+test('a batch that is held stays in the file when the loader has ended', async () => {
+  const file = namelessFile();
+  await using dataset = await openDataset(shards);
+  const loader = dataset.loader({ batchSize: 7, workers: 1, slotFile: file, release: 'manual', transform: square });
+  let place = { offset: 0, bytes: 0, sum: 0 };
+  for await (const batch of loader) {
+    place = { offset: batch.images!.byteOffset, bytes: batch.images!.byteLength, sum: crc32(bytesOf(batch)) };
+    break;
+  }
+  await loader.close();
+  const bytes = Buffer.alloc(place.bytes);
+  readSync(file, bytes, 0, place.bytes, place.offset);
+  expect(crc32(bytes)).toBe(place.sum);
+});
+
+test('a file is as large as the slots and not as the memory', async () => {
+  const file = namelessFile();
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader({
+    batchSize: 7,
+    workers: 1,
+    slotFile: file,
+    prefetchBatches: 3,
+    transform: square,
+  });
+  for await (const batch of loader) if (batch.index === 0) break;
+  const { slotBytes } = await loader.info();
+  expect(fstatSync(file).size).toBeGreaterThanOrEqual(slotBytes);
+  expect(fstatSync(file).size).toBeLessThan(slotBytes + 2 * 65_536);
+});
+
+test('a file that cannot be written, or is none, is refused with the reason', async () => {
+  await using dataset = await openDataset(shards);
+  for (const [file, reason] of [
+    [namelessFile('r'), /file descriptor \d+ \(EINVAL/],
+    [100_000, /file descriptor 100000 \(EBADF/],
+  ] as const) {
+    await using loader = dataset.loader({ workers: 1, slotFile: file, transform: square });
+    await expect(loader[Symbol.asyncIterator]().next()).rejects.toThrow(reason);
+  }
+});
