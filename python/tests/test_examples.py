@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from datasets import CHECKOUT
+
+pytestmark = pytest.mark.time_limit(600)
 
 
 def train(script, *arguments, cwd):
@@ -14,7 +18,7 @@ def train(script, *arguments, cwd):
         env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src"), "OMP_NUM_THREADS": "2"},
         capture_output=True,
         text=True,
-        timeout=160,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
