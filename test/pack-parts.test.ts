@@ -35,7 +35,9 @@ function parts(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `${i + 1}/${count}`);
 }
 
-test('16 processes that pack parts at once make what one makes alone, and one of them commits', async () => {
+test('16 processes that pack parts at once make what one makes alone, and one of them commits', {
+  timeout: 180_000 + ROUNDS * 60_000,
+}, async () => {
   const source = await smallImages({ samples: 70, classes: 2 });
   const expected = await packedAlone(source);
   for (let round = 0; round < ROUNDS; round++) {

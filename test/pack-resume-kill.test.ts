@@ -19,7 +19,9 @@ const KINDS: readonly PackOptions[] = [
   { format: 'tar', resize: 16 },
 ];
 
-test('a pack that is killed at any moment, again and again, goes on to the bytes of one that was left alone', async () => {
+test('a pack that is killed at any moment, again and again, goes on to the bytes of one that was left alone', {
+  timeout: 180_000 + KILLS * 5000,
+}, async () => {
   const source = await smallImages({ samples: 120, classes: 3, bytes: (sample) => 2000 + sample * 100 });
   let kills = 0;
   for (let round = 0; kills < KILLS; round++) {
