@@ -1,0 +1,29 @@
+// Plans a pack of so many files that are nowhere, as ImageNet names them, and prints the largest size of the process.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FileTableBuilder } from '../packages/writer/dist/file-table.js';
+import { planShards } from '../packages/writer/dist/plan.js';
+import { writePlanRecord } from '../packages/writer/dist/plan-record.js';
+import { shardPlanOf } from '../packages/writer/dist/shard-plan.js';
+
+const CLASSES = 1000;
+const count = Number(process.argv[2]);
+const builder = new FileTableBuilder();
+for (let cls = 0; cls < CLASSES; cls++) {
+  const name = `n${String(1440764 + cls).padStart(8, '0')}`;
+  for (let i = 0; i < count / CLASSES; i++) builder.add(`${name}/${name}_${String(i).padStart(8, '0')}.JPEG`);
+}
+const files = builder.finish();
+files.bytes.fill(110_000);
+const plan = planShards(files, {
+  ...{ fields: [], maxShardBytes: 2 ** 28, maxShardSamples: Number.MAX_SAFE_INTEGER, seed: 0, shuffle: true },
+  ...{ classes: null, labels: null },
+});
+const folder = mkdtempSync(join(tmpdir(), 'shardtool-'));
+const shards = function* () {
+  for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, null, shard);
+};
+writePlanRecord(join(folder, 'plan'), { options: {}, classes: plan.classes, columns: [] }, shards());
+rmSync(folder, { recursive: true });
+console.log(process.resourceUsage().maxRSS * 1024);
