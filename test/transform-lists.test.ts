@@ -1,3 +1,4 @@
+import { encodeNpyImage } from '@shardtool/format';
 import { expect, test } from 'vitest';
 import type { StepInput } from '../packages/reader/dist/transform/transform.js';
 import { fixture } from './codec-workbench.js';
@@ -93,4 +94,22 @@ test('nothing beside a row or the scratch changes, whatever the size', async () 
       expect(await decoder.decode(photo, sample({ number }))).toHaveLength(size * (size + 2) * 3);
     }
   }
+});
+
+test('uncompressed images of one size after the other, and of another size, are each what they are', async () => {
+  const decoder = await GuardedDecoder.open([{ name: 'centerCrop', size: 2 }]);
+  const image = (width: number, height: number, value: number) =>
+    encodeNpyImage(new Uint8Array(width * height * 3).fill(value), width, height);
+  for (const [width, height, value] of [
+    [4, 4, 1],
+    [4, 4, 2],
+    [5, 3, 3],
+    [4, 4, 4],
+  ] as const) {
+    expect([...(await decoder.decode(image(width, height, value)))]).toEqual(Array(12).fill(value));
+  }
+  await expect(async () => decoder.decode(image(4, 4, 5).subarray(0, -1))).rejects.toThrow(
+    /ends 1 bytes before its last pixel/,
+  );
+  expect([...(await decoder.decode(image(4, 4, 6)))]).toEqual(Array(12).fill(6));
 });
