@@ -9,6 +9,7 @@ import { lsCommand } from './commands/ls.js';
 import { packCommand } from './commands/pack.js';
 import { planCommand } from './commands/plan.js';
 import { previewCommand } from './commands/preview.js';
+import { statsCommand } from './commands/stats.js';
 import { unpackCommand } from './commands/unpack.js';
 import { verifyCommand } from './commands/verify.js';
 import { UsageError } from './outcome.js';
@@ -21,6 +22,7 @@ const COMMANDS = [
   packCommand,
   commitCommand,
   lsCommand,
+  statsCommand,
   catCommand,
   unpackCommand,
   verifyCommand,

@@ -111,6 +111,9 @@ function walking(...samples: readonly SamplePosition[]): ShardLayout {
     async *samples() {
       for (const sample of samples) yield [sample];
     },
+    async *salvage() {
+      yield* samples;
+    },
   };
 }
 

@@ -5,7 +5,7 @@ import { MANIFEST_FILE, type Manifest, readManifest } from './manifest.js';
 import { indexPathOf } from './shard-index.js';
 
 /** The note of a pack that is under way, was interrupted, or has made what lies beside it. */
-const PACK_NOTE_FILE = 'pack.json';
+export const PACK_NOTE_FILE = 'pack.json';
 
 /** What there is at a place: shards that `pack` wrote, or WebDataset tars of other software, in the order of their names. */
 export type DatasetFiles =

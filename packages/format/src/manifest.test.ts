@@ -78,7 +78,8 @@ test('it is one line a class and a shard, the same bytes every time', async () =
   "shards": [
     {"file":"000000.tar","bytes":51200,"samples":20,"crc32":"0badcafe","maxSampleBytes":4096},
     {"file":"000001.tar","bytes":10240,"samples":4,"crc32":"00000001","maxSampleBytes":5120}
-  ]
+  ],
+  "crc32": "e77e02e2"
 }
 `);
 });

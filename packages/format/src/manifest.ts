@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { crc32, crc32Hex } from './checksum.js';
 import { flushFolder, writeDurably } from './durable.js';
 import { FileError, ManifestError, UnfinishedPackError, VersionError } from './errors.js';
 import type { LayoutName } from './layout.js';
@@ -81,7 +82,10 @@ export async function writeManifest(folder: string, manifest: Manifest): Promise
   await flushFolder(folder);
 }
 
-/** JSON with one line for each class, field, column and shard, so that it can be read and searched line by line. */
+/**
+ * JSON with one line for each class, field, column and shard, so that it can be read and searched line by line. The last
+ * line is the crc32 of the text, taken with zeros in its place.
+ */
 function manifestText(manifest: Manifest): string {
   const lines = Object.entries(manifest).map(([name, value]) => {
     const text = Array.isArray(value)
@@ -89,7 +93,26 @@ function manifestText(manifest: Manifest): string {
       : JSON.stringify(value);
     return `  ${JSON.stringify(name)}: ${text}`;
   });
-  return `{\n${lines.join(',\n')}\n}\n`;
+  const open = `{\n${[...lines, `  "crc32": "${OPEN_SEAL}"`].join(',\n')}\n}\n`;
+  return sealed(open, crc32Hex(crc32(open)));
+}
+
+const OPEN_SEAL = '00000000';
+const SEAL = /^ {2}"crc32": "([0-9a-f]{8})"$/m;
+
+function sealed(text: string, digits: string): string {
+  return text.replace(SEAL, `  "crc32": "${digits}"`);
+}
+
+/** Whether the text of a dataset.json has the line of its checksum. */
+export function hasChecksum(text: string): boolean {
+  return SEAL.test(text);
+}
+
+/** Whether the text of a dataset.json is as it was written. One without the line of the checksum was written by hand, and may be. */
+export function isManifestAsWritten(text: string): boolean {
+  const digits = SEAL.exec(text)?.[1];
+  return digits === undefined || crc32Hex(crc32(sealed(text, OPEN_SEAL))) === digits;
 }
 
 /**
@@ -109,6 +132,11 @@ export async function parseManifest(text: string, path: string): Promise<Manifes
   const { checkManifest } = await import('./manifest-schema.js');
   const manifest = checkManifest(json);
   if (typeof manifest === 'string') throw damaged(path, manifest);
+  if (!isManifestAsWritten(text))
+    throw damaged(
+      path,
+      'it has changed since it was written (one that is edited by hand has to leave out its line "crc32")',
+    );
   const { samples, bytes } = totalsOf(manifest.shards);
   if (manifest.samples !== samples || manifest.bytes !== bytes || manifest.identity !== identityOf(manifest.shards)) {
     throw damaged(path, 'its list of shards does not agree with its totals and identity');
@@ -149,5 +177,9 @@ function checkVersion(json: unknown, path: string): void {
 }
 
 function damaged(path: string, what: string, cause?: unknown): ManifestError {
-  return new ManifestError({ path }, `${path} is damaged: ${what}; restore it, or pack again.`, { cause });
+  return new ManifestError(
+    { path },
+    `${path} is damaged: ${what}; restore it, or have "shardtool verify --fix" make it anew.`,
+    { cause },
+  );
 }

@@ -1,6 +1,14 @@
 import { writeDurably } from './durable.js';
 import { ShardIndexError, ShardtoolError, VersionError } from './errors.js';
-import { type ColumnNames, checkLabelColumns, columnsOf, type IndexPart, takePart } from './shard-index/columns.js';
+import {
+  type ColumnNames,
+  checkLabelColumns,
+  columnsOf,
+  type IndexPart,
+  type SalvagedIndex,
+  salvageColumns,
+  takePart,
+} from './shard-index/columns.js';
 import { type ColumnType, type ColumnValue, columnTypeOf } from './shard-index/label-column.js';
 import { encodeParquet, openParquet } from './shard-index/parquet.js';
 import { sealState } from './shard-index/seal.js';
@@ -41,7 +49,7 @@ export interface FieldColumns {
   readonly msgpack?: Uint8Array;
 }
 
-export { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf, type IndexPart };
+export { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf, type IndexPart, type SalvagedIndex };
 
 /** What of an index is to be decoded. Strings cost most: positions alone take a fifth of the time. */
 export interface IndexChoice<P extends IndexPart> {
@@ -117,6 +125,19 @@ export function decodeShardIndex(
   } catch (cause) {
     if (cause instanceof ShardtoolError) throw cause;
     throw unusable(path, `is not a complete index (${(cause as Error).message})`, cause);
+  }
+}
+
+/**
+ * What is left of an index that has changed since it was written: each column is a page of its own with a crc32 of its
+ * own. Null where nothing is, since what says where the columns are has changed.
+ */
+export function salvageShardIndex(bytes: Uint8Array): SalvagedIndex | null {
+  try {
+    const file = openParquet(bytes);
+    return salvageColumns(file, describe(file.metadata.get(DESCRIPTION_KEY)));
+  } catch {
+    return null;
   }
 }
 

@@ -9,5 +9,7 @@ export type { OtherIndex } from './other-indexes.js';
 export { type PackReport, pack } from './pack.js';
 export { type PartOfEnvironment, partOfEnvironment } from './parts.js';
 export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan.js';
+export type { QuarantinedSample } from './quarantine.js';
+export { type RepairOptions, type RepairReport, repair } from './repair/repair.js';
 export type { Fault } from './verify/faults.js';
 export { type VerifyOptions, type VerifyProgress, type VerifyReport, verify } from './verify/verify.js';

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { type LayoutName, OptionError } from '@shardtool/format';
+import { type LayoutName, MAX_PIXELS, OptionError } from '@shardtool/format';
 import { z } from 'zod';
 import type { LmdbValues } from './layout-choice.js';
 import type { OtherIndex } from './other-indexes.js';
@@ -52,6 +52,19 @@ export interface PackOptions extends OutputOptions {
   quality?: number | undefined;
   /** Re-encodes every image as this. */
   imageFormat?: ImageFormat | undefined;
+  /** What is looked at in every image: its header (kind, size), or all of it by decoding it, which finds what is cut or damaged. */
+  check?: 'header' | 'decode' | undefined;
+  /** Images whose shorter side has fewer pixels count as bad. */
+  minSize?: number | undefined;
+  /** Images that have, or claim, more pixels count as bad. */
+  maxPixels?: number | undefined;
+  /** Takes Exif, XMP, IPTC, comments and thumbnails out, without encoding anew; colours and orientation stay. */
+  stripMetadata?: boolean | undefined;
+  /**
+   * Packs images with the same bytes once: the first by its path stands for the others, which duplicates.jsonl lists.
+   * With `append` the new images are compared with each other.
+   */
+  dedupe?: boolean | undefined;
   /** What becomes of a file that cannot be packed: end with an error, or list it in quarantine.jsonl. */
   onBad?: 'stop' | 'quarantine' | undefined;
   /** The share of samples that may be bad before the pack ends with an error. */
@@ -76,7 +89,7 @@ export type ImageFormat = 'jpg' | 'png' | 'webp' | 'npy';
 
 /** How far a pack is. `bytes` counts the source's. */
 export interface PackProgress {
-  readonly stage: 'scan' | 'measure' | 'pack' | 'convert' | 'commit';
+  readonly stage: 'scan' | 'measure' | 'dedupe' | 'pack' | 'convert' | 'commit';
   readonly files: number;
   /** 0 while scanning, when it is not known yet. */
   readonly totalFiles: number;
@@ -98,6 +111,11 @@ export const PACK_DEFAULTS = {
   include: ['**'] as readonly string[],
   exclude: [] as readonly string[],
   quality: 90,
+  check: 'header',
+  minSize: 1,
+  maxPixels: MAX_PIXELS,
+  stripMetadata: false,
+  dedupe: false,
   onBad: 'stop',
   maxBad: 0.01,
   overwrite: false,
@@ -144,6 +162,11 @@ const PACK_SCHEMA = z.strictObject({
   resize: count.max(65_535).optional(),
   quality: z.int().min(1).max(100).optional(),
   imageFormat: z.enum(['jpg', 'png', 'webp', 'npy']).optional(),
+  check: z.enum(['header', 'decode']).default(PACK_DEFAULTS.check),
+  minSize: count.max(65_535).default(PACK_DEFAULTS.minSize),
+  maxPixels: count.default(PACK_DEFAULTS.maxPixels),
+  stripMetadata: z.boolean().default(PACK_DEFAULTS.stripMetadata),
+  dedupe: z.boolean().default(PACK_DEFAULTS.dedupe),
   onBad: z.enum(['stop', 'quarantine']).default(PACK_DEFAULTS.onBad),
   maxBad: z.number().min(0).max(1).default(PACK_DEFAULTS.maxBad),
   dryRun: z.boolean().default(PACK_DEFAULTS.dryRun),
@@ -204,4 +227,19 @@ export function recodeOptions(options: CheckedOptions): RecodeOptions | null {
   const { resize, quality, imageFormat } = options;
   if (resize === undefined && quality === undefined && imageFormat === undefined) return null;
   return { resize, quality: quality ?? PACK_DEFAULTS.quality, imageFormat };
+}
+
+/** What is done to every image before it goes into its shard. */
+export interface ImageStepOptions {
+  /** Decodes it whole, and refuses it where that does not work. */
+  readonly decode: boolean;
+  readonly maxPixels: number;
+  readonly stripMetadata: boolean;
+  /** Null where it is not encoded anew. */
+  readonly recode: RecodeOptions | null;
+}
+
+export function imageStepOptions(options: CheckedOptions): ImageStepOptions {
+  const { check, maxPixels, stripMetadata } = options;
+  return { decode: check === 'decode', maxPixels, stripMetadata, recode: recodeOptions(options) };
 }

@@ -10,6 +10,7 @@ import {
   writeDurably,
 } from '@shardtool/format';
 import { z } from 'zod';
+import { DUPLICATES_FILE } from './dedupe/dedupe.js';
 import { DiskFullError, OutputNotEmptyError } from './errors.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import type { OtherIndex } from './other-indexes.js';
@@ -151,7 +152,7 @@ export class OutputFolder {
     const note = readNote(join(this.path, NOTE_FILE));
     const layout = await layoutOf(note.format);
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
-    for (const file of [MANIFEST_FILE, QUARANTINE_FILE]) this.#remove(file, `${file}${TEMPORARY}`);
+    for (const file of [MANIFEST_FILE, QUARANTINE_FILE, DUPLICATES_FILE]) this.#remove(file, `${file}${TEMPORARY}`);
     if (note.otherIndexes.includes('wids')) this.#remove(WIDS_INDEX_FILE);
     for (const stem of note.shards) {
       const paths = shardPaths(layout, stem);

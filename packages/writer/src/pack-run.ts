@@ -1,7 +1,7 @@
 import type { ShardLayout } from '@shardtool/format';
 import type { AppendBase } from './append.js';
 import { stemsOf } from './complete-pack.js';
-import { type CheckedOptions, recodeOptions } from './options.js';
+import { type CheckedOptions, imageStepOptions, recodeOptions } from './options.js';
 import type { OutputFolder } from './output-folder.js';
 import { planPath } from './pack-state.js';
 import type { PackedShard } from './pack-worker.js';
@@ -27,18 +27,24 @@ export interface PackWork {
   readonly ticker: ProgressTicker;
 }
 
-export function prepareAll({ source, options, workers, ticker, base }: PackWork): Promise<PreparedPack> {
-  return prepare(source, options, workers, ticker, base);
+export function prepareAll({ source, folder, options, workers, ticker, base }: PackWork): Promise<PreparedPack> {
+  return prepare(source, folder.path, options, workers, ticker, base);
 }
 
 /** Plans, and makes the folder ready for the shards. */
 export async function begin(work: PackWork): Promise<PlanHeader> {
   const { folder, layout, options, base } = work;
   const prepared = await prepareAll(work);
-  if (base === null) await folder.clear();
-  // How large an image will be when it is encoded anew is not known.
-  if (recodeOptions(options) === null) folder.checkRoom(prepared.facts.shardBytes);
-  return publishPlan(folder, layout, prepared);
+  try {
+    if (base === null) await folder.clear();
+    // How large an image will be when it is encoded anew is not known.
+    if (recodeOptions(options) === null) folder.checkRoom(prepared.facts.shardBytes);
+    const header = await publishPlan(folder, layout, prepared);
+    await prepared.duplicates?.write(folder.path);
+    return header;
+  } finally {
+    prepared.duplicates?.close();
+  }
 }
 
 /** Plans again, and holds the plan against the one that lies in the folder. */
@@ -46,14 +52,20 @@ export async function goOn(work: PackWork): Promise<PlanHeader> {
   const { path } = work.folder;
   const header = readPlanHeader(planPath(path));
   checkPlannedOptions(path, header, await recordedOptions(work.options, work.base));
-  checkPlan(path, header, await prepareAll(work));
-  return header;
+  const prepared = await prepareAll(work);
+  try {
+    checkPlan(path, header, prepared);
+    await prepared.duplicates?.write(path);
+    return header;
+  } finally {
+    prepared.duplicates?.close();
+  }
 }
 
 /** Writes the shards whose turn it is, or keeps those that are finished. */
 export async function packShards(work: PackWork, header: PlanHeader, checkTimes: boolean): Promise<PackedShard[]> {
   const { source, folder, layout, options, part, workers, ticker } = work;
-  const { format, lmdbValues, index: otherIndexes, onBad, fields, maxBad, recheck } = options;
+  const { format, lmdbValues, index: otherIndexes, onBad, fields, maxBad, maxPixels, minSize, recheck } = options;
   const stems = stemsOf(header);
   const mine = header.shards
     .map((place, shard) => ({ shard, stem: stems[shard]!, place }))
@@ -68,7 +80,8 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
   try {
     const columnTypes = new Map(header.columns.map((column) => [column.name, column.type]));
     const target = { output: folder.path, layout: { format, lmdbValues }, columnTypes, otherIndexes, fields };
-    const facts = { root: rootOf(source), onBad, recode: recodeOptions(options), checkTimes, digest: header.digest };
+    const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
+    const facts = { root: rootOf(source), onBad, ...images, checkTimes, digest: header.digest };
     await writeShards(workers, { ...target, ...facts, recheck, isPart: part !== null }, mine, (shard) => {
       packed.push(shard);
       checkBadShare(quarantinedIn(packed), header.samples, maxBad);

@@ -3,27 +3,30 @@ import { openSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import { isCommitted } from './complete-pack.js';
 import { answer, report } from './crew-member.js';
+import { type HashedFiles, type HashJob, hashFiles } from './dedupe/hash-files.js';
 import { OutputNotEmptyError } from './errors.js';
 import { type FileTable, receiveFileTable } from './file-table.js';
 import { forgetFinished, isAsNoted, noteFinished, readFinished } from './finished-shard.js';
+import { createImageStep } from './image-step.js';
 import { type LayoutChoice, layoutOfChoice } from './layout-choice.js';
 import { type MeasureTurn, measureSlices } from './measure.js';
 import { asDiskFull } from './new-shard.js';
-import type { RecodeOptions } from './options.js';
+import type { ImageStepOptions } from './options.js';
 import { planPath } from './pack-state.js';
 import { type PlanPlace, readShardPlan } from './plan-record.js';
-import { createRecoder } from './recode.js';
+import type { ImageLimits } from './sample-writer.js';
 import { badFile, type ShardResult, type ShardSetting, writeShard } from './shard-job.js';
 import type { ShardPlan } from './shard-plan.js';
 import { BadFile } from './source-file.js';
 
 /** What {@link ShardSetting} is made of in each worker. */
-export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 'recode'> {
+export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 'step'> {
   readonly layout: LayoutChoice;
   /** The source folder, with a "/" at its end. */
   readonly root: string;
   readonly fields: readonly string[];
-  readonly recode: RecodeOptions | null;
+  readonly limits: ImageLimits;
+  readonly step: ImageStepOptions;
   /** Of the plan, whose record lies in the output folder. */
   readonly digest: string;
   /** The files of shards that were finished earlier are read again. */
@@ -39,6 +42,7 @@ export type PackNews =
 
 export type PackJob =
   | { readonly type: 'measure'; readonly turn: MeasureTurn }
+  | ({ readonly type: 'hash' } & HashJob)
   | ({ readonly type: 'shard' } & PlannedShard);
 
 /** A shard, what it is called, and where its plan stands in the record. */
@@ -54,9 +58,9 @@ export interface PackedShard extends ShardResult {
 }
 
 /** Null where files were measured. */
-export type PackResult = PackedShard | null;
+export type PackResult = PackedShard | HashedFiles | null;
 
-/** The files to be measured. */
+/** The files to be measured, and hashed. */
 let listing: { readonly root: string; readonly files: FileTable } | null = null;
 let session: Promise<Session> | undefined;
 
@@ -75,15 +79,20 @@ parentPort!.on('message', (message: PackNews | PackJob) => {
     session = open(message);
     session.catch(() => undefined);
   } else {
-    void answer<PackResult>(() => (message.type === 'measure' ? measure(message.turn) : pack(message)));
+    void answer<PackResult>(() => work(message));
   }
 });
 
+function work(job: PackJob): PackResult | Promise<PackResult> {
+  if (job.type === 'measure') return measure(job.turn);
+  return job.type === 'hash' ? hashFiles(listing!.root, listing!.files, job, report) : pack(job);
+}
+
 async function open(given: PackSetting): Promise<Session> {
-  const { layout: choice, root, recode, fields, digest: _, recheck: __, isPart: ___, ...rest } = given;
+  const { layout: choice, root, step, limits, fields, digest: _, recheck: __, isPart: ___, ...rest } = given;
   const layout = await layoutOfChoice(choice);
-  const sample = { root, fields, imageOnly: layout.imageOnly ?? false };
-  const setting = { ...rest, layout, sample, recode: recode && (await createRecoder(recode)) };
+  const sample = { root, fields, imageOnly: layout.imageOnly ?? false, limits };
+  const setting = { ...rest, layout, sample, step: await createImageStep(step) };
   return { given, setting, plan: openSync(planPath(given.output), 'r') };
 }
 

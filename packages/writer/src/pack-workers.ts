@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import type { HashedFiles } from './dedupe/hash-files.js';
 import type { FileTable } from './file-table.js';
 import { createMeasureTurn, isMeasured, measureSlices } from './measure.js';
 import type { PackedShard, PackJob, PackNews, PackResult, PackSetting, PlannedShard } from './pack-worker.js';
@@ -34,6 +35,24 @@ export async function measureFiles(workers: PackWorkers, root: string, files: Fi
   if (!isMeasured(files, turn)) await helped;
 }
 
+/** So many files at a time: few enough that all threads end together. */
+const HASHED_AT_ONCE = 256;
+
+/** Takes the sha256 of files of the table that was measured, and hands over the digests as they come. */
+export async function hashInWorkers(
+  workers: PackWorkers,
+  files: Uint32Array,
+  done: (hashed: HashedFiles) => void,
+): Promise<void> {
+  await workers.run(hashJobs(files), (result) => done(result as HashedFiles));
+}
+
+function* hashJobs(files: Uint32Array): Generator<PackJob> {
+  for (let from = 0; from < files.length; from += HASHED_AT_ONCE) {
+    yield { type: 'hash', numbers: files.slice(from, from + HASHED_AT_ONCE) };
+  }
+}
+
 /** Writes these shards, or keeps those that are finished, and hands over each result as it comes. */
 export async function writeShards(
   workers: PackWorkers,
@@ -43,7 +62,7 @@ export async function writeShards(
 ): Promise<void> {
   const news: PackNews = { type: 'setting', ...setting };
   workers.tell(news);
-  await workers.run(jobsOf(shards), (result) => done(result!));
+  await workers.run(jobsOf(shards), (result) => done(result as PackedShard));
 }
 
 function* jobsOf(shards: Iterable<PlannedShard>): Generator<PackJob> {

@@ -37,12 +37,20 @@ export interface PackReport {
   readonly skippedFiles: number;
   /** Folders that were left out because another path leads to them too. */
   readonly skippedFolders: readonly string[];
+  /** Images with the bytes of another one that stands for them; duplicates.jsonl lists them. */
+  readonly duplicates: number;
+  /** Duplicates whose class is another one than that of the image that stands for them. */
+  readonly classConflicts: number;
   /** Images that could not be packed; quarantine.jsonl lists them. */
   readonly quarantined: number;
   /** Images of another kind than their name says; their field is named by the content. */
   readonly renamed: number;
   /** Images that were turned as their EXIF orientation says, when they were encoded anew. */
   readonly orientationBaked: number;
+  /** Images that "check" decoded although something in them is odd. */
+  readonly warnings: number;
+  /** Images of kinds whose metadata "stripMetadata" cannot take out: TIFF and AVIF. */
+  readonly metadataKept: number;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
   /** Shards that an earlier pack had finished. They count in everything else. */
@@ -71,7 +79,11 @@ export async function pack(source: string, output: string, options: PackOptions 
     return withProgress(workers, checked, (ticker) => work(workers, ticker));
   };
   if (checked.dryRun) {
-    return run(async (...crew) => plannedReport(await prepare(source, checked, ...crew)));
+    return run(async (...crew) => {
+      const prepared = await prepare(source, output, checked, ...crew);
+      prepared.duplicates?.close();
+      return plannedReport(prepared);
+    });
   }
   const folder = await OutputFolder.open(output, part, checked.signal);
   try {
@@ -147,17 +159,19 @@ async function packMore(work: PackWork, given: PackOptions): Promise<PackReport>
 
 /** Throws OutputNotEmptyError unless the dataset in the folder is what this part was to help with. */
 async function committedReport({ folder, layout, options }: PackWork, prepared: PreparedPack): Promise<PackReport> {
+  prepared.duplicates?.close();
   if (!(await isDatasetOf(folder.path, layout, options.name, prepared))) folder.refuseDataset();
   return { ...NOTHING, ...factsReport(prepared.facts), isCommitted: true };
 }
 
 const NOTHING = {
   ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
+  ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0 },
   ...{ partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false },
 };
 
-function factsReport({ classes, skippedFiles, skippedFolders }: PlanFacts) {
-  return { classes, skippedFiles, skippedFolders };
+function factsReport({ classes, skippedFiles, skippedFolders, duplicates, classConflicts }: PlanFacts) {
+  return { classes, skippedFiles, skippedFolders, duplicates, classConflicts };
 }
 
 function plannedReport({ facts, shardCount }: PreparedPack): PackReport {
@@ -178,6 +192,8 @@ function writtenReport(header: PlanHeader, shards: readonly PackedShard[]): Pack
     quarantined: total(({ quarantined }) => quarantined.length),
     renamed: total(({ renamed }) => renamed),
     orientationBaked: total(({ orientationBaked }) => orientationBaked),
+    warnings: total(({ warnings }) => warnings),
+    metadataKept: total(({ metadataKept }) => metadataKept),
     keptShards: shards.filter(({ isKept }) => isKept).length,
   };
 }

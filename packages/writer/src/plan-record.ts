@@ -22,6 +22,9 @@ export interface PlanFacts {
   readonly shardBytes: number;
   readonly skippedFiles: number;
   readonly skippedFolders: readonly string[];
+  /** Images that others stand for, and how many of them are of another class. */
+  readonly duplicates: number;
+  readonly classConflicts: number;
   /** The dataset that the shards are added to, if any. */
   readonly base?: BaseFacts;
 }

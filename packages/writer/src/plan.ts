@@ -33,6 +33,8 @@ export interface PlanOptions {
   readonly classes: readonly string[] | null;
   /** What a labels file says; then only the images that it names are packed. */
   readonly labels: PlannedLabels | null;
+  /** 1 for each image that is not packed because another one stands for it. */
+  readonly leftOut?: Uint8Array | undefined;
   /** Of a dataset that grows: its classes, which come first, and 1 for each file that is packed already. */
   readonly base?: { readonly classes: readonly string[]; readonly packed: Uint8Array } | undefined;
 }
@@ -53,8 +55,9 @@ const PACK_STREAM = 0xfffffffd;
  * at one key, {@link OptionError} for a class that a fixed list does not have.
  */
 export function planShards(files: FileTable, options: PlanOptions): PackPlan {
-  const { labels, base } = options;
-  const isWanted = (file: number) => (labels === null || labels.rowOfFile[file] !== -1) && base?.packed[file] !== 1;
+  const { labels, base, leftOut } = options;
+  const isWanted = (file: number) =>
+    (labels === null || labels.rowOfFile[file] !== -1) && base?.packed[file] !== 1 && leftOut?.[file] !== 1;
   const grouping = groupFiles(files, options.fields, isWanted);
   const { classes, cls } = numberClasses(files, grouping, options);
   const order = new Uint32Array(grouping.samples);

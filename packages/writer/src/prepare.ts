@@ -9,6 +9,7 @@ import {
   nextNumber,
 } from './append.js';
 import { checkClasses } from './classes.js';
+import { type Duplicates, findDuplicates } from './dedupe/dedupe.js';
 import { NoImagesError } from './errors.js';
 import { type FileTable, pathAt } from './file-table.js';
 import { readLabels, rowsOfFiles } from './labels.js';
@@ -30,6 +31,8 @@ export interface PreparedPack {
   readonly shardCount: number;
   /** The plans of all shards, each made when it is asked for. */
   readonly shards: () => Iterable<ShardPlan>;
+  /** Null where duplicates are packed as everything else. Whoever has this prepared closes them. */
+  readonly duplicates: Duplicates | null;
 }
 
 /**
@@ -38,6 +41,7 @@ export interface PreparedPack {
  */
 export async function prepare(
   source: string,
+  output: string,
   options: CheckedOptions,
   workers: PackWorkers,
   ticker: ProgressTicker,
@@ -56,22 +60,30 @@ export async function prepare(
   const packed = base && (await markPacked(base, scan.files));
   ticker.begin('measure', scan.files.count);
   await measureFiles(workers, root, scan.files);
-  const plan = planShards(scan.files, {
+  const planOptions = {
     ...options,
     classes,
     labels: labels && { rowOfFile: labels.rowOfFile, cls: labels.table.cls },
     base: base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed } : undefined,
-  });
-  if (plan.samples === 0 && base === null) refuseEmpty(source, scan.files.count);
-  if (options.onBad === 'stop') refuseUnreadable(root, scan.files, plan);
+  };
+  const whole = planShards(scan.files, planOptions);
+  if (whole.samples === 0 && base === null) refuseEmpty(source, scan.files.count);
+  if (options.onBad === 'stop') refuseUnreadable(root, scan.files, whole);
+  const duplicates = options.dedupe ? await findDuplicates(scan.files, whole, output, workers, ticker) : null;
+  const plan = duplicates === null ? whole : planShards(scan.files, { ...planOptions, leftOut: duplicates.leftOut });
   const shards = () => shardPlans(scan.files, plan, labels);
   if (base !== null) await checkNewKeys(base, shards(), options.fields);
-  const facts = { source: root, options: await recordedOptions(options, base), ...factsOf(scan, plan, columnTypes) };
+  const facts = {
+    source: root,
+    options: await recordedOptions(options, base),
+    ...factsOf(scan, plan, columnTypes, duplicates),
+  };
   // Of a dataset that grows, most files are those that it has.
   return {
     facts: base === null ? facts : { ...facts, skippedFiles: 0, base: baseFacts(base, options.name) },
     shardCount: plan.shards,
     shards,
+    duplicates,
   };
 }
 
@@ -84,7 +96,12 @@ export function rootOf(source: string): string {
   return `${resolve(source)}/`;
 }
 
-function factsOf({ files, repeatedFolders }: Scan, plan: PackPlan, columnTypes: ReadonlyMap<string, ColumnType>) {
+function factsOf(
+  { files, repeatedFolders }: Scan,
+  plan: PackPlan,
+  columnTypes: ReadonlyMap<string, ColumnType>,
+  duplicates: Duplicates | null,
+) {
   return {
     classes: plan.classes,
     columns: [...columnTypes].map(([name, type]) => ({ name, type })),
@@ -94,6 +111,8 @@ function factsOf({ files, repeatedFolders }: Scan, plan: PackPlan, columnTypes: 
     shardBytes: plan.shardBytes,
     skippedFiles: files.count - plan.files.length,
     skippedFolders: repeatedFolders,
+    duplicates: duplicates?.count ?? 0,
+    classConflicts: duplicates?.classConflicts ?? 0,
   };
 }
 

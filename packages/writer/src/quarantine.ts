@@ -39,3 +39,14 @@ export function readQuarantine(output: string): QuarantinedFile[] {
     throw error;
   }
 }
+
+/** A sample that a repair took out of its shard. */
+export interface QuarantinedSample extends QuarantinedFile {
+  readonly shard: string;
+  readonly key: string;
+}
+
+/** Adds samples to the list of what was left out when the dataset was packed. */
+export async function addToQuarantine(output: string, samples: readonly QuarantinedSample[]): Promise<void> {
+  if (samples.length > 0) await writeQuarantine(output, [...readQuarantine(output), ...samples]);
+}

@@ -3,17 +3,14 @@ import {
   type FieldSize,
   fieldOfKind,
   type ImageHeader,
-  type ImageKind,
   isImageField,
   kindOfField,
-  NPY_FIELD,
   packedName,
   probeImage,
   type ShardWriter,
 } from '@shardtool/format';
 import { KeyCollisionError } from './errors.js';
-import type { ImageFormat } from './options.js';
-import type { RecodedImage, Recoder } from './recode.js';
+import type { ImageStep } from './image-step.js';
 import type { SampleRow } from './shard-rows.js';
 import { BadFile, readSourceFile } from './source-file.js';
 
@@ -32,6 +29,14 @@ export interface SampleOptions {
   readonly fields: readonly string[];
   /** The layout stores the image alone: the class number stands in the index only. */
   readonly imageOnly: boolean;
+  readonly limits: ImageLimits;
+}
+
+/** How large an image may be, and how small. */
+export interface ImageLimits {
+  readonly maxPixels: number;
+  /** Of the shorter side, in pixels. */
+  readonly minSize: number;
 }
 
 /** What a sample became, and what was changed on the way. */
@@ -40,6 +45,10 @@ export interface WrittenSample {
   /** The content is of another kind than the name says; the field is named by the content. */
   readonly renamed: boolean;
   readonly orientationBaked: boolean;
+  /** Things in the image that were odd although it could be decoded. */
+  readonly warnings: number;
+  /** Metadata were to be taken out, and could not without encoding the image anew. */
+  readonly metadataKept: boolean;
 }
 
 /** A field: a file that is read straight into the shard, or bytes at hand. */
@@ -58,7 +67,7 @@ export function writeSample(writer: ShardWriter, sample: PlannedSample, options:
   const { key, fields } = layOut(sample, options);
   const payloads = fill(writer, key, fields);
   const image = fields.findIndex((field) => field.isImage);
-  const header = probe(payloads[image]!, fields[image]!.name, options.root + sample.files[0]!.path);
+  const header = probe(payloads[image]!, fields[image]!.name, options.root + sample.files[0]!.path, options.limits);
   if (kindOfField(fields[image]!.name) === header.kind) {
     return commit(writer, key, sample, fields, payloads, header);
   }
@@ -69,54 +78,47 @@ export function writeSample(writer: ShardWriter, sample: PlannedSample, options:
   return { ...commit(writer, key, sample, renamed, fill(writer, key, renamed), header), renamed: true };
 }
 
-/** Writes a sample, its image encoded anew. Throws what {@link writeSample} throws. */
-export async function writeRecodedSample(
+/** Writes a sample after something was done to its image. Throws what {@link writeSample} throws. */
+export async function writeSteppedSample(
   writer: ShardWriter,
   sample: PlannedSample,
   options: SampleOptions,
-  recode: Recoder,
+  step: ImageStep,
 ): Promise<WrittenSample> {
   const { path, bytes } = sample.files[0]!;
   const original = new Uint8Array(Math.max(0, bytes));
   readSourceFile(options.root + path, original);
   const named = packedName(path, options.fields)!.field;
-  const before = probe(original, named, options.root + path);
-  const image = await recodeOrRefuse(recode, original, before.kind, options.root + path);
+  const before = probe(original, named, options.root + path, options.limits);
+  const {
+    bytes: replacement,
+    fieldFor,
+    size,
+    warnings,
+    metadataKept,
+  } = await step(original, before, options.root + path);
   const { key, fields } = layOut(sample, options);
-  const name = recodedField(image.format, named);
-  const replaced = withImage(fields, key, name, image.bytes);
-  const written = commit(writer, key, sample, replaced, fill(writer, key, replaced), { ...image, orientation: 1 });
-  return { ...written, renamed: kindOfField(named) !== before.kind, orientationBaked: before.orientation !== 1 };
-}
-
-/** The field of an image that was encoded anew: the one that its name says, where that is right. */
-function recodedField(format: ImageFormat, named: string): string {
-  if (format === 'npy') return NPY_FIELD;
-  const kind: ImageKind = format === 'jpg' ? 'jpeg' : format;
-  return kindOfField(named) === kind ? named : fieldOfKind(kind);
+  const replaced = withImage(fields, key, fieldFor(named), replacement);
+  return {
+    ...commit(writer, key, sample, replaced, fill(writer, key, replaced), size),
+    renamed: kindOfField(named) !== before.kind,
+    orientationBaked: before.orientation !== size.orientation,
+    warnings,
+    metadataKept,
+  };
 }
 
 /** Reads the image's header. A name of a kind that is not supported is refused whatever the content is. */
-function probe(image: Uint8Array, field: string, path: string): ImageHeader {
-  const header = probeImage(image, path);
+function probe(image: Uint8Array, field: string, path: string, { maxPixels, minSize }: ImageLimits): ImageHeader {
+  const header = probeImage(image, path, maxPixels);
+  if (Math.min(header.width, header.height) < minSize) {
+    throw new BadFile(`${path} has ${header.width}x${header.height} pixels, and minSize asks for sides of ${minSize}.`);
+  }
   if (isImageField(field)) return header;
   const right = fieldOfKind(header.kind);
   throw new BadFile(
     `${path} is named as an image that is not supported, but it is a ${header.kind}; rename it to .${right}.`,
   );
-}
-
-async function recodeOrRefuse(
-  recode: Recoder,
-  image: Uint8Array,
-  kind: ImageKind,
-  path: string,
-): Promise<RecodedImage> {
-  try {
-    return await recode(image, kind);
-  } catch (cause) {
-    throw new BadFile(`${path} cannot be decoded (${(cause as Error).message.trim()}).`, { cause });
-  }
 }
 
 /** The key of a sample and its fields, sorted by name. */
@@ -179,7 +181,7 @@ function commit(
   writer.commit(checksums);
   const { width, height, orientation } = header;
   const row = { key, source: sample.files[0]!.path, fields, crc32: checksums, width, height, orientation, cls };
-  return { row, renamed: false, orientationBaked: false };
+  return { row, renamed: false, orientationBaked: false, warnings: 0, metadataKept: false };
 }
 
 /** The number in a file `.cls` beside an image that has no class of its own; -1 where there is none. */

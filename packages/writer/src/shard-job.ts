@@ -1,18 +1,18 @@
 import { ImageError, type ShardIndex } from '@shardtool/format';
 import { BadFileError } from './errors.js';
 import { pathAt } from './file-table.js';
+import type { ImageStep } from './image-step.js';
 import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js';
 import type { QuarantinedFile } from './quarantine.js';
-import type { Recoder } from './recode.js';
-import { type PlannedSample, type SampleOptions, writeRecodedSample, writeSample } from './sample-writer.js';
+import { type PlannedSample, type SampleOptions, writeSample, writeSteppedSample } from './sample-writer.js';
 import type { ShardPlan } from './shard-plan.js';
 import { BadFile, checkUnchanged } from './source-file.js';
 
 /** What all shards of a pack have in common. */
 export interface ShardSetting extends ShardTarget {
   readonly sample: SampleOptions;
-  /** Null where the images' bytes pass through untouched. */
-  readonly recode: Recoder | null;
+  /** Null where nothing is done to the images: their bytes go straight into the shard. */
+  readonly step: ImageStep | null;
   readonly onBad: 'stop' | 'quarantine';
   /** The files were measured a while ago: one whose time is another by now is bad. */
   readonly checkTimes: boolean;
@@ -32,6 +32,8 @@ export interface ShardResult extends ShardRecord {
   readonly files: number;
   readonly renamed: number;
   readonly orientationBaked: number;
+  readonly warnings: number;
+  readonly metadataKept: number;
   readonly quarantined: readonly QuarantinedFile[];
 }
 
@@ -43,25 +45,27 @@ export type Report = (files: number, bytes: number) => void;
  * quarantine), and what {@link createShard} throws; nothing of the shard is left then.
  */
 export async function writeShard(job: ShardJob, setting: ShardSetting, report: Report): Promise<ShardResult> {
-  const { sample: options, recode } = setting;
+  const { sample: options, step } = setting;
   const { plan } = job;
   const quarantined: QuarantinedFile[] = [];
-  const count = { files: 0, renamed: 0, orientationBaked: 0 };
+  const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0 };
   const record = await createShard(setting, job.stem, plan.samples, async (writer, rows) => {
     const kept: number[] = [];
     for (let s = 0; s < plan.samples; s++) {
       const sample = sampleAt(plan, s);
       try {
         if (setting.checkTimes) checkUnchanged(options.root, plan.files, plan.fileStart[s]!, plan.fileStart[s + 1]!);
-        const { row, renamed, orientationBaked } =
-          recode === null
+        const { row, renamed, orientationBaked, warnings, metadataKept } =
+          step === null
             ? writeSample(writer, sample, options)
-            : await writeRecodedSample(writer, sample, options, recode);
+            : await writeSteppedSample(writer, sample, options, step);
         rows.add(row);
         kept.push(s);
         count.files += sample.files.length;
         if (renamed) count.renamed++;
         if (orientationBaked) count.orientationBaked++;
+        if (metadataKept) count.metadataKept++;
+        count.warnings += warnings;
       } catch (error) {
         writer.discard();
         if (!(error instanceof BadFile || error instanceof ImageError)) throw error;

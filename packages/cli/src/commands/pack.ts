@@ -60,6 +60,27 @@ export const packCommand = command({
         requiresArg: true,
         describe: 'Re-encode every image; npy: uncompressed, the fastest to train from',
       })
+      .option('check', {
+        choices: ['header', 'decode'] as const,
+        requiresArg: true,
+        defaultDescription: 'header',
+        describe: 'decode: refuse images that cannot be decoded whole',
+      })
+      .option('min-size', wholeNumber('--min-size', 'Refuse images with a side of fewer pixels', { to: 65_535 }))
+      .option('max-pixels', {
+        ...wholeNumber('--max-pixels', 'Refuse images that have, or claim, more pixels'),
+        defaultDescription: '178956970',
+      })
+      .option('strip-metadata', {
+        type: 'boolean',
+        defaultDescription: 'false',
+        describe: 'Take out Exif, XMP, IPTC and comments; pixels and orientation stay',
+      })
+      .option('dedupe', {
+        type: 'boolean',
+        defaultDescription: 'false',
+        describe: 'Pack images with the same bytes once: duplicates.jsonl lists the others',
+      })
       .option('on-bad', {
         choices: ['stop', 'quarantine'] as const,
         requiresArg: true,
@@ -96,7 +117,7 @@ export const packCommand = command({
       .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
       .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
       .example("$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Some of the files')
-      .example('$0 pack photos shards --on-bad quarantine', 'Go on past damaged images')
+      .example('$0 pack photos shards --check decode --on-bad quarantine', 'Decode all, go on past damaged images')
       .example('$0 pack photos shards --append', 'Add what is new since the last pack')
       .example('$0 pack photos shards --part 3/16', 'What the third of 16 machines does'),
   handler: async (given) => {
@@ -128,11 +149,11 @@ function optionsOf(given: PackOptions): PackOptions {
   const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files } =
     given;
   const { fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun } = given;
-  const { part, append, restart, recheck } = given;
+  const { part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe } = given;
   return {
     ...{ format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files },
     ...{ fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun },
-    ...{ part, append, restart, recheck },
+    ...{ part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe },
   };
 }
 
@@ -142,6 +163,10 @@ function describe(report: PackReport, source: string, output: string, { dryRun, 
     pendingShards,
     renamed,
     orientationBaked,
+    warnings,
+    metadataKept,
+    duplicates,
+    classConflicts,
     skippedFiles,
     skippedFolders,
     quarantined,
@@ -164,6 +189,26 @@ function describe(report: PackReport, source: string, output: string, { dryRun, 
       orientationBaked,
       'image was turned as its EXIF orientation says',
       'images were turned as their EXIF orientation says',
+    ),
+    ...countLine(
+      warnings,
+      'image was decoded although something in it is odd',
+      'images were decoded although something in them is odd',
+    ),
+    ...countLine(
+      metadataKept,
+      'image is a TIFF or AVIF and keeps its metadata; --image-format would encode it anew',
+      'images are TIFF or AVIF and keep their metadata; --image-format would encode them anew',
+    ),
+    ...countLine(
+      duplicates,
+      'image has the bytes of another one and was left out: duplicates.jsonl says of which',
+      'images have the bytes of others and were left out: duplicates.jsonl says of which',
+    ),
+    ...countLine(
+      classConflicts,
+      'of them is of another class than the image that stands for it',
+      'of them are of other classes than the images that stand for them',
     ),
     ...countLine(
       skippedFiles,

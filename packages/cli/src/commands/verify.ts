@@ -1,8 +1,9 @@
-import type { VerifyReport } from '@shardtool/writer';
+import type { QuarantinedSample, RepairReport, VerifyProgress, VerifyReport } from '@shardtool/writer';
 import { command } from '../command.js';
 import { wholeNumber } from '../flags.js';
-import { foundFault, write } from '../outcome.js';
+import { foundFault, UsageError, write } from '../outcome.js';
 import { ProgressView } from '../progress-view.js';
+import { countLine } from '../report-lines.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
 export const verifyCommand = command({
@@ -13,6 +14,16 @@ export const verifyCommand = command({
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
       .option('decode', { type: 'boolean', default: false, describe: 'Also decode every image whole' })
+      .option('fix', {
+        type: 'boolean',
+        default: false,
+        describe: 'Write damaged shards anew without the damaged samples; the folder "quarantine" keeps what was there',
+      })
+      .option('source', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'With --fix: the folder that was packed, to take damaged samples from',
+      })
       .option('workers', wholeNumber('--workers', 'Threads; by default one a core', { to: 1024 }))
       .option('json', {
         type: 'boolean',
@@ -21,8 +32,12 @@ export const verifyCommand = command({
       })
       .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
       .example('$0 verify shards', 'Every byte against its checksum')
-      .example('$0 verify shards --decode', 'And every image decoded whole'),
-  handler: async ({ dataset, decode, workers, json, quiet }) => {
+      .example('$0 verify shards --decode', 'And every image decoded whole')
+      .example('$0 verify shards --fix --source photos', 'Repair; damaged samples come back from photos'),
+  handler: async (given) => {
+    const { dataset, decode, fix, source, workers, json, quiet } = given;
+    if (fix) return repairAndReport(given);
+    if (source !== undefined) throw new UsageError('--source goes with --fix.');
     const { verify } = await import('@shardtool/writer');
     const view = json || quiet ? null : new ProgressView();
     const report = await verify(dataset, {
@@ -34,21 +49,85 @@ export const verifyCommand = command({
         const line = [shard, ...(key === undefined ? [] : [key]), reason].join('\t');
         void write(json ? `${JSON.stringify(fault)}\n` : `${line}\n`);
       },
-      ...(view !== null && {
-        onProgress: ({ shards, totalShards }) =>
-          view.show({
-            stage: 'verify',
-            done: shards,
-            total: totalShards,
-            text: `${formatCount(shards)} of ${countOf(totalShards, 'shard')}`,
-          }),
-      }),
+      ...(view !== null && { onProgress: (progress) => show(view, progress) }),
     }).finally(() => view?.hide());
     if (report.faults > 0) foundFault();
     if (json) await write(`${JSON.stringify(report)}\n`);
     else if (report.faults > 0 || !quiet) await write(`${describe(report, decode)}\n`);
   },
 });
+
+function show(view: ProgressView, { shards, totalShards }: VerifyProgress): void {
+  const text = `${formatCount(shards)} of ${countOf(totalShards, 'shard')}`;
+  view.show({ stage: 'verify', done: shards, total: totalShards, text });
+}
+
+interface Given {
+  readonly dataset: string;
+  readonly decode: boolean;
+  readonly source: string | undefined;
+  readonly workers: number | undefined;
+  readonly json: boolean;
+  readonly quiet: boolean;
+}
+
+/** Repairs, and prints a line for each sample that was taken out. */
+async function repairAndReport({ dataset, decode, source, workers, json, quiet }: Given): Promise<void> {
+  const { repair } = await import('@shardtool/writer');
+  const view = json || quiet ? null : new ProgressView();
+  const onTakenOut = (sample: QuarantinedSample) => {
+    view?.hide();
+    const { shard, key, reason } = sample;
+    void write(json ? `${JSON.stringify(sample)}\n` : `${[shard, key, reason].join('\t')}\n`);
+  };
+  const report = await repair(dataset, {
+    decode,
+    onTakenOut,
+    ...(source !== undefined && { source }),
+    ...(workers !== undefined && { workers }),
+    ...(view !== null && { onProgress: (progress: VerifyProgress) => show(view, progress) }),
+  }).finally(() => view?.hide());
+  if (isLoss(report)) foundFault();
+  if (json) await write(`${JSON.stringify(report)}\n`);
+  else if (isLoss(report) || !quiet) await write(`${describeRepair(report)}\n`);
+}
+
+function isLoss({ takenOut, lostColumns, lostClasses, unproven }: RepairReport): boolean {
+  return takenOut + lostColumns.length + lostClasses.length + unproven > 0;
+}
+
+function describeRepair(report: RepairReport): string {
+  const { shards, samples, repairedShards, removedShards, newManifest, takenOut, restored, unproven } = report;
+  const { lostColumns, lostClasses } = report;
+  const isNothing = repairedShards + removedShards === 0 && !newManifest;
+  if (isNothing) return `${countOf(shards, 'shard')}, ${countOf(samples, 'sample')}: nothing to repair`;
+  return [
+    `${countOf(repairedShards, 'shard')} repaired; the dataset has ${countOf(shards, 'shard')}, ${countOf(samples, 'sample')}`,
+    ...(newManifest ? ['  dataset.json was not as it was written, and is new'] : []),
+    ...countLine(removedShards, 'shard had nothing left and is gone', 'shards had nothing left and are gone'),
+    ...countLine(
+      takenOut,
+      'damaged sample was taken out: quarantine.jsonl lists it, the folder quarantine keeps the damaged shard',
+      'damaged samples were taken out: quarantine.jsonl lists them, the folder quarantine keeps the damaged shards',
+    ),
+    ...countLine(restored, 'sample is whole again', 'samples are whole again'),
+    ...countLine(
+      unproven,
+      'sample can be decoded and was kept, although no checksum of it is left',
+      'samples can be decoded and were kept, although no checksums of them are left',
+    ),
+    ...countLine(
+      lostColumns.length,
+      `column of an index is lost: ${lostColumns[0]}`,
+      `columns of indexes are lost: ${lostColumns.join(', ')}`,
+    ),
+    ...countLine(
+      lostClasses.length,
+      `class has lost its name: ${lostClasses[0]}; write it into dataset.json, and leave out the line "crc32" there`,
+      `classes have lost their names: ${lostClasses.join(', ')}; write them into dataset.json, and leave out the line "crc32" there`,
+    ),
+  ].join('\n');
+}
 
 function describe(report: VerifyReport, decode: boolean): string {
   const { shards, samples, bytes, faults, damagedSamples, warnings, checksums } = report;

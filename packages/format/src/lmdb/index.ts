@@ -1,5 +1,6 @@
 import type { ShardLayout } from '../layout.js';
 import { ImageEncoder, MapEncoder } from '../sample-codec.js';
+import { salvage } from './salvage.js';
 import { samples } from './samples.js';
 import { LmdbWriter } from './write.js';
 
@@ -15,6 +16,7 @@ export const lmdb: ShardLayout = {
   innerFile: 'data.mdb',
   createWriter: (fd, shard) => new LmdbWriter(fd, shard, new MapEncoder(false)),
   samples,
+  salvage,
 };
 
 /** The same with the encoded image alone as the value, and nothing else in the database, as torchvision's LSUN reads it. */

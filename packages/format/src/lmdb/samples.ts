@@ -79,7 +79,7 @@ class ValueReader {
 }
 
 /** A map whose first key is a string. No image begins like that: the 0x89 of PNG is a map too, but its P is no string. */
-function isSampleMap(head: Buffer): boolean {
+export function isSampleMap(head: Buffer): boolean {
   if (head.length === 0) return false;
   const map = decodeHead(head, 0);
   if (map?.kind !== 'map') return false;

@@ -1,4 +1,5 @@
 import type { ShardLayout } from '../layout.js';
+import { salvage } from './salvage.js';
 import { samples } from './samples.js';
 import { MsgpackWriter } from './write.js';
 
@@ -11,4 +12,5 @@ export const msgpack: ShardLayout = {
   extension: '.msgpack',
   createWriter: (fd, shard) => new MsgpackWriter(fd, shard),
   samples,
+  salvage,
 };

@@ -113,6 +113,42 @@ export function takePart(file: ParquetFile, part: IndexPart, names: ColumnNames)
   }
 }
 
+/** What is left of an index that has changed. A part that is missing is lost. */
+export interface SalvagedIndex
+  extends Partial<Pick<ShardIndex, (typeof FIXED)[number]>>,
+    Pick<ShardIndex, 'samples' | 'columns'> {
+  readonly fields: ReadonlyMap<string, Partial<FieldColumns>>;
+}
+
+/** Takes the columns that are proven to be as they were written. */
+export function salvageColumns(file: ParquetFile, names: ColumnNames): SalvagedIndex {
+  const proven: ParquetFile = { ...file, read: (name) => orUndefined(() => file.readProven(name)) };
+  const parts = FIXED.map((part) => [part, orUndefined(() => takePart(proven, part, names))]);
+  const fields = names.fields.map((name): [string, Partial<FieldColumns>] => [name, salvageField(proven, name)]);
+  const labels = names.columns.flatMap((name) => {
+    const found = orUndefined(() => takeLabels(proven, name));
+    return found === undefined ? [] : [[name, found] as const];
+  });
+  const { rows: samples } = file;
+  return { samples, ...Object.fromEntries(parts), fields: new Map(fields), columns: new Map(labels) };
+}
+
+function salvageField(file: ParquetFile, field: string): Partial<FieldColumns> {
+  const parts = OF_FIELD.map((part) => {
+    const found = file.read(`${field}.${part}`);
+    return [part, found && spread(found, found.data.values as Float64Array, file.rows, part === 'offset' ? -1 : 0)];
+  });
+  return Object.fromEntries(parts.filter(([, values]) => values !== undefined));
+}
+
+function orUndefined<T>(take: () => T): T | undefined {
+  try {
+    return take();
+  } catch {
+    return undefined;
+  }
+}
+
 type ValuesOf<T extends ValueType> = Extract<ColumnValues, { readonly type: T }>['values'];
 
 function column(file: ParquetFile, name: string): Column {

@@ -37,6 +37,8 @@ export interface PageHeader {
   /** Levels and values, as they are stored and before the values were compressed. */
   readonly bytes: number;
   readonly plainBytes: number;
+  /** Of levels and values as they are stored. */
+  readonly crc32: number;
 }
 
 /** Numbers of the enumerations Type and ConvertedType; a column's two say which of ours it is. */
@@ -165,6 +167,8 @@ export function encodePageHeader(page: PageHeader): Uint8Array {
     field_1: DATA_PAGE_V2,
     field_2: page.plainBytes,
     field_3: page.bytes,
+    // Signed, as all integers of Thrift are.
+    field_4: page.crc32 | 0,
     field_8: {
       field_1: page.rows,
       field_2: page.nulls,
@@ -189,6 +193,7 @@ export function decodePageHeader(bytes: Uint8Array): PageHeader & { readonly end
     levelBytes: page.field_5,
     bytes: header.field_3,
     plainBytes: header.field_2,
+    crc32: header.field_4 >>> 0,
     end: reader.offset,
   };
 }

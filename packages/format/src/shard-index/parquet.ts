@@ -1,3 +1,4 @@
+import { crc32 } from '../checksum.js';
 import { type Chunk, decodeFooter, decodePageHeader, encodeFooter, encodePageHeader, MAGIC } from './footer.js';
 import { decodeLevels, encodeLevels } from './levels.js';
 import { OPEN_SEAL, SEAL_KEY, seal } from './seal.js';
@@ -65,6 +66,7 @@ function encodeColumn(column: Column, rows: number, offset: number): { chunk: Ch
     levelBytes: levels.length,
     bytes: levels.length + stored.length,
     plainBytes: levels.length + bytes.length,
+    crc32: crc32(stored, crc32(levels)),
   });
   const frame = header.length + levels.length;
   const sizes = { offset, bytes: frame + stored.length, plainBytes: frame + bytes.length };
@@ -82,20 +84,33 @@ export interface ParquetFile {
   typeOf(name: string): ValueType | undefined;
   /** Decodes one column; undefined where there is none of that name. Throws RangeError where it is not as written. */
   read(name: string): Column | undefined;
+  /** The same where the file as a whole has changed: undefined also unless the column's own page is as it was written. */
+  readProven(name: string): Column | undefined;
 }
 
 export function openParquet(bytes: Uint8Array): ParquetFile {
   const { rows, chunks, metadata } = decodeFooter(bytes);
   const byName = new Map(chunks.map((chunk) => [chunk.name, chunk]));
+  const stored = ({ offset, bytes: length }: Chunk) => bytes.subarray(offset, offset + length);
   return {
     rows,
     metadata,
     typeOf: (name) => byName.get(name)?.type,
     read(name) {
       const chunk = byName.get(name);
-      return chunk && decodeColumn(bytes.subarray(chunk.offset, chunk.offset + chunk.bytes), chunk, rows);
+      return chunk && decodeColumn(stored(chunk), chunk, rows);
+    },
+    readProven(name) {
+      const chunk = byName.get(name);
+      return chunk && isProven(stored(chunk), rows) ? decodeColumn(stored(chunk), chunk, rows) : undefined;
     },
   };
+}
+
+/** Whether a page of so many rows is as it was written. Throws RangeError for what is no page. */
+function isProven(bytes: Uint8Array, rows: number): boolean {
+  const page = decodePageHeader(bytes);
+  return page.rows === rows && page.bytes === bytes.length - page.end && page.crc32 === crc32(bytes.subarray(page.end));
 }
 
 function decodeColumn(bytes: Uint8Array, { name, type, nullable, compressed }: Chunk, rows: number): Column {

@@ -1,6 +1,7 @@
 import type { OnSkipped, SamplePosition, ShardLayout } from '../layout.js';
 import type { Source } from '../source.js';
 import { SampleGrouper } from './group.js';
+import { salvage } from './salvage.js';
 import { scanEntries } from './scan.js';
 import { TarWriter } from './write.js';
 
@@ -15,6 +16,7 @@ export const tar: ShardLayout = {
   extension: '.tar',
   createWriter: (fd, shard) => new TarWriter(fd, shard),
   samples,
+  salvage,
 };
 
 async function* samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]> {

@@ -8,10 +8,10 @@ import {
   type ShardWriter,
 } from '@shardtool/format';
 import { Dataset, type Sample } from '@shardtool/reader';
+import type { DatasetShard } from '../dataset-shards.js';
 import { createShard, type ShardRecord, type ShardTarget } from '../new-shard.js';
 import type { Report } from '../shard-job.js';
 import type { SampleRow } from '../shard-rows.js';
-import type { InputShard } from './input-shards.js';
 
 /** What became of a shard. */
 export interface ConvertedShard extends ShardRecord {
@@ -27,7 +27,7 @@ export interface ConvertedShard extends ShardRecord {
  * the index, and what {@link createShard} throws; nothing of the new shard is left then.
  */
 export async function convertShard(
-  input: InputShard,
+  input: DatasetShard,
   target: ShardTarget,
   report: Report,
 ): Promise<Omit<ConvertedShard, 'shard'>> {
@@ -49,11 +49,11 @@ export async function convertShard(
 }
 
 /** The index that lies beside the shard, or one that is made from its headers and payloads. */
-async function indexOf(input: InputShard): Promise<{ index: ShardIndex; skippedEntries: number }> {
+async function indexOf(input: DatasetShard): Promise<{ index: ShardIndex; skippedEntries: number }> {
   let skippedEntries = 0;
   if (input.indexPath !== null) {
     const index = await readShardIndex(input.indexPath);
-    if (input.samples !== null && input.samples !== index.samples) throw wrongIndex(input, index.samples);
+    if (input.record !== null && input.record.samples !== index.samples) throw wrongIndex(input, index.samples);
     return { index, skippedEntries };
   }
   const source = await openSource(input.path);
@@ -67,13 +67,13 @@ async function indexOf(input: InputShard): Promise<{ index: ShardIndex; skippedE
   }
 }
 
-function wrongIndex({ name, indexPath, samples }: InputShard, found: number): ShardIndexError {
-  const message = `${indexPath} has ${found} samples, and dataset.json says that ${name} has ${samples}: one of the two belongs to another pack; restore it.`;
+function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): ShardIndexError {
+  const message = `${indexPath} has ${found} samples, and dataset.json says that ${name} has ${record!.samples}: one of the two belongs to another pack; restore it.`;
   return new ShardIndexError({ shard: name, path: indexPath! }, message);
 }
 
 /** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
-function datasetOf({ name, path, format, bytes }: InputShard, index: ShardIndex): Dataset {
+function datasetOf({ name, path, format, bytes }: DatasetShard, index: ShardIndex): Dataset {
   const { samples } = index;
   const shard = { name, path, bytes, samples, loadIndex: async () => index, loadParts: async () => index };
   return new Dataset({

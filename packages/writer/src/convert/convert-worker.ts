@@ -1,10 +1,10 @@
 /** The worker thread of a conversion: writes whole shards. */
 import { parentPort } from 'node:worker_threads';
 import { answer, report } from '../crew-member.js';
+import type { DatasetShard } from '../dataset-shards.js';
 import { type LayoutChoice, layoutOfChoice } from '../layout-choice.js';
 import type { ShardTarget } from '../new-shard.js';
 import { type ConvertedShard, convertShard } from './convert-shard.js';
-import type { InputShard } from './input-shards.js';
 
 /** What {@link ShardTarget} is made of in each worker. */
 export interface ConvertTarget extends Omit<ShardTarget, 'layout'> {
@@ -13,7 +13,7 @@ export interface ConvertTarget extends Omit<ShardTarget, 'layout'> {
 
 export interface ConvertJob {
   readonly shard: number;
-  readonly input: InputShard;
+  readonly input: DatasetShard;
   readonly target: ConvertTarget;
 }
 

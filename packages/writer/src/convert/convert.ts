@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { FileError, OptionError, type ShardLayout } from '@shardtool/format';
 import { commitDataset, type DatasetFacts, type PartialField } from '../commit.js';
+import { type DatasetShards, findDatasetShards } from '../dataset-shards.js';
 import { NoImagesError } from '../errors.js';
 import { layoutOfChoice } from '../layout-choice.js';
 import type { ShardRecord } from '../new-shard.js';
@@ -16,7 +17,6 @@ import { WorkerCrew } from '../worker-crew.js';
 import type { ConvertedShard } from './convert-shard.js';
 import { convertStream } from './convert-stream.js';
 import type { ConvertJob } from './convert-worker.js';
-import { findInput, type InputDataset } from './input-shards.js';
 
 /** How shards are converted. `maxShardBytes`, `maxShardSamples` and `name` are for streams: other shards keep what they hold. */
 export type ConvertOptions = OutputOptions;
@@ -72,11 +72,11 @@ interface TarStream {
   readonly name: string;
 }
 
-async function openInput(source: string | Readable): Promise<InputDataset | TarStream> {
+async function openInput(source: string | Readable): Promise<DatasetShards | TarStream> {
   if (typeof source !== 'string') return { bytes: source, name: 'The stream' };
   return (await isCompressed(source))
     ? { bytes: createReadStream(source, { highWaterMark: 1 << 20 }), name: path.basename(source) }
-    : findInput(source);
+    : findDatasetShards(source);
 }
 
 async function isCompressed(source: string): Promise<boolean> {
@@ -107,7 +107,7 @@ async function refuseSameFolder(source: string, output: string): Promise<void> {
 }
 
 async function convertDataset(
-  input: InputDataset,
+  input: DatasetShards,
   folder: OutputFolder,
   layout: ShardLayout,
   options: CheckedOutputOptions,
@@ -126,7 +126,7 @@ async function convertDataset(
   return withProgress(crew, options, async (ticker) => {
     ticker.begin(
       'convert',
-      shards.reduce((sum, { samples }) => sum + (samples ?? 0), 0),
+      shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), 0),
       sourceBytes,
     );
     const done: ConvertedShard[] = [];

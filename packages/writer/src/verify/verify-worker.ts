@@ -1,6 +1,5 @@
 /** Verifies shards, one message a shard. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { createChecker } from '@shardtool/reader';
 import { recordError } from '../error-record.js';
 import type { VerifyJob } from './verify.js';
 import { verifyShard } from './verify-shard.js';
@@ -11,7 +10,8 @@ export interface VerifyWorkerData {
 }
 
 const { decode, maxPixels } = workerData as VerifyWorkerData;
-const checker = decode ? await createChecker({ maxPixels }) : null;
+// Codecs are loaded where something is decoded, and nowhere else.
+const checker = decode ? await (await import('@shardtool/reader')).createChecker({ maxPixels }) : null;
 
 parentPort!.on('message', ({ number, shard }: VerifyJob) => {
   verifyShard(shard, checker).then(

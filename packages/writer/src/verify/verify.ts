@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
-import path from 'node:path';
-import { findShards, indexPathOf, keptIndexPath, MAX_PIXELS, OptionError } from '@shardtool/format';
+import { MAX_PIXELS, OptionError } from '@shardtool/format';
+import { findDatasetShards } from '../dataset-shards.js';
 import { WorkerPool } from '../worker-pool.js';
 import type { Fault } from './faults.js';
 import type { ShardToVerify, ShardVerdict } from './verify-shard.js';
@@ -41,11 +41,20 @@ export interface VerifyReport {
  * or their headers alone. Throws {@link OptionError}, and where there is no dataset or its manifest cannot be read.
  */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
+  checkWorkers(options.workers);
+  const { shards } = await findDatasetShards(location);
+  return verifyShards(shards, options);
+}
+
+/** Throws {@link OptionError} where it is no number of threads. */
+export function checkWorkers(workers: number | undefined): void {
+  if (workers === undefined || (Number.isInteger(workers) && workers >= 1 && workers <= 1024)) return;
+  throw new OptionError({}, `The option "workers" is ${workers}; it is a whole number from 1 to 1024.`);
+}
+
+/** {@link verify} of these shards. */
+export async function verifyShards(shards: readonly ShardToVerify[], options: VerifyOptions): Promise<VerifyReport> {
   const { decode = false, workers = availableParallelism(), onFault, onProgress } = options;
-  if (!Number.isInteger(workers) || workers < 1 || workers > 1024) {
-    throw new OptionError({}, `The option "workers" is ${workers}; it is a whole number from 1 to 1024.`);
-  }
-  const shards = await shardsAt(location);
   const report = { shards: 0, samples: 0, bytes: 0, faults: 0, damagedSamples: 0, warnings: 0 };
   const add = (verdict: ShardVerdict): void => {
     report.shards++;
@@ -104,23 +113,4 @@ class InOrder<T> {
       this.#take(next);
     }
   }
-}
-
-async function shardsAt(location: string): Promise<ShardToVerify[]> {
-  const found = await findShards(location);
-  if (found.kind === 'foreign') {
-    return Promise.all(
-      found.tars.map(async (tar): Promise<ShardToVerify> => {
-        const indexPath = await keptIndexPath(tar);
-        return { format: 'tar', name: path.basename(tar), path: tar, indexPath, record: null };
-      }),
-    );
-  }
-  const { format, shards } = found.manifest;
-  return shards.map((record): ShardToVerify => {
-    // The file of an LMDB shard lies in a folder that has the shard's name.
-    const name = record.file.split('/')[0]!;
-    const indexPath = indexPathOf(path.join(location, name));
-    return { format, name, path: path.join(location, record.file), indexPath, record };
-  });
 }

@@ -1,0 +1,21 @@
+const BAR_COLUMNS = 40;
+
+/** A row of a chart. */
+export interface Bar {
+  readonly label: string;
+  readonly value: number;
+  /** What stands behind the label, before the bar. */
+  readonly text: string;
+}
+
+/** Rows with labels, texts and bars below each other, the longest bar for the largest value. */
+export function barLines(bars: readonly Bar[]): string[] {
+  const largest = Math.max(1, ...bars.map(({ value }) => value));
+  const labelWidth = Math.max(...bars.map(({ label }) => label.length));
+  const textWidth = Math.max(...bars.map(({ text }) => text.length));
+  return bars.map(({ label, value, text }) => {
+    // What is there is seen, however little.
+    const length = value === 0 ? 0 : Math.max(1, Math.round((value / largest) * BAR_COLUMNS));
+    return `  ${label.padEnd(labelWidth)}  ${text.padStart(textWidth)}  ${'#'.repeat(length)}`.trimEnd();
+  });
+}

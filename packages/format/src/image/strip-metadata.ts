@@ -1,0 +1,40 @@
+import type { ImageHeader } from './header.js';
+import { stripGif } from './strip/gif.js';
+import { stripJpeg } from './strip/jpeg.js';
+import { stripPng } from './strip/png.js';
+import { stripWebp } from './strip/webp.js';
+
+/**
+ * The same image, pixel for pixel, without what a camera, a program or a person wrote beside the picture: Exif with the
+ * place, XMP, IPTC, thumbnails, comments, and bytes behind the image. Its colours stay (ICC profile), and how it is to be
+ * turned (an Exif of 26 bytes that says nothing else). Null where it cannot be done without encoding anew: TIFF and AVIF
+ * keep metadata among the pixels' own. `header` is what `probeImage` says of these bytes. Damage is taken over as it is.
+ */
+export function stripMetadata(bytes: Uint8Array, { kind, orientation }: ImageHeader): Uint8Array | null {
+  const exif = orientation === 1 ? null : orientationExif(orientation);
+  switch (kind) {
+    case 'jpeg':
+      return stripJpeg(bytes, exif);
+    case 'png':
+      return stripPng(bytes, exif);
+    case 'webp':
+      return stripWebp(bytes, exif);
+    case 'gif':
+      return stripGif(bytes);
+    default:
+      return null;
+  }
+}
+
+/** Exif with the one tag 0x112, a SHORT. TIFF 6.0, section 2: header, directory of one entry, no next directory. */
+function orientationExif(orientation: number): Uint8Array {
+  const tiff = Buffer.alloc(26);
+  tiff.write('MM\0*', 'latin1');
+  tiff.writeUInt32BE(8, 4);
+  tiff.writeUInt16BE(1, 8);
+  tiff.writeUInt16BE(0x112, 10);
+  tiff.writeUInt16BE(3, 12);
+  tiff.writeUInt32BE(1, 14);
+  tiff.writeUInt16BE(orientation, 18);
+  return tiff;
+}

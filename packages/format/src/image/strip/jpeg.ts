@@ -1,0 +1,76 @@
+import { fourCC, u16be, u32be } from '../header.js';
+import { Pieces } from './pieces.js';
+
+/** Markers of ITU-T T.81, table B.1. */
+const SOS = 0xda;
+const EOI = 0xd9;
+const APP0 = 0xe0;
+const APP2 = 0xe2;
+const APP14 = 0xee;
+const APP15 = 0xef;
+const COM = 0xfe;
+
+const JFIF = fourCC('JFIF');
+const ICC = fourCC('ICC_');
+const ADOBE = fourCC('Adob');
+
+/**
+ * Keeps what the pixels and their colours need: the segments of the coding itself, JFIF, ICC profile and Adobe's colour
+ * transform. Out go Exif, XMP, IPTC, thumbnails, comments, bytes between segments and everything behind the end marker.
+ * ITU-T T.81, annex B. `exif` takes the place of the Exif data; null for none.
+ */
+export function stripJpeg(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array {
+  const kept = new Pieces(bytes);
+  kept.keep(0, 2);
+  let isOpen = exif !== null;
+  for (let at = 2; at < bytes.length; ) {
+    const marker = bytes[at] === 0xff ? bytes[at + 1] : undefined;
+    if (marker === undefined || marker === 0xff) {
+      at = bytes.indexOf(0xff, at + 1);
+      if (at === -1) break;
+      continue;
+    }
+    const end = standsAlone(marker) ? at + 2 : at + 2 + Math.max(2, u16be(bytes, at + 2));
+    if (isOpen && marker !== APP0) {
+      kept.add(exifSegment(exif!));
+      isOpen = false;
+    }
+    if (marker === SOS) {
+      const next = endOfScan(bytes, end);
+      kept.keep(at, next);
+      at = next;
+    } else {
+      if (!isMetadata(bytes, at, marker)) kept.keep(at, end);
+      if (marker === EOI) break;
+      at = end;
+    }
+  }
+  return kept.joined();
+}
+
+function standsAlone(marker: number): boolean {
+  return marker <= 1 || (marker >= 0xd0 && marker <= EOI);
+}
+
+function isMetadata(bytes: Uint8Array, at: number, marker: number): boolean {
+  if (marker === COM) return true;
+  if (marker < APP0 || marker > APP15) return false;
+  const name = at + 8 <= bytes.length ? u32be(bytes, at + 4) : 0;
+  if (marker === APP0) return name !== JFIF;
+  if (marker === APP2) return name !== ICC;
+  return marker !== APP14 || name !== ADOBE;
+}
+
+/** The position of the marker behind the coded data that begin at `from`; a zero behind 0xff, RSTn and fill bytes belong to them. */
+function endOfScan(bytes: Uint8Array, from: number): number {
+  for (let at = bytes.indexOf(0xff, from); at !== -1; at = bytes.indexOf(0xff, at + 1)) {
+    const next = bytes[at + 1];
+    if (next !== undefined && next !== 0 && next !== 0xff && !(next >= 0xd0 && next <= 0xd7)) return at;
+  }
+  return bytes.length;
+}
+
+function exifSegment(tiff: Uint8Array): Uint8Array {
+  const head = Buffer.from([0xff, 0xe1, 0, 8 + tiff.length, ...Buffer.from('Exif\0\0')]);
+  return Buffer.concat([head, tiff]);
+}

@@ -1,0 +1,159 @@
+import { type ImageKind, imageFieldOf, kindOfField, type LayoutName, type PartOfIndex } from '@shardtool/format';
+import type { Dataset } from './dataset.js';
+import { Distribution, type DistributionSummary } from './distribution.js';
+import { KeyRepetitions, type RepeatedKeys } from './repeated-keys.js';
+
+/** What is in a dataset, as its indexes say. Bytes of fields are as they are stored, without headers and padding. */
+export interface DatasetStats {
+  readonly format: LayoutName;
+  readonly shards: number;
+  readonly samples: number;
+  /** Of the shard files. */
+  readonly bytes: number;
+  /** In the order of their numbers; classes without a name are named by their number. */
+  readonly classes: readonly { readonly name: string; readonly samples: number; readonly bytes: number }[];
+  readonly samplesWithoutClass: number;
+  readonly fields: readonly { readonly name: string; readonly bytes: DistributionSummary }[];
+  /** By the names of the images' fields. */
+  readonly kinds: readonly { readonly kind: ImageKind; readonly samples: number; readonly bytes: number }[];
+  /** Of images whose size is known, as they are stored. */
+  readonly width: DistributionSummary;
+  readonly height: DistributionSummary;
+  readonly pixels: DistributionSummary;
+  /** Images that are to be turned: their EXIF orientation is not 1. */
+  readonly turned: number;
+  /** Samples of a shard, and bytes of one. */
+  readonly shardSamples: DistributionSummary;
+  readonly shardBytes: DistributionSummary;
+  /** Keys that more than one sample has: only the first can be looked up. */
+  readonly repeatedKeys: RepeatedKeys;
+}
+
+/** Keys are held so many at a time, at up to 32 bytes each. */
+const KEYS_AT_ONCE = 8_000_000;
+
+/**
+ * Sums up a dataset from its indexes alone, one after the other. `keysAtOnce` bounds the memory: a dataset with more
+ * samples has its keys read several times. Throws what reading an index throws.
+ */
+export async function datasetStats(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE): Promise<DatasetStats> {
+  const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
+  const keys = new KeyRepetitions(parts);
+  const totals = new Totals();
+  const shardSamples = new Distribution();
+  const shardBytes = new Distribution();
+  keys.begin(0);
+  for (const shard of dataset.shards) {
+    shardSamples.add(shard.samples);
+    shardBytes.add(shard.bytes);
+    const index = await shard.loadParts(['key', 'fields', 'width', 'height', 'orientation', 'cls']);
+    for (const key of index.key) keys.add(key);
+    totals.add(index);
+  }
+  for (let part = 1; part < parts; part++) {
+    keys.begin(part);
+    for (const shard of dataset.shards) for (const key of (await shard.loadParts(['key'])).key) keys.add(key);
+  }
+  const { format, size: samples, bytes, shards } = dataset;
+  return {
+    ...{ format, shards: shards.length, samples, bytes },
+    ...totals.summary(dataset.classes),
+    shardSamples: shardSamples.summary(),
+    shardBytes: shardBytes.summary(),
+    repeatedKeys: keys.found,
+  };
+}
+
+type IndexColumns = PartOfIndex<'fields' | 'width' | 'height' | 'orientation' | 'cls'>;
+
+interface Sum {
+  samples: number;
+  bytes: number;
+}
+
+/** What is counted over all samples. */
+class Totals {
+  readonly #classes: Sum[] = [];
+  #withoutClass = 0;
+  readonly #fields = new Map<string, Distribution>();
+  readonly #kinds = new Map<ImageKind, Sum>();
+  readonly #width = new Distribution();
+  readonly #height = new Distribution();
+  readonly #pixels = new Distribution();
+  #turned = 0;
+
+  add({ samples, fields, width, height, orientation, cls }: IndexColumns): void {
+    const sampleBytes = new Float64Array(samples);
+    for (const [name, { offset, bytes }] of fields) {
+      const sizes = this.#fields.get(name) ?? new Distribution();
+      this.#fields.set(name, sizes);
+      for (let row = 0; row < samples; row++) {
+        if (offset[row]! < 0) continue;
+        sizes.add(bytes[row]!);
+        sampleBytes[row]! += bytes[row]!;
+      }
+    }
+    this.#addKinds(fields, samples);
+    for (let row = 0; row < samples; row++) {
+      const number = cls[row]!;
+      if (number < 0) this.#withoutClass++;
+      else this.#addToClass(number, sampleBytes[row]!);
+      if (width[row]! === 0) continue;
+      this.#width.add(width[row]!);
+      this.#height.add(height[row]!);
+      this.#pixels.add(width[row]! * height[row]!);
+      if (orientation[row]! !== 1) this.#turned++;
+    }
+  }
+
+  summary(names: readonly string[]) {
+    const classes = Array.from({ length: Math.max(names.length, this.#classes.length) }, (_, number) => {
+      const { samples, bytes } = this.#classes[number] ?? { samples: 0, bytes: 0 };
+      return { name: names[number] ?? String(number), samples, bytes };
+    });
+    return {
+      classes,
+      samplesWithoutClass: this.#withoutClass,
+      fields: [...this.#fields].sort(byName).map(([name, bytes]) => ({ name, bytes: bytes.summary() })),
+      kinds: [...this.#kinds].sort(byName).map(([kind, sum]) => ({ kind, ...sum })),
+      width: this.#width.summary(),
+      height: this.#height.summary(),
+      pixels: this.#pixels.summary(),
+      turned: this.#turned,
+    };
+  }
+
+  #addToClass(number: number, bytes: number): void {
+    this.#classes[number] ??= { samples: 0, bytes: 0 };
+    addTo(this.#classes[number], bytes);
+  }
+
+  /** A sample with several images counts by the first of their names, as everywhere. */
+  #addKinds(fields: IndexColumns['fields'], samples: number): void {
+    const counted = new Uint8Array(samples);
+    const names = [...fields.keys()].map((name) => ({ name }));
+    for (let rest = names; ; ) {
+      const name = imageFieldOf(rest);
+      if (name === undefined) return;
+      rest = rest.filter((field) => field.name !== name);
+      const { offset, bytes } = fields.get(name)!;
+      const kind = kindOfField(name)!;
+      const sum = this.#kinds.get(kind) ?? { samples: 0, bytes: 0 };
+      this.#kinds.set(kind, sum);
+      for (let row = 0; row < samples; row++) {
+        if (counted[row] === 1 || offset[row]! < 0) continue;
+        counted[row] = 1;
+        addTo(sum, bytes[row]!);
+      }
+    }
+  }
+}
+
+function addTo(sum: Sum, bytes: number): void {
+  sum.samples++;
+  sum.bytes += bytes;
+}
+
+function byName(a: readonly [string, unknown], b: readonly [string, unknown]): number {
+  return a[0] < b[0] ? -1 : 1;
+}

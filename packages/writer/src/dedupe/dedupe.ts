@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { writeDurably } from '@shardtool/format';
+import { type FileTable, pathAt } from '../file-table.js';
+import { hashInWorkers, type PackWorkers } from '../pack-workers.js';
+import type { PackPlan } from '../plan.js';
+import type { ProgressTicker } from '../progress.js';
+import { DigestTable } from './digest-table.js';
+import { filesOfEqualSize } from './equal-sizes.js';
+
+export const DUPLICATES_FILE = 'duplicates.jsonl';
+
+/** What of a plan's images is there more than once. */
+export interface Duplicates {
+  /** 1 for each image of the file table that another one stands for. */
+  readonly leftOut: Uint8Array;
+  readonly count: number;
+  /** Duplicates whose class is another one than that of the image that stands for them. */
+  readonly classConflicts: number;
+  /** Adds to the list in the output folder: one JSON object a line, with the path and the one that stands for it. */
+  write(output: string): Promise<void>;
+  /** Removes what was kept beside the output folder. */
+  close(): void;
+}
+
+/** A line of the list. The classes are there where they differ; null is no class. */
+interface DuplicateLine {
+  readonly path: string;
+  readonly standsFor: string;
+  readonly class?: string | null;
+  readonly standsForClass?: string | null;
+}
+
+/**
+ * Finds images with the same bytes, by sha256, in the order of their paths: the first stands for the others. What is
+ * known meanwhile lies on the disk, in a folder beside `output`. Whoever asks closes it.
+ */
+export async function findDuplicates(
+  files: FileTable,
+  plan: PackPlan,
+  output: string,
+  workers: PackWorkers,
+  ticker: ProgressTicker,
+): Promise<Duplicates> {
+  mkdirSync(dirname(resolve(output)), { recursive: true });
+  const folder = mkdtempSync(`${resolve(output)}.dedupe-`);
+  const close = () => rmSync(folder, { force: true, recursive: true });
+  try {
+    const images = plan.fileStart.subarray(0, plan.samples).map((start) => plan.files[start]!);
+    const candidates = filesOfEqualSize(images, files.bytes).sort();
+    const table = await DigestTable.create(join(folder, 'digests'));
+    try {
+      const bytes = candidates.reduce((sum, file) => sum + files.bytes[file]!, 0);
+      ticker.begin('dedupe', candidates.length, bytes);
+      await hashInWorkers(workers, candidates, (hashed) => table.add(hashed));
+      const list = join(folder, DUPLICATES_FILE);
+      const counts = await writeList(list, table, files, classesOf(files, plan));
+      return { ...counts, write: (target) => addToList(list, join(target, DUPLICATES_FILE)), close };
+    } finally {
+      await table.close();
+    }
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** A pack that goes on has written the list before, and one that adds to a dataset finds another. */
+async function addToList(list: string, target: string): Promise<void> {
+  if (statSync(list).size === 0) return;
+  if (!existsSync(target)) return copyFileSync(list, target);
+  const before = readFileSync(target, 'utf8');
+  const known = new Set(before.split('\n'));
+  const lines = readFileSync(list, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '' && !known.has(line));
+  if (lines.length > 0) await writeDurably(target, Buffer.from(`${before}${lines.join('\n')}\n`));
+}
+
+/** The class of each image, by its number in the file table. */
+function classesOf(files: FileTable, plan: PackPlan): (file: number) => string | null {
+  const numbers = new Int32Array(files.count).fill(-1);
+  for (let sample = 0; sample < plan.samples; sample++)
+    numbers[plan.files[plan.fileStart[sample]!]!] = plan.cls[sample]!;
+  return (file) => plan.classes[numbers[file]!] ?? null;
+}
+
+async function writeList(
+  path: string,
+  table: DigestTable,
+  files: FileTable,
+  classOf: (file: number) => string | null,
+): Promise<Pick<Duplicates, 'leftOut' | 'count' | 'classConflicts'>> {
+  const leftOut = new Uint8Array(files.count);
+  let count = 0;
+  let classConflicts = 0;
+  const output = createWriteStream(path);
+  for (const { file, standsFor } of table.duplicates()) {
+    leftOut[file] = 1;
+    count++;
+    const classes = { class: classOf(file), standsForClass: classOf(standsFor) };
+    const isConflict = classes.class !== classes.standsForClass;
+    if (isConflict) classConflicts++;
+    const paths = { path: pathAt(files, file), standsFor: pathAt(files, standsFor) };
+    const line: DuplicateLine = isConflict ? { ...paths, ...classes } : paths;
+    if (!output.write(`${JSON.stringify(line)}\n`)) await once(output, 'drain');
+  }
+  output.end();
+  await once(output, 'close');
+  return { leftOut, count, classConflicts };
+}

@@ -1,0 +1,234 @@
+import { closeSync, existsSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import {
+  type ColumnType,
+  daliIndexPath,
+  findShards,
+  layoutOf,
+  MANIFEST_FILE,
+  type Manifest,
+  OptionError,
+  readShardIndex,
+  WIDS_INDEX_FILE,
+} from '@shardtool/format';
+import { commitDataset } from '../commit.js';
+import { type DatasetShard, packedShards } from '../dataset-shards.js';
+import { lockFolder } from '../lock.js';
+import type { ShardRecord } from '../new-shard.js';
+import { md5Of, type OtherIndex } from '../other-indexes.js';
+import { addToQuarantine, type QuarantinedSample } from '../quarantine.js';
+import { checkSource } from '../scan.js';
+import { addTo } from '../shard-rows.js';
+import { checkWorkers, type VerifyProgress, verifyShards } from '../verify/verify.js';
+import { WorkerPool } from '../worker-pool.js';
+import { exchangeShard } from './exchange.js';
+import type { RepairedShard, RepairSetting } from './repair-shard.js';
+import type { RepairAnswer, RepairJob } from './repair-worker.js';
+import { knownManifest } from './salvage-manifest.js';
+
+export interface RepairOptions {
+  /** The folder that the dataset was packed from: damaged samples come back from there where their files are the same still. */
+  readonly source?: string;
+  /** Also takes out images that cannot be decoded whole. Default false. */
+  readonly decode?: boolean;
+  /** Worker threads. Default: the number of cores. */
+  readonly workers?: number;
+  /** Called for each sample that was taken out, in the order of the shards. */
+  readonly onTakenOut?: (sample: QuarantinedSample) => void;
+  /** Called after each shard that was checked. */
+  readonly onProgress?: (done: VerifyProgress) => void;
+}
+
+export interface RepairReport {
+  /** Of the dataset as it is now. */
+  readonly shards: number;
+  readonly samples: number;
+  /** Shards that were written anew, or whose index was. */
+  readonly repairedShards: number;
+  /** Shards of which nothing was left. */
+  readonly removedShards: number;
+  /** dataset.json was not as it was written, and was put together anew. */
+  readonly newManifest: boolean;
+  /** Samples that were taken out; quarantine.jsonl lists them. */
+  readonly takenOut: number;
+  /** Samples that came back from the packed folder, in whole or in part. */
+  readonly restored: number;
+  /** Samples that were kept although no checksum is left that proves them; their images can be decoded whole. */
+  readonly unproven: number;
+  /** Columns of indexes that are lost, each as `shard: column`: paths, labels. */
+  readonly lostColumns: readonly string[];
+  /** Numbers of classes whose names are lost, and are their numbers now. */
+  readonly lostClasses: readonly number[];
+}
+
+const WORK_FOLDER = 'repair.part';
+
+/**
+ * Repairs a dataset that `pack` or `convert` wrote: verifies it, writes the shards anew that something is wrong with,
+ * without the samples that are damaged (or with them from `source`), and commits the result. Everything that is as it was
+ * packed stays, byte for byte. Damaged files stay in the folder `quarantine`. Can be done again after it was
+ * interrupted. Throws {@link OptionError} for shards of other software, UnfinishedPackError where a pack did not end,
+ * {@link OutputLockedError} where one is at work, and what ends a pack as well: a full disk, files that cannot be opened.
+ */
+export async function repair(location: string, options: RepairOptions = {}): Promise<RepairReport> {
+  checkWorkers(options.workers);
+  if (options.source !== undefined) checkSource(options.source);
+  await refuseForeign(location);
+  const unlock = lockFolder(location);
+  const work = join(location, WORK_FOLDER);
+  try {
+    rmSync(work, { force: true, recursive: true });
+    return await repairLocked(location, work, options);
+  } finally {
+    rmSync(work, { force: true, recursive: true });
+    unlock();
+  }
+}
+
+/** A damaged manifest is no reason to refuse. */
+async function refuseForeign(location: string): Promise<void> {
+  if (existsSync(join(location, MANIFEST_FILE))) return;
+  // Throws where there is nothing, or a pack that did not end.
+  await findShards(location);
+  throw new OptionError(
+    { path: location },
+    `${location} holds shards of other software, which have no checksums to be repaired by; convert them first.`,
+  );
+}
+
+async function repairLocked(location: string, work: string, options: RepairOptions): Promise<RepairReport> {
+  const { manifest, isWhole, lostClasses } = await knownManifest(location);
+  const { shards } = packedShards(location, manifest);
+  const faulty = await faultyShards(shards, options);
+  const otherIndexes = otherIndexesOf(location, shards);
+  const repaired = await repairAll(shards, faulty, work, manifest, otherIndexes, options);
+  const report = reportOf(shards, repaired, { isWhole, lostClasses });
+  if (report.samples === 0) {
+    throw new OptionError(
+      { path: location },
+      `Nothing of ${location} is left that could be repaired; pack again, or give the folder that it was packed from as "source" (--source).`,
+    );
+  }
+  if (faulty.size === 0 && isWhole) return report;
+  const takenOut = [...repaired.values()].flatMap((shard) => shard.takenOut);
+  for (const sample of takenOut) options.onTakenOut?.(sample);
+  await addToQuarantine(location, takenOut);
+  const layout = await layoutOf(manifest.format);
+  for (const [number, { record, isFileWhole }] of repaired) {
+    exchangeShard(location, work, layout, shards[number]!.stem, { isNew: record !== null, isFileWhole });
+  }
+  const records: ShardRecord[] = [];
+  for (const [number, shard] of shards.entries()) {
+    const record = repaired.has(number) ? repaired.get(number)!.record : await recordOf(shard, otherIndexes);
+    if (record !== null) records.push(record);
+  }
+  const { format, columns } = manifest;
+  await commitDataset(location, records, {
+    format,
+    classes: manifest.classes.map(({ name }) => name),
+    columns,
+    otherIndexes,
+  });
+  return report;
+}
+
+/** Numbers of the shards that are not as they were packed. */
+async function faultyShards(shards: readonly DatasetShard[], options: RepairOptions): Promise<ReadonlySet<number>> {
+  const numbers = new Map(shards.map(({ name }, number) => [name, number]));
+  const faulty = new Set<number>();
+  await verifyShards(shards, { ...options, onFault: ({ shard }) => faulty.add(numbers.get(shard)!) });
+  return faulty;
+}
+
+/** Indexes for other loaders that lie in the folder. */
+function otherIndexesOf(location: string, shards: readonly DatasetShard[]): OtherIndex[] {
+  const found: OtherIndex[] = [];
+  if (existsSync(join(location, WIDS_INDEX_FILE))) found.push('wids');
+  if (shards.some(({ path, format }) => format === 'tar' && existsSync(daliIndexPath(path)))) found.push('dali');
+  return found;
+}
+
+async function repairAll(
+  shards: readonly DatasetShard[],
+  faulty: ReadonlySet<number>,
+  workFolder: string,
+  { columns, fields, samples }: Manifest,
+  otherIndexes: readonly OtherIndex[],
+  {
+    source = null,
+    decode = false,
+    workers = availableParallelism(),
+  }: Omit<RepairOptions, 'source'> & { source?: string | null },
+): Promise<ReadonlyMap<number, RepairedShard>> {
+  if (faulty.size === 0) return new Map();
+  mkdirSync(workFolder);
+  const columnTypes = new Map<string, ColumnType>(columns.map(({ name, type }) => [name, type]));
+  const requiredFields = fields.filter((field) => field.samples === samples).map(({ name }) => name);
+  const setting: RepairSetting = { workFolder, columnTypes, otherIndexes, requiredFields, source, decode };
+  const script = new URL('./repair-worker.js', import.meta.url);
+  const pool = new WorkerPool<RepairJob, RepairAnswer>(script, Math.min(workers, faulty.size), () => setting);
+  const repaired: RepairAnswer[] = [];
+  try {
+    const numbers = [...faulty].sort((a, b) => a - b);
+    const jobs = numbers.map((number) => ({ number, shard: shards[number]! }));
+    await pool.run(
+      jobs,
+      (answer) => repaired.push(answer),
+      () => undefined,
+    );
+  } finally {
+    await pool.close();
+  }
+  repaired.sort((a, b) => a.number - b.number);
+  return new Map(repaired.map(({ number, repaired: shard }) => [number, shard]));
+}
+
+function reportOf(
+  shards: readonly DatasetShard[],
+  repaired: ReadonlyMap<number, RepairedShard>,
+  { isWhole, lostClasses }: { readonly isWhole: boolean; readonly lostClasses: readonly number[] },
+): RepairReport {
+  const done = [...repaired];
+  const total = (count: (shard: RepairedShard) => number) => done.reduce((sum, [, shard]) => sum + count(shard), 0);
+  const removedShards = total(({ record }) => (record === null ? 1 : 0));
+  const untouched = shards.reduce((sum, { record }, number) => sum + (repaired.has(number) ? 0 : record!.samples), 0);
+  return {
+    shards: shards.length - removedShards,
+    samples: untouched + total(({ record }) => record?.samples ?? 0),
+    repairedShards: done.length - removedShards,
+    removedShards,
+    newManifest: !isWhole,
+    takenOut: total(({ takenOut }) => takenOut.length),
+    restored: total(({ restored }) => restored),
+    unproven: total(({ unproven }) => unproven),
+    lostColumns: done.flatMap(([number, { lostColumns }]) =>
+      lostColumns.map((name) => `${shards[number]!.name}: ${name}`),
+    ),
+    lostClasses,
+  };
+}
+
+/** What the manifest says of a shard that was found to be as it says, and what its index has for the totals. */
+async function recordOf(
+  { record, indexPath, path }: DatasetShard,
+  otherIndexes: readonly OtherIndex[],
+): Promise<ShardRecord> {
+  const { fields, cls } = await readShardIndex(indexPath!, { parts: ['fields', 'cls'] });
+  const classCounts = new Map<number, number>();
+  for (const number of cls) if (number !== -1) addTo(classCounts, number, 1);
+  const present = (offset: Float64Array) => offset.reduce((sum, at) => sum + (at < 0 ? 0 : 1), 0);
+  const fieldCounts = new Map([...fields].map(([name, { offset }]) => [name, present(offset)]));
+  const { file, bytes, samples, crc32, maxSampleBytes } = record!;
+  const md5 = otherIndexes.includes('wids') ? md5OfFile(path) : null;
+  return { file, bytes, samples, crc32: Number.parseInt(crc32, 16), md5, maxSampleBytes, classCounts, fieldCounts };
+}
+
+function md5OfFile(path: string): string {
+  const fd = openSync(path, 'r');
+  try {
+    return md5Of(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,208 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  createManifest,
+  hasChecksum,
+  indexPathOf,
+  isManifestAsWritten,
+  type LayoutName,
+  layoutOf,
+  MANIFEST_FILE,
+  type Manifest,
+  ManifestError,
+  type ManifestShard,
+  PACK_NOTE_FILE,
+  readManifest,
+  readShardIndex,
+  ShardtoolError,
+  VersionError,
+} from '@shardtool/format';
+import { folderClass } from '../classes.js';
+import { shardPaths } from '../shard-paths.js';
+
+/** The manifest of a dataset, be it one that was put together from what is left. */
+export interface KnownManifest {
+  readonly manifest: Manifest;
+  /** It stands in the folder as it was written. */
+  readonly isWhole: boolean;
+  /** Numbers of classes whose names are lost. */
+  readonly lostClasses: readonly number[];
+}
+
+/**
+ * Reads dataset.json, or puts together what it said: from its lines that still can be read, the note of the pack, the
+ * names of the files, and the indexes. What it says of a shard's content then counts only where the content agrees.
+ * Throws {@link UnfinishedPackError} where there is none, {@link VersionError} where a newer version wrote it.
+ */
+export async function knownManifest(folder: string): Promise<KnownManifest> {
+  const text = () => readFileSync(join(folder, MANIFEST_FILE), 'utf8');
+  try {
+    const manifest = await readManifest(folder);
+    return { manifest, isWhole: hasChecksum(text()), lostClasses: [] };
+  } catch (error) {
+    const isDamaged = error instanceof ManifestError || (error instanceof VersionError && !isManifestAsWritten(text()));
+    if (!isDamaged) throw error;
+  }
+  return putTogether(folder, readLines(text()));
+}
+
+/** One line each of the lists in the manifest; null where a line cannot be read. */
+interface Lines {
+  readonly classes: readonly (Record<string, unknown> | null)[];
+  readonly fields: readonly (Record<string, unknown> | null)[];
+  readonly columns: readonly (Record<string, unknown> | null)[];
+  readonly shards: readonly (Record<string, unknown> | null)[];
+}
+
+const SECTIONS = ['classes', 'fields', 'columns', 'shards'] as const;
+
+/** The lists have one item a line: see `manifestText`. Of a list whose own line is damaged nothing is known. */
+function readLines(text: string): Lines {
+  const lines = { classes: [], fields: [], columns: [], shards: [] } as Record<
+    (typeof SECTIONS)[number],
+    (Record<string, unknown> | null)[]
+  >;
+  let section = -1;
+  for (const line of text.split('\n')) {
+    const named = SECTIONS.findIndex((name) => line.startsWith(`  "${name}": [`));
+    if (line.startsWith('   ')) {
+      if (section !== -1) lines[SECTIONS[section]!].push(item(line));
+    } else section = named;
+  }
+  return lines;
+}
+
+function item(line: string): Record<string, unknown> | null {
+  try {
+    return JSON.parse(line.trim().replace(/,$/, ''));
+  } catch {
+    return null;
+  }
+}
+
+async function putTogether(folder: string, lines: Lines): Promise<KnownManifest> {
+  const { format, shards } = await findShardFiles(folder, lines);
+  const indexes = await readIndexes(folder, shards);
+  const { names, lost } = classNames(lines, indexes.folders, indexes.classes);
+  const columns =
+    indexes.columns.size > 0 ? [...indexes.columns].map(([name, type]) => ({ name, type })) : lineColumns(lines);
+  const manifest = createManifest({
+    format,
+    classes: names.map((name) => ({ name, samples: 0 })),
+    fields: indexes.fields.map((name) => ({ name, samples: shards.reduce((sum, { samples }) => sum + samples, 0) })),
+    columns,
+    shards,
+  });
+  return { manifest, isWhole: false, lostClasses: lost };
+}
+
+/** The shards in their order, with what the manifest's lines say of each; zeros, which fit none, where they say nothing. */
+async function findShardFiles(folder: string, lines: Lines): Promise<{ format: LayoutName; shards: ManifestShard[] }> {
+  const names = readdirSync(folder);
+  const note = readNote(folder);
+  const format =
+    note?.format ??
+    (['lmdb', 'msgpack', 'tar'] as const).find((kind) => names.some((name) => name.endsWith(`.${kind}`)));
+  if (format === undefined) {
+    throw new ManifestError(
+      { path: folder },
+      `${join(folder, MANIFEST_FILE)} is damaged, and no shard lies beside it; restore the folder.`,
+    );
+  }
+  const layout = await layoutOf(format);
+  const recorded = new Map(lines.shards.filter((line) => line !== null).map((line) => [line.file, line]));
+  const there = names.filter((name) => name.endsWith(layout.extension)).sort();
+  const stems = new Set([...(note?.shards ?? []), ...there.map((name) => name.slice(0, -layout.extension.length))]);
+  const shards: ManifestShard[] = [];
+  for (const stem of stems) {
+    const { file, index } = shardPaths(layout, stem);
+    if (!existsSync(join(folder, file)) && !existsSync(join(folder, index))) continue;
+    const {
+      bytes = 0,
+      samples = 0,
+      crc32 = '00000000',
+      maxSampleBytes = 0,
+    } = (recorded.get(file) ?? {}) as Partial<ManifestShard>;
+    shards.push({ file, bytes, samples, crc32, maxSampleBytes });
+  }
+  return { format, shards };
+}
+
+/** What the note of the pack says, as far as it can be read. */
+function readNote(folder: string): { format: LayoutName; shards: readonly string[] } | null {
+  try {
+    const { format, shards } = JSON.parse(readFileSync(join(folder, PACK_NOTE_FILE), 'utf8'));
+    const isNote = ['tar', 'lmdb', 'msgpack'].includes(format) && Array.isArray(shards);
+    return isNote ? { format, shards } : null;
+  } catch {
+    return null;
+  }
+}
+
+interface IndexFacts {
+  /** Class numbers go up to this one, exclusive. */
+  readonly classes: number;
+  /** The folder of the class of each number, where there is one. */
+  readonly folders: ReadonlyMap<number, string>;
+  readonly columns: Map<string, Manifest['columns'][number]['type']>;
+  /** Fields that every sample has. */
+  readonly fields: readonly string[];
+}
+
+/** Gathers what the indexes say that can be read. */
+async function readIndexes(folder: string, shards: readonly ManifestShard[]): Promise<IndexFacts> {
+  const folders = new Map<number, string>();
+  const columns = new Map<string, Manifest['columns'][number]['type']>();
+  let fields: readonly string[] | null = null;
+  let classes = 0;
+  for (const { file } of shards) {
+    const path = indexPathOf(join(folder, file.split('/')[0]!));
+    const index = await readShardIndex(path).catch((error: unknown) => {
+      if (error instanceof ShardtoolError) return null;
+      throw error;
+    });
+    if (index === null) continue;
+    for (let row = 0; row < index.samples; row++) {
+      const cls = index.cls[row]!;
+      classes = Math.max(classes, cls + 1);
+      const name = folderClass(index.source[row]!);
+      if (cls >= 0 && name !== undefined && !folders.has(cls)) folders.set(cls, name);
+    }
+    for (const [name, type] of index.columnTypes ?? []) columns.set(name, type);
+    const everywhere = [...index.fields].filter(([, { offset }]) => !offset.includes(-1)).map(([name]) => name);
+    fields = (fields ?? everywhere).filter((name) => everywhere.includes(name));
+  }
+  return { classes, folders, columns, fields: fields ?? [] };
+}
+
+/** Names by number: from the folders where those are the classes, else from the manifest's lines. */
+function classNames(
+  { classes: lines }: Lines,
+  folders: ReadonlyMap<number, string>,
+  found: number,
+): { names: string[]; lost: number[] } {
+  const said = lines.map((line) => (typeof line?.name === 'string' ? line.name : undefined));
+  // Lines may be lost, so that others have moved up.
+  const known = said.filter((name) => name !== undefined);
+  const agreeing = known.filter((name) => [...folders.values()].some((folder) => resembles(name, folder))).length;
+  const areFolders = new Set(folders.values()).size === folders.size && agreeing * 2 >= known.length;
+  const lost: number[] = [];
+  const names = Array.from({ length: Math.max(found, said.length) }, (_, cls) => {
+    const name = (areFolders ? folders.get(cls) : undefined) ?? said[cls];
+    if (name === undefined) lost.push(cls);
+    return name ?? String(cls);
+  });
+  return { names, lost };
+}
+
+/** Equal but for a few characters. */
+function resembles(a: string, b: string): boolean {
+  const same = [...a].filter((character, i) => character === b[i]).length;
+  return a.length === b.length && same * 2 > a.length;
+}
+
+function lineColumns({ columns }: Lines): Manifest['columns'] {
+  return columns.filter((line): line is Manifest['columns'][number] & Record<string, unknown> => {
+    return typeof line?.name === 'string' && ['string', 'int', 'double', 'bool'].includes(line.type as string);
+  });
+}

@@ -1,0 +1,142 @@
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { readManifest } from '@shardtool/format';
+import { type PackOptions, pack } from '@shardtool/writer';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { digestsOf, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+
+interface Line {
+  readonly path: string;
+  readonly standsFor: string;
+  readonly class?: string | null;
+  readonly standsForClass?: string | null;
+}
+
+function duplicatesIn(output: string): Line[] {
+  const file = path.join(output, 'duplicates.jsonl');
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+async function dedupe(source: string, options: PackOptions = {}) {
+  const output = newFolder();
+  const report = await pack(source, output, { dedupe: true, ...options });
+  const sources = (await samplesOf(output)).map((sample) => sample.source);
+  return { output, report, sources: sources.sort(), lines: duplicatesIn(output) };
+}
+
+test('of images with the same bytes the first by its path is packed, and the list says which file stands for which', async () => {
+  const source = tree({
+    'ant/1.jpg': jpeg('one'),
+    'ant/2.jpg': jpeg('two'),
+    'ant/3.jpg': jpeg('one'),
+    'bee/4.jpg': jpeg('one'),
+    'bee/5.jpg': jpeg('six'),
+    '6.jpg': jpeg('six'),
+    'bee/7.jpg': jpeg('seven'),
+  });
+  const { output, report, sources, lines } = await dedupe(source);
+  expect(sources).toEqual(['6.jpg', 'ant/1.jpg', 'ant/2.jpg', 'bee/7.jpg']);
+  expect(lines).toEqual([
+    { path: 'ant/3.jpg', standsFor: 'ant/1.jpg' },
+    { path: 'bee/4.jpg', standsFor: 'ant/1.jpg', class: 'bee', standsForClass: 'ant' },
+    { path: 'bee/5.jpg', standsFor: '6.jpg', class: 'bee', standsForClass: null },
+  ]);
+  expect(report).toMatchObject({ samples: 4, duplicates: 3, classConflicts: 2 });
+  expect((await readManifest(output)).samples).toBe(4);
+  // Nothing of the store is left beside the output.
+  expect(readdirSync(path.dirname(output))).toEqual(['shards']);
+});
+
+test('the files beside a duplicate go with it, and images that others belong to do not stand for images', async () => {
+  const source = tree({
+    'a/1.jpg': jpeg(1),
+    'a/1.json': '{}',
+    'a/2.jpg': jpeg(1),
+    'a/2.json': '{}',
+    'a/3.jpg': jpeg(3),
+    'a/3.mask.jpg': jpeg(1),
+    'a/4.jpg': jpeg(4),
+    'a/4.mask.jpg': jpeg(4),
+  });
+  const { report, sources, lines } = await dedupe(source, { fields: ['mask.jpg'] });
+  expect(sources).toEqual(['a/1.jpg', 'a/3.jpg', 'a/4.jpg']);
+  expect(lines).toEqual([{ path: 'a/2.jpg', standsFor: 'a/1.jpg' }]);
+  expect(report).toMatchObject({ duplicates: 1, classConflicts: 0, skippedFiles: 2 });
+});
+
+test('only images that the labels name stand for others, and their classes are those of the labels', async () => {
+  const source = tree({
+    '1.jpg': jpeg(1),
+    '2.jpg': jpeg(1),
+    '3.jpg': jpeg(1),
+    'labels.csv': 'path,class\n2.jpg,cat\n3.jpg,dog\n',
+  });
+  const { sources, lines } = await dedupe(source, { labels: path.join(source, 'labels.csv') });
+  expect(sources).toEqual(['2.jpg']);
+  expect(lines).toEqual([{ path: '3.jpg', standsFor: '2.jpg', class: 'dog', standsForClass: 'cat' }]);
+});
+
+test('the result is that of a folder without the duplicates, whatever the workers', async () => {
+  const names = Array.from({ length: 600 }, (_, i) => `${i % 7}/${i}.jpg`);
+  const source = tree(Object.fromEntries(names.map((name, i) => [name, jpeg(`image ${(i * i) % 311}`)])));
+  const { output, lines } = await dedupe(source, { workers: 1 });
+  expect(lines.length).toBeGreaterThan(100);
+  const three = await dedupe(source, { workers: 3 });
+  expect(digestsOf(three.output)).toEqual(digestsOf(output));
+  for (const { path: duplicate } of lines) rmSync(path.join(source, duplicate));
+  const plain = newFolder();
+  await pack(source, plain);
+  const { 'duplicates.jsonl': list, ...others } = digestsOf(output);
+  expect(list).toBeDefined();
+  expect(digestsOf(plain)).toEqual(others);
+});
+
+test('every image is packed or stands in the list with one of the same bytes that is packed', async () => {
+  const file = fc.record({ folder: fc.constantFrom('', 'a/', 'b/', 'a/c/'), bytes: fc.nat(5) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(file, { minLength: 1, maxLength: 12 }), async (files) => {
+      const named = files.map(
+        ({ folder, bytes }, i) => [`${folder}${i}.jpg`, jpeg('x'.repeat(bytes % 2) + bytes)] as const,
+      );
+      const content = new Map<string, string>(named.map(([name, bytes]) => [name, bytes.toString('latin1')]));
+      const { sources, lines } = await dedupe(tree(Object.fromEntries(named)), { workers: 1 });
+      expect([...sources, ...lines.map((line) => line.path)].sort()).toEqual([...content.keys()].sort());
+      expect(new Set(sources.map((name) => content.get(name))).size).toBe(sources.length);
+      for (const line of lines) {
+        expect(sources).toContain(line.standsFor);
+        expect(content.get(line.path)).toBe(content.get(line.standsFor));
+      }
+    }),
+    { numRuns: 15 },
+  );
+});
+
+test('without duplicates there is no list, and a list of an earlier pack goes with the rest', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(1) });
+  const { output } = await dedupe(source);
+  expect(duplicatesIn(output)).toHaveLength(1);
+  writeFileSync(path.join(source, 'a/2.jpg'), jpeg(2));
+  expect(await pack(source, output, { dedupe: true, overwrite: true })).toMatchObject({ samples: 2, duplicates: 0 });
+  expect(existsSync(path.join(output, 'duplicates.jsonl'))).toBe(false);
+});
+
+test('a plan counts duplicates too, and leaves nothing behind', async () => {
+  const output = newFolder();
+  const source = tree({ 'a/1.jpg': jpeg(1), 'b/2.jpg': jpeg(1) });
+  expect(await pack(source, output, { dedupe: true, dryRun: true })).toMatchObject({ samples: 1, duplicates: 1 });
+  expect(readdirSync(path.dirname(output))).toEqual([]);
+});
+
+test('pack --dedupe says how many were left out, and how many of another class', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'b/2.jpg': jpeg(1), 'b/3.jpg': jpeg(1) });
+  const { code, stdout } = await shardtool('pack', source, newFolder(), '--dedupe');
+  expect(code).toBe(0);
+  expect(stdout).toContain('  2 images have the bytes of others and were left out: duplicates.jsonl says of which\n');
+  expect(stdout).toContain('  2 of them are of other classes than the images that stand for them');
+});

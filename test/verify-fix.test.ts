@@ -1,0 +1,429 @@
+import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { indexPathOf, type LayoutName, readManifest, readShardIndex } from '@shardtool/format';
+import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+import { digestsOf, jpeg, newFolder, type PackedSample, PNG, samplesOf, tree } from './pack-workbench.js';
+
+const formats = ['tar', 'msgpack', 'lmdb'] as const;
+
+/** Images of some kilobytes with sidecars, classes and a label column: all that a shard may hold. */
+const photo = (number: number) =>
+  Buffer.concat([readFileSync('test/fixtures/odd-images/gray.jpg'), Buffer.from([number])]);
+const source = tree({
+  ...Object.fromEntries(
+    Array.from({ length: 24 }, (_, i) => [
+      `${i % 2 ? 'odd' : 'even'}/${i}.jpg`,
+      i % 3 === 0 ? photo(i) : jpeg(`number ${i}`),
+    ]),
+  ),
+  'even/4.json': '{"four": 4}',
+  'even/4.seg.png': PNG,
+  'odd/5.txt': 'five',
+  'labels.csv': `path,score\n${Array.from({ length: 24 }, (_, i) => `${i % 2 ? 'odd' : 'even'}/${i}.jpg,${i * 1.5}`).join('\n')}\n`,
+});
+const options: PackOptions = {
+  maxShardSamples: 8,
+  fields: ['seg.png'],
+  labels: path.join(source, 'labels.csv'),
+};
+
+interface Sound {
+  readonly folder: string;
+  readonly digests: Readonly<Record<string, string>>;
+  readonly samples: ReadonlyMap<string, PackedSample>;
+}
+
+async function packed(format: LayoutName): Promise<Sound> {
+  const folder = newFolder();
+  await pack(source, folder, { ...options, format });
+  const samples = new Map((await samplesOf(folder)).map((sample) => [sample.key, sample]));
+  return { folder, digests: digestsOf(folder), samples };
+}
+
+const sound = new Map<LayoutName, Sound>();
+for (const format of formats) sound.set(format, await packed(format));
+
+function copyOf(format: LayoutName): string {
+  const folder = path.join(emptyFolder(), 'copy');
+  cpSync(sound.get(format)!.folder, folder, { recursive: true, preserveTimestamps: true });
+  return folder;
+}
+
+function shardFile(folder: string, format: LayoutName, number: number): string {
+  const name = `00000${number}.${format}`;
+  return path.join(folder, format === 'lmdb' ? `${name}/data.mdb` : name);
+}
+
+function change(file: string, edit: (bytes: Buffer) => Buffer | undefined): void {
+  const bytes = readFileSync(file);
+  writeFileSync(file, edit(bytes) ?? bytes);
+}
+
+/** Flips a bit in the middle of a field. */
+async function damage(folder: string, file: string, row: number, field = 'jpg'): Promise<string> {
+  const index = await readShardIndex(indexPathOf(file));
+  const { offset, bytes } = index.fields.get(field)!;
+  change(file, (content) => {
+    content[offset[row]! + (bytes[row]! >> 1)]! ^= 4;
+    return content;
+  });
+  expect(existsSync(folder)).toBe(true);
+  return index.key[row]!;
+}
+
+/** Everything but what a repair keeps beside the dataset. */
+function datasetDigests(folder: string): Record<string, string> {
+  const kept = Object.entries(digestsOf(folder)).filter(
+    ([file]) => !file.startsWith('quarantine/') && file !== 'quarantine.jsonl',
+  );
+  return Object.fromEntries(kept);
+}
+
+function quarantined(folder: string): { path: string; reason: string; shard: string; key: string }[] {
+  const file = path.join(folder, 'quarantine.jsonl');
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+describe.each(formats)('%s', (format) => {
+  const { digests, samples } = sound.get(format)!;
+
+  test('a sound dataset stays as it is, byte for byte', async () => {
+    const folder = copyOf(format);
+    expect(await repair(folder)).toMatchObject({ shards: 3, samples: 24, repairedShards: 0, takenOut: 0 });
+    expect(digestsOf(folder)).toEqual(digests);
+  });
+
+  test('a damaged sample is taken out, its shard is written anew, and the others stay untouched', async () => {
+    const folder = copyOf(format);
+    const key = await damage(folder, shardFile(folder, format, 1), 3);
+    const told: string[] = [];
+    const report = await repair(folder, { onTakenOut: (sample) => told.push(sample.key) });
+    expect(report).toMatchObject({ shards: 3, samples: 23, repairedShards: 1, takenOut: 1, restored: 0, unproven: 0 });
+    expect(told).toEqual([key]);
+    expect(await verify(folder)).toMatchObject({ faults: 0, samples: 23 });
+    const left = (await samplesOf(folder)).map((sample) => sample.key);
+    expect(left).toEqual([...samples.keys()].filter((name) => name !== key));
+    for (const sample of await samplesOf(folder)) expect(sample).toEqual(samples.get(sample.key));
+    const now = datasetDigests(folder);
+    for (const file of Object.keys(digests)) {
+      const isChanged = file.startsWith('000001') || file === 'dataset.json';
+      expect(now[file] !== digests[file], file).toBe(isChanged);
+    }
+    expect(quarantined(folder)).toEqual([
+      {
+        shard: `000001.${format}`,
+        key,
+        path: samples.get(key)!.source,
+        reason: expect.stringMatching(/has changed: crc32/),
+      },
+    ]);
+    expect(existsSync(shardFile(path.join(folder, 'quarantine'), format, 1))).toBe(true);
+    const { classes } = await readManifest(folder);
+    expect(classes.reduce((sum, cls) => sum + cls.samples, 0)).toBe(23);
+  });
+
+  test('with the packed folder everything comes back, byte for byte, and so does the identity', async () => {
+    const folder = copyOf(format);
+    await damage(folder, shardFile(folder, format, 0), 0);
+    await damage(folder, shardFile(folder, format, 0), 5);
+    await damage(folder, shardFile(folder, format, 2), 7);
+    const report = await repair(folder, { source });
+    expect(report).toMatchObject({ samples: 24, repairedShards: 2, restored: 3, takenOut: 0 });
+    expect(datasetDigests(folder)).toEqual(digests);
+    expect(quarantined(folder)).toEqual([]);
+  });
+
+  test('a shard that is missing is made anew from the packed folder, or goes with all of its samples', async () => {
+    const folder = copyOf(format);
+    rmSync(shardFile(folder, format, 1));
+    const without = path.join(emptyFolder(), 'without');
+    cpSync(folder, without, { recursive: true });
+    expect(await repair(folder, { source })).toMatchObject({ samples: 24, restored: 8 });
+    expect(datasetDigests(folder)).toEqual(digests);
+
+    expect(await repair(without)).toMatchObject({ shards: 2, samples: 16, removedShards: 1, takenOut: 8 });
+    expect(await verify(without)).toMatchObject({ faults: 0, samples: 16, shards: 2 });
+    expect(quarantined(without)).toHaveLength(8);
+    expect(existsSync(path.join(without, 'quarantine', '000001.parquet'))).toBe(true);
+  });
+
+  test('a cut shard keeps what stands before the cut', async () => {
+    const folder = copyOf(format);
+    change(shardFile(folder, format, 2), (bytes) => bytes.subarray(0, Math.floor(bytes.length * 0.6)));
+    const { samples: left, takenOut } = await repair(folder);
+    expect(left + takenOut).toBe(24);
+    expect(left).toBeGreaterThan(16);
+    for (const sample of await samplesOf(folder)) expect(sample).toEqual(samples.get(sample.key));
+    expect(await verify(folder)).toMatchObject({ faults: 0, samples: left });
+  });
+
+  test('damage between the samples changes no sample, and the shard gets its bytes back', async () => {
+    const folder = copyOf(format);
+    const file = shardFile(folder, format, 0);
+    const { offset } = await readShardIndex(path.join(folder, '000000.parquet'));
+    change(file, (bytes) => {
+      // A tar header, a page of LMDB's, or the head of a msgpack map.
+      if (format === 'lmdb') bytes[40]! ^= 0x10;
+      else bytes[offset[2]!]! ^= 0x10;
+      return bytes;
+    });
+    expect((await verify(folder)).faults).toBeGreaterThan(0);
+    expect(await repair(folder)).toMatchObject({ samples: 24, repairedShards: 1, takenOut: 0 });
+    expect(datasetDigests(folder)).toEqual(digests);
+  });
+
+  test('an index that was lost is made anew from a shard that is whole', async () => {
+    const folder = copyOf(format);
+    rmSync(path.join(folder, '000001.parquet'));
+    const report = await repair(folder);
+    expect(report).toMatchObject({ samples: 24, takenOut: 0, unproven: 0 });
+    expect(report.lostColumns).toEqual([`000001.${format}: source`, `000001.${format}: score`]);
+    expect(await verify(folder)).toMatchObject({ faults: 0, samples: 24 });
+    for (const { key, fields, cls, size } of await samplesOf(folder)) {
+      const before = samples.get(key)!;
+      expect({ key, fields, cls, size }).toEqual({ key, fields: before.fields, cls: before.cls, size: before.size });
+    }
+  });
+
+  test('an index with a damaged column loses that column and no other', async () => {
+    const folder = copyOf(format);
+    const index = path.join(folder, '000002.parquet');
+    const before = await readShardIndex(index);
+    // The column of the paths stands early in the file.
+    change(index, (bytes) => {
+      bytes[bytes.indexOf('odd/') + 1]! ^= 1;
+      return bytes;
+    });
+    const report = await repair(folder);
+    expect(report).toMatchObject({ samples: 24, takenOut: 0 });
+    const after = await readShardIndex(index);
+    expect(after.columns).toEqual(before.columns);
+    expect(after.key).toEqual(before.key);
+    expect(await verify(folder)).toMatchObject({ faults: 0 });
+  });
+
+  test('a damaged manifest is put together again', async () => {
+    const text = readFileSync(path.join(sound.get(format)!.folder, 'dataset.json'), 'utf8');
+    const damages: ((text: string) => string)[] = [
+      (whole) => whole.replace('"even"', '"evem"'),
+      (whole) => whole.replace('"samples": 24', '"samples": 25'),
+      (whole) => whole.replace('"version": 1', '"version": 7'),
+      (whole) => whole.replace('"shards": [', '"shadrs": ['),
+      (whole) => whole.replace('{"name":"odd"', '{"name"odd"'),
+      (whole) => whole.replace(/"crc32":"[0-9a-f]{4}/, '"crc32":"ffff'),
+      (whole) => whole.slice(0, 100),
+      () => '',
+    ];
+    for (const edit of damages) {
+      const folder = copyOf(format);
+      expect(edit(text)).not.toBe(text);
+      writeFileSync(path.join(folder, 'dataset.json'), edit(text));
+      await expect(verify(folder), edit(text)).rejects.toMatchObject({ name: /^(Manifest|Version)Error$/ });
+      expect(await repair(folder), edit(text)).toMatchObject({
+        newManifest: true,
+        samples: 24,
+        takenOut: 0,
+        lostClasses: [],
+      });
+      expect(datasetDigests(folder), edit(text)).toEqual(digests);
+    }
+  });
+});
+
+/** What the property below does to a folder. */
+interface Damage {
+  readonly file: number;
+  readonly places: readonly { readonly at: number; readonly value: number; readonly length: number }[];
+}
+
+const damages = fc.array(
+  fc.record({
+    file: fc.nat(100),
+    places: fc.array(
+      fc.record({
+        at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        value: fc.integer({ min: 1, max: 255 }),
+        length: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 700 })),
+      }),
+      { minLength: 1, maxLength: 3 },
+    ),
+  }),
+  { minLength: 1, maxLength: 3 },
+);
+
+/** Changes bytes of shards, indexes and manifest, and tells which ranges of which files. */
+function apply(folder: string, files: readonly string[], list: readonly Damage[]): Map<string, [number, number][]> {
+  const touched = new Map<string, [number, number][]>();
+  for (const { file, places } of list) {
+    const name = files[file % files.length]!;
+    change(path.join(folder, name), (bytes) => {
+      for (const { at, value, length } of places) {
+        const from = Math.floor(at * bytes.length);
+        const to = Math.min(bytes.length, from + length);
+        for (let i = from; i < to; i++) bytes[i]! ^= value;
+        touched.set(name, [...(touched.get(name) ?? []), [from, to]]);
+      }
+      return bytes;
+    });
+  }
+  return touched;
+}
+
+describe.each(formats)('whatever bytes are damaged in a dataset of %s', (format) => {
+  const { folder: original, digests, samples } = sound.get(format)!;
+  const files = Object.keys(digests).filter((file) => file !== 'pack.json');
+
+  /** Keys of samples whose span in the shard no damage touches. */
+  async function untouched(touched: Map<string, [number, number][]>): Promise<Set<string>> {
+    const keys = new Set<string>();
+    for (const { file } of (await readManifest(original)).shards) {
+      const index = await readShardIndex(path.join(original, indexPathOf(file)));
+      const ranges = touched.get(file) ?? [];
+      for (let row = 0; row < index.samples; row++) {
+        const from = index.offset[row]!;
+        const end = from + index.bytes[row]!;
+        if (ranges.every(([a, b]) => b <= from || a >= end)) keys.add(index.key[row]!);
+      }
+    }
+    return keys;
+  }
+
+  test('a repair leaves a sound dataset with every sample that was not hit', async () => {
+    await fc.assert(
+      fc.asyncProperty(damages, async (list) => {
+        const folder = copyOf(format);
+        const touched = apply(folder, files, list);
+        const hitIndexes = [...touched.keys()].filter((file) => file.endsWith('.parquet'));
+        const report = await repair(folder, { workers: 1 });
+        expect(await verify(folder, { workers: 1 })).toMatchObject({ faults: 0, samples: report.samples });
+        const after = new Map((await samplesOf(folder)).map((sample) => [sample.key, sample]));
+        // LMDB keeps keys apart from the samples: where index and leaf are both hit, a key is lost.
+        const areKeysSafe = format !== 'lmdb' || hitIndexes.length === 0;
+        for (const key of await untouched(touched)) {
+          if (!areKeysSafe && !after.has(key)) continue;
+          const before = samples.get(key)!;
+          const now = after.get(key);
+          expect(now, key).toBeDefined();
+          expect(now!.fields, key).toEqual(before.fields);
+          if (hitIndexes.length === 0) expect(now).toEqual(before);
+        }
+        // With its index a sample is never kept wrong.
+        if (hitIndexes.length === 0) for (const [key, sample] of after) expect(sample).toEqual(samples.get(key));
+        expect(report.samples).toBe(after.size);
+        rmSync(path.dirname(folder), { recursive: true, force: true });
+      }),
+      { numRuns: 8, seed: 2026 },
+    );
+  });
+
+  test('with the packed folder nothing is lost as long as the indexes are whole', async () => {
+    const hit = files.filter((file) => !file.endsWith('.parquet'));
+    await fc.assert(
+      fc.asyncProperty(damages, async (list) => {
+        const folder = copyOf(format);
+        apply(folder, hit, list);
+        expect(await repair(folder, { source, workers: 1 })).toMatchObject({ samples: 24, takenOut: 0 });
+        expect(datasetDigests(folder)).toEqual(digests);
+        rmSync(path.dirname(folder), { recursive: true, force: true });
+      }),
+      { numRuns: 8, seed: 2026 },
+    );
+  });
+});
+
+test('a repair that ends between a shard and its index, or before the manifest, can be done again', async () => {
+  const whole = copyOf('tar');
+  await damage(whole, shardFile(whole, 'tar', 1), 2);
+  const repaired = path.join(emptyFolder(), 'repaired');
+  cpSync(whole, repaired, { recursive: true });
+  await repair(repaired);
+  for (const files of [['000001.tar'], ['000001.tar', '000001.parquet']]) {
+    const folder = path.join(emptyFolder(), 'between');
+    cpSync(whole, folder, { recursive: true });
+    for (const file of files) copyFileSync(path.join(repaired, file), path.join(folder, file));
+    expect(await repair(folder)).toMatchObject({ samples: 23 });
+    expect(datasetDigests(folder)).toEqual(datasetDigests(repaired));
+  }
+});
+
+test('images that were packed damaged are taken out only where decode asks for it', async () => {
+  const folder = newFolder();
+  const include = ['truncated-half.jpg', 'gray.jpg', 'progressive.jpg'];
+  await pack('test/fixtures/odd-images', folder, { include });
+  expect(await repair(folder)).toMatchObject({ samples: 3, repairedShards: 0 });
+  expect(await repair(folder, { decode: true, source: 'test/fixtures/odd-images' })).toMatchObject({
+    samples: 2,
+    takenOut: 1,
+  });
+  expect(quarantined(folder)[0]!.reason).toMatch(/^field "jpg" cannot be decoded whole: /);
+});
+
+test('indexes for other loaders are those of the new shards', async () => {
+  const folder = newFolder();
+  await pack(source, folder, { ...options, index: ['wids', 'dali'] });
+  const before = digestsOf(folder);
+  await damage(folder, shardFile(folder, 'tar', 0), 1);
+  await repair(folder);
+  const clean = newFolder();
+  expect(quarantined(folder)).toHaveLength(1);
+  const after = digestsOf(folder);
+  for (const file of ['000000.idx', 'index.json'].filter((name) => name in before))
+    expect(after[file]).not.toBe(before[file]);
+  expect(after['000001.idx']).toBe(before['000001.idx']);
+  expect(clean).not.toBe(folder);
+});
+
+test('LMDB shards whose values are images stay such', async () => {
+  const folder = newFolder();
+  await pack(source, folder, {
+    maxShardSamples: 8,
+    format: 'lmdb',
+    lmdbValues: 'image',
+    exclude: ['**/*.{json,txt,csv,seg.png}'],
+  });
+  const digests = digestsOf(folder);
+  await damage(folder, shardFile(folder, 'lmdb', 0), 1);
+  expect(await repair(folder, { source })).toMatchObject({ restored: 1, samples: 24 });
+  expect(datasetDigests(folder)).toEqual(digests);
+});
+
+test('what cannot be repaired says so', async () => {
+  await expect(repair('test/fixtures/tar')).rejects.toThrow(/shards of other software/);
+  const unfinished = copyOf('tar');
+  rmSync(path.join(unfinished, 'dataset.json'));
+  await expect(repair(unfinished)).rejects.toMatchObject({ name: 'UnfinishedPackError' });
+  const locked = copyOf('tar');
+  writeFileSync(path.join(locked, 'pack.lock'), JSON.stringify({ pid: 1, host: 'elsewhere', started: null }));
+  await expect(repair(locked)).rejects.toMatchObject({ name: 'OutputLockedError' });
+  const empty = copyOf('tar');
+  for (const name of readdirSync(empty).filter((file) => file.endsWith('.tar'))) rmSync(path.join(empty, name));
+  await expect(repair(empty)).rejects.toThrow(/Nothing of .* is left.*--source/);
+});
+
+test('verify --fix prints what it did, and ends with 1 only where something is lost', async () => {
+  const folder = copyOf('tar');
+  const key = await damage(folder, shardFile(folder, 'tar', 1), 3);
+  const restored = await shardtool('verify', folder, '--fix', '--source', source);
+  expect(restored).toMatchObject({ code: 0, stderr: '' });
+  expect(restored.stdout).toBe('1 shard repaired; the dataset has 3 shards, 24 samples\n  1 sample is whole again\n');
+  expect((await shardtool('verify', folder, '--fix')).stdout).toBe('3 shards, 24 samples: nothing to repair\n');
+  await damage(folder, shardFile(folder, 'tar', 1), 3);
+  const lost = await shardtool('verify', folder, '--fix');
+  expect(lost.code).toBe(1);
+  expect(lost.stdout.split('\n')[0]).toMatch(new RegExp(`^000001\\.tar\\t${key}\\tfield "jpg" has changed`));
+  expect(lost.stdout).toContain('1 damaged sample was taken out');
+  const json = await shardtool('verify', folder, '--fix', '--json');
+  expect(JSON.parse(json.stdout)).toMatchObject({ samples: 23, takenOut: 0, repairedShards: 0 });
+  expect(await shardtool('verify', folder, '--source', source)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--source goes with --fix'),
+  });
+});
