@@ -243,3 +243,13 @@ test('five loaders one after the other leave no thread behind', async () => {
   expect(threads()).toBeLessThanOrEqual(after + 1);
   await dataset.close();
 });
+
+test('a worker that cannot start ends the loop with its reason, and the process goes on, while others still start', () => {
+  const { status, stdout, signal } = run(`
+    for (let i = 0; i < 6; i++) {
+      const steps = { pixels: { module: './nowhere.mjs' } };
+      const iterator = dataset.loader({ ...options, steps, workers: 1 + (i % 4) })[Symbol.asyncIterator]();
+      await iterator.next().catch((error) => console.log(error.message.includes('nowhere.mjs')));
+    }`);
+  expect({ status, stdout, signal }).toEqual({ status: 0, stdout: 'true\n'.repeat(6), signal: null });
+});

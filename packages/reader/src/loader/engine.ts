@@ -81,6 +81,7 @@ export class Engine {
         control.wake();
         bell.ring();
       },
+      stop: () => control.stop(),
     });
     engine = new Engine({ control, arena, memory, plan, bell, parts, facts }, pool);
     return engine;

@@ -4,8 +4,11 @@ import { ShardtoolError } from '@shardtool/format';
 /** A decode worker ended, threw or could not start. `cause` has what it said. */
 export class WorkerDiedError extends ShardtoolError {}
 
-/** Workers have so long to end by themselves. */
-const PATIENCE_MS = 2000;
+/**
+ * Workers have so long to end by themselves. To terminate one while koffi binds functions aborts the whole process
+ * (N-API cannot throw any more), so it is the last resort, and only for a worker that has started.
+ */
+const PATIENCE_MS = 5000;
 
 /**
  * Of a worker's JavaScript heap, in MiB. Nothing in it outlives a sample, so collecting it costs next to nothing at any
@@ -36,13 +39,18 @@ export class WorkerPool<Message> {
     readonly workerData: (worker: number) => unknown;
     readonly onMessage: (message: Message) => void;
     readonly onFailure: () => void;
+    /** Tells the workers to end once they have started. */
+    readonly stop: () => void;
   }): Promise<WorkerPool<Message>> {
     const pool = new WorkerPool<Message>();
     const starting = Array.from({ length: options.count }, (_, i) => pool.#startWorker(i, options));
     try {
       await Promise.all(starting);
     } catch (error) {
-      await pool.#terminate();
+      pool.#closing = true;
+      options.stop();
+      await Promise.allSettled(starting);
+      await pool.close(options.stop);
       throw error;
     }
     pool.#onFailure = options.onFailure;
@@ -68,16 +76,14 @@ export class WorkerPool<Message> {
   async close(stop: () => void): Promise<void> {
     this.#closing = true;
     stop();
-    const patience = setTimeout(() => void this.#terminate(), PATIENCE_MS);
+    const patience = setTimeout(() => this.#terminate(), PATIENCE_MS);
     this.ref();
     await Promise.all(this.#exits);
     clearTimeout(patience);
   }
 
-  async #terminate(): Promise<void> {
-    this.#closing = true;
+  #terminate(): void {
     for (const worker of this.#workers) void worker.terminate();
-    await Promise.all(this.#exits);
   }
 
   #startWorker(
