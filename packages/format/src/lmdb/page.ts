@@ -26,6 +26,10 @@ const TYPE_BITS = 0x6f;
 /** mn_flags: the value is on pages of its own; it is a named database; it is a set of duplicates. */
 export const NodeFlag = { bigData: 1, subDatabase: 2, duplicates: 4 } as const;
 
+/** Places in a node's header; the length of the value, or the low half of a branch's page number, comes first. */
+export const NODE_FLAGS_AT = 4;
+export const NODE_KEY_BYTES_AT = 6;
+
 /** Places in a page's header. */
 const TYPE_AT = 10;
 const LOWER_AT = 12;
@@ -101,13 +105,13 @@ export function encodeRunHeader(page: Buffer, number: number, pages: number): vo
 /** A leaf's node: the value itself, or the page number of a large one, goes behind the key. */
 export function encodeLeafNode(page: Buffer, at: number, valueBytes: number, flags: number, keyBytes: number): void {
   page.writeUInt32LE(valueBytes, at);
-  page.writeUInt16LE(flags, at + 4);
-  page.writeUInt16LE(keyBytes, at + 6);
+  page.writeUInt16LE(flags, at + NODE_FLAGS_AT);
+  page.writeUInt16LE(keyBytes, at + NODE_KEY_BYTES_AT);
 }
 
 /** A branch's node: all keys of `child` are at least the key that goes behind it. */
 export function encodeBranchNode(page: Buffer, at: number, child: number, keyBytes: number): void {
   page.writeUInt32LE(child % 2 ** 32, at);
-  page.writeUInt16LE(Math.floor(child / 2 ** 32), at + 4);
-  page.writeUInt16LE(keyBytes, at + 6);
+  page.writeUInt16LE(Math.floor(child / 2 ** 32), at + NODE_FLAGS_AT);
+  page.writeUInt16LE(keyBytes, at + NODE_KEY_BYTES_AT);
 }

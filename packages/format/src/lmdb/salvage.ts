@@ -8,7 +8,9 @@ import type { Source } from '../source.js';
 import { imageField } from './image-field.js';
 import {
   FIRST_DATA_PAGE,
+  NODE_FLAGS_AT,
   NODE_HEADER_BYTES,
+  NODE_KEY_BYTES_AT,
   NodeFlag,
   PAGE_BYTES,
   PAGE_HEADER_BYTES,
@@ -62,8 +64,8 @@ function* leafEntries(page: Buffer, number: number): Generator<Entry> {
 function entryAt(page: Buffer, node: number, number: number): Entry | null {
   if (node + NODE_HEADER_BYTES > PAGE_BYTES) return null;
   const bytes = page.readUInt32LE(node);
-  const hasPages = (page.readUInt16LE(node + 4) & NodeFlag.bigData) !== 0;
-  const value = node + NODE_HEADER_BYTES + page.readUInt16LE(node + 6);
+  const hasPages = (page.readUInt16LE(node + NODE_FLAGS_AT) & NodeFlag.bigData) !== 0;
+  const value = node + NODE_HEADER_BYTES + page.readUInt16LE(node + NODE_KEY_BYTES_AT);
   if (value + (hasPages ? PAGE_NUMBER_BYTES : bytes) > PAGE_BYTES) return null;
   const text = page.subarray(node + NODE_HEADER_BYTES, value);
   const key = isUtf8(text) ? text.toString() : '';

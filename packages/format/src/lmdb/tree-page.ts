@@ -1,7 +1,9 @@
 import { compareKey } from './compare.js';
 import {
   FIRST_DATA_PAGE,
+  NODE_FLAGS_AT,
   NODE_HEADER_BYTES,
+  NODE_KEY_BYTES_AT,
   NodeFlag,
   PAGE_HEADER_BYTES,
   PAGE_NUMBER_BYTES,
@@ -12,10 +14,6 @@ import {
   pageType,
   readU64,
 } from './page.js';
-
-/** Offsets of a node's parts. */
-const FLAGS_AT = 4;
-const KEY_BYTES_AT = 6;
 
 /** Where a leaf's value is. */
 export interface LeafValue {
@@ -68,7 +66,7 @@ export class TreePage {
   /** The page below node `index` of a branch. */
   child(index: number): number {
     const node = this.#node(index);
-    return this.#page.readUInt16LE(node + FLAGS_AT) * 2 ** 32 + this.#page.readUInt32LE(node);
+    return this.#page.readUInt16LE(node + NODE_FLAGS_AT) * 2 ** 32 + this.#page.readUInt32LE(node);
   }
 
   /** The value of node `index` of a leaf. */
@@ -76,7 +74,7 @@ export class TreePage {
     const node = this.#node(index);
     const bytes = this.#page.readUInt32LE(node);
     const at = node + NODE_HEADER_BYTES + this.#keyBytes(node);
-    const isInline = (this.#page[node + FLAGS_AT]! & NodeFlag.bigData) === 0;
+    const isInline = (this.#page[node + NODE_FLAGS_AT]! & NodeFlag.bigData) === 0;
     return isInline ? { bytes, at, page: null } : { bytes, at: null, page: readU64(this.#page, at) };
   }
 
@@ -114,7 +112,7 @@ export class TreePage {
   }
 
   #keyBytes(node: number): number {
-    return u16(this.#page, node + KEY_BYTES_AT);
+    return u16(this.#page, node + NODE_KEY_BYTES_AT);
   }
 
   #branchTrouble(index: number, upper: number): PageTrouble | null {
@@ -126,7 +124,7 @@ export class TreePage {
   #leafTrouble(index: number, upper: number): PageTrouble | null {
     const node = this.#node(index);
     if (this.#isOutside(node, upper, 0)) return overrun(index);
-    const flags = u16(this.#page, node + FLAGS_AT);
+    const flags = u16(this.#page, node + NODE_FLAGS_AT);
     if ((flags & ~(NodeFlag.bigData | NodeFlag.subDatabase)) !== 0) {
       return { trouble: `has an entry with unknown flags (${flags})` };
     }
