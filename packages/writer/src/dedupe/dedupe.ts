@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import {
   copyFileSync,
   createWriteStream,
@@ -10,6 +9,8 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { writeDurably } from '@shardtool/format';
 import { type FileTable, pathAt } from '../file-table.js';
 import { hashInWorkers, type PackWorkers } from '../pack-workers.js';
@@ -104,18 +105,19 @@ async function writeList(
   const leftOut = new Uint8Array(files.count);
   let count = 0;
   let classConflicts = 0;
-  const output = createWriteStream(path);
-  for (const { file, standsFor } of table.duplicates()) {
-    leftOut[file] = 1;
-    count++;
-    const classes = { class: classOf(file), standsForClass: classOf(standsFor) };
-    const isConflict = classes.class !== classes.standsForClass;
-    if (isConflict) classConflicts++;
-    const paths = { path: pathAt(files, file), standsFor: pathAt(files, standsFor) };
-    const line: DuplicateLine = isConflict ? { ...paths, ...classes } : paths;
-    if (!output.write(`${JSON.stringify(line)}\n`)) await once(output, 'drain');
-  }
-  output.end();
-  await once(output, 'close');
+  await pipeline(Readable.from(lines()), createWriteStream(path));
   return { leftOut, count, classConflicts };
+
+  function* lines(): Generator<string> {
+    for (const { file, standsFor } of table.duplicates()) {
+      leftOut[file] = 1;
+      count++;
+      const classes = { class: classOf(file), standsForClass: classOf(standsFor) };
+      const isConflict = classes.class !== classes.standsForClass;
+      if (isConflict) classConflicts++;
+      const paths = { path: pathAt(files, file), standsFor: pathAt(files, standsFor) };
+      const line: DuplicateLine = isConflict ? { ...paths, ...classes } : paths;
+      yield `${JSON.stringify(line)}\n`;
+    }
+  }
 }
