@@ -1,8 +1,8 @@
 /** A picture of the first batch of an epoch: every image with its class below. */
 import { writeFile } from 'node:fs/promises';
 import type { Batch, Dataset, TransformInput } from '@shardtool/reader';
+import sharp from 'sharp';
 import { drawText, TEXT_HEIGHT } from './bitmap-font.js';
-import { encodePng } from './png.js';
 
 export interface Grid {
   readonly columns: number;
@@ -43,8 +43,13 @@ export async function writePreview(dataset: Dataset, options: PreviewOptions): P
   const loader = dataset.loader({ transform, batchSize, seed, epoch, prefetchBatches: 1, lastBatch: 'partial' });
   try {
     for await (const batch of loader) {
-      const canvas = drawBatch(batch, dataset.classes, grid, valueRange(transform));
-      await writeFile(output, encodePng(canvas));
+      const { pixels, width, height } = drawBatch(batch, dataset.classes, grid, valueRange(transform));
+      await writeFile(
+        output,
+        await sharp(pixels, { raw: { width, height, channels: 3 } })
+          .png()
+          .toBuffer(),
+      );
       return { images: batch.size, ...sizeOf(batch) };
     }
   } finally {
