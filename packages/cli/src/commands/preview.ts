@@ -3,7 +3,7 @@ import type { StepInput, TransformInput } from '@shardtool/reader';
 import { command } from '../command.js';
 import { wholeNumber } from '../flags.js';
 import { UsageError } from '../outcome.js';
-import { type Grid, writePreview } from '../preview.js';
+import type { Grid } from '../preview.js';
 
 export const previewCommand = command({
   name: 'preview',
@@ -31,7 +31,10 @@ export const previewCommand = command({
       .example('$0 preview shards --output grid.png', 'The first 64 samples of an epoch')
       .example('$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight, by your own list'),
   handler: async ({ dataset: location, transform, grid, output, seed, epoch }) => {
-    const { openDataset } = await import('@shardtool/reader');
+    const [{ openDataset }, { writePreview }] = await Promise.all([
+      import('@shardtool/reader'),
+      import('../preview.js'),
+    ]);
     await using dataset = await openDataset(location);
     const steps = await readTransform(transform);
     const shown = await writePreview(dataset, { transform: steps, grid, output, seed, epoch });
