@@ -46,8 +46,9 @@ export function terminal(line: string, env: NodeJS.ProcessEnv = {}, typing = ':'
 
 function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    // Neither the colours of the test runner's terminal nor its options are those of the program.
-    const { FORCE_COLOR, NO_COLOR, NODE_OPTIONS, ...inherited } = process.env;
+    // Neither the colours of the test runner's terminal nor its options are those of the program, and what Node takes
+    // for a CI service's terminal has no colours.
+    const { FORCE_COLOR, NO_COLOR, NODE_OPTIONS, CI, TMUX, COLORTERM, ...inherited } = process.env;
     const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...inherited, ...env },

@@ -186,7 +186,7 @@ test('a worker that dies between two loops is replaced for the second', () => {
 });
 
 test('a worker that is terminated ends the loop with its reason', () => {
-  const { stdout } = run(`
+  const { stdout, stderr, status, signal } = run(`
     const workers = [];
     const start = Worker.prototype.ref;
     Worker.prototype.ref = function () { workers.push(this); return start.call(this); };
@@ -197,7 +197,21 @@ test('a worker that is terminated ends the loop with its reason', () => {
     } catch (error) {
       console.log(error.name + ': ' + error.message);
     }`);
-  expect(stdout).toMatch(/WorkerDiedError: .*exit code 1/);
+  expect({ stdout, stderr, status, signal }).toMatchObject({
+    stdout: expect.stringMatching(/WorkerDiedError: .*exit code 1/),
+    stderr: '',
+    status: 0,
+    signal: null,
+  });
+});
+
+test('a program that exits in the middle of decoding ends with its own exit code, and no worker crashes it', () => {
+  for (let i = 0; i < 8; i++) {
+    const { status, signal } = run(`
+      let batches = 0;
+      for await (const batch of dataset.loader({ ...options, workers: 4 })) if (++batches === ${i + 2}) process.exit(3);`);
+    expect({ status, signal }).toEqual({ status: 3, signal: null });
+  }
 });
 
 test('after start no message is posted for a sample or a batch', () => {

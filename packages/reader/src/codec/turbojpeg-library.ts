@@ -12,8 +12,9 @@ export interface TurboJpegLibrary {
   readHeader(handle: unknown, bytes: Uint8Array, length: number): number;
   get(handle: unknown, parameter: number): number;
   set(handle: unknown, parameter: number, value: number): number;
-  setCrop(handle: unknown, region: { x: number; y: number; w: number; h: number }): number;
-  setScale(handle: unknown, factor: { num: number; denom: number }): number;
+  /** The region to decode, in pixels; all of the image where width and height are 0. */
+  setCrop(handle: unknown, x: number, y: number, width: number, height: number): number;
+  setScale(handle: unknown, numerator: number, denominator: number): number;
   /** Decodes to an address or into an array, rows `pitch` bytes apart; negative on an error and on a warning. */
   decompress(
     handle: unknown,
@@ -52,21 +53,28 @@ export async function loadTurboJpeg(): Promise<TurboJpegLibrary> {
 function bind(koffi: typeof import('koffi').default, library: LibraryHandle): TurboJpegLibrary {
   const handle = 'void*';
   const bytes = 'const uint8_t*';
-  const region = koffi.struct({ x: 'int', y: 'int', w: 'int', h: 'int' });
-  const factor = koffi.struct({ num: 'int', denom: 'int' });
   const create = library.func('tj3Init', handle, ['int']);
+  // Structs of int by value: System V's and Arm's 64-bit calling conventions pass them as such words. As objects, koffi
+  // would ask V8 for their properties, and crash the process where that fails: in a worker that is being ended.
+  const setCrop = library.func('tj3SetCroppingRegion', 'int', [handle, 'int64', 'int64']);
+  const setScale = library.func('tj3SetScalingFactor', 'int', [handle, 'int64']);
   return {
     create: () => create(INIT_DECOMPRESS),
     destroy: library.func('tj3Destroy', 'void', [handle]),
     readHeader: library.func('tj3DecompressHeader', 'int', [handle, bytes, 'size_t']),
     get: library.func('tj3Get', 'int', [handle, 'int']),
     set: library.func('tj3Set', 'int', [handle, 'int', 'int']),
-    setCrop: library.func('tj3SetCroppingRegion', 'int', [handle, region]),
-    setScale: library.func('tj3SetScalingFactor', 'int', [handle, factor]),
+    setCrop: (decompressor, x, y, width, height) => setCrop(decompressor, word(x, y), word(width, height)),
+    setScale: (decompressor, numerator, denominator) => setScale(decompressor, word(numerator, denominator)),
     decompress: library.func('tj3Decompress8', 'int', [handle, bytes, 'size_t', 'void*', 'int', 'int']),
     errorText: library.func('tj3GetErrorStr', 'const char*', [handle]),
     address: (array) => Number(koffi.address(array)),
   };
+}
+
+/** Two ints (not negative) that lie one after the other in a struct, as the little-endian word of 8 bytes that they are. */
+function word(first: number, second: number): number {
+  return second * 2 ** 32 + first;
 }
 
 /** Where the library may lie, the likelier place first. */

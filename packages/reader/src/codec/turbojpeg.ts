@@ -87,7 +87,7 @@ export class TurboJpegCodec implements ImageCodec {
   decodeRegion(bytes: Uint8Array, crop: Rect, reduction: Reduction, scratch: Scratch): Pixels | Promise<Pixels> {
     const { width, height, mcuWidth } = this.#header;
     const all = { x: 0, y: 0, width: Math.ceil(width / reduction), height: Math.ceil(height / reduction) };
-    this.#library.setScale(this.#handle, { num: 1, denom: reduction });
+    this.#library.setScale(this.#handle, 1, reduction);
     if (mcuWidth === 0) {
       this.#crop(NO_CROP);
       return this.#decode(bytes, crop, all, scratch)!;
@@ -107,7 +107,7 @@ export class TurboJpegCodec implements ImageCodec {
     // All data go through the entropy decoder, whichever columns are asked for.
     const column = mcuWidth === 0 ? width : Math.min(width, mcuWidth);
     const stride = strideOf(column * channels);
-    this.#library.setScale(this.#handle, { num: 1, denom: 1 });
+    this.#library.setScale(this.#handle, 1, 1);
     this.#crop(mcuWidth === 0 ? NO_CROP : { x: 0, y: 0, width: column, height });
     const text = this.#decompress(bytes, new Uint8Array(stride * height), stride);
     if (text === null) return 0;
@@ -123,7 +123,7 @@ export class TurboJpegCodec implements ImageCodec {
   }
 
   #crop({ x, y, width, height }: Rect): void {
-    if (this.#library.setCrop(this.#handle, { x, y, w: width, h: height }) < 0) {
+    if (this.#library.setCrop(this.#handle, x, y, width, height) < 0) {
       this.#fail(this.#library.errorText(this.#handle));
     }
   }
