@@ -8,9 +8,10 @@ export { openDataset } from './dataset/open.js';
 export type { RepeatedKeys } from './dataset/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { type DatasetStats, datasetStats } from './dataset/stats.js';
+export { BadSampleError, OwnStepError } from './loader/bad-rows.js';
 export type { Batch, BatchMix, ImageArray } from './loader/batch.js';
-export { BadSampleError, OwnStepError } from './loader/delivery.js';
-export type { Loader, LoaderInfo } from './loader/loader.js';
+export type { Loader } from './loader/loader.js';
+export type { LoaderInfo } from './loader/loader-info.js';
 export type { LoaderOptions } from './loader/options.js';
 export type {
   BatchStep,

@@ -121,3 +121,14 @@ function concat(parts: readonly Uint32Array[]): Uint32Array {
   }
   return all;
 }
+
+/** Where an item of the block is described, and its shard's bytes. */
+export function locate(block: Block, item: number): LoadedShard & { readonly indexRow: number } {
+  const { index, stretches } = block.shards.get(block.shard[item]!)!;
+  return { index, indexRow: block.row[item]!, stretches };
+}
+
+export function keyOf(block: Block, item: number): string {
+  const { index, indexRow } = locate(block, item);
+  return index.key[indexRow]!;
+}

@@ -2,9 +2,10 @@ import type { Batch } from './batch.js';
 import type { Demand } from './block-reader.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
 import { type FedEpoch, Feeder } from './feeder.js';
+import { type FinishedBatchOptions, finishedBatch } from './finished-batch.js';
 import type { PendingBatch } from './pending-batch.js';
 
-export interface IterationOptions extends DeliveryOptions {
+export interface IterationOptions extends DeliveryOptions, FinishedBatchOptions {
   /** The next epoch to feed, or null after the last. */
   nextEpoch(demand: Demand): Promise<FedEpoch | null>;
   readonly release: 'auto' | 'manual';
@@ -81,7 +82,8 @@ export class Iteration {
   /** Encoded images lie in the read buffers until the batch is released; decoded ones need them no more. */
   #hand(pending: PendingBatch): Batch {
     const keepsBytes = this.#options.output.kind === 'raw';
-    const batch = this.#delivery.batch(pending, () => {
+    this.#delivery.forget(pending);
+    const batch = finishedBatch(pending, this.#options, () => {
       if (keepsBytes) this.#feeder.retire(pending);
       this.#feeder.freeSlot(pending.slot);
     });

@@ -1,5 +1,4 @@
 import { OptionError, ShardtoolError } from '@shardtool/format';
-import type { CodecChoice } from '../codec/select.js';
 import type { Dataset } from '../dataset/dataset.js';
 import type { LoaderState } from '../order/state.js';
 import { type DrawnMix, drawMix } from '../transform/mix.js';
@@ -10,36 +9,11 @@ import { EpochReaders } from './epoch-readers.js';
 import type { FedEpoch } from './feeder.js';
 import { Iteration } from './iteration.js';
 import { leastBytes } from './least-bytes.js';
+import { type LoaderInfo, loaderInfo } from './loader-info.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
 import type { PendingBatch } from './pending-batch.js';
 import { type LoaderSetup, setUp } from './setup.js';
 import { type LoaderReport, Statistics } from './statistics.js';
-
-/** What a loader is going to do, and with what. Memory in bytes. */
-export interface LoaderInfo {
-  /** The next epoch. */
-  readonly epoch: number;
-  /** Samples of the next epoch over all ranks, and this rank's batches in it. */
-  readonly samples: number;
-  readonly batches: number;
-  /** This rank's batches of the same epoch from its start: more where a state was taken up in it. */
-  readonly epochBatches: number;
-  readonly batchSize: number;
-  readonly globalBatchSize: number;
-  readonly rank: number;
-  readonly worldSize: number;
-  readonly workers: number;
-  readonly streams: number;
-  readonly blockSamples: number;
-  readonly shuffleUnit: 'sample' | 'shard' | 'chunk';
-  /** How JPEGs are decoded and why; null where images stay encoded. */
-  readonly codec: CodecChoice | null;
-  /** Batch slots. */
-  readonly slotBytes: number;
-  /** Encoded samples: as much as is expected, and the limit. */
-  readonly readBufferBytes: number;
-  readonly readBufferLimitBytes: number;
-}
 
 /** A loader was closed while it was being iterated. */
 export class LoaderClosedError extends ShardtoolError {}
@@ -148,25 +122,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   async info(): Promise<LoaderInfo> {
     const setup = await this.#prepare();
     const { epoch, position } = this.#next!;
-    const plan = setup.plan(epoch, position);
-    return {
-      epoch,
-      samples: plan.samples,
-      batches: plan.batches,
-      epochBatches: position === 0 ? plan.batches : setup.plan(epoch, 0).batches,
-      batchSize: setup.batchSize,
-      globalBatchSize: setup.globalBatch,
-      rank: setup.rank,
-      worldSize: setup.worldSize,
-      workers: setup.memory.workers,
-      streams: setup.streams,
-      blockSamples: setup.blockSamples,
-      shuffleUnit: plan.unit,
-      codec: setup.codec,
-      slotBytes: setup.memory.slots * setup.memory.slotBytes,
-      readBufferBytes: setup.readBuffers.expectedBytes,
-      readBufferLimitBytes: setup.readBuffers.limitBytes,
-    };
+    return loaderInfo(setup, epoch, position);
   }
 
   /** Where the time of the iteration went, and what went wrong in it. */

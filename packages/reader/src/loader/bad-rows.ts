@@ -1,0 +1,110 @@
+import { ShardtoolError } from '@shardtool/format';
+import { type Block, keyOf } from './block.js';
+import type { Engine } from './engine.js';
+import type { BatchOutput } from './finished-batch.js';
+import type { PendingBatch, Trouble } from './pending-batch.js';
+import type { Statistics } from './statistics.js';
+
+/** A person's own step threw: `cause` has its message, and the stack where it was thrown in the worker. */
+export class OwnStepError extends ShardtoolError {}
+
+/** A sample could not be read, checked or decoded. */
+export class BadSampleError extends ShardtoolError {}
+
+export interface BadRowOptions {
+  readonly engine: Engine;
+  readonly statistics: Statistics;
+  readonly shardName: (shard: number) => string;
+  readonly onBadSample: 'raise' | 'skip' | 'substitute';
+  readonly output: BatchOutput;
+}
+
+/** One bad row: raises, skips or substitutes, as the options say. True where it is to be decoded again. */
+export function judgeRow(
+  pending: PendingBatch,
+  { row, reason, dropped = false }: Trouble,
+  options: BadRowOptions,
+): boolean {
+  const { onBadSample } = options;
+  const block = pending.blocks[row]!;
+  const item = pending.items[row]!;
+  if (dropped) pending.dropped.add(row);
+  else if (onBadSample === 'raise') {
+    const { shard, key } = whereabouts(block, item, options);
+    throw new BadSampleError(
+      { shard, key },
+      `${shard}: sample "${key}" cannot be used: ${reason}. Run "shardtool verify --decode" to list every bad sample, ` +
+        "or set onBadSample to 'skip' or 'substitute'.",
+    );
+  }
+  if (!pending.reasons.has(row)) pending.reasons.set(row, reason);
+  if (onBadSample === 'skip' && !dropped) {
+    blankRow(pending, row, options);
+    return false;
+  }
+  const next = (item + 1) % block.items;
+  if (next === pending.planned.item[row]) {
+    const { shard, key } = whereabouts(block, next, options);
+    throw new BadSampleError(
+      { shard, key },
+      `${shard}: no sample of the block of "${key}" can take its row; it cannot be used itself: ` +
+        `${pending.reasons.get(row)}. Run "shardtool verify --decode" to list every bad sample.`,
+    );
+  }
+  pending.items[row] = next;
+  return true;
+}
+
+/** Whether a bad sample was skipped in this row. */
+export function isSkipped(pending: PendingBatch, row: number): boolean {
+  return pending.valid[row] === 0 && pending.reasons.has(row);
+}
+
+/** Counts the rows that were dealt with: what stands in them is settled now. */
+export function countBadRows(pending: PendingBatch, options: BadRowOptions): void {
+  const { statistics, onBadSample } = options;
+  for (const [row, reason] of pending.reasons) {
+    if (pending.dropped.has(row)) {
+      statistics.countDropped();
+      continue;
+    }
+    const block = pending.blocks[row]!;
+    const { shard, key } = whereabouts(block, pending.planned.item[row]!, options);
+    const substitute = onBadSample === 'substitute' ? { substitute: keyOf(block, pending.items[row]!) } : {};
+    statistics.countBad({ shard, key, reason, ...substitute });
+  }
+}
+
+/** What a person's own step threw, of one row or (row -1) of the whole batch. */
+export function stepError(
+  pending: PendingBatch,
+  { row, reason, stack }: Trouble,
+  options: Pick<BadRowOptions, 'shardName'>,
+): OwnStepError {
+  const cause = Object.assign(new Error(reason), { stack });
+  const at = Math.max(0, row);
+  const { shard, key } = whereabouts(pending.blocks[at]!, pending.items[at]!, options);
+  const where = row < 0 ? `the batch that begins with sample "${key}"` : `sample "${key}"`;
+  return new OwnStepError({ shard, key }, `${shard}: ${where}: ${reason}\n${stack}`, { cause });
+}
+
+function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRowOptions): void {
+  pending.valid[row] = 0;
+  for (const values of Object.values(pending.fields)) values[row] = null;
+  const { rowBytes } = engine.plan;
+  if (output.kind === 'pixels') {
+    engine.slotBytes(pending.slot, pending.rows).fill(0, row * rowBytes, (row + 1) * rowBytes);
+    engine.plan.companions.forEach((companion, i) => {
+      const bytes = engine.companionBytes(pending.slot, i, pending.rows);
+      bytes.fill(0, row * companion.rowBytes, (row + 1) * companion.rowBytes);
+    });
+  } else if (output.kind === 'list') pending.list[row] = { pixels: new Uint8Array(0), height: 0, width: 0 };
+}
+
+function whereabouts(
+  block: Block,
+  item: number,
+  { shardName }: Pick<BadRowOptions, 'shardName'>,
+): { shard: string; key: string } {
+  return { shard: shardName(block.shard[item]!), key: keyOf(block, item) };
+}

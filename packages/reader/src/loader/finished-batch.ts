@@ -1,0 +1,100 @@
+import type { Size } from '../transform/crops.js';
+import type { DrawnMix } from '../transform/mix.js';
+import type { Dtype } from '../transform/transform.js';
+import type { Batch } from './batch.js';
+import { keyOf, locate, placeOf } from './block.js';
+import type { Companion } from './companions.js';
+import type { Engine } from './engine.js';
+import { imageColumn } from './image-column.js';
+import type { PendingBatch } from './pending-batch.js';
+
+/** What the images of a batch are: pixels of one shape, a list, or encoded bytes. */
+export type BatchOutput =
+  | {
+      readonly kind: 'pixels';
+      readonly size: Size;
+      readonly shape: readonly [number, number, number];
+      readonly dtype: Dtype;
+    }
+  | { readonly kind: 'list' }
+  | { readonly kind: 'raw' };
+
+export interface FinishedBatchOptions {
+  readonly engine: Engine;
+  readonly image: string | undefined;
+  readonly output: BatchOutput;
+  readonly companions: readonly Companion[];
+  /** Batches are worked on as a whole: by a person's own step, or to mix them. */
+  readonly whole: boolean;
+  /** How this batch was mixed; null where it was not. */
+  mixOf(pending: PendingBatch): DrawnMix | null;
+}
+
+/** The complete batch for the consumer. Its blocks are still in memory; `release` is called at most once. */
+export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptions, release: () => void): Batch {
+  const { engine, output } = options;
+  const { rows } = pending;
+  const bytes = output.kind === 'pixels' ? engine.slotBytes(pending.slot, rows) : null;
+  if (options.whole) pending.labels.set(engine.facts.labels(pending.slot, rows));
+  const mix = options.mixOf(pending);
+  let keys: readonly string[] | undefined;
+  let released = false;
+  return {
+    epoch: pending.epoch,
+    index: pending.planned.index,
+    size: rows,
+    images: bytes && valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8'),
+    dtype: output.kind === 'pixels' ? output.dtype : null,
+    shape: output.kind === 'pixels' ? [rows, ...output.shape] : null,
+    ...companionsOf(pending, options),
+    list: output.kind === 'list' ? pending.list : null,
+    encoded: output.kind === 'raw' ? encodedImages(pending, options) : null,
+    labels: pending.labels,
+    mix: mix && { name: mix.name, weight: mix.weight, otherLabels: rolled(pending.labels) },
+    valid: pending.valid,
+    numbers: pending.numbers,
+    get keys() {
+      keys ??= pending.blocks.map((block, row) => keyOf(block, pending.items[row]!));
+      return keys;
+    },
+    fields: pending.fields,
+    release() {
+      if (released) return;
+      released = true;
+      release();
+    },
+  };
+}
+
+function companionsOf(
+  { slot, rows }: PendingBatch,
+  { engine, output, companions }: FinishedBatchOptions,
+): Pick<Batch, 'moreImages' | 'masks'> {
+  const moreImages: Record<string, Uint8Array | Float32Array> = {};
+  const masks: Record<string, Uint8Array> = {};
+  for (const [i, { field, kind }] of companions.entries()) {
+    const bytes = engine.companionBytes(slot, i, rows);
+    if (kind === 'mask') masks[field] = bytes;
+    else moreImages[field] = valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8');
+  }
+  return { moreImages, masks };
+}
+
+function encodedImages(pending: PendingBatch, { engine, image }: FinishedBatchOptions): Uint8Array[] {
+  return pending.blocks.map((block, row) => {
+    const { index, indexRow, stretches } = locate(block, pending.items[row]!);
+    const column = imageColumn(index, image);
+    const offset = column.offset[indexRow]!;
+    if (offset < 0) return new Uint8Array(0);
+    return engine.arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);
+  });
+}
+
+/** The labels of the rows before: the first row's is the last one. */
+function rolled(labels: Int32Array): Int32Array {
+  return labels.map((_, row) => labels.at(row - 1)!);
+}
+
+function valuesOf(bytes: Uint8Array, dtype: Dtype): Uint8Array | Float32Array {
+  return dtype === 'float32' ? new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4) : bytes;
+}

@@ -1,0 +1,51 @@
+import type { CodecChoice } from '../codec/select.js';
+import type { LoaderSetup } from './setup.js';
+
+/** What a loader is going to do, and with what. Memory in bytes. */
+export interface LoaderInfo {
+  /** The next epoch. */
+  readonly epoch: number;
+  /** Samples of the next epoch over all ranks, and this rank's batches in it. */
+  readonly samples: number;
+  readonly batches: number;
+  /** This rank's batches of the same epoch from its start: more where a state was taken up in it. */
+  readonly epochBatches: number;
+  readonly batchSize: number;
+  readonly globalBatchSize: number;
+  readonly rank: number;
+  readonly worldSize: number;
+  readonly workers: number;
+  readonly streams: number;
+  readonly blockSamples: number;
+  readonly shuffleUnit: 'sample' | 'shard' | 'chunk';
+  /** How JPEGs are decoded and why; null where images stay encoded. */
+  readonly codec: CodecChoice | null;
+  /** Batch slots. */
+  readonly slotBytes: number;
+  /** Encoded samples: as much as is expected, and the limit. */
+  readonly readBufferBytes: number;
+  readonly readBufferLimitBytes: number;
+}
+
+/** What a loader of this setup is going to do from this place on. */
+export function loaderInfo(setup: LoaderSetup, epoch: number, position: number): LoaderInfo {
+  const plan = setup.plan(epoch, position);
+  return {
+    epoch,
+    samples: plan.samples,
+    batches: plan.batches,
+    epochBatches: position === 0 ? plan.batches : setup.plan(epoch, 0).batches,
+    batchSize: setup.batchSize,
+    globalBatchSize: setup.globalBatch,
+    rank: setup.rank,
+    worldSize: setup.worldSize,
+    workers: setup.memory.workers,
+    streams: setup.streams,
+    blockSamples: setup.blockSamples,
+    shuffleUnit: plan.unit,
+    codec: setup.codec,
+    slotBytes: setup.memory.slots * setup.memory.slotBytes,
+    readBufferBytes: setup.readBuffers.expectedBytes,
+    readBufferLimitBytes: setup.readBuffers.limitBytes,
+  };
+}
