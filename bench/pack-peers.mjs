@@ -19,7 +19,7 @@ import { prepareEnvironment, reasonOf } from './peers/environments.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const cache = path.join(here, '.cache');
-const CLI = path.join(here, '../packages/cli/dist/main.js');
+const CLI = path.join(here, '../packages/cli/lib/main.js');
 const WRITERS = path.join(here, 'peers/pack_writers.py');
 /** So many shards that parts and a resume have something to share out. */
 const SHARDS = 16;

@@ -16,7 +16,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const writer = pathToFileURL(path.join(here, '../packages/writer/dist/index.js')).href;
+const writer = pathToFileURL(path.join(here, '../packages/writer/lib/index.js')).href;
 
 /** Bytes of each tiny file. */
 const TINY_BYTES = 200;

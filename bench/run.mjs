@@ -32,7 +32,7 @@ if (unknown.length > 0) {
 
 await makePhotos({ count: 30_000, out: files, copies: true, log: console.error });
 if (!existsSync(path.join(shards, 'dataset.json'))) {
-  run(path.join(folder, '..', 'packages', 'cli', 'dist', 'main.js'), 'pack', files, shards, '--overwrite');
+  run(path.join(folder, '..', 'packages', 'cli', 'lib', 'main.js'), 'pack', files, shards, '--overwrite');
 }
 for (const [name, [script, ...given]] of Object.entries(BENCHES)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;

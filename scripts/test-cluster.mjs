@@ -22,7 +22,7 @@ const LIMIT_MS = 240_000;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = path.join(root, 'examples/photos');
-const program = `${process.execPath} ${path.join(root, 'packages/cli/dist/main.js')}`;
+const program = `${process.execPath} ${path.join(root, 'packages/cli/lib/main.js')}`;
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'shardtool-cluster-'));
 const chosen = process.argv.slice(2);
 const daemons = [];

@@ -26,7 +26,7 @@ const PHOTOS = 'examples/photos';
 function packInChild(source: string, output: string, options: PackOptions, node: string[] = [], shell = '') {
   const program = tree({
     'pack.mjs': `
-      import { pack } from ${JSON.stringify(pathToFileURL('packages/writer/dist/index.js').href)};
+      import { pack } from ${JSON.stringify(pathToFileURL('packages/writer/lib/index.js').href)};
       const [source, output, options] = process.argv.slice(2);
       await pack(source, output, JSON.parse(options)).catch((error) => console.log(error.name + ': ' + error.message));`,
   });

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, inject, test } from 'vitest';
 import { emptyFolder } from './datasets.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -16,8 +16,16 @@ const project = path.join(emptyFolder(), 'project');
 const OF_THIS_RUN =
   /^(npm_(package|lifecycle|command|execpath|node_execpath|config_local_prefix)|NODE_(OPTIONS|PATH|ENV)$|INIT_CWD|VITEST)/;
 
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The environment's NODE_EXTRA_CA_CERTS. */
+    certificates: string;
+  }
+}
+
 function run(command: string, args: readonly string[], cwd = project): string {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_THIS_RUN.test(name)));
+  if (inject('certificates') !== '') env.NODE_EXTRA_CA_CERTS = inject('certificates');
   const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', env, timeout: 240_000 });
   if (error !== undefined) throw error;
   expect(status, `${command} ${args.join(' ')}\n${stdout}\n${stderr}`).toBe(0);
@@ -46,14 +54,17 @@ beforeAll(() => {
 test('a tarball has what runs, its types, its licence and a README, and no tests, sources or source maps', () => {
   for (const [name, files] of contents) {
     expect(files, name).toEqual(
-      expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts']),
+      expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'lib/index.js', 'dist/index.d.ts']),
     );
     const others = files.filter(
-      (file) => !/^(LICENSE|README\.md|package\.json|dist\/.*(?<!\.test)\.(js|d\.ts|wasm))$/.test(file),
+      (file) =>
+        !/^(LICENSE|README\.md|package\.json|lib\/([\w-]+\.(js|wasm)|LICENSE-zod)|dist\/.*(?<!\.test)\.d\.ts)$/.test(
+          file,
+        ),
     );
     expect(others, name).toEqual([]);
   }
-  expect(contents.get('reader')).toContain('dist/kernels/resize.wasm');
+  expect(contents.get('reader')).toContain('lib/resize.wasm');
 });
 
 test('npx shardtool packs, lists, verifies and measures where the tarballs are installed', () => {

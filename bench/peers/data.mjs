@@ -8,7 +8,7 @@ import { listPhotos, makePhotos } from '../make-photos.mjs';
 import { reasonOf } from './environments.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const CLI = path.join(here, '../../packages/cli/dist/main.js');
+const CLI = path.join(here, '../../packages/cli/lib/main.js');
 /** Shards that each of webdataset's workers gets, the same number for all. */
 const SHARDS_PER_WORKER = 6;
 /** A program that writes its data for longer has hung. */

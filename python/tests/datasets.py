@@ -20,7 +20,7 @@ def run_node(*arguments, timeout=120):
 
 
 def pack(source, output, *options):
-    run_node("packages/cli/dist/main.js", "pack", source, output, "--quiet", *options)
+    run_node("packages/cli/lib/main.js", "pack", source, output, "--quiet", *options)
     return Path(output)
 
 

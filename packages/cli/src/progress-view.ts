@@ -1,4 +1,6 @@
-import { SingleBar } from 'cli-progress';
+import type { SingleBar } from 'cli-progress';
+
+type Bar = typeof SingleBar;
 
 /** Without a terminal a line is printed this often. */
 const LINE_EVERY_MS = 5000;
@@ -15,12 +17,22 @@ export interface Progress {
 
 /** Shows how far some work is: a bar on a terminal, a line now and then elsewhere. Both go to standard error. */
 export class ProgressView {
+  readonly #Bar: Bar | null;
   #bar: SingleBar | null = null;
   #lastLine = performance.now();
 
+  private constructor(Bar: Bar | null) {
+    this.#Bar = Bar;
+  }
+
+  /** What draws bars is loaded only where there is a terminal. */
+  static async open(): Promise<ProgressView> {
+    return new ProgressView(process.stderr.isTTY ? (await import('cli-progress')).SingleBar : null);
+  }
+
   show({ stage, done, total, text }: Progress): void {
-    if (process.stderr.isTTY) {
-      this.#bar ??= startBar(stage);
+    if (this.#Bar !== null) {
+      this.#bar ??= startBar(this.#Bar, stage);
       this.#bar.setTotal(Math.max(1, total));
       this.#bar.update(done, { stage, text });
     } else if (performance.now() - this.#lastLine > LINE_EVERY_MS) {
@@ -37,8 +49,8 @@ export class ProgressView {
 }
 
 /** Plain characters without colours, which any terminal and NO_COLOR allow. */
-function startBar(stage: string): SingleBar {
-  const bar = new SingleBar({
+function startBar(Bar: Bar, stage: string): SingleBar {
+  const bar = new Bar({
     format: '{stage} [{bar}] {text}',
     barCompleteChar: '=',
     barIncompleteChar: ' ',

@@ -37,10 +37,10 @@ def find_node() -> str:
 def find_reader() -> str:
     """The program that the wheel contains; in a checkout, what ``npm run build`` makes."""
     package = Path(__file__).resolve().parent
-    bundled = package / "_reader" / "node_modules" / "@shardtool" / "reader" / "dist" / "bridge" / "main.js"
+    bundled = package / "_reader" / "node_modules" / "@shardtool" / "reader" / "lib" / "main.js"
     if bundled.exists():
         return str(bundled)
-    checkout = package.parents[2] / "packages" / "reader" / "dist" / "bridge" / "main.js"
+    checkout = package.parents[2] / "packages" / "reader" / "lib" / "main.js"
     if checkout.exists():
         return str(checkout)
     raise ReaderError(f"The reader is missing ({bundled}): install shardtool again, or `npm run build` in a checkout.")

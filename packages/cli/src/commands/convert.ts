@@ -30,7 +30,7 @@ export const convertCommand = command({
   handler: async (given) => {
     const { convert } = await import('@shardtool/writer');
     const { input, output, json, quiet } = given;
-    const view = json || quiet ? null : new ProgressView();
+    const view = json || quiet ? null : await ProgressView.open();
     const rate = new WriteRate();
     const remedy = ` What is in ${output} is not complete: convert again with --overwrite.`;
     let report: ConvertReport;

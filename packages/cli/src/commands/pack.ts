@@ -123,7 +123,7 @@ export const packCommand = command({
   handler: async (given) => {
     const { pack, partOfEnvironment } = await import('@shardtool/writer');
     const { source, output, json, quiet, dryRun = false } = given;
-    const view = json || quiet ? null : new ProgressView();
+    const view = json || quiet ? null : await ProgressView.open();
     const options = optionsOf(given);
     const found = options.part === undefined && !dryRun ? partOfEnvironment(process.env) : null;
     if (found !== null) {

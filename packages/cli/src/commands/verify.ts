@@ -39,7 +39,7 @@ export const verifyCommand = command({
     if (fix) return repairAndReport(given);
     if (source !== undefined) throw new UsageError('--source goes with --fix.');
     const { verify } = await import('@shardtool/writer');
-    const view = json || quiet ? null : new ProgressView();
+    const view = json || quiet ? null : await ProgressView.open();
     const report = await verify(dataset, {
       decode,
       ...(workers !== undefined && { workers }),
@@ -74,7 +74,7 @@ interface Given {
 /** Repairs, and prints a line for each sample that was taken out. */
 async function repairAndReport({ dataset, decode, source, workers, json, quiet }: Given): Promise<void> {
   const { repair } = await import('@shardtool/writer');
-  const view = json || quiet ? null : new ProgressView();
+  const view = json || quiet ? null : await ProgressView.open();
   const onTakenOut = (sample: QuarantinedSample) => {
     view?.hide();
     const { shard, key, reason } = sample;
