@@ -16,7 +16,7 @@ const BENCHES = {
   raw: ['raw.mjs', shards],
   open: ['open.mjs'],
   lookup: ['lookup.mjs'],
-  formats: ['formats.mjs'],
+  formats: ['formats.mjs', files],
   'files-vs-shards': ['files-vs-shards.mjs'],
   order: ['order.mjs'],
   kernel: ['kernel.mjs'],

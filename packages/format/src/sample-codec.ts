@@ -3,9 +3,10 @@ import { Packr } from 'msgpackr/pack';
 import { OptionError } from './errors.js';
 import { type FieldType, fieldType } from './field-type.js';
 import type { FieldSize } from './layout.js';
+import { digitsOf } from './msgpack/digits.js';
 import { jsonText } from './msgpack/json-text.js';
 import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes } from './msgpack/object.js';
-import type { SummedBytes } from './write-buffer.js';
+import { COMBINE_BYTES, type SummedBytes } from './write-buffer.js';
 
 /** The entry of a map that has the sample's key, where the layout itself has no keys. */
 export const KEY_ENTRY = '__key__';
@@ -98,7 +99,9 @@ export class MapEncoder implements ValueEncoder {
     const integer = type === 'integer' ? canonicalInteger(payload) : null;
     if (integer !== null) {
       const end = put(target, at, packr.pack(integer));
-      Object.assign(placed, { offset: at, bytes: end - at, msgpack: true });
+      placed.offset = at;
+      placed.bytes = end - at;
+      placed.msgpack = true;
       return end;
     }
     const encodeHead = type !== 'integer' && isUtf8(payload) ? encodeStrHead : encodeBinHead;
@@ -167,13 +170,19 @@ export class ImageEncoder implements ValueEncoder {
 
 /**
  * Which bytes of a settled value have the checksums that the caller knows: those of the payloads that lie in it as they
- * were given. In the order of the value.
+ * were given, and are worth it. In the order of the value, which begins at `start` of the room.
  */
-export function summedPayloads(placed: readonly PlacedField[], payloadCrc32: readonly number[]): SummedBytes[] {
-  return payloadCrc32
-    .map((crc32, i) => ({ ...placed[i]!, crc32 }))
-    .filter(({ msgpack }) => !msgpack)
-    .sort((a, b) => a.offset - b.offset);
+export function summedPayloads(
+  placed: readonly PlacedField[],
+  payloadCrc32: readonly number[],
+  start = 0,
+): readonly SummedBytes[] {
+  const summed: SummedBytes[] = [];
+  for (let i = 0; i < payloadCrc32.length; i++) {
+    const { offset, bytes, msgpack } = placed[i]!;
+    if (!msgpack && bytes >= COMBINE_BYTES) summed.push({ offset: start + offset, bytes, crc32: payloadCrc32[i]! });
+  }
+  return summed.length > 1 ? summed.sort((a, b) => a.offset - b.offset) : summed;
 }
 
 /**
@@ -182,7 +191,8 @@ export function summedPayloads(placed: readonly PlacedField[], payloadCrc32: rea
  * payload. Throws a SyntaxError where the value has no JSON text.
  */
 export function fieldPayload(stored: Uint8Array, msgpack: boolean | undefined): Uint8Array {
-  return msgpack ? Buffer.from(jsonText(stored)) : stored;
+  if (!msgpack) return stored;
+  return digitsOf(stored) ?? Buffer.from(jsonText(stored));
 }
 
 /** The integer that these digits are, where writing it gives the same digits and msgpack can hold it; otherwise null. */
@@ -190,6 +200,7 @@ function canonicalInteger(digits: Buffer): number | bigint | null {
   if (digits.length === 0 || digits.length > 20) return null;
   const text = digits.toString('latin1');
   if (!/^(0|-?[1-9][0-9]*)$/.test(text)) return null;
+  if (text.length < 10) return Number(text);
   const integer = BigInt(text);
   if (integer >= 2n ** 64n || integer < -(2n ** 63n)) return null;
   // msgpackr writes numbers above 32 bits as floats.

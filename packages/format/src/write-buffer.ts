@@ -13,7 +13,7 @@ const DOUBLED_BYTES = 64 << 20;
 /** Above this a system call takes only a part anyway. */
 const MAX_WRITE_BYTES = 1 << 30;
 /** From here on combining two checksums is quicker than reading the bytes again. */
-const COMBINE_BYTES = 8 << 10;
+export const COMBINE_BYTES = 8 << 10;
 
 /** Bytes of the room whose checksum is known. */
 export interface SummedBytes {
@@ -59,10 +59,12 @@ export class WriteBuffer {
     return this.#buffer.subarray(this.#length, this.#length + bytes);
   }
 
-  /** Keeps the first `bytes` of the room. `summed` (rising) spares reading those bytes again for the checksum. */
+  /**
+   * Keeps the first `bytes` of the room. `summed` (rising) spares reading those bytes again for the checksum: worth it
+   * from {@link COMBINE_BYTES} on.
+   */
   append(bytes: number, summed: readonly SummedBytes[] = []): void {
     for (const known of summed) {
-      if (known.bytes < COMBINE_BYTES) continue;
       this.#sumTo(this.#length + known.offset);
       this.#crc32 = crc32Combine(this.#crc32, known.crc32, known.bytes);
       this.#summed += known.bytes;

@@ -72,7 +72,7 @@ export class LmdbWriter implements ShardWriter {
     if (fitsLeaf(key.length, bytes, PAGE_BYTES)) {
       this.#valuePlace.push(this.#small.add(room.subarray(PAGE_HEADER_BYTES, PAGE_HEADER_BYTES + bytes)));
     } else {
-      const summed = summedPayloads(this.#encoder.placed, payloadCrc32);
+      const summed = summedPayloads(this.#encoder.placed, payloadCrc32, PAGE_HEADER_BYTES);
       this.#valuePlace.push(this.#appendRun(room, bytes, summed));
     }
     this.#keys.add(key);
@@ -104,14 +104,16 @@ export class LmdbWriter implements ShardWriter {
     return { bytes, crc32: checksum, ...this.#log.positions(valueOffset) };
   }
 
-  /** Completes the pages of a value, which lies in its room already, and returns the number of the first. */
+  /**
+   * Completes the pages of a value, which lies in its room already, and returns the number of the first. `summed` counts
+   * from the start of the room.
+   */
   #appendRun(room: Buffer, bytes: number, summed: readonly SummedBytes[]): number {
     const pages = runPages(bytes, PAGE_BYTES);
     const number = this.#output.position / PAGE_BYTES;
     encodeRunHeader(room, number, pages);
     room.fill(0, PAGE_HEADER_BYTES + bytes, pages * PAGE_BYTES);
-    const inRoom = summed.map((known) => ({ ...known, offset: PAGE_HEADER_BYTES + known.offset }));
-    this.#output.append(pages * PAGE_BYTES, inRoom);
+    this.#output.append(pages * PAGE_BYTES, summed);
     this.#runPages += pages;
     return number;
   }
