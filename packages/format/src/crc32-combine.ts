@@ -13,9 +13,41 @@ const POWERS = powersOfByte(53);
 export function crc32Combine(first: number, second: number, secondBytes: number): number {
   let shifted = first;
   for (let left = secondBytes, k = 0; left > 0; left = Math.floor(left / 2), k++) {
-    if (left % 2 === 1) shifted = multiply(shifted, POWERS[k]!);
+    if (left % 2 === 0) continue;
+    SHIFTS[k] ??= shiftOf(POWERS[k]!);
+    shifted = shift(shifted, SHIFTS[k]);
   }
   return (shifted ^ second) >>> 0;
+}
+
+/**
+ * By k: what appending 2^k bytes makes of each of the four bytes of a checksum, 256 values a byte. Made when first
+ * needed. A product bit by bit takes 8 microseconds for a photo of 50 KB.
+ */
+const SHIFTS: Uint32Array[] = [];
+
+function shift(checksum: number, table: Uint32Array): number {
+  return (
+    table[checksum & 0xff]! ^
+    table[256 + ((checksum >>> 8) & 0xff)]! ^
+    table[512 + ((checksum >>> 16) & 0xff)]! ^
+    table[768 + (checksum >>> 24)]!
+  );
+}
+
+/** Products are linear: each one is made of those of its lowest bit and of the rest. */
+function shiftOf(power: number): Uint32Array {
+  const table = new Uint32Array(4 * 256);
+  for (let byte = 0; byte < 4; byte++) {
+    for (let value = 1; value < 256; value++) {
+      const rest = value & (value - 1);
+      table[256 * byte + value] =
+        rest === 0
+          ? multiply((value << (8 * byte)) >>> 0, power)
+          : table[256 * byte + rest]! ^ table[256 * byte + (value ^ rest)]!;
+    }
+  }
+  return table;
 }
 
 function powersOfByte(count: number): readonly number[] {

@@ -27,6 +27,15 @@ test('a file that grew or shrank since it was measured is bad', () => {
   expect(() => readSourceFile(file, new Uint8Array(0))).toThrow(BadFile);
 });
 
+test('in the middle of a buffer a file is read whole as well, and one that grew or shrank is bad', () => {
+  const buffer = new Uint8Array(20).fill(0x2e);
+  readSourceFile(file, buffer.subarray(4, 16));
+  expect(Buffer.from(buffer).toString()).toBe('....twelve bytes....');
+  for (const bytes of [0, 11, 13]) {
+    expect(() => readSourceFile(file, buffer.subarray(4, 4 + bytes)), String(bytes)).toThrow(BadFile);
+  }
+});
+
 test('a file that is gone, or became a folder or a pipe, is bad and is not waited for', () => {
   expect(() => readSourceFile(join(root, 'gone.jpg'), new Uint8Array(1))).toThrow('gone.jpg cannot be read (ENOENT');
   mkdirSync(join(root, 'folder.jpg'));

@@ -15,19 +15,24 @@ const BEHIND = new Uint8Array(1);
 
 /**
  * Reads a whole file into `target`, which has the size that the file had when it was measured. Throws {@link BadFile}
- * where the file cannot be read, or has another size by now.
+ * where the file cannot be read, or has another size by now; the byte behind `target` in its buffer, if there is one,
+ * may then have changed: asking for it in the same read tells whether the file has grown.
  */
 export function readSourceFile(path: string, target: Uint8Array): void {
   let fd: number | undefined;
   try {
     fd = openSync(path, READ_NOW);
+    const { buffer, byteOffset, length } = target;
+    const isRoomBehind = byteOffset + length < buffer.byteLength;
+    const place = isRoomBehind ? new Uint8Array(buffer, byteOffset, length + 1) : target;
     let done = 0;
-    while (done < target.length) {
-      const read = readSync(fd, target, done, Math.min(target.length - done, MAX_READ_BYTES), null);
-      if (read === 0) break;
+    while (done < place.length) {
+      const asked = Math.min(place.length - done, MAX_READ_BYTES);
+      const read = readSync(fd, place, done, asked, null);
       done += read;
+      if (read === 0 || (read < asked && done === length)) break;
     }
-    if (done < target.length || readSync(fd, BEHIND, 0, 1, null) > 0) {
+    if (done !== length || (!isRoomBehind && readSync(fd, BEHIND, 0, 1, null) > 0)) {
       throw new BadFile(`${path} has changed since the pack began.`);
     }
   } catch (cause) {

@@ -71,7 +71,7 @@ export class TarWriter implements ShardWriter {
 
   commit(payloadCrc32: readonly number[] = []): void {
     if (this.#begunEnd === 0) throw new Error('commit() without begin()');
-    for (const [i, crc] of payloadCrc32.entries()) this.#sumPayload(this.#begunPayloads[i]!, crc);
+    for (let i = 0; i < payloadCrc32.length; i++) this.#sumPayload(this.#begunPayloads[i]!, payloadCrc32[i]!);
     this.#sampleOffset.push(this.#bufferStart + this.#committed);
     this.#sampleBytes.push(this.#begunEnd - this.#committed);
     this.#committed = padded(this.#begunEnd);
