@@ -14,8 +14,9 @@ export function crc32Combine(first: number, second: number, secondBytes: number)
   let shifted = first;
   for (let left = secondBytes, k = 0; left > 0; left = Math.floor(left / 2), k++) {
     if (left % 2 === 0) continue;
-    SHIFTS[k] ??= shiftOf(POWERS[k]!);
-    shifted = shift(shifted, SHIFTS[k]);
+    const table = SHIFTS[k] ?? shiftOf(POWERS[k]!);
+    SHIFTS[k] = table;
+    shifted = shift(shifted, table);
   }
   return (shifted ^ second) >>> 0;
 }
