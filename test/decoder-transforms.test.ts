@@ -102,6 +102,28 @@ test('a list gives the same for each layout: planar bytes, and floats that are n
   }
 });
 
+test.each(['float32', 'float16'] as const)(
+  '%s is the same pixel by pixel as plane by plane, erased parts too',
+  async (dtype) => {
+    const Values = dtype === 'float32' ? Uint32Array : Uint16Array;
+    const list: readonly StepInput[] = [
+      { name: 'randomResizedCrop', size: [23, 33] },
+      { name: 'toDtype', dtype, scale: true },
+      { name: 'normalize', mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225] },
+      { name: 'randomErasing', p: 1, value: 'random' },
+      { name: 'randomErasing', p: 1, value: [0.5, -1, 2] },
+    ];
+    const decoded = async (layout: 'nhwc' | 'nchw') => {
+      const decoder = await GuardedDecoder.open([...list, { name: 'layout', layout }]);
+      return new Values((await decoder.decode(photo)).buffer);
+    };
+    const [planes, pixels] = [await decoded('nchw'), await decoded('nhwc')];
+    expect(new Set(planes).size).toBeGreaterThan(100);
+    const turned = pixels.map((_, at) => planes[(at % 3) * 23 * 33 + Math.floor(at / 3)]!);
+    expect(Buffer.compare(Buffer.from(pixels.buffer), Buffer.from(turned.buffer))).toBe(0);
+  },
+);
+
 test('a sample comes out the same whichever samples its decoder had before, and differs by epoch and occurrence', async () => {
   const list: readonly StepInput[] = [{ name: 'randomResizedCrop', size: 32 }];
   const [one, other] = [await GuardedDecoder.open(list), await GuardedDecoder.open(list)];

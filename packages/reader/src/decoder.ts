@@ -14,7 +14,7 @@ import { inputOf, type PassTools, runPasses } from './transform/passes.js';
 import { planSample, reducedPlan, reductionOf, type SamplePlan } from './transform/plan.js';
 import { SampleRandom } from './transform/random.js';
 import { effectBytes } from './transform/run-effects.js';
-import { type CompiledTransform, hasEffects, isEffect, valueBytes } from './transform/transform.js';
+import { becomesFloatsLast, type CompiledTransform, hasEffects, isEffect, valueBytes } from './transform/transform.js';
 
 export interface DecoderOptions {
   readonly memory: WebAssembly.Memory;
@@ -282,10 +282,10 @@ function kernelBytes({ steps, outputShape }: CompiledTransform): number {
 }
 
 /** What passes between the first and the last may leave, borders included, and what effects work on. */
-function intermediateBytes({ steps, dtype }: CompiledTransform, maxPixels: number): number {
+function intermediateBytes(transform: CompiledTransform, maxPixels: number): number {
   let bytes = 0;
   let picture = maxPixels * 3;
-  for (const step of steps) {
+  for (const step of transform.steps) {
     if ('size' in step) {
       const [height, width] = typeof step.size === 'number' ? [step.size, step.size] : step.size;
       picture = 3 * height * (step.name === 'resize' ? LARGEST_SIDE : width);
@@ -295,7 +295,7 @@ function intermediateBytes({ steps, dtype }: CompiledTransform, maxPixels: numbe
       bytes += effectBytes(picture);
     }
   }
-  return dtype === 'float16' ? bytes + picture : bytes;
+  return becomesFloatsLast(transform) ? bytes + picture : bytes;
 }
 
 function roundUp(bytes: number): number {

@@ -9,6 +9,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { gaussianWeights } from './gaussian.js';
+import type { Normalization } from './resize.js';
 
 /** Bytes behind a picture that kernels touch. */
 export const PICTURE_SLACK_BYTES = 64;
@@ -35,6 +36,7 @@ type KernelExports = Record<
   | 'turnHue'
   | 'fillRows'
   | 'lookUpWords'
+  | 'makeFloats'
   | 'mixBytes'
   | 'mixFloats'
   | 'copyRows'
@@ -69,16 +71,16 @@ export class EffectKernels {
   /** `kernel` is [x, y], odd and less than twice the picture; `scratch` has {@link blurScratchBytes} from a multiple of 16 on. */
   blur(source: Picture, target: Picture, kernel: readonly [number, number], sigma: number, scratch: number): void {
     const { width, height } = source;
-    const [radiusX, radiusY] = [kernel[0] >> 1, kernel[1] >> 1];
     const places = placeBlur(width, kernel);
     const weightsX = scratch + places.weightsX;
     const weightsY = scratch + places.weightsY;
-    this.#floats(weightsX, gaussianWeights(kernel[0], sigma));
-    this.#floats(weightsY, gaussianWeights(kernel[1], sigma));
+    const [x, y] = [gaussianWeights(kernel[0], sigma), gaussianWeights(kernel[1], sigma)];
+    this.#words(weightsX, x.weights);
+    this.#words(weightsY, y.weights);
     this.#kernels.blur(
       ...[source.address, width, height, target.address],
-      ...[weightsX, radiusX, weightsY, radiusY],
-      ...[scratch + places.line, scratch + places.ring, places.pitch, scratch + places.rows],
+      ...[weightsX, kernel[0] >> 1, x.bits, weightsY, kernel[1] >> 1, y.bits],
+      ...[scratch + places.line, scratch + places.ring, places.pitch, scratch + places.places],
     );
   }
 
@@ -107,9 +109,17 @@ export class EffectKernels {
     this.#kernels.fillRows(target, pitch, rows, bytes, pattern);
   }
 
-  /** The table of 3 x 256 words at `table` makes of a picture words [3, height, width], without gaps. */
-  lookUpWords({ address, width, height }: Picture, table: number, target: number): void {
-    this.#kernels.lookUpWords(address, width * height, table, target);
+  /** The table of 3 x 256 words at `table` makes of a picture words in this layout, without gaps. */
+  lookUpWords({ address, width, height }: Picture, table: number, layout: 'nhwc' | 'nchw', target: number): void {
+    const plane = layout === 'nchw' ? width * height * 2 : 2;
+    this.#kernels.lookUpWords(address, width * height, table, target, plane, layout === 'nchw' ? 2 : 6);
+  }
+
+  /** Makes of a picture float32 [height, width, 3], (byte / 255 - mean) / std as the resize kernel does. */
+  makeFloats({ address, width, height }: Picture, { mean, std }: Normalization, target: number): void {
+    const scales = std.map((value) => 1 / (255 * value));
+    const biases = mean.map((value, channel) => -value / std[channel]!);
+    this.#kernels.makeFloats(address, width * height, target, ...scales, ...biases);
   }
 
   /** `weight` (in steps of 1/256) of the bytes at `target`, the rest of those at `other`, rounded: at most 1 level off. */
@@ -132,8 +142,8 @@ export class EffectKernels {
     for (let i = 0; i < PATTERN_BYTES; i++) this.#memory[at + i] = pixel[i % pixel.length]!;
   }
 
-  #floats(address: number, values: Float32Array): void {
-    new Float32Array(this.#memory.buffer, address, values.length).set(values);
+  #words(address: number, values: Int16Array): void {
+    new Int16Array(this.#memory.buffer, address, values.length).set(values);
   }
 }
 
@@ -144,13 +154,13 @@ export function blurScratchBytes(width: number, kernel: readonly [number, number
 
 /** Where the parts of a blur's working memory lie. */
 function placeBlur(width: number, [x, y]: readonly [number, number]) {
-  const pitch = roundUp(width * 3 * 4, 64);
-  const weightsY = roundUp(((x >> 1) + 1) * 4, 16);
-  const rows = weightsY + roundUp(((y >> 1) + 1) * 4, 16);
-  const lineStart = rows + roundUp(y * 4, 16) + 64;
-  const line = lineStart + roundUp((x >> 1) * 12, 16);
-  const ring = line + pitch + roundUp((x >> 1) * 12, 16) + 64;
-  return { weightsX: 0, weightsY, rows, line, ring, pitch, end: ring + y * pitch };
+  const pitch = roundUp(width * 3 * 2, 64);
+  const weightsY = roundUp(x + 2, 16);
+  const places = weightsY + roundUp(y + 2, 16);
+  const margin = roundUp(((x >> 1) + 2) * 6, 16);
+  const line = places + roundUp((Math.max(x, y) + 2) * 4, 16) + margin;
+  const ring = line + pitch + margin + 64;
+  return { weightsX: 0, weightsY, places, line, ring, pitch, end: ring + y * pitch + 64 };
 }
 
 function roundUp(value: number, step: number): number {

@@ -24,7 +24,7 @@ export function halfFloatBits(value: number): number {
   return sign | ((magnitude - 0x38000000 + 0xfff + odd) >>> 13);
 }
 
-/** [3, 256] half-precision floats: (byte / 255 - mean) / std per channel, computed as the float32 kernel does. */
+/** [3, 256] half-precision floats: (byte / 255 - mean) / std per channel, computed as the float32 kernels do. */
 export function halfFloatTable({ mean, std }: Normalization): Uint16Array {
   const table = new Uint16Array(3 * 256);
   for (let channel = 0; channel < 3; channel++) {

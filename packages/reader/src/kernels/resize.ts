@@ -28,8 +28,8 @@ export interface Resize {
   readonly x: Axis;
   readonly y: Axis;
   readonly layout: PixelLayout;
-  /** For float32; without it, values are bytes / 255. */
-  readonly normalization?: Normalization;
+  /** For float32; with none, values are bytes / 255. */
+  readonly normalization?: Normalization | null;
   /** Where the result goes, without gaps between rows. Floats need an address that is a multiple of 4. */
   readonly target: number;
 }
@@ -141,14 +141,14 @@ export class ResizeKernel {
    * Writes x.count * y.count pixels of 3 channels to the target, and nothing besides but the working memory. Throws
    * {@link ScratchError} where that is too small.
    */
-  resize({ source, stride, x, y, layout, normalization = NO_NORMALIZATION, target }: Resize): void {
+  resize({ source, stride, x, y, layout, normalization, target }: Resize): void {
     const columns = this.#columns.get(x);
     const rows = this.#rows.get(y);
     const sourceColumns = columns.hi - columns.lo;
     const sourceRows = rows.hi - rows.lo;
     const buffers = placeBuffers(sourceColumns, sourceRows, x.count, rows.taps);
     if (buffers.end > this.#buffersBytes) throw this.#tooSmall(columns, rows, buffers.end);
-    if (layout === 'float32-nchw') this.#setNormalization(normalization);
+    if (layout === 'float32-nchw') this.#setNormalization(normalization ?? NO_NORMALIZATION);
     // In the order of the class Job of assembly/resize.ts.
     const job = this.#job;
     job[0] = y.flip ? source + (sourceRows - 1) * stride : source;

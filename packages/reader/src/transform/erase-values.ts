@@ -31,7 +31,7 @@ export function eraseValues(
   };
   for (const { rect, value, noise } of parts) {
     if (value === 'random') {
-      writeNoise(rect, image, dtype, noise, scratch.memory, target);
+      writeNoise(rect, image, { dtype, layout }, noise, scratch.memory, target);
       continue;
     }
     const channels = rgb(value).map((channel) => valueAsBytes(channel, dtype));
@@ -51,11 +51,11 @@ function valueAsBytes(value: number, dtype: Dtype): Uint8Array {
   );
 }
 
-/** Normally distributed values in an image of floats [3, height, width]. */
+/** Normally distributed values in an image of floats, channel by channel. */
 function writeNoise(
   rect: Rect,
   image: Size,
-  dtype: Dtype,
+  { dtype, layout }: Pick<CompiledTransform, 'dtype' | 'layout'>,
   key: readonly [number, number],
   memory: Uint8Array,
   target: number,
@@ -66,8 +66,9 @@ function writeNoise(
   const next = normals(key);
   for (let channel = 0; channel < 3; channel++) {
     for (let y = rect.y; y < rect.y + rect.height; y++) {
-      const row = (channel * image.height + y) * image.width;
-      for (let at = row + rect.x; at < row + rect.x + rect.width; at++) {
+      for (let x = rect.x; x < rect.x + rect.width; x++) {
+        const pixel = y * image.width + x;
+        const at = layout === 'nchw' ? channel * image.width * image.height + pixel : pixel * 3 + channel;
         const value = next();
         if (view !== null) view[at] = value;
         else bits![at] = halfFloatBits(value);

@@ -5,7 +5,7 @@ import type { ResizeKernel } from '../kernels/resize.js';
 import { sourceRange } from '../kernels/taps.js';
 import { borderedOf, isCopy, type Pass } from './plan.js';
 import { allocatePicture, runEffects } from './run-effects.js';
-import type { CompiledTransform } from './transform.js';
+import { becomesFloatsLast, type CompiledTransform } from './transform.js';
 
 /** The pixels of its input that a pass reads. */
 export function inputOf({ source, x, y }: Pass): Rect {
@@ -31,12 +31,12 @@ export interface PassTools {
 }
 
 /** What the last pass writes. */
-type Output = Pick<CompiledTransform, 'pixelLayout' | 'normalization'>;
+type Output = Pick<CompiledTransform, 'pixelLayout' | 'normalization' | 'dtype' | 'layout'>;
 
 /** RGB in memory: address of the first byte, bytes from one row to the next. */
 type Source = Pick<Pixels, 'offset' | 'stride'>;
 
-const BYTES: Output = { pixelLayout: 'uint8-nhwc', normalization: null };
+const BYTES: Output = { pixelLayout: 'uint8-nhwc', normalization: null, dtype: 'uint8', layout: 'nhwc' };
 
 /** Runs the passes over what {@link inputOf} the first names, and writes the result, as `output` has it, to `target`. */
 export function runPasses(
@@ -46,18 +46,18 @@ export function runPasses(
   tools: PassTools,
   target: number,
 ): void {
-  const { scratch, effects, halfFloats } = tools;
+  const { scratch, effects } = tools;
   let source = pixels;
   passes.forEach((pass, i) => {
     const next = passes[i + 1];
-    if (next === undefined && pass.effects === undefined && halfFloats === null) {
+    if (next === undefined && pass.effects === undefined && !becomesFloatsLast(output)) {
       runPass(pass, source, output, tools, target);
       return;
     }
     const bordered = allocatePicture(scratch, borderedOf(pass));
     runPass(pass, source, BYTES, tools, bordered.address);
     const picture = effects && pass.effects ? runEffects(bordered, pass.effects, { effects, scratch }) : bordered;
-    if (next === undefined) finish(picture, tools, target);
+    if (next === undefined) finish(picture, output, tools, target);
     else {
       const { x, y } = inputOf(next);
       source = { offset: picture.address + (y * picture.width + x) * 3, stride: picture.width * 3 };
@@ -65,16 +65,22 @@ export function runPasses(
   });
 }
 
-/** Brings bytes of RGB to their place: as they are, or as float16 [3, height, width]. */
-function finish(picture: Picture, { scratch, effects, halfFloats }: PassTools, target: number): void {
+/** Brings bytes of RGB to their place: as they are, or as floats. */
+function finish(
+  picture: Picture,
+  { layout, normalization }: Output,
+  { scratch, effects, halfFloats }: PassTools,
+  target: number,
+): void {
   const { address, width, height } = picture;
-  if (effects === null || halfFloats === null) {
+  if (effects === null || normalization === null) {
     scratch.memory.copyWithin(target, address, address + width * height * 3);
-    return;
+  } else if (halfFloats === null) effects.makeFloats(picture, normalization, target);
+  else {
+    const table = scratch.allocate(halfFloats.byteLength);
+    new Uint16Array(scratch.memory.buffer, table, halfFloats.length).set(halfFloats);
+    effects.lookUpWords(picture, table, layout, target);
   }
-  const table = scratch.allocate(halfFloats.byteLength);
-  new Uint16Array(scratch.memory.buffer, table, halfFloats.length).set(halfFloats);
-  effects.lookUpWords(picture, table, target);
 }
 
 /** Resizes, then draws the border, which only bytes can have. */
@@ -102,15 +108,7 @@ function resizeOrCopy(pass: Pass, source: Source, output: Output, tools: PassToo
     return;
   }
   const { offset, stride } = source;
-  tools.kernel.resize({
-    source: offset,
-    stride,
-    x,
-    y,
-    layout: pixelLayout,
-    target,
-    ...(normalization && { normalization }),
-  });
+  tools.kernel.resize({ source: offset, stride, x, y, layout: pixelLayout, normalization, target });
 }
 
 function copyRows(memory: Uint8Array, from: Source, to: Source, bytes: number, rows: number): void {

@@ -109,7 +109,8 @@ export function planSample(transform: CompiledTransform, width: number, height: 
     checkSides(pass, i === passes.length - 1 ? transform.pixelLayout : 'uint8-nhwc');
   });
   const result = resultOf(passes.at(-1)!);
-  return { passes, ...result, erased: drawErased(transform, result, random) };
+  const { width: outputWidth, height: outputHeight } = result;
+  return { passes, width: outputWidth, height: outputHeight, erased: drawErased(transform, result, random) };
 }
 
 /** Random values take two numbers more than {@link drawErasing}: the key of their own. */
@@ -243,13 +244,24 @@ function clamp(value: number, size: number): number {
 }
 
 function passOf({ crop, resized, window, flipX, flipY }: Draft, border: Border | null): Pass {
-  const x = { source: crop.width, output: resized?.width ?? crop.width, flip: flipX };
-  const y = { source: crop.height, output: resized?.height ?? crop.height, flip: flipY };
   const part = resized === null ? { x: 0, y: 0, width: crop.width, height: crop.height } : window;
+  // Written out: spread into new objects, this took as long as the rest of the plan.
   return {
     source: crop,
-    x: { ...x, first: part.x, count: part.width },
-    y: { ...y, first: part.y, count: part.height },
+    x: {
+      source: crop.width,
+      output: resized === null ? crop.width : resized.width,
+      first: part.x,
+      count: part.width,
+      flip: flipX,
+    },
+    y: {
+      source: crop.height,
+      output: resized === null ? crop.height : resized.height,
+      first: part.y,
+      count: part.height,
+      flip: flipY,
+    },
     border,
   };
 }

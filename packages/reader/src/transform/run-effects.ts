@@ -16,12 +16,12 @@ export function allocatePicture(scratch: Scratch, { width, height }: Size): Pict
 
 /** Bytes of scratch that effects on pictures of up to `pictureBytes` take at once. */
 export function effectBytes(pictureBytes: number): number {
-  // The picture before and the one after. A blur's rows of floats, 255 at most, are less than that of a large picture.
+  // The picture before and the one after. A blur's rows of words, 255 at most, are less than that of a large picture.
   return 2 * (pictureBytes + PICTURE_SLACK_BYTES) + BLUR_ROWS_BYTES;
 }
 
-/** 259 rows of 4,096 pixels in floats. */
-const BLUR_ROWS_BYTES = 259 * 4096 * 12;
+/** 259 rows of 4,096 pixels in words. */
+const BLUR_ROWS_BYTES = 259 * 4096 * 6;
 
 /** Applies effects one after the other. What comes back may lie elsewhere; the picture given is used up. */
 export function runEffects(picture: Picture, effects: readonly Effect[], tools: EffectTools): Picture {

@@ -105,16 +105,19 @@ test.each([
     ],
     /Step 2 .*toDtype, cannot come after normalize/,
   ],
-  [
-    [
-      { name: 'toDtype', dtype: 'float32' },
-      { name: 'layout', layout: 'nhwc' },
-    ],
-    /nchw/,
-  ],
   ['train22', /"train22".*train224 or eval224/],
   [{ name: 'resize' }, /list of steps/],
 ])('%j is refused with a sentence that names the step', (list, message) => {
   expect(() => compileJson(list)).toThrow(message);
   expect(() => compileJson(list)).toThrow(OptionError);
+});
+
+test.each(['float32', 'float16'])('%s is nchw unless the list says nhwc', (dtype) => {
+  const floats = { name: 'toDtype', dtype };
+  expect(compileJson([floats])).toMatchObject({ dtype, layout: 'nchw' });
+  expect(compileJson([floats, { name: 'layout', layout: 'nhwc' }])).toMatchObject({
+    dtype,
+    layout: 'nhwc',
+    pixelLayout: 'uint8-nhwc',
+  });
 });

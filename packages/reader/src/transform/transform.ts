@@ -36,7 +36,7 @@ export interface CompiledTransform {
   readonly dtype: Dtype;
   /** `nhwc` [height, width, 3] or `nchw` [3, height, width]. */
   readonly layout: 'nhwc' | 'nchw';
-  /** What the last pass writes: the finished values, or the bytes that float16 values are looked up for. */
+  /** What the last pass writes: the finished values, or the bytes that floats are made of ({@link becomesFloatsLast}). */
   readonly pixelLayout: PixelLayout;
   /** What floats are made of. Null for uint8. */
   readonly normalization: Normalization | null;
@@ -76,8 +76,13 @@ export function isEffect(step: PixelStep): step is EffectStep {
 }
 
 /** Whether more than the resize kernel is needed. */
-export function hasEffects({ steps, erasing, dtype }: CompiledTransform): boolean {
-  return steps.some(isEffect) || erasing.length > 0 || dtype === 'float16';
+export function hasEffects(transform: CompiledTransform): boolean {
+  return transform.steps.some(isEffect) || transform.erasing.length > 0 || becomesFloatsLast(transform);
+}
+
+/** Whether the last pass leaves bytes that floats are made of: the resize kernel itself writes float32 [3, height, width]. */
+export function becomesFloatsLast({ dtype, pixelLayout }: Pick<CompiledTransform, 'dtype' | 'pixelLayout'>): boolean {
+  return dtype !== 'uint8' && pixelLayout === 'uint8-nhwc';
 }
 
 /** Where the images are bytes, what is erased becomes bytes. */
@@ -157,12 +162,11 @@ function valuesOf(steps: readonly Step[], from: number): Values {
     const chosen = layout ?? 'nhwc';
     return { dtype, layout: chosen, pixelLayout: `uint8-${chosen}`, normalization: null, erasing };
   }
-  if (layout === 'nhwc')
-    throw new OptionError({}, `The transform makes ${dtype} values, whose layout is nchw and not nhwc.`);
+  const chosen = layout ?? 'nchw';
   return {
     dtype,
-    layout: 'nchw',
-    pixelLayout: dtype === 'float16' ? 'uint8-nhwc' : 'float32-nchw',
+    layout: chosen,
+    pixelLayout: dtype === 'float32' && chosen === 'nchw' ? 'float32-nchw' : 'uint8-nhwc',
     normalization: ofBytes(normalization ?? { mean: [0, 0, 0], std: [1, 1, 1] }, scaled),
     erasing,
   };
