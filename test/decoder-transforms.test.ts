@@ -115,7 +115,7 @@ test.each(['float32', 'float16'] as const)(
     ];
     const decoded = async (layout: 'nhwc' | 'nchw') => {
       const decoder = await GuardedDecoder.open([...list, { name: 'layout', layout }]);
-      return new Values((await decoder.decode(photo)).buffer);
+      return new Values(Uint8Array.from(await decoder.decode(photo)).buffer);
     };
     const [planes, pixels] = [await decoded('nchw'), await decoded('nhwc')];
     expect(new Set(planes).size).toBeGreaterThan(100);

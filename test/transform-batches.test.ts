@@ -123,7 +123,7 @@ test('a mask of another size, or none at all, is a bad sample that says so', asy
   );
   await expect(looked(file, { masks: ['other.png'] }, () => 0)).rejects.toThrow(/it has no field "other.png"/);
   await expect(looked(file, { masks: ['seg.png'], collate: 'list' }, () => 0)).rejects.toThrow(
-    /masks work on images of one size/,
+    /option masks is for batches whose images are decoded and stacked: leave out masks, or collate 'list'/,
   );
 });
 

@@ -27,6 +27,9 @@ export function median(values) {
   return ordered.length % 2 === 1 ? ordered[half] : (ordered[half - 1] + ordered[half]) / 2;
 }
 
+/** Of fast loaders more epochs count, until they took so long: a run of a second or two says little. */
+const LEAST_MS = 5000;
+
 /**
  * Times `build(arguments)`, which gives { startEpoch, close }; `startEpoch()` is an async iterable of { size, images }.
  * The rate counts whole epochs after the first, ends included. Waits are those of the same epochs without the first batch
@@ -40,7 +43,7 @@ export async function measure({ name, version, build, given, notes }) {
   let images = 0;
   let milliseconds = 0;
   let epochImages = 0;
-  for (let epoch = 0; epoch < given.epochs; epoch++) {
+  for (let epoch = 0; epoch < given.epochs || milliseconds < LEAST_MS; epoch++) {
     const epochStarted = performance.now();
     let last = epochStarted;
     epochImages = 0;

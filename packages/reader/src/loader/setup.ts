@@ -78,7 +78,8 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
   const fields = options.fields ?? fieldsOf(dataset, companions);
   if (steps.fields !== undefined) companions.push(...fields.map((field) => ({ field, kind: 'field' as const })));
   const hasSteps = Object.keys(steps).length > 0;
-  if (output.kind !== 'pixels' && (hasSteps || mixing.length > 0)) throw needsPixels('steps and mix');
+  if (output.kind !== 'pixels' && (hasSteps || mixing.length > 0))
+    throw needsPixels(hasSteps ? 'steps' : 'mix', options);
   if (mixing.length > 0) checkMixable(mixing, transform!, companions);
   const rowBytes = output.kind === 'pixels' ? rowBytesOf(output) : 0;
   const memory = planMemory({
@@ -174,7 +175,8 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
 }
 
 /** More images and masks, where the batch has a place for them. */
-function companionsOf({ moreImages, masks }: CheckedOptions, output: BatchOutput): Companion[] {
+function companionsOf(options: CheckedOptions, output: BatchOutput): Companion[] {
+  const { moreImages, masks } = options;
   const companions: Companion[] = [
     ...moreImages.map((field) => ({ field, kind: 'image' as const })),
     ...masks.map((field) => ({ field, kind: 'mask' as const })),
@@ -183,13 +185,14 @@ function companionsOf({ moreImages, masks }: CheckedOptions, output: BatchOutput
   if (twice !== undefined)
     throw new OptionError({}, `The field "${twice.field}" is named twice in moreImages and masks.`);
   if (companions.length === 0 || output.kind === 'pixels') return companions;
-  throw needsPixels('moreImages and masks');
+  throw needsPixels(masks.length > 0 ? 'masks' : 'moreImages', options);
 }
 
-function needsPixels(what: string): OptionError {
+function needsPixels(option: string, { transform }: CheckedOptions): OptionError {
+  const other = transform === 'raw' ? "transform 'raw'" : "collate 'list'";
   return new OptionError(
     {},
-    `${what} work on images of one size: leave out collate 'list' and transform 'raw', or leave them out.`,
+    `The option ${option} is for batches whose images are decoded and stacked: leave out ${option}, or ${other}.`,
   );
 }
 
