@@ -7,7 +7,7 @@ import { emptyFolder } from './datasets.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Each after what it depends on. */
-const packages = ['format', 'reader', 'writer', 'cli'];
+const packages = ['format', 'reader', 'cuda', 'writer', 'cli'];
 const tarballs = emptyFolder();
 /** An empty folder outside of the repository, into which the tarballs are installed. */
 const project = path.join(emptyFolder(), 'project');
@@ -83,7 +83,8 @@ test('npx shardtool packs, lists, verifies and measures where the tarballs are i
 
 test('a program that imports from shardtool runs, and its types hold in the strictest setting', () => {
   const program = `
-import { type Batch, type Dataset, type Fault, openDataset, pack, ShardtoolError, verify } from 'shardtool';
+import { type Batch, type Dataset, type DeviceLoader, type Fault, NoCudaError } from 'shardtool';
+import { openDataset, pack, ShardtoolError, verify } from 'shardtool';
 
 const [source, output] = process.argv.slice(2) as [string, string];
 const report = await pack(source, output, { maxShardSamples: 20, seed: 1 });
@@ -103,8 +104,16 @@ const error: string = await openDataset('nowhere').then(
   () => 'none',
   (reason: unknown) => (reason instanceof ShardtoolError ? reason.name : 'another'),
 );
+process.env['SHARDTOOL_CUDA_DRIVER'] = 'nowhere';
+const gpu: DeviceLoader = dataset.loader({ transform: 'eval224', device: { name: 'cuda:0', dtype: 'float16' } });
+let noDriver = '';
+try {
+  for await (const { devicePointer } of gpu) noDriver = String(devicePointer);
+} catch (reason) {
+  noDriver = reason instanceof NoCudaError ? reason.name : String(reason);
+}
 await dataset.close();
-console.log(JSON.stringify([shards, bytes.length, rows, faults.length, error]));
+console.log(JSON.stringify([shards, bytes.length, rows, faults.length, error, noDriver]));
 `;
   writeFileSync(path.join(project, 'program.ts'), program);
   const types = path.join(root, 'node_modules/@types');
@@ -118,5 +127,5 @@ console.log(JSON.stringify([shards, bytes.length, rows, faults.length, error]));
   const modules = ['--module', 'nodenext', '--target', 'es2023', '--typeRoots', types, '--types', 'node'];
   run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), ...strictest, ...modules, 'program.ts']);
   const printed = run(process.execPath, ['program.js', path.join(root, 'examples/photos'), 'imported']);
-  expect(JSON.parse(printed)).toEqual([3, 75382, 60, 0, 'FileError']);
+  expect(JSON.parse(printed)).toEqual([3, 75382, 60, 0, 'FileError', 'NoCudaError']);
 });

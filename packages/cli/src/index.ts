@@ -1,4 +1,5 @@
 /** What `import ... from 'shardtool'` gives: packing and reading, in one place. */
+export { CudaError, NoCudaError } from '@shardtool/cuda';
 export * from '@shardtool/reader';
 export {
   type CommitOptions,

@@ -10,6 +10,22 @@ export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { type DatasetStats, datasetStats } from './dataset/stats.js';
 export { BadSampleError, OwnStepError } from './loader/bad-rows.js';
 export type { Batch, BatchMix, ImageArray } from './loader/batch.js';
+export type {
+  Channels,
+  DeviceArray,
+  DeviceBatch,
+  DeviceDtype,
+  DeviceLayout,
+  DevicePlan,
+  DeviceReport,
+  DeviceStage,
+  HostBatches,
+  ReadyEvent,
+  StreamHandle,
+  Uploads,
+} from './loader/device-batch.js';
+export { type DeviceLoader, NoDevicePackageError } from './loader/device-loader.js';
+export type { DeviceLoaderOptions, DeviceOptions } from './loader/device-options.js';
 export type { Loader } from './loader/loader.js';
 export type { LoaderInfo } from './loader/loader-info.js';
 export type { LoaderOptions } from './loader/options.js';

@@ -1,4 +1,6 @@
 import { type LayoutName, ShardtoolError } from '@shardtool/format';
+import { DeviceLoader } from '../loader/device-loader.js';
+import type { DeviceLoaderOptions } from '../loader/device-options.js';
 import { Loader } from '../loader/loader.js';
 import type { LoaderOptions } from '../loader/options.js';
 import { KeyTable } from './key-table.js';
@@ -100,9 +102,14 @@ export class Dataset implements AsyncDisposable {
     return readSamples(this.#files, options);
   }
 
-  /** Shuffled, decoded batches. Throws OptionError for options that are not allowed. */
-  loader(options: LoaderOptions = {}): Loader {
-    return new Loader(this, options);
+  /**
+   * Shuffled, decoded batches; with the option `device`, in the memory of a GPU. Throws OptionError for options that are not
+   * allowed.
+   */
+  loader(options: DeviceLoaderOptions): DeviceLoader;
+  loader(options?: LoaderOptions): Loader;
+  loader(options: LoaderOptions | DeviceLoaderOptions = {}): Loader | DeviceLoader {
+    return 'device' in options ? new DeviceLoader(this, options) : new Loader(this, options);
   }
 
   /** Closes the shards. Loaders of this dataset end with an error. */

@@ -120,6 +120,11 @@ export class Engine {
     this.#pool.unref();
   }
 
+  /** All slots. */
+  get slotMemory(): Uint8Array {
+    return new Uint8Array(this.memory.buffer, 0, slotAddress(this.plan, this.plan.slots));
+  }
+
   /** The bytes of a slot that `rows` rows take. */
   slotBytes(slot: number, rows: number): Uint8Array {
     return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot), rows * this.plan.rowBytes);

@@ -118,6 +118,11 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     return this.#setup.stateAt(place.epoch, place.position);
   }
 
+  /** The memory of the batch slots, for whoever pins it; null while there are no workers. */
+  get slotMemory(): Uint8Array | null {
+    return this.#running?.engine.slotMemory ?? null;
+  }
+
   /** What the next iteration is going to do. */
   async info(): Promise<LoaderInfo> {
     const setup = await this.#prepare();

@@ -1,0 +1,148 @@
+/**
+ * The CUDA driver's C interface (cuda.h; "CUDA Driver API" in NVIDIA's documentation), as far as it is needed: libcuda.so.1
+ * comes with the driver, so neither toolkit nor compiler is. Handles and device addresses are 64-bit words, and cross as
+ * such. The names that end in _v2 are those that cuda.h gives the plain ones by macros.
+ */
+import type { LibraryHandle } from 'koffi';
+import { CudaError, NoCudaError } from './errors.js';
+
+/** `CUresult` values that are no plain failures. */
+const SUCCESS = 0;
+const OUT_OF_MEMORY = 2;
+const NOT_READY = 600;
+
+/** A handle or an address. */
+const WORD = 'uint64_t';
+
+/** Results and parameters; what is written through a `void*` goes into an array of the caller. */
+const FUNCTIONS = {
+  cuInit: ['uint'],
+  cuDeviceGetCount: ['void*'],
+  cuDeviceGet: ['void*', 'int'],
+  cuDeviceGetName: ['void*', 'int', 'int'],
+  cuDeviceGetAttribute: ['void*', 'int', 'int'],
+  cuDevicePrimaryCtxRetain: ['void*', 'int'],
+  cuDevicePrimaryCtxRelease_v2: ['int'],
+  cuCtxPushCurrent_v2: [WORD],
+  cuCtxPopCurrent_v2: ['void*'],
+  cuMemHostRegister_v2: [WORD, 'size_t', 'uint'],
+  cuMemHostUnregister: [WORD],
+  cuMemHostAlloc: ['void*', 'size_t', 'uint'],
+  cuMemFreeHost: [WORD],
+  cuMemAlloc_v2: ['void*', 'size_t'],
+  cuMemFree_v2: [WORD],
+  cuMemcpyHtoDAsync_v2: [WORD, WORD, 'size_t', WORD],
+  cuMemcpyDtoH_v2: ['void*', WORD, 'size_t'],
+  cuStreamCreate: ['void*', 'uint'],
+  cuStreamDestroy_v2: [WORD],
+  cuStreamSynchronize: [WORD],
+  cuStreamWaitEvent: [WORD, WORD, 'uint'],
+  cuEventCreate: ['void*', 'uint'],
+  cuEventDestroy_v2: [WORD],
+  cuEventRecord: [WORD, WORD],
+  cuEventQuery: [WORD],
+  cuModuleLoadData: ['void*', 'const char*'],
+  cuModuleUnload: [WORD],
+  cuModuleGetFunction: ['void*', WORD, 'const char*'],
+  cuLaunchKernel: [WORD, 'uint', 'uint', 'uint', 'uint', 'uint', 'uint', 'uint', WORD, 'void*', 'void*'],
+} as const satisfies Record<string, readonly string[]>;
+
+export type CallName = keyof typeof FUNCTIONS;
+type Argument = number | bigint | string | ArrayBufferView | null;
+
+/** The driver. Every call is checked. */
+export interface Driver {
+  /** Calls a function; throws {@link CudaError} with its name and CUDA's own text where it fails. */
+  call(name: CallName, ...args: Argument[]): void;
+  /** Whether the work before an event is done; throws as {@link call} does where that work failed. */
+  query(event: bigint): boolean;
+  /** The address of an array's first byte. The caller keeps the array. */
+  address(array: ArrayBufferView): bigint;
+  /** Memory at an address that is not JavaScript's. */
+  view(address: bigint, bytes: number): Uint8Array;
+}
+
+let loading: Promise<Driver> | null = null;
+
+/** Loads the driver and starts it, once. Throws {@link NoCudaError} where there is none. */
+export function loadDriver(): Promise<Driver> {
+  loading ??= load().catch((error: unknown) => {
+    loading = null;
+    throw error;
+  });
+  return loading;
+}
+
+async function load(): Promise<Driver> {
+  const { default: koffi } = await import('koffi');
+  const path = process.env.SHARDTOOL_CUDA_DRIVER ?? (process.platform === 'win32' ? 'nvcuda.dll' : 'libcuda.so.1');
+  const library = open(koffi, path);
+  const functions = bind(library, path);
+  const errorText = textOf(koffi, library);
+  const check = (name: CallName, code: number): void => {
+    if (code !== SUCCESS) throw new CudaError({ call: name, code, ...errorText(code) }, remedyOf(code));
+  };
+  const driver: Driver = {
+    call: (name, ...args) => check(name, functions[name](...args)),
+    query(event) {
+      const code = functions.cuEventQuery(event);
+      if (code === NOT_READY) return false;
+      check('cuEventQuery', code);
+      return true;
+    },
+    address: (array) => BigInt(koffi.address(array)),
+    view: (address, bytes) => new Uint8Array(koffi.view(address, bytes)),
+  };
+  driver.call('cuInit', 0);
+  return driver;
+}
+
+function open(koffi: typeof import('koffi').default, path: string): LibraryHandle {
+  try {
+    return koffi.load(path);
+  } catch (cause) {
+    throw noDriver(`${path}: ${(cause as Error).message}`, cause);
+  }
+}
+
+type Functions = Readonly<Record<CallName, (...args: Argument[]) => number>>;
+
+function bind(library: LibraryHandle, path: string): Functions {
+  try {
+    const bound = Object.entries(FUNCTIONS).map(([name, types]) => [name, library.func(name, 'int', [...types])]);
+    return Object.fromEntries(bound);
+  } catch (cause) {
+    throw noDriver(`${path} is too old or no CUDA driver: ${(cause as Error).message}`, cause);
+  }
+}
+
+function textOf(
+  koffi: typeof import('koffi').default,
+  library: LibraryHandle,
+): (code: number) => { codeName: string; text: string } {
+  const text = koffi.out(koffi.pointer('const char*', 1));
+  const nameOf = library.func('cuGetErrorName', 'int', ['int', text]);
+  const sentenceOf = library.func('cuGetErrorString', 'int', ['int', text]);
+  const ask = (from: typeof nameOf, code: number): string | null => {
+    const answer: (string | null)[] = [null];
+    return from(code, answer) === SUCCESS ? (answer[0] ?? null) : null;
+  };
+  return (code) => ({
+    codeName: ask(nameOf, code) ?? `error ${code}`,
+    text: ask(sentenceOf, code) ?? 'the driver has no text for it',
+  });
+}
+
+function noDriver(why: string, cause: unknown): NoCudaError {
+  return new NoCudaError(
+    {},
+    `There is no CUDA driver here (${why}): install NVIDIA's driver, name its library in SHARDTOOL_CUDA_DRIVER, or leave ` +
+      'out the option device.',
+    { cause },
+  );
+}
+
+function remedyOf(code: number): string {
+  if (code === OUT_OF_MEMORY) return ': choose a smaller batchSize, fewer device slots or a smaller dtype';
+  return '';
+}

@@ -1,0 +1,236 @@
+import type { Batch, DeviceBatch, HostBatches, LoaderState, StreamHandle, Uploads } from '@shardtool/reader';
+import { imageArray, maskArray } from './device-array.js';
+import { type DeviceSlot, whenDone } from './device-slot.js';
+import type { Stage } from './stage.js';
+
+/** Addresses of arrays are multiples of this, as those that the driver gives. */
+const ALIGNMENT_BYTES = 256;
+
+/** One array of a batch: where it comes from, and where in the slot its values go. */
+interface Part {
+  readonly kind: 'image' | 'mask';
+  /** The option `moreImages` or `masks` names it; null for the image itself. */
+  readonly field: string | null;
+  readonly bytes: Uint8Array;
+  readonly offset: number;
+}
+
+/**
+ * Takes batches to the device as they come, ahead of the consumer as far as there are slots. The copy stream is given, for
+ * each: to wait until the slot's last batch was consumed, the copies, the conversion. The host's slot goes back when the
+ * copies are done, the device's when the consumer has released it, too.
+ */
+export class Upload implements Uploads {
+  readonly #stage: Stage;
+  readonly #host: HostBatches;
+  readonly #pumping: Promise<void>;
+  readonly #copies = new Set<Promise<void>>();
+  #queue: { readonly batch: DeviceBatch; readonly drop: () => void }[] = [];
+  #current: DeviceBatch | null = null;
+  #isOver = false;
+  #isStopped = false;
+  #failure: { readonly reason: unknown } | null = null;
+
+  constructor(stage: Stage, host: HostBatches) {
+    this.#stage = stage;
+    this.#host = host;
+    this.#pumping = this.#pump();
+  }
+
+  async next(): Promise<DeviceBatch | null> {
+    const { device, plan } = this.#stage;
+    if (plan.release === 'auto') this.#current?.release();
+    this.#current = null;
+    this.#stage.bell.ring();
+    while (this.#queue.length === 0) {
+      if (this.#failure !== null) throw this.#failure.reason;
+      if (this.#isOver) return null;
+      await this.#stage.bell.wait();
+    }
+    const { batch } = this.#queue.shift()!;
+    device.wait(BigInt(plan.stream), batch.ready.handle);
+    this.#current = batch;
+    return batch;
+  }
+
+  stop(reason: unknown): void {
+    this.#isStopped = true;
+    this.#failure ??= { reason };
+    for (const { drop } of this.#queue.splice(0)) drop();
+    this.#stage.bell.ring();
+  }
+
+  async end(): Promise<void> {
+    this.#isStopped = true;
+    for (const { drop } of this.#queue.splice(0)) drop();
+    this.#stage.bell.ring();
+    await this.#pumping;
+    if (this.#stage.plan.release === 'auto' && this.#failure === null) this.#current?.release();
+    this.#current = null;
+  }
+
+  async #pump(): Promise<void> {
+    const batches = this.#host[Symbol.asyncIterator]();
+    let isWhole = false;
+    for (let slot = await this.#freeSlot(); slot !== null; slot = await this.#freeSlot()) {
+      const batch = await this.#take(batches);
+      isWhole = batch === null && !this.#isStopped;
+      if (batch === null) {
+        this.#stage.freeSlots.push(slot);
+        break;
+      }
+      await this.#send(slot, batch, this.#host.state()).catch((reason: unknown) => this.#fail(reason));
+    }
+    await Promise.all(this.#copies);
+    if (!isWhole) await batches.return?.().catch((reason: unknown) => this.#endWith(reason));
+    this.#isOver = true;
+    this.#stage.bell.ring();
+  }
+
+  /** Null: no more batches are wanted. */
+  async #freeSlot(): Promise<DeviceSlot | null> {
+    while (!this.#isStopped) {
+      const slot = this.#stage.freeSlots.shift();
+      if (slot !== undefined) return slot;
+      await this.#stage.bell.wait();
+    }
+    return null;
+  }
+
+  /** The host's next batch; null where there is none, or what was asked for is not wanted any more. */
+  async #take(batches: AsyncIterator<Batch>): Promise<Batch | null> {
+    try {
+      const { value, done } = await batches.next();
+      return done || this.#isStopped ? null : value;
+    } catch (reason) {
+      this.#endWith(reason);
+      return null;
+    }
+  }
+
+  async #send(slot: DeviceSlot, host: Batch, state: LoaderState): Promise<void> {
+    const { device, pinned, converter, stream } = this.#stage;
+    const memory = this.#host.slotMemory;
+    if (memory !== null) pinned.use(memory);
+    const { parts, bytes } = this.#layOut(host);
+    await slot.reserve(bytes);
+    const places = parts.map((part) => pinned.place(part.bytes));
+    const isPinned = places.every((place) => place !== null);
+    const sources = isPinned ? places : slot.staging.fill(parts.map((part) => part.bytes));
+    if (!isPinned) host.release();
+    if (slot.wasConsumed) device.wait(stream, slot.consumed);
+    parts.forEach((part, i) => {
+      const target = slot.address + BigInt(part.offset);
+      if (part.kind === 'image') converter.enqueue(sources[i]!, part.bytes.byteLength, host.size, target);
+      else device.copyToDevice(target, sources[i]!, part.bytes.byteLength, stream);
+    });
+    device.record(slot.ready, stream);
+    this.#give(slot, host, parts, state);
+  }
+
+  #layOut(host: Batch): { parts: Part[]; bytes: number } {
+    const { converter } = this.#stage;
+    const parts: Part[] = [];
+    let bytes = 0;
+    const add = (kind: Part['kind'], field: string | null, array: Uint8Array): void => {
+      parts.push({ kind, field, bytes: array, offset: bytes });
+      const length = kind === 'image' ? converter.resultBytes(array.byteLength) : array.byteLength;
+      bytes += Math.ceil(length / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+    };
+    add('image', null, host.images as Uint8Array);
+    for (const [field, array] of Object.entries(host.moreImages)) add('image', field, array as Uint8Array);
+    for (const [field, array] of Object.entries(host.masks)) add('mask', field, array);
+    return { parts, bytes };
+  }
+
+  /** Queues the batch for the consumer, and watches its copy. */
+  #give(slot: DeviceSlot, host: Batch, parts: readonly Part[], state: LoaderState): void {
+    const stage = this.#stage;
+    let holders = 2;
+    const letGo = (): void => {
+      holders--;
+      if (holders > 0) return;
+      stage.freeSlots.push(slot);
+      stage.bell.ring();
+    };
+    let isReleased = false;
+    const drop = (): void => {
+      isReleased = true;
+      letGo();
+    };
+    const release = (to: StreamHandle = stage.plan.stream): void => {
+      if (isReleased || stage.isClosed) return;
+      stage.device.record(slot.consumed, BigInt(to));
+      slot.wasConsumed = true;
+      drop();
+    };
+    this.#queue.push({ batch: this.#batch(slot, host, parts, state, release), drop });
+    this.#stage.bell.ring();
+    const copy = whenDone(stage.device, slot.ready)
+      .then(() => {
+        host.release();
+        letGo();
+      })
+      .catch((reason: unknown) => this.#fail(reason))
+      .finally(() => this.#copies.delete(copy));
+    this.#copies.add(copy);
+  }
+
+  #batch(
+    slot: DeviceSlot,
+    host: Batch,
+    parts: readonly Part[],
+    state: LoaderState,
+    release: (stream?: StreamHandle) => void,
+  ): DeviceBatch {
+    const { device, plan } = this.#stage;
+    const [rows, height, width] = host.shape!;
+    const size = { rows, height, width };
+    const arrays = parts.map(({ kind, field, offset }) => {
+      const pointer = slot.address + BigInt(offset);
+      return { kind, field, array: kind === 'image' ? imageArray(pointer, plan, size) : maskArray(pointer, size) };
+    });
+    const named = (kind: Part['kind']) =>
+      Object.fromEntries(
+        arrays.flatMap((part) => (part.kind === kind && part.field !== null ? [[part.field, part.array]] : [])),
+      );
+    const images = arrays[0]!.array;
+    const { epoch, index, labels, mix, valid, numbers, fields } = host;
+    return {
+      epoch,
+      index,
+      size: rows,
+      labels,
+      mix,
+      valid,
+      numbers,
+      get keys() {
+        return host.keys;
+      },
+      fields,
+      ...images,
+      images,
+      moreImages: named('image'),
+      masks: named('mask'),
+      ready: {
+        handle: slot.ready,
+        wait: (stream) => device.wait(BigInt(stream), slot.ready),
+        isDone: () => device.isDone(slot.ready),
+        whenDone: () => whenDone(device, slot.ready),
+      },
+      state,
+      release,
+    };
+  }
+
+  /** The host's batches end: those before are good. */
+  #endWith(reason: unknown): void {
+    this.#failure ??= { reason };
+  }
+
+  /** It went wrong on the device: what is ready already may be wrong, too. */
+  #fail(reason: unknown): void {
+    this.#stage.failure ??= reason;
+    this.stop(reason);
+  }
+}

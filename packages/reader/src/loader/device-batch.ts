@@ -1,0 +1,110 @@
+import type { LoaderState } from '../order/state.js';
+import type { Batch } from './batch.js';
+
+/** bfloat16 is the upper half of a float32. */
+export type DeviceDtype = 'uint8' | 'float32' | 'float16' | 'bfloat16';
+export type DeviceLayout = 'nchw' | 'nhwc';
+
+/** A CUstream: 0 is the default stream. */
+export type StreamHandle = bigint | number;
+
+/** Values in the memory of a GPU. */
+export interface DeviceArray {
+  /** Address of the first value (a CUdeviceptr). */
+  readonly devicePointer: bigint;
+  readonly dtype: DeviceDtype;
+  readonly shape: readonly number[];
+  /** In values: from one index of each dimension to the next. */
+  readonly strides: readonly number[];
+}
+
+/** A point in the work of the copy stream: that a batch is in its place, converted. */
+export interface ReadyEvent {
+  /** The CUevent. */
+  readonly handle: bigint;
+  /** Work that is given to `stream` from now on begins when the batch is ready. Does not wait. */
+  wait(stream: StreamHandle): void;
+  /** Whether it is ready. Throws CudaError where the copy or the kernel failed. */
+  isDone(): boolean;
+  /** Resolves when it is ready. */
+  whenDone(): Promise<void>;
+}
+
+type HostPart = 'epoch' | 'index' | 'size' | 'labels' | 'mix' | 'valid' | 'numbers' | 'keys' | 'fields';
+
+/**
+ * A batch whose pixels are in the memory of a GPU, or on their way: valid until the next is asked for, or until
+ * {@link release}. `devicePointer`, `dtype`, `shape` and `strides` are those of `images`.
+ */
+export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
+  /** [n, 3, height, width] or [n, height, width, 3]. */
+  readonly images: DeviceArray;
+  /** Like `images`, by field name; the option `moreImages` names them. */
+  readonly moreImages: Readonly<Record<string, DeviceArray>>;
+  /** Values of masks by field name, uint8 [n, height, width]. */
+  readonly masks: Readonly<Record<string, DeviceArray>>;
+  /** The loader's own stream waits for it already; any other stream is to wait. */
+  readonly ready: ReadyEvent;
+  /** Where the run is after this batch, for the option `state`. */
+  readonly state: LoaderState;
+  /**
+   * The memory may be used again as soon as the work is done that `stream` (default: the loader's) has been given so far.
+   * Nothing that is given to a stream later may touch it.
+   */
+  release(stream?: StreamHandle): void;
+}
+
+/** What becomes of batches on the way to a device. */
+export interface DevicePlan {
+  readonly ordinal: number;
+  readonly slots: number;
+  readonly stream: StreamHandle;
+  readonly dtype: DeviceDtype;
+  readonly layout: DeviceLayout;
+  /** (byte / 255 - mean) / std per channel. Ignored for uint8. */
+  readonly normalization: { readonly mean: Channels; readonly std: Channels };
+  readonly release: 'auto' | 'manual';
+}
+
+export type Channels = readonly [number, number, number];
+
+/** What is known about a device and its memory. */
+export interface DeviceReport {
+  /** As the driver says. */
+  readonly name: string;
+  /** `8.0`. */
+  readonly computeCapability: string;
+  /** Device memory that was taken, and page-locked host memory. */
+  readonly deviceBytes: number;
+  readonly pinnedBytes: number;
+  /** Whether the batch slots themselves are page-locked, or each row is copied once more. Null before the first batch. */
+  readonly pinned: 'slots' | 'copy' | null;
+  /** Why the batch slots could not be page-locked. */
+  readonly pinnedBecause: string | null;
+}
+
+/** Where uint8 batches for a device come from: a loader whose batches are released by hand. */
+export interface HostBatches extends AsyncIterable<Batch> {
+  /** The memory in which batches lie; null where there is none yet. It stays the same from the first batch to the last. */
+  readonly slotMemory: Uint8Array | null;
+  /** After the batch that was delivered last. */
+  state(): LoaderState;
+}
+
+/** One walk through batches on their way to a device. */
+export interface Uploads {
+  /** The next batch; null after the last. */
+  next(): Promise<DeviceBatch | null>;
+  /** Whoever waits for a batch, or asks for one, gets this error. */
+  stop(reason: Error): void;
+  /** Resolves when nothing is under way any more. */
+  end(): Promise<void>;
+}
+
+/** What `@shardtool/cuda` makes of a plan. */
+export interface DeviceStage {
+  upload(batches: HostBatches): Uploads;
+  report(): DeviceReport;
+  /** Gives everything back, after the work that was given to streams before each batch was released. */
+  close(): Promise<void>;
+}

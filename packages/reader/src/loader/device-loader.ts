@@ -1,0 +1,144 @@
+import { OptionError, ShardtoolError } from '@shardtool/format';
+import type { Dataset } from '../dataset/dataset.js';
+import type { LoaderState } from '../order/state.js';
+import type { DeviceBatch, DevicePlan, DeviceReport, DeviceStage, Uploads } from './device-batch.js';
+import { type DeviceLoaderOptions, planDevice } from './device-options.js';
+import { Loader, LoaderClosedError, type LoaderInfo } from './loader.js';
+import type { LoaderReport } from './statistics.js';
+
+/** The package `@shardtool/cuda` is not installed, or does not load. */
+export class NoDevicePackageError extends ShardtoolError {}
+
+/** A name that the compiler does not follow: this package is built before that one, and works without it. */
+const CUDA_PACKAGE: string = '@shardtool/cuda';
+
+/** {@link Loader}, with batches in the memory of a GPU. What is said there of iterating and closing holds here. */
+export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable {
+  readonly #loader: Loader;
+  readonly #plan: DevicePlan;
+  #opening: Promise<DeviceStage> | null = null;
+  #stage: DeviceStage | null = null;
+  #loop: { uploads: Uploads | null } | null = null;
+  /** Of the last batch that was delivered: batches are taken ahead. */
+  #delivered: LoaderState | null = null;
+
+  /** Throws {@link OptionError} for options that are not allowed. */
+  constructor(dataset: Dataset, options: DeviceLoaderOptions) {
+    const { plan, host } = planDevice(options);
+    this.#plan = plan;
+    this.#loader = new Loader(dataset, host);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<DeviceBatch, undefined> {
+    if (this.#loop !== null) {
+      throw new OptionError({}, 'This loader is being iterated already: end that loop first, or make a second loader.');
+    }
+    const loop: { uploads: Uploads | null } = { uploads: null };
+    this.#loop = loop;
+    let isWhole = false;
+    try {
+      const stage = await this.#open();
+      if (this.#loop !== loop) throw closedError();
+      const uploads = stage.upload(this.#loader);
+      loop.uploads = uploads;
+      try {
+        for (let batch = await uploads.next(); batch !== null; batch = await uploads.next()) {
+          this.#delivered = batch.state;
+          yield batch;
+        }
+        isWhole = true;
+      } finally {
+        await uploads.end();
+      }
+    } finally {
+      if (this.#loop === loop) {
+        this.#loop = null;
+        if (!isWhole) await this.#endEarly();
+      }
+    }
+  }
+
+  /** The next iteration begins with this epoch: at its start, or where a state was taken in it. */
+  setEpoch(epoch: number): void {
+    this.#loader.setEpoch(epoch);
+  }
+
+  /** Where the run is, after the last batch that was delivered; batches that were taken ahead do not count. */
+  state(): LoaderState {
+    return this.#delivered ?? this.#loader.state();
+  }
+
+  /** What the next iteration is going to do. `slotBytes` are those of the host. */
+  info(): Promise<LoaderInfo> {
+    return this.#loader.info();
+  }
+
+  /** Of the host's side, to which the copies are the consumer; and of the device, null before it is used. */
+  report(): LoaderReport & { readonly device: DeviceReport | null } {
+    return { ...this.#loader.report(), device: this.#stage?.report() ?? null };
+  }
+
+  /**
+   * Ends the workers and gives all memory back, that of batches in use too, when the work is done that was given to streams
+   * before they were released. The loader may be iterated again.
+   */
+  async close(): Promise<void> {
+    const loop = this.#loop;
+    this.#loop = null;
+    loop?.uploads?.stop(closedError());
+    await this.#loader.close();
+    await loop?.uploads?.end();
+    await this.#closeStage();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #open(): Promise<DeviceStage> {
+    this.#opening ??= openStage(this.#plan).then(
+      (stage) => {
+        this.#stage = stage;
+        return stage;
+      },
+      (error: unknown) => {
+        this.#opening = null;
+        throw error;
+      },
+    );
+    return this.#opening;
+  }
+
+  /** What was taken ahead of the consumer does not count. */
+  async #endEarly(): Promise<void> {
+    await this.close();
+    if (this.#delivered !== null) this.#loader.setEpoch(this.#delivered.epoch + 1);
+  }
+
+  async #closeStage(): Promise<void> {
+    const opening = this.#opening;
+    this.#opening = null;
+    const stage = await opening?.catch(() => null);
+    this.#stage = null;
+    await stage?.close();
+  }
+}
+
+async function openStage(plan: DevicePlan): Promise<DeviceStage> {
+  let cuda: { openDevice(plan: DevicePlan): Promise<DeviceStage> };
+  try {
+    cuda = await import(CUDA_PACKAGE);
+  } catch (cause) {
+    throw new NoDevicePackageError(
+      {},
+      `Batches go to a device by the package @shardtool/cuda, which cannot be loaded (${(cause as Error).message}): ` +
+        'install it, or leave out the option device.',
+      { cause },
+    );
+  }
+  return cuda.openDevice(plan);
+}
+
+function closedError(): LoaderClosedError {
+  return new LoaderClosedError({}, 'The loader was closed while it was being iterated: end the loop first.');
+}

@@ -1,0 +1,106 @@
+import { OptionError } from '@shardtool/format';
+import { z } from 'zod';
+import { compileTransform, type StepInput, type TransformInput } from '../transform/transform.js';
+import type { Channels, DeviceDtype, DeviceLayout, DevicePlan, StreamHandle } from './device-batch.js';
+import type { LoaderOptions } from './options.js';
+
+/** Where batches are to go, and as what. */
+export interface DeviceOptions {
+  /** `cuda` or `cuda:N`. */
+  readonly name: string;
+  /** Default: what the transform ends with. */
+  readonly dtype?: DeviceDtype;
+  readonly layout?: DeviceLayout;
+  /** Of values from 0 to 1, per channel. Default: those of the transform's `normalize`. */
+  readonly mean?: Channels;
+  readonly std?: Channels;
+  /** Batches that have memory on the device, the one in use included. Default 3. */
+  readonly slots?: number;
+  /**
+   * The CUstream that uses the batches: each batch is ready for it, and released behind what it was given. Default: the
+   * default stream (0).
+   */
+  readonly stream?: StreamHandle;
+}
+
+/** {@link LoaderOptions}, and the device to which batches go. */
+export interface DeviceLoaderOptions extends LoaderOptions {
+  /**
+   * `cuda:0`. Bytes go to the device; what the transform says of values (normalize, toDtype, layout) is done there, so it
+   * must not end with a randomErasing of values.
+   */
+  readonly device: string | DeviceOptions;
+}
+
+const channels = z.tuple([z.number(), z.number(), z.number()]);
+const schema = z.strictObject({
+  name: z.string().regex(/^cuda(:\d+)?$/, 'the name is "cuda" or "cuda:N"'),
+  dtype: z.enum(['uint8', 'float32', 'float16', 'bfloat16']).optional(),
+  layout: z.enum(['nchw', 'nhwc']).optional(),
+  mean: channels.optional(),
+  std: channels.refine((values) => values.every((value) => value > 0), 'each must be more than 0').optional(),
+  slots: z.number().int().min(2).max(64).default(3),
+  stream: z.union([z.bigint().min(0n), z.number().int().min(0)]).default(0),
+});
+
+/** What the device does, and the options of the loader that makes bytes for it. Throws {@link OptionError}. */
+export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; host: LoaderOptions } {
+  const { device, ...rest } = options;
+  const asked = checkDevice(device);
+  const { transform, values } = splitTransform(rest.transform);
+  if (rest.collate === 'list') throw needsPixels("collate 'list'");
+  const { mean, std } = asked;
+  if ((mean ?? std) !== undefined && values.normalization !== null) {
+    throw new OptionError({}, 'mean and std stand in the transform and in the option device: leave out one of them.');
+  }
+  const plan: DevicePlan = {
+    ordinal: Number(asked.name.split(':')[1] ?? 0),
+    slots: asked.slots,
+    stream: asked.stream,
+    dtype: asked.dtype ?? ((mean ?? std) !== undefined && values.dtype === 'uint8' ? 'float32' : values.dtype),
+    layout: asked.layout ?? values.layout,
+    normalization: values.normalization ?? { mean: mean ?? [0, 0, 0], std: std ?? [1, 1, 1] },
+    release: rest.release ?? 'auto',
+  };
+  return { plan, host: { ...rest, ...(transform && { transform }), release: 'manual' } };
+}
+
+function checkDevice(device: string | DeviceOptions): z.output<typeof schema> {
+  const result = schema.safeParse(typeof device === 'string' ? { name: device } : device);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  const at = issue.path.length > 0 ? `.${issue.path.join('.')}` : '';
+  throw new OptionError({}, `The loader's option device${at} is not right: ${issue.message}.`);
+}
+
+interface Values {
+  readonly dtype: DeviceDtype;
+  readonly layout: DeviceLayout;
+  readonly normalization: DevicePlan['normalization'] | null;
+}
+
+/** The steps that make bytes, and what the others say of values. */
+function splitTransform(input: LoaderOptions['transform']): {
+  transform: TransformInput | undefined;
+  values: Values;
+} {
+  if (input === 'raw') throw needsPixels("transform 'raw'");
+  const { dtype, layout, normalization, erasing } = compileTransform(input ?? []);
+  if (dtype !== 'uint8' && erasing.length > 0) {
+    throw new OptionError(
+      {},
+      'randomErasing erases bytes on the way to a device: put it before normalize and toDtype.',
+    );
+  }
+  const values = { dtype, layout, normalization: dtype === 'uint8' ? null : normalization };
+  if (input === undefined || typeof input === 'string') return { transform: input, values };
+  return { transform: input.filter((step) => !isOfValues(step)), values };
+}
+
+function isOfValues({ name }: StepInput): boolean {
+  return name === 'normalize' || name === 'toDtype' || name === 'layout';
+}
+
+function needsPixels(what: string): OptionError {
+  return new OptionError({}, `A device takes images of one size: leave out ${what}, or the option device.`);
+}
