@@ -13,6 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const PACKAGES = {
   format: ['index'],
   reader: ['index', 'loader/decode-worker', 'bridge/main'],
+  cuda: ['index'],
   writer: ['index', 'pack-worker', 'convert/convert-worker', 'repair/repair-worker', 'verify/verify-worker'],
   cli: ['index', 'main'],
 };
