@@ -88,9 +88,12 @@ test('the loader gives the same samples in the same order from all layouts', asy
   expect(runs[2]).toEqual(runs[0]);
 });
 
-test('LMDB with images alone keeps the class numbers in the index, and refuses what else a sample has', async () => {
+test('LMDB with images alone keeps the class numbers in the index, gives them back, and refuses what else a sample has', async () => {
   const images = newFolder();
   await convert(dataset.tar, images, { format: 'lmdb', lmdbValues: 'image' });
+  const back = newFolder();
+  await convert(images, back);
+  expect(digestsOf(back)).toEqual(digestsOf(dataset.tar));
   const packed = newFolder();
   await pack('examples/photos', packed, { format: 'lmdb', lmdbValues: 'image' });
   const wanted = await briefly(dataset.tar);

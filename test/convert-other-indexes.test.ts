@@ -39,6 +39,16 @@ test('pack, convert and index write the same indexes for wids and DALI', async (
   }
 });
 
+test('indexes that were made later go with the shards that are replaced, and grow with those that are added', async () => {
+  const folder = newFolder();
+  await pack(tree({ 'a/1.jpg': JPEG, 'b/1.jpg': JPEG }), folder, { maxShardSamples: 1 });
+  await indexShards([folder], { index: ['wids', 'dali'] });
+  await pack(tree({ 'c/1.jpg': JPEG }), folder, { append: true });
+  await expectIndexes(folder, ['000000.tar', '000001.tar', '000002.tar']);
+  await pack(tree({ 'a/1.jpg': JPEG }), folder, { format: 'msgpack', overwrite: true });
+  expect(filesIn(folder)).toEqual(['000000.msgpack', '000000.parquet', 'dataset.json', 'pack.json']);
+});
+
 test('a name with white space has no place in an index for DALI: nothing is committed', async () => {
   const [spaced, output] = [newFolder(), newFolder()];
   const source = tree({ 'a cat/1.jpg': JPEG });

@@ -49,7 +49,11 @@ export const OUTPUT_FLAGS = {
     ...wholeNumber('--workers', 'Threads', { to: 1024 }),
     defaultDescription: 'one a core',
   },
-  overwrite: { type: 'boolean', default: false, describe: 'Replace what an earlier run made' },
+  overwrite: {
+    type: 'boolean',
+    default: false,
+    describe: 'Replace what an earlier run made, its indexes for other loaders too',
+  },
   json: { type: 'boolean', default: false, describe: 'The report as one JSON object' },
   quiet: { type: 'boolean', default: false, describe: 'Print nothing when all is well' },
 } as const;

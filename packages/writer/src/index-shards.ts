@@ -16,6 +16,7 @@ import {
   writeShardIndex,
 } from '@shardtool/format';
 import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from './other-indexes.js';
+import { noteOtherIndexes } from './pack-note.js';
 
 export interface IndexReport {
   /** Shards whose index was made. */
@@ -58,7 +59,10 @@ export async function indexShards(
       }
       if (otherIndexes.length === 0) continue;
       const folder = path.dirname(shard.path);
-      if (!forWids.has(folder)) forWids.set(folder, []);
+      if (!forWids.has(folder)) {
+        await noteOtherIndexes(folder, otherIndexes);
+        forWids.set(folder, []);
+      }
       forWids.get(folder)!.push(await indexForOthers(shard.path, otherIndexes));
     }
   }

@@ -5,45 +5,26 @@ import {
   layoutOf,
   MANIFEST_FILE,
   OptionError,
+  PACK_NOTE_FILE,
   type ShardLayout,
   WIDS_INDEX_FILE,
-  writeDurably,
 } from '@shardtool/format';
-import { z } from 'zod';
 import { DUPLICATES_FILE } from './dedupe/dedupe.js';
 import { DiskFullError, OutputNotEmptyError } from './errors.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import type { OtherIndex } from './other-indexes.js';
+import { type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
 import { planPath, STATE_FOLDER } from './pack-state.js';
 import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
 import { findPlan } from './plan-record.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 import { type ShardPaths, shardPaths, TEMPORARY } from './shard-paths.js';
 
-const NOTE_FILE = 'pack.json';
-
-/** As dataset.json has them: one name that stays in its folder, on Windows too. */
-const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;
-
-/**
- * What a pack writes first: which shards it is about to make. Beside dataset.json it says that a pack made them; without
- * dataset.json, that the pack did not end.
- */
-const NOTE = z.object({
-  version: z.literal(1),
-  format: z.enum(['tar', 'lmdb', 'msgpack']),
-  /** What the shards are called, without their ending: never a way out of the folder. */
-  shards: z.array(z.string().regex(SHARD_STEM)),
-  otherIndexes: z.array(z.enum(['wids', 'dali'])),
-});
-
-type Note = z.infer<typeof NOTE>;
-
 /** What a pack finds in its output folder. */
 export type PackState = 'nothing' | 'dataset' | 'plan';
 
 /** What lies in the folder before the plan does; a pack that is killed then has made no shard. */
-const OF_BEGINNING: ReadonlySet<string> = new Set([NOTE_FILE, `${NOTE_FILE}${TEMPORARY}`, STATE_FOLDER]);
+const OF_BEGINNING: ReadonlySet<string> = new Set([PACK_NOTE_FILE, `${PACK_NOTE_FILE}${TEMPORARY}`, STATE_FOLDER]);
 
 /** The folder that a pack writes into: made if need be, and locked until {@link OutputFolder.release}. */
 export class OutputFolder {
@@ -96,7 +77,7 @@ export class OutputFolder {
     const entries = this.#entries();
     if (overwrite) return 'nothing';
     if (entries.includes(MANIFEST_FILE)) return this.#tidyDataset();
-    if (restart && entries.includes(NOTE_FILE)) return 'nothing';
+    if (restart && entries.includes(PACK_NOTE_FILE)) return 'nothing';
     if (existsSync(planPath(this.path))) return 'plan';
     const others = entries.filter((entry) => !OF_BEGINNING.has(entry));
     // A pack that ended before its plan was written has no shards.
@@ -119,18 +100,18 @@ export class OutputFolder {
 
   /** The shards that are announced next come beside those that an earlier pack has noted down. */
   keepNoted(): void {
-    this.#shards = readNote(join(this.path, NOTE_FILE)).shards;
+    this.#shards = readNote(this.path).shards;
   }
 
   /** The indexes for other loaders that lie beside the shards. */
   notedIndexes(): readonly OtherIndex[] {
-    return readNote(join(this.path, NOTE_FILE)).otherIndexes;
+    return readNote(this.path).otherIndexes;
   }
 
   /** Removes what a pack left here that was to add to the dataset of these shards. */
   clearAdded(layout: ShardLayout, shards: readonly { readonly file: string }[]): void {
     const committed = new Set(shards.map(({ file }) => file));
-    for (const stem of readNote(join(this.path, NOTE_FILE)).shards) {
+    for (const stem of readNote(this.path).shards) {
       const paths = shardPaths(layout, stem);
       if (committed.has(paths.file)) continue;
       this.#remove(paths.file, paths.index, paths.daliIndex);
@@ -145,11 +126,11 @@ export class OutputFolder {
 
   /** Removes what an earlier pack left here, and nothing else. */
   async clear(): Promise<void> {
-    if (!existsSync(join(this.path, NOTE_FILE))) {
+    if (!existsSync(join(this.path, PACK_NOTE_FILE))) {
       this.#removeState();
       return;
     }
-    const note = readNote(join(this.path, NOTE_FILE));
+    const note = readNote(this.path);
     const layout = await layoutOf(note.format);
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
     for (const file of [MANIFEST_FILE, QUARANTINE_FILE, DUPLICATES_FILE]) this.#remove(file, `${file}${TEMPORARY}`);
@@ -161,7 +142,7 @@ export class OutputFolder {
       this.#removeTemporary(paths);
     }
     this.#removeState();
-    this.#remove(NOTE_FILE);
+    this.#remove(PACK_NOTE_FILE);
   }
 
   /**
@@ -176,7 +157,7 @@ export class OutputFolder {
       throw new OptionError({ shard: wrong }, message);
     }
     const taken = new Set(readdirSync(this.path));
-    const wanted = this.#shards.length === 0 ? [MANIFEST_FILE, QUARANTINE_FILE, NOTE_FILE] : [];
+    const wanted = this.#shards.length === 0 ? [MANIFEST_FILE, QUARANTINE_FILE, PACK_NOTE_FILE] : [];
     if (otherIndexes.includes('wids') && this.#shards.length === 0) wanted.push(WIDS_INDEX_FILE);
     for (const stem of stems) {
       const { file, folder, index, daliIndex } = shardPaths(layout, stem);
@@ -186,8 +167,13 @@ export class OutputFolder {
     const inTheWay = wanted.filter((file) => taken.has(file));
     if (inTheWay.length > 0) throw notEmpty(this.path, inTheWay);
     this.#shards = [...new Set([...this.#shards, ...stems])];
-    const note: Note = { version: 1, format: layout.name, shards: [...this.#shards], otherIndexes: [...otherIndexes] };
-    await writeDurably(join(this.path, NOTE_FILE), Buffer.from(`${JSON.stringify(note)}\n`));
+    const note: PackNote = {
+      version: 1,
+      format: layout.name,
+      shards: [...this.#shards],
+      otherIndexes: [...otherIndexes],
+    };
+    await writeNote(this.path, note);
   }
 
   /** Removes the temporary files that a worker leaves when it dies; `stems` are its shards. */
@@ -212,7 +198,7 @@ export class OutputFolder {
 
   #removeState(): void {
     rmSync(join(this.path, STATE_FOLDER), { recursive: true, force: true });
-    this.#remove(`${NOTE_FILE}${TEMPORARY}`);
+    this.#remove(`${PACK_NOTE_FILE}${TEMPORARY}`);
   }
 
   #remove(...files: string[]): void {
@@ -245,20 +231,11 @@ function isGrowing(folder: string): boolean {
   }
 }
 
-function readNote(path: string): Note {
-  try {
-    return NOTE.parse(JSON.parse(readFileSync(path, 'utf8')));
-  } catch (cause) {
-    const message = `${path} does not say which shards lie beside it; empty the folder by hand, or pack to another one.`;
-    throw new OutputNotEmptyError({ path }, message, { cause });
-  }
-}
-
 function notEmpty(path: string, entries: readonly string[]): OutputNotEmptyError {
   const remedy = 'pack to another folder, or replace what an earlier pack left with "overwrite" (--overwrite)';
   let what = `holds ${entries[0]}${entries.length > 1 ? ` and ${entries.length - 1} more` : ''}`;
   if (entries.includes(MANIFEST_FILE)) what = 'holds a dataset already';
-  else if (entries.includes(NOTE_FILE)) what = 'holds a pack that did not end';
+  else if (entries.includes(PACK_NOTE_FILE)) what = 'holds a pack that did not end';
   return new OutputNotEmptyError({ path }, `The output folder ${path} ${what}; ${remedy}.`);
 }
 

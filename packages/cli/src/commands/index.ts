@@ -17,7 +17,7 @@ export const indexCommand = command({
       .option('overwrite', {
         type: 'boolean',
         default: false,
-        describe: 'Also make indexes anew that are newer than their tars',
+        describe: 'Also make indexes anew that are newer than their tars; those of --index always are',
       })
       .option('index', INDEX_FLAG)
       .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })

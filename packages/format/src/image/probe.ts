@@ -1,10 +1,12 @@
 import { ImageError, type ImageTrouble } from '../errors.js';
-import { heifBrand, readAvifHeader } from './avif.js';
+import { readAvifHeader } from './avif.js';
 import { readGifHeader } from './gif.js';
-import { fourCC, type HeaderReader, type ImageHeader, u16be, u32be } from './header.js';
+import type { HeaderReader, ImageHeader } from './header.js';
 import { readJpegHeader } from './jpeg.js';
+import type { ImageKind } from './kind.js';
 import { readPngHeader } from './png.js';
 import { refusedKind } from './refused.js';
+import { imageKindOf } from './signature.js';
 import { readTiffHeader } from './tiff.js';
 import { readWebpHeader } from './webp.js';
 
@@ -16,13 +18,14 @@ export type { ImageHeader };
  */
 export const MAX_PIXELS = 2 * 89_478_485;
 
-const PNG = fourCC('\x89PNG');
-const PNG_END = fourCC('\r\n\x1a\n');
-const GIF = fourCC('GIF8');
-const RIFF = fourCC('RIFF');
-const WEBP = fourCC('WEBP');
-const TIFF_LITTLE = fourCC('II*\0');
-const TIFF_BIG = fourCC('MM\0*');
+const READERS: Readonly<Record<ImageKind, HeaderReader>> = {
+  jpeg: readJpegHeader,
+  png: readPngHeader,
+  gif: readGifHeader,
+  webp: readWebpHeader,
+  tiff: readTiffHeader,
+  avif: readAvifHeader,
+};
 
 /**
  * Kind, size and orientation of an image by its content, whatever its name says. `bytes` is the whole file; only the
@@ -31,24 +34,13 @@ const TIFF_BIG = fourCC('MM\0*');
  * than `maxPixels` pixels, a kind that is not supported.
  */
 export function probeImage(bytes: Uint8Array, path?: string, maxPixels = MAX_PIXELS): ImageHeader {
-  const read = readerOf(bytes);
-  if (read === undefined) throw unknown(bytes, path);
-  const header = read(bytes);
+  const kind = imageKindOf(bytes);
+  if (kind === undefined) throw unknown(bytes, path);
+  const header = READERS[kind](bytes);
   if (header === 'cut') throw refuse(path, 'cut', 'is cut off in its header; restore it from where it came from');
   if (header === 'no-size') throw refuse(path, 'no-size', 'has no width or no height in its header; it is damaged');
   if (header.width * header.height > maxPixels) throw tooLarge(header, path, maxPixels);
   return header;
-}
-
-function readerOf(bytes: Uint8Array): HeaderReader | undefined {
-  if (bytes.length < 4) return undefined;
-  if (u16be(bytes, 0) === 0xffd8 && bytes[2] === 0xff) return readJpegHeader;
-  const first = u32be(bytes, 0);
-  if (first === PNG && u32be(bytes, 4) === PNG_END) return readPngHeader;
-  if (first === RIFF && u32be(bytes, 8) === WEBP) return readWebpHeader;
-  if (first === GIF && (bytes[4] === 0x37 || bytes[4] === 0x39) && bytes[5] === 0x61) return readGifHeader;
-  if (first === TIFF_LITTLE || first === TIFF_BIG) return readTiffHeader;
-  return heifBrand(bytes) === 'avif' ? readAvifHeader : undefined;
 }
 
 function unknown(bytes: Uint8Array, path: string | undefined): ImageError {

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { ShardtoolError } from '../errors.js';
 import { FileWindow } from '../file-window.js';
+import { SIGNATURE_BYTES } from '../image/signature.js';
 import type { SamplePosition } from '../layout.js';
 import { SampleWalk } from '../msgpack/walk.js';
 import { whyUnsafe } from '../sample-name.js';
 import type { Source } from '../source.js';
-import { imageField } from './image-field.js';
 import {
   FIRST_DATA_PAGE,
   NODE_FLAGS_AT,
@@ -22,12 +22,9 @@ import {
   pageType,
   readU64,
 } from './page.js';
-import { isSampleMap } from './samples.js';
+import { imageOf, isSampleMap } from './samples.js';
 
 const READ_PAGES = 256;
-/** Enough of a value to tell what it is. */
-const PEEK_BYTES = 16;
-
 /** A key, and where its value lies in the file. */
 interface Entry {
   readonly key: string;
@@ -82,9 +79,9 @@ async function sampleOf(
 ): Promise<SamplePosition | null> {
   const end = offset + bytes;
   if (bytes === 0 || offset < FIRST_DATA_PAGE * PAGE_BYTES || end > source.size) return null;
-  const peek = Math.min(bytes, PEEK_BYTES);
+  const peek = Math.min(bytes, SIGNATURE_BYTES);
   const head = Buffer.from((await file.at(offset, peek)).subarray(0, peek));
-  if (!isSampleMap(head)) return { key, offset, bytes, fields: [{ name: imageField(head), offset, bytes }] };
+  if (!isSampleMap(head)) return { key, offset, bytes, fields: [imageOf(head, offset, bytes)] };
   const samples: SamplePosition[] = [];
   try {
     const walk = new SampleWalk({ shard: source.location, start: offset, end, key });

@@ -1,19 +1,17 @@
 import { isUtf8 } from 'node:buffer';
 import { EntryNameError } from '../errors.js';
 import { FileWindow } from '../file-window.js';
-import type { SamplePosition } from '../layout.js';
+import { fieldOfKind } from '../image/kind.js';
+import { imageKindOf, SIGNATURE_BYTES } from '../image/signature.js';
+import type { FieldPosition, SamplePosition } from '../layout.js';
 import { decodeHead } from '../msgpack/object.js';
 import { SampleWalk } from '../msgpack/walk.js';
 import { whyUnsafe } from '../sample-name.js';
 import type { Source } from '../source.js';
-import { imageField } from './image-field.js';
 import { PAGE_HEADER_BYTES } from './page.js';
 import { LmdbDatabase, type LmdbEntry } from './read.js';
 
 const BATCH_SAMPLES = 256;
-/** Enough of a value to tell what it is. */
-const PEEK_BYTES = 16;
-
 /**
  * Yields the samples of an LMDB shard in the order of their keys. The first entry says how all of them are stored: as a
  * msgpack map of the fields, or as an image alone. What stands before damage comes before the error about it.
@@ -55,13 +53,13 @@ class ValueReader {
     this.#areMaps ??= isSampleMap(head);
     if (this.#areMaps) return this.#walk(key, entry);
     const { offset, bytes } = entry;
-    return { key, offset, bytes, fields: [{ name: imageField(head), offset, bytes }] };
+    return { key, offset, bytes, fields: [imageOf(head, offset, bytes)] };
   }
 
   /** The first bytes of the value. Where it has pages of its own, their header is checked on the way. */
   async #head(entry: LmdbEntry): Promise<Buffer> {
     if (entry.inline !== null) return entry.inline;
-    const wanted = PAGE_HEADER_BYTES + Math.min(entry.bytes, PEEK_BYTES);
+    const wanted = PAGE_HEADER_BYTES + Math.min(entry.bytes, SIGNATURE_BYTES);
     const pages = await this.#file.at(entry.offset - PAGE_HEADER_BYTES, wanted);
     this.#database.checkRun(pages, entry);
     return pages.subarray(PAGE_HEADER_BYTES, wanted);
@@ -76,6 +74,12 @@ class ValueReader {
     }
     return samples[0]!;
   }
+}
+
+/** The field of a value that is an image alone and begins with `head`; `bin` where it is none that is known. */
+export function imageOf(head: Buffer, offset: number, bytes: number): FieldPosition {
+  const kind = imageKindOf(head);
+  return { name: kind === undefined ? 'bin' : fieldOfKind(kind), offset, bytes };
 }
 
 /** A map whose first key is a string. No image begins like that: the 0x89 of PNG is a map too, but its P is no string. */

@@ -1,5 +1,6 @@
 import {
   buildShardIndex,
+  crc32,
   layoutOf,
   openSource,
   readShardIndex,
@@ -95,14 +96,34 @@ function writeSample(
   imageOnly: boolean,
 ): SampleRow {
   const { key, cls } = sample;
-  const names = Object.keys(sample.fields).sort();
-  // The index has the class number, which is all that such a shard can keep of it.
-  const kept = imageOnly ? names.filter((name) => name !== 'cls' || cls === -1) : names;
-  const fields = kept.map((name) => ({ name, bytes: sample.fields[name]!.length }));
-  const crc32 = kept.map((name) => index.fields.get(name)!.crc32[row]!);
+  const stored = fieldsOf(sample, index, row, imageOnly);
+  const fields = stored.map(({ name, payload }) => ({ name, bytes: payload.length }));
   const places = writer.begin(key, fields);
-  for (const [i, name] of kept.entries()) places[i]!.set(sample.fields[name]!);
-  writer.commit(crc32);
+  for (const [i, { payload }] of stored.entries()) places[i]!.set(payload);
+  const checksums = stored.map((field) => field.crc32);
+  writer.commit(checksums);
   const [source, width, height] = [index.source[row]!, index.width[row]!, index.height[row]!];
-  return { key, source, fields, crc32, width, height, orientation: index.orientation[row]!, cls };
+  const orientation = index.orientation[row]!;
+  return { key, source, fields, crc32: checksums, width, height, orientation, cls };
+}
+
+interface StoredField {
+  readonly name: string;
+  readonly payload: Uint8Array;
+  readonly crc32: number;
+}
+
+/**
+ * The fields that the new shard gets, by name. The class number is a field of its own, except where a shard stores images
+ * alone: there only the index has it, and it becomes a field again here.
+ */
+function fieldsOf({ fields, cls }: Sample, index: ShardIndex, row: number, imageOnly: boolean): StoredField[] {
+  const stored = Object.entries(fields)
+    .filter(([name]) => !imageOnly || name !== 'cls' || cls === -1)
+    .map(([name, payload]) => ({ name, payload, crc32: index.fields.get(name)!.crc32[row]! }));
+  if (!imageOnly && cls !== -1 && fields.cls === undefined) {
+    const payload = Buffer.from(String(cls));
+    stored.push({ name: 'cls', payload, crc32: crc32(payload) });
+  }
+  return stored.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
