@@ -1,7 +1,7 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
-import { type PackOptions, pack } from '@shardtool/writer';
+import { type PackOptions, PlanChangedError, pack } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-process.js';
@@ -115,6 +115,57 @@ test('every image is packed or stands in the list with one of the same bytes tha
     }),
     { numRuns: 15 },
   );
+});
+
+/** Twelve images, two of which have the bytes of others of another class. */
+function withDuplicates(): string {
+  const images = Array.from({ length: 9 }, (_, i) => [`a/${i}.jpg`, jpeg(i)] as const);
+  return tree({ ...Object.fromEntries(images), 'b/1.jpg': jpeg(1), 'b/7.jpg': jpeg(7), 'b/8.jpg': jpeg('eight') });
+}
+
+test('parts leave out the same duplicates as one pack, whichever of them plans', async () => {
+  const source = withDuplicates();
+  const options = { dedupe: true, maxShardSamples: 2, workers: 1 };
+  const alone = newFolder();
+  await pack(source, alone, options);
+  expect(duplicatesIn(alone)).toHaveLength(2);
+  const output = newFolder();
+  const parts = ['1/3', '2/3', '3/3'].map((part) => pack(source, output, { ...options, part }));
+  const reports = await Promise.all(parts);
+  expect(reports.reduce((sum, { samples }) => sum + samples, 0)).toBe(10);
+  expect(digestsOf(output)).toEqual(digestsOf(alone));
+  expect(readdirSync(path.dirname(output))).toEqual(['shards']);
+});
+
+test('a pack that was stopped goes on with the duplicates that it had found, and lists each once', async () => {
+  const source = withDuplicates();
+  const options: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1, dedupe: true };
+  const bad = path.join(source, 'a/5.jpg');
+  const image = readFileSync(bad);
+  const { mtime } = statSync(bad);
+  writeFileSync(bad, Buffer.alloc(image.length));
+  utimesSync(bad, mtime, mtime);
+  const output = newFolder();
+  await expect(pack(source, output, options)).rejects.toThrow('a/5.jpg');
+  writeFileSync(bad, image);
+  utimesSync(bad, mtime, mtime);
+  const report = await pack(source, output, options);
+  expect(report).toMatchObject({ samples: 10, duplicates: 2, classConflicts: 2, keptShards: 5, isCommitted: true });
+  expect(duplicatesIn(output).map((line) => line.path)).toEqual(['b/1.jpg', 'b/7.jpg']);
+  const alone = newFolder();
+  await pack(source, alone, options);
+  expect(digestsOf(output)).toEqual(digestsOf(alone));
+});
+
+test('an image that became a duplicate while a pack was stopped is a change of the source, and refused', async () => {
+  const source = withDuplicates();
+  const options: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1, dedupe: true };
+  writeFileSync(path.join(source, 'a/5.jpg'), 'no image');
+  const output = newFolder();
+  await expect(pack(source, output, options)).rejects.toThrow('a/5.jpg');
+  writeFileSync(path.join(source, 'a/5.jpg'), jpeg(4));
+  await expect(pack(source, output, { ...options, onBad: 'quarantine' })).rejects.toThrow(PlanChangedError);
+  expect(await pack(source, output, { ...options, restart: true })).toMatchObject({ samples: 9, duplicates: 3 });
 });
 
 test('without duplicates there is no list, and a list of an earlier pack goes with the rest', async () => {

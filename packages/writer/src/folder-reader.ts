@@ -26,6 +26,8 @@ const LINE_BREAK = /[\n\r\u2028\u2029]/;
 export class FolderReader {
   /** Paths of folders that were left out, since another path leads to them too. */
   readonly repeated: string[] = [];
+  /** Paths of folders whose names begin with a dot. */
+  readonly #hidden: string[] = [];
   readonly #root: string;
   /** By the path walked: where the folder really lies. */
   readonly #real = new Map<string, string>();
@@ -57,11 +59,19 @@ export class FolderReader {
     }
   }
 
+  /** Paths of folders that were left out for the dot in front of their names, and that no link has led to so far, sorted. */
+  hiddenFolders(): string[] {
+    return this.#hidden.filter((path) => !this.#listed.has(realpathSync.native(path))).sort();
+  }
+
   #entries(path: string, real: string): FolderEntry[] {
     const entries: FolderEntry[] = [];
     for (const entry of readdirSync(path, { withFileTypes: true })) {
       const { name } = entry;
-      if (name.startsWith('.')) continue;
+      if (name.startsWith('.')) {
+        if (isFolder(path, entry)) this.#hidden.push(join(path, name));
+        continue;
+      }
       if (name.includes(REPLACEMENT)) refuseUndecodable(path, name);
       if (LINE_BREAK.test(name)) refuseLineBreak(path, name);
       if (entry.isDirectory()) this.#real.set(join(path, name), join(real, name));
@@ -102,6 +112,12 @@ export class FolderReader {
     }
     return real;
   }
+}
+
+/** Whether an entry is a folder, or a link to one. */
+function isFolder(parent: string, entry: Dirent): boolean {
+  if (!entry.isSymbolicLink()) return entry.isDirectory();
+  return statSync(join(parent, entry.name), { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 function entryOf(name: string, kind: 'file' | 'folder' | 'other'): FolderEntry {

@@ -37,6 +37,8 @@ export interface PackReport {
   readonly skippedFiles: number;
   /** Folders that were left out because another path leads to them too. */
   readonly skippedFolders: readonly string[];
+  /** Folders that were left out for the dot in front of their names. torchvision's ImageFolder takes their images. */
+  readonly hiddenFolders: readonly string[];
   /** Images with the bytes of another one that stands for them; duplicates.jsonl lists them. */
   readonly duplicates: number;
   /** Duplicates whose class is another one than that of the image that stands for them. */
@@ -170,8 +172,9 @@ const NOTHING = {
   ...{ partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false },
 };
 
-function factsReport({ classes, skippedFiles, skippedFolders, duplicates, classConflicts }: PlanFacts) {
-  return { classes, skippedFiles, skippedFolders, duplicates, classConflicts };
+function factsReport(facts: PlanFacts) {
+  const { classes, skippedFiles, skippedFolders, hiddenFolders, duplicates, classConflicts } = facts;
+  return { classes, skippedFiles, skippedFolders, hiddenFolders, duplicates, classConflicts };
 }
 
 function plannedReport({ facts, shardCount }: PreparedPack): PackReport {

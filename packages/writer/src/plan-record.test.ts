@@ -19,7 +19,15 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const FACTS: PlanFacts = {
   ...{ source: '/photos/', options: { seed: 1 }, classes: ['cat', 'dog'], columns: [], samples: 3, files: 4 },
-  ...{ sourceBytes: 1000, shardBytes: 4000, skippedFiles: 1, skippedFolders: [], duplicates: 0, classConflicts: 0 },
+  ...{
+    sourceBytes: 1000,
+    shardBytes: 4000,
+    skippedFiles: 1,
+    skippedFolders: [],
+    hiddenFolders: [],
+    duplicates: 0,
+    classConflicts: 0,
+  },
 };
 
 interface SampleOfPlan {

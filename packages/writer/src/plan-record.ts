@@ -22,6 +22,8 @@ export interface PlanFacts {
   readonly shardBytes: number;
   readonly skippedFiles: number;
   readonly skippedFolders: readonly string[];
+  /** Left out for the dot in front of their names. */
+  readonly hiddenFolders: readonly string[];
   /** Images that others stand for, and how many of them are of another class. */
   readonly duplicates: number;
   readonly classConflicts: number;

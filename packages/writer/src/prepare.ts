@@ -97,7 +97,7 @@ export function rootOf(source: string): string {
 }
 
 function factsOf(
-  { files, repeatedFolders }: Scan,
+  { files, repeatedFolders, hiddenFolders }: Scan,
   plan: PackPlan,
   columnTypes: ReadonlyMap<string, ColumnType>,
   duplicates: Duplicates | null,
@@ -111,6 +111,7 @@ function factsOf(
     shardBytes: plan.shardBytes,
     skippedFiles: files.count - plan.files.length,
     skippedFolders: repeatedFolders,
+    hiddenFolders,
     duplicates: duplicates?.count ?? 0,
     classConflicts: duplicates?.classConflicts ?? 0,
   };
@@ -126,7 +127,8 @@ function readClasses(classes: string | readonly string[] | undefined): readonly 
 }
 
 async function findFiles(root: string, options: CheckedOptions, ticker: ProgressTicker): Promise<Scan> {
-  if (options.files !== undefined) return { files: listFiles(root, options.files), repeatedFolders: [] };
+  if (options.files !== undefined)
+    return { files: listFiles(root, options.files), repeatedFolders: [], hiddenFolders: [] };
   const { include, exclude, signal } = options;
   return await scanFolder(root, { include, exclude, signal, onFound: (files) => ticker.found(files) });
 }

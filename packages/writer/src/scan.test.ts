@@ -23,8 +23,8 @@ function touch(...paths: string[]): void {
 }
 
 async function scan(options: { include?: string[]; exclude?: string[] } = {}) {
-  const { files, repeatedFolders } = await scanFolder(root, { include: ['**'], exclude: [], ...options });
-  return { paths: Array.from({ length: files.count }, (_, i) => pathAt(files, i)), repeatedFolders };
+  const { files, ...folders } = await scanFolder(root, { include: ['**'], exclude: [], ...options });
+  return { paths: Array.from({ length: files.count }, (_, i) => pathAt(files, i)), ...folders };
 }
 
 test('the files of a tree come sorted by code point, dotfiles left out', async () => {
@@ -93,7 +93,19 @@ test('a folder outside of the tree is packed at the first of the links to it', a
 test('a link to a hidden folder is followed', async () => {
   touch('.store/1.jpg');
   symlinkSync('.store', join(root, 'cat'));
-  expect((await scan()).paths).toEqual(['cat/1.jpg']);
+  const { paths, hiddenFolders } = await scan();
+  expect(paths).toEqual(['cat/1.jpg']);
+  expect(hiddenFolders).toEqual([]);
+});
+
+test('folders that are left out for the dot in front of their names are told', async () => {
+  touch('.class/1.jpg', 'a/1.jpg', 'a/.cache/2.jpg', 'a/.3.jpg');
+  symlinkSync('../.class', join(root, 'a/.link'));
+  for (const options of [{}, { include: ['**/*.jpg'] }]) {
+    const { paths, hiddenFolders } = await scan(options);
+    expect(paths).toEqual(['a/1.jpg']);
+    expect(hiddenFolders).toEqual(['.class', 'a/.cache', 'a/.link'].map((path) => join(root, path)));
+  }
 });
 
 test('folders come where their paths stand among those of files', async () => {

@@ -10,6 +10,8 @@ export interface Scan {
   readonly files: FileTable;
   /** Folders that were left out because another path leads to them too. */
   readonly repeatedFolders: readonly string[];
+  /** Folders that were left out for the dot in front of their names. */
+  readonly hiddenFolders: readonly string[];
 }
 
 export interface ScanOptions {
@@ -41,7 +43,7 @@ export async function scanFolder(source: string, options: ScanOptions): Promise<
   const reader = new FolderReader(root);
   const everything = options.exclude.length === 0 && options.include.every((pattern) => pattern === '**');
   const files = everything ? await walk(root, reader, options) : await match(root, reader, options);
-  return { files, repeatedFolders: reader.repeated };
+  return { files, repeatedFolders: reader.repeated, hiddenFolders: reader.hiddenFolders() };
 }
 
 /** A folder that is being walked. */

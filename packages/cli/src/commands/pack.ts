@@ -79,7 +79,8 @@ export const packCommand = command({
       .option('dedupe', {
         type: 'boolean',
         defaultDescription: 'false',
-        describe: 'Pack images with the same bytes once: duplicates.jsonl lists the others',
+        describe:
+          'Pack images with the same bytes once: duplicates.jsonl lists the others; with --append only new images are compared',
       })
       .option('on-bad', {
         choices: ['stop', 'quarantine'] as const,
@@ -157,7 +158,12 @@ function optionsOf(given: PackOptions): PackOptions {
   };
 }
 
-function describe(report: PackReport, source: string, output: string, { dryRun, append, part }: PackOptions): string {
+function describe(
+  report: PackReport,
+  source: string,
+  output: string,
+  { dryRun, append, dedupe, part }: PackOptions,
+): string {
   const {
     keptShards,
     pendingShards,
@@ -169,6 +175,7 @@ function describe(report: PackReport, source: string, output: string, { dryRun, 
     classConflicts,
     skippedFiles,
     skippedFolders,
+    hiddenFolders,
     quarantined,
     partialFields,
   } = report;
@@ -210,6 +217,7 @@ function describe(report: PackReport, source: string, output: string, { dryRun, 
       'of them is of another class than the image that stands for it',
       'of them are of other classes than the images that stand for them',
     ),
+    ...(append && dedupe ? ['  new images were compared with each other, not with those that were packed before'] : []),
     ...countLine(
       skippedFiles,
       'file was skipped, since it belongs to no image that is packed',
@@ -219,6 +227,11 @@ function describe(report: PackReport, source: string, output: string, { dryRun, 
       skippedFolders.length,
       `folder was skipped, since another path leads to it too: ${skippedFolders[0]}`,
       `folders were skipped, since other paths lead to them too; the first: ${skippedFolders[0]}`,
+    ),
+    ...countLine(
+      hiddenFolders.length,
+      `folder was skipped for the dot in front of its name (ImageFolder would take its images): ${hiddenFolders[0]}`,
+      `folders were skipped for the dots in front of their names (ImageFolder would take their images); the first: ${hiddenFolders[0]}`,
     ),
     ...countLine(
       quarantined,
