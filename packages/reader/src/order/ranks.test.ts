@@ -27,6 +27,12 @@ test('half a pair is refused, except that Slurm sets one without the other outsi
   expect(resolveRanks({}, { SLURM_PROCID: '0' }).source).toBe('default');
 });
 
+test('a script of sbatch is alone, whatever srun could start in it', () => {
+  const job = { SLURM_JOB_ID: '12', SLURM_PROCID: '0', SLURM_NTASKS: '4' };
+  expect(resolveRanks({}, job)).toEqual({ rank: 0, worldSize: 1, source: 'default' });
+  expect(resolveRanks({}, { ...job, SLURM_STEP_ID: '0' })).toMatchObject({ rank: 0, worldSize: 4 });
+});
+
 test('a rank that does not exist is refused', () => {
   expect(() => resolveRanks({ rank: 4, worldSize: 4 }, {})).toThrow('There is no rank 4 of 4');
   expect(() => resolveRanks({}, { RANK: '-1', WORLD_SIZE: '2' })).toThrow('RANK is "-1"');

@@ -14,7 +14,9 @@ const DEFAULT_BATCH_SIZE = 64;
 
 /**
  * Rank and number of ranks: the options, else RANK and WORLD_SIZE (torchrun sets them), else SLURM_PROCID and
- * SLURM_NTASKS (srun sets them), else 0 of 1. Throws {@link OptionError} for half a pair and for numbers that do not fit.
+ * SLURM_NTASKS (srun sets them), else 0 of 1. A script of sbatch itself has those too, with the tasks that srun could
+ * start, but is alone: SLURM_STEP_ID is missing there. Throws {@link OptionError} for half a pair and for numbers that
+ * do not fit.
  */
 export function resolveRanks(
   options: { readonly rank?: number | undefined; readonly worldSize?: number | undefined },
@@ -28,13 +30,14 @@ export function resolveRanks(
     const [given, missing] = rank === undefined ? ['worldSize', 'rank'] : ['rank', 'worldSize'];
     throw new OptionError({}, `${given} is given without ${missing}: give both, or neither.`);
   }
-  const { RANK, WORLD_SIZE, SLURM_PROCID, SLURM_NTASKS } = environment;
+  const { RANK, WORLD_SIZE, SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID, SLURM_STEP_ID } = environment;
   if (RANK && WORLD_SIZE) return fromEnvironment('RANK', RANK, 'WORLD_SIZE', WORLD_SIZE);
   if (RANK || WORLD_SIZE) {
     const [set, missing] = RANK ? ['RANK', 'WORLD_SIZE'] : ['WORLD_SIZE', 'RANK'];
     throw new OptionError({}, `${set} is set without ${missing}: set both, or give rank and worldSize as options.`);
   }
-  if (SLURM_PROCID && SLURM_NTASKS) {
+  const isBatchScript = SLURM_JOB_ID !== undefined && SLURM_STEP_ID === undefined;
+  if (SLURM_PROCID && SLURM_NTASKS && !isBatchScript) {
     return fromEnvironment('SLURM_PROCID', SLURM_PROCID, 'SLURM_NTASKS', SLURM_NTASKS);
   }
   return { rank: 0, worldSize: 1, source: 'default' };
