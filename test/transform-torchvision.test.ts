@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import type { Effect, Rgb } from '../packages/reader/dist/transform/effects.js';
+import { transformMask } from '../packages/reader/dist/transform/mask.js';
+import { planSample } from '../packages/reader/dist/transform/plan.js';
 import { rotatedSize, rotationOf } from '../packages/reader/dist/transform/rotation.js';
-import type { StepInput } from '../packages/reader/dist/transform/transform.js';
+import { compileTransform, type StepInput } from '../packages/reader/dist/transform/transform.js';
 import { floatOfHalf } from './half-floats.js';
 import type { Picture } from './kernels-memory.js';
 import { TransformBench } from './transform-memory.js';
@@ -34,7 +36,7 @@ interface Source extends Kept {
   readonly width: number;
   readonly height: number;
   readonly cases: readonly Case[];
-  readonly lists: readonly (Kept & { readonly name: string })[];
+  readonly lists: readonly (Kept & { readonly name: string; readonly mask: Kept })[];
 }
 
 const fixtures = new URL('fixtures/transforms/', import.meta.url);
@@ -91,7 +93,8 @@ const LISTS: Readonly<Record<string, readonly StepInput[]>> = {
   'flips and bilinear': [
     { name: 'randomVerticalFlip', p: 1 },
     { name: 'centerCrop', size: 40 },
-    { name: 'randomRotation', degrees: [-30, -30], interpolation: 'bilinear', fill: 90 },
+    // torchvision fills masks as it fills images.
+    { name: 'randomRotation', degrees: [-30, -30], interpolation: 'bilinear', fill: 90, maskFill: 90 },
     { name: 'centerCrop', size: [20, 30] },
     { name: 'randomHorizontalFlip', p: 1 },
     { name: 'resize', size: [25, 35] },
@@ -108,6 +111,18 @@ test.each(Object.keys(LISTS))('the list "%s" gives what torchvision v2 gives, wi
     const level = name.startsWith('classical') ? 1 / (255 * 0.224) : 1;
     expect(part(differences, 0), source.name).toBeLessThanOrEqual(2.1 * level);
     expect(mean(differences), source.name).toBeLessThanOrEqual(0.3 * level);
+  }
+});
+
+test.each(Object.keys(LISTS))('the list "%s" takes a mask where torchvision v2 takes it', (name) => {
+  for (const source of sources) {
+    const { width, height, pixels } = pictureOf(source);
+    const mask = { width, height, values: Uint8Array.from({ length: width * height }, (_, i) => pixels[i * 3]! >> 5) };
+    const { passes } = planSample(compileTransform(LISTS[name]!), width, height, { next: () => 0.25 });
+    const { values } = transformMask(mask, passes);
+    const differences = differencesOf(values, bytesOf(source.lists.find((list) => list.name === name)!.mask));
+    // Where a place falls right between two pixels, either may be the nearest.
+    expect(part(differences, 0.002), source.name).toBe(0);
   }
 });
 

@@ -18,9 +18,9 @@ export function transformMask(mask: Values, passes: readonly Pass[]): Values {
   }, mask);
 }
 
-function resized(mask: Values, { source, x, y }: Pass): Values {
-  const columns = nearest(x, source.x);
-  const rows = nearest(y, source.y);
+function resized(mask: Values, { source, x, y, flippedFirst }: Pass): Values {
+  const columns = nearest(x, source.x, flippedFirst?.x ?? false);
+  const rows = nearest(y, source.y, flippedFirst?.y ?? false);
   const values = new Uint8Array(x.count * y.count);
   for (let row = 0; row < y.count; row++) {
     const from = rows[row]! * mask.width;
@@ -31,12 +31,13 @@ function resized(mask: Values, { source, x, y }: Pass): Values {
 }
 
 /** Which pixel of the source each pixel of the result is (PyTorch's `interpolate` with mode `nearest`, in its float32). */
-function nearest({ source, output, first, count, flip }: Axis, start: number): Int32Array {
+function nearest({ source, output, first, count, flip }: Axis, start: number, flippedFirst: boolean): Int32Array {
   const scale = Math.fround(source / output);
   const places = new Int32Array(count);
   for (let i = 0; i < count; i++) {
-    const place = Math.min(source - 1, Math.floor(Math.fround((first + i) * scale)));
-    places[flip ? count - 1 - i : i] = start + place;
+    const at = flippedFirst ? output - 1 - first - i : first + i;
+    const place = Math.min(source - 1, Math.floor(Math.fround(at * scale)));
+    places[flip ? count - 1 - i : i] = start + (flippedFirst ? source - 1 - place : place);
   }
   return places;
 }

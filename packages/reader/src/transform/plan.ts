@@ -36,6 +36,11 @@ export interface Pass {
   readonly x: Axis;
   readonly y: Axis;
   readonly border: Border | null;
+  /**
+   * Which flips came before the resize; none without. Images are the same either way, but what is nearest to a place is
+   * rounded down, and that is another pixel in a mirror.
+   */
+  readonly flippedFirst?: { readonly x: boolean; readonly y: boolean };
   /** Without effects there is no list. */
   readonly effects?: readonly Effect[];
 }
@@ -193,11 +198,13 @@ interface Draft {
   window: Rect;
   flipX: boolean;
   flipY: boolean;
+  /** Of the flips, those before the resize. */
+  flippedFirst: { readonly x: boolean; readonly y: boolean } | null;
 }
 
 function draftOf({ width, height }: Size): Draft {
   const all = { x: 0, y: 0, width, height };
-  return { crop: all, resized: null, window: all, flipX: false, flipY: false };
+  return { crop: all, resized: null, window: all, flipX: false, flipY: false, flippedFirst: null };
 }
 
 function isUntouched({ crop, resized, flipX, flipY }: Draft, input: Size): boolean {
@@ -210,6 +217,7 @@ function sizeOf(draft: Draft): Size {
 
 function resizeDraft(draft: Draft, size: Size): void {
   draft.resized = size;
+  if (draft.flipX || draft.flipY) draft.flippedFirst = { x: draft.flipX, y: draft.flipY };
   draft.window = { x: 0, y: 0, ...size };
 }
 
@@ -243,10 +251,11 @@ function clamp(value: number, size: number): number {
   return Math.max(0, Math.min(value, size));
 }
 
-function passOf({ crop, resized, window, flipX, flipY }: Draft, border: Border | null): Pass {
+function passOf(draft: Draft, border: Border | null): Pass {
+  const { crop, resized, window, flipX, flipY, flippedFirst } = draft;
   const part = resized === null ? { x: 0, y: 0, width: crop.width, height: crop.height } : window;
   // Written out: spread into new objects, this took as long as the rest of the plan.
-  return {
+  const pass: Pass = {
     source: crop,
     x: {
       source: crop.width,
@@ -264,6 +273,7 @@ function passOf({ crop, resized, window, flipX, flipY }: Draft, border: Border |
     },
     border,
   };
+  return flippedFirst === null ? pass : { ...pass, flippedFirst };
 }
 
 function drawRandomCrop(step: Extract<PixelStep, { name: 'randomCrop' }>, image: Size, random: Random): Rect {
