@@ -3,9 +3,10 @@
  * MosaicML's MDSWriter, LitData's optimize, and shardtool with one worker, with two, and with every image decoded. Then
  * shardtool's four parts side by side against one pack, and how long a pack takes that was killed at half of its shards.
  *
- *   node bench/pack-peers.mjs [--count 6144] [--photos FOLDER] [--rounds 5] [--tmpfs /dev/shm] [--only tar,shardtool-2]
+ *   npm run bench:pack-peers -- [--count 6144] [--photos FOLDER] [--rounds 5] [--tmpfs /dev/shm] [--only tar,shardtool-2]
  *
- * `bench/peers/environments.mjs` installs the Python packages once. Needs a build (`npm run build`) and GNU tar. A
+ * The first run installs the Python packages (`bench/peers/requirements-torch.txt`, `requirements-litdata.txt`) below
+ * bench/.cache. Every output is looked at: all photos must be there. Needs a build (`npm run build`) and GNU tar. A
  * contestant that cannot be installed or run is named with the reason.
  */
 import { spawn, spawnSync } from 'node:child_process';
@@ -91,7 +92,20 @@ function run([program, args]) {
   const seconds = (performance.now() - start) / 1000;
   if (status !== 0) throw new Error(reasonOf(stderr));
   const line = stdout.trim().split('\n').at(-1);
-  return { seconds, inner: program === process.execPath || !line.startsWith('{') ? null : JSON.parse(line) };
+  const said = line.startsWith('{') ? JSON.parse(line) : null;
+  const isOurs = program === process.execPath;
+  return { seconds: seconds - (said?.checkSeconds ?? 0), inner: isOurs ? null : said, report: isOurs ? said : null };
+}
+
+/** Throws unless every photo is in what was written. The Python writers look themselves, outside of their time. */
+function checkComplete(id, { report }, files) {
+  if (id === 'tar') {
+    const { stdout } = spawnSync('tar', ['tf', path.join(out, 'all.tar')], { encoding: 'utf8', maxBuffer: 2 ** 28 });
+    const found = stdout.split('\n').filter((name) => name !== '' && !name.endsWith('/')).length;
+    if (found < files) throw new Error(`${found} of ${files} photos are in the archive`);
+  } else if (report !== null && (report.samples !== files || !report.isCommitted)) {
+    throw new Error(`${report.samples} of ${files} photos were packed`);
+  }
 }
 
 function clear() {
@@ -115,6 +129,7 @@ function compareWriters(files) {
         const ready = command();
         if (typeof ready === 'string') throw new Error(ready);
         const result = run(ready);
+        checkComplete(id, result, files);
         seconds.set(id, [...(seconds.get(id) ?? []), result.seconds]);
         if (result.inner !== null) inner.set(id, [...(inner.get(id) ?? []), result.inner]);
         log(`round ${round + 1}: ${id} ${result.seconds.toFixed(2)} s`);

@@ -14,13 +14,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { makeTinyFiles, TINY_BYTES } from './tiny-files.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const writer = pathToFileURL(path.join(here, '../packages/writer/lib/index.js')).href;
-
-/** Bytes of each tiny file. */
-const TINY_BYTES = 200;
-const TINY_FOLDERS = 100;
 
 const { values } = parseArgs({
   options: {
@@ -98,19 +95,6 @@ function compare(label, source, folder, files, sync) {
   console.log(
     `| ${label} | ${rate('tar').toLocaleString('en')} | ${rate('shardtool').toLocaleString('en')} | ${ratio.toFixed(2)} |`,
   );
-}
-
-/** Tiny files that differ, named as JPEGs: an example's header, padded with a comment that counts. */
-function makeTinyFiles(folder, files) {
-  const header = Buffer.from('ffd8ffc0001108000100010301220002110003110000ffd9', 'hex');
-  for (let number = 0; number < files; number++) {
-    const inside = path.join(folder, `class_${String(number % TINY_FOLDERS).padStart(3, '0')}`);
-    if (number < TINY_FOLDERS) fs.mkdirSync(inside, { recursive: true });
-    const content = Buffer.alloc(TINY_BYTES);
-    header.copy(content);
-    content.writeUInt32LE(number, TINY_BYTES - 4);
-    fs.writeFileSync(path.join(inside, `image_${String(number).padStart(8, '0')}.jpg`), content);
-  }
 }
 
 function main() {

@@ -1,5 +1,6 @@
 """Writes a folder of class folders of JPEGs in another library's format, the files' bytes as they are, and prints one line
-of JSON: the versions, and the seconds from the first photo to the finished output, imports left out.
+of JSON: the versions, the seconds from the first photo to the finished output, imports left out, and those of the check
+afterwards that every photo is there.
 
     python pack_writers.py webdataset|mds|litdata --photos FOLDER --out FOLDER [--workers 2]
 """
@@ -7,6 +8,8 @@ of JSON: the versions, and the seconds from the first photo to the finished outp
 import argparse
 import json
 import os
+import sys
+import tarfile
 import time
 
 from measure import list_photos
@@ -67,6 +70,35 @@ def write_litdata(photos, out, workers):
     return start, f"litdata {litdata.__version__}"
 
 
+def count_tar(out):
+    names = [name for name in os.listdir(out) if name.endswith(".tar")]
+    count = 0
+    for name in names:
+        with tarfile.open(os.path.join(out, name)) as shard:
+            count += sum(member.name.endswith(".jpg") for member in shard)
+    return count
+
+
+def count_mds(out):
+    with open(os.path.join(out, "index.json")) as file:
+        return sum(shard["samples"] for shard in json.load(file)["shards"])
+
+
+def count_litdata(out):
+    with open(os.path.join(out, "index.json")) as file:
+        return sum(chunk["chunk_size"] for chunk in json.load(file)["chunks"])
+
+
+def check_complete(count, out, photos):
+    """Whether the output has every photo: as many samples, and no fewer bytes."""
+    samples = count(out)
+    size = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(out) for name in names)
+    least = sum(os.path.getsize(path) for path, _ in photos)
+    if samples != len(photos) or size < least:
+        sys.exit(f"Error: {samples} samples in {size} bytes were written of {len(photos)} photos in {least} bytes")
+
+
+COUNTS = {"webdataset": count_tar, "mds": count_mds, "litdata": count_litdata}
 WRITERS = {"webdataset": write_webdataset, "mds": write_mds, "litdata": write_litdata}
 
 if __name__ == "__main__":
@@ -78,4 +110,8 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     photos = list_photos(arguments.photos)
     start, versions = WRITERS[arguments.writer](photos, arguments.out, arguments.workers)
-    print(json.dumps({"versions": versions, "seconds": time.perf_counter() - start}))
+    seconds = time.perf_counter() - start
+    check_start = time.perf_counter()
+    check_complete(COUNTS[arguments.writer], arguments.out, photos)
+    checked = time.perf_counter() - check_start
+    print(json.dumps({"versions": versions, "seconds": seconds, "checkSeconds": checked}))
