@@ -21,3 +21,4 @@ export * from './sample-name.js';
 export * from './shard-index.js';
 export { openSource, type Source } from './source.js';
 export * from './tar/index.js';
+export { awaitExits, workerOptions } from './worker-threads.js';

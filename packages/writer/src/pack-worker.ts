@@ -1,8 +1,7 @@
 /** The worker thread of a pack: helps to measure the files, then writes whole shards. */
 import { openSync } from 'node:fs';
-import { parentPort } from 'node:worker_threads';
 import { isCommitted } from './complete-pack.js';
-import { answer, report } from './crew-member.js';
+import { report } from './crew-member.js';
 import { type HashedFiles, type HashJob, hashFiles } from './dedupe/hash-files.js';
 import { OutputNotEmptyError } from './errors.js';
 import { type FileTable, receiveFileTable } from './file-table.js';
@@ -18,6 +17,7 @@ import type { ImageLimits } from './sample-writer.js';
 import { badFile, type ShardResult, type ShardSetting, writeShard } from './shard-job.js';
 import type { ShardPlan } from './shard-plan.js';
 import { BadFile } from './source-file.js';
+import { answer, takeMessages } from './worker-jobs.js';
 
 /** What {@link ShardSetting} is made of in each worker. */
 export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 'step'> {
@@ -71,7 +71,7 @@ interface Session {
   readonly plan: number;
 }
 
-parentPort!.on('message', (message: PackNews | PackJob) => {
+takeMessages((message: PackNews | PackJob) => {
   if (message.type === 'files') {
     listing = { root: message.root, files: receiveFileTable(message.files) };
   } else if (message.type === 'setting') {

@@ -61,6 +61,7 @@ export class WorkerCrew<Job, Result> {
   }
 
   async close(): Promise<void> {
+    this.stop();
     await this.#pool.close();
   }
 }

@@ -7,6 +7,7 @@ const SCRIPT = `
 const { parentPort, workerData } = require('node:worker_threads');
 const stopped = workerData;
 parentPort.on('message', async (job) => {
+  if (job === null) return parentPort.close();
   if (job.do === 'die') throw new Error('the tape is torn');
   if (job.do === 'exit') process.exit(7);
   if (job.do === 'fail') {

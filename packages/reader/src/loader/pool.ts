@@ -1,25 +1,11 @@
 import { Worker } from 'node:worker_threads';
-import { ShardtoolError } from '@shardtool/format';
+import { awaitExits, ShardtoolError, workerOptions } from '@shardtool/format';
 
 /** A decode worker ended, threw or could not start. `cause` has what it said. */
 export class WorkerDiedError extends ShardtoolError {}
 
-/**
- * Workers have so long to end by themselves. To terminate one while koffi binds functions aborts the whole process
- * (N-API cannot throw any more), so it is the last resort, and only for a worker that has started.
- */
-const PATIENCE_MS = 5000;
-
-/**
- * Of a worker's JavaScript heap, in MiB. Nothing in it outlives a sample, so collecting it costs next to nothing at any
- * size; by default it would grow to 48 MiB in every worker.
- */
+/** MiB: nothing outlives a sample. */
 const YOUNG_GENERATION_MB = 4;
-/**
- * `node --input-type=module -e ...` is about the script of the main thread, and a worker that inherits it does not start.
- * All other flags are inherited: to name V8's (`--max-old-space-size`) here would be an error.
- */
-const FLAGS = process.execArgv.some((flag) => flag.startsWith('--input-type')) ? { execArgv: [] } : {};
 
 /**
  * Worker threads that live as long as the pool. They are ref'd only while the consumer waits for a batch, so that a
@@ -76,14 +62,7 @@ export class WorkerPool<Message> {
   async close(stop: () => void): Promise<void> {
     this.#closing = true;
     stop();
-    const patience = setTimeout(() => this.#terminate(), PATIENCE_MS);
-    this.ref();
-    await Promise.all(this.#exits);
-    clearTimeout(patience);
-  }
-
-  #terminate(): void {
-    for (const worker of this.#workers) void worker.terminate();
+    await awaitExits(this.#workers, this.#exits);
   }
 
   #startWorker(
@@ -97,8 +76,7 @@ export class WorkerPool<Message> {
     const worker = new Worker(options.entry, {
       workerData: options.workerData(index),
       name: `shardtool-${index}`,
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
-      ...FLAGS,
+      ...workerOptions(YOUNG_GENERATION_MB),
     });
     this.#workers.push(worker);
     this.#exits.push(new Promise((resolve) => worker.once('exit', resolve)));

@@ -1,9 +1,9 @@
 /** The worker thread of a conversion: writes whole shards. */
-import { parentPort } from 'node:worker_threads';
-import { answer, report } from '../crew-member.js';
+import { report } from '../crew-member.js';
 import type { DatasetShard } from '../dataset-shards.js';
 import { type LayoutChoice, layoutOfChoice } from '../layout-choice.js';
 import type { ShardTarget } from '../new-shard.js';
+import { answer, takeMessages } from '../worker-jobs.js';
 import { type ConvertedShard, convertShard } from './convert-shard.js';
 
 /** What {@link ShardTarget} is made of in each worker. */
@@ -17,7 +17,7 @@ export interface ConvertJob {
   readonly target: ConvertTarget;
 }
 
-parentPort!.on('message', ({ shard, input, target }: ConvertJob) => {
+takeMessages(({ shard, input, target }: ConvertJob) => {
   void answer<ConvertedShard>(async () => {
     const layout = await layoutOfChoice(target.layout);
     return { shard, ...(await convertShard(input, { ...target, layout }, report)) };

@@ -1,10 +1,9 @@
 /** Repairs shards, one message a shard. */
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 import { MAX_PIXELS } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
 import type { DatasetShard } from '../dataset-shards.js';
-import { recordError } from '../error-record.js';
-import type { Answer } from '../worker-pool.js';
+import { answer, takeMessages } from '../worker-jobs.js';
 import { type RepairedShard, type RepairSetting, repairShard } from './repair-shard.js';
 
 export interface RepairJob {
@@ -20,12 +19,8 @@ export interface RepairAnswer {
 const setting = workerData as RepairSetting;
 let checker: Promise<Checker> | undefined;
 
-parentPort!.on('message', ({ number, shard }: RepairJob) => {
-  const reply = (answer: Answer<RepairAnswer>) => parentPort!.postMessage(answer);
-  repairShard(shard, setting, loadChecker).then(
-    (repaired) => reply({ result: { number, repaired } }),
-    (error) => reply({ error: recordError(error) }),
-  );
+takeMessages(({ number, shard }: RepairJob) => {
+  void answer<RepairAnswer>(async () => ({ number, repaired: await repairShard(shard, setting, loadChecker) }));
 });
 
 /** Codecs are loaded where an image has to be judged by decoding it. */
