@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, Dict, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .batch import Batch, arrays, read_batch
+from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, LoopEndedError, OptionError
 from .options import Location, absolute, options_for_reader
 from .reader_process import ReaderProcess
@@ -31,6 +33,10 @@ class Loader:
     so) and labels as int64; ``"numpy"`` and ``"dlpack"`` give images as they lie in memory, [n, h, w, 3] for uint8.
     ``with_keys`` adds the samples' keys to the tuple. ``**options``: :class:`shardtool.LoaderOptions`.
 
+    ``device="cuda"`` (or ``"cuda:1"``) gives tensors on that GPU, ready on the current stream and one's own: bytes are
+    copied two batches ahead, and made ``dtype`` ("float16", "bfloat16", "float32") there, normalised by ``mean`` and
+    ``std`` (three numbers each, of values from 0 to 1). ``pin_memory=True`` alone gives page-locked CPU tensors.
+
     The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
     one every use raises :class:`ForkedLoaderError`.
     """
@@ -42,10 +48,33 @@ class Loader:
         output: Literal["torch", "numpy", "dlpack"] = "torch",
         with_keys: bool = False,
         hold: int = 1,
+        device: str = "cpu",
+        dtype: Optional[Literal["uint8", "float16", "bfloat16", "float32"]] = None,
+        mean: Optional[Sequence[float]] = None,
+        std: Optional[Sequence[float]] = None,
+        pin_memory: bool = False,
         **options: Unpack[LoaderOptions],
     ) -> None:
         if not isinstance(hold, int) or hold < 1:
             raise OptionError(f"hold is how many batches are valid at once, 1 or more, not {hold!r}.")
+        #: What becomes of images on the device; None: they stay on the host.
+        self._values: Optional[Values] = None
+        if device != "cpu":
+            _check_device(device, output)
+            self._values = Values(dtype, mean, std)
+            # Slots of the batches that are being copied; those on the device are the user's own.
+            hold = AHEAD + 1
+        elif (dtype, mean, std) != (None, None, None):
+            raise OptionError(
+                'dtype, mean and std say what a GPU does: give device="cuda", or put them into the transform.'
+            )
+        self._cuda: Optional[Cuda] = None
+        self._pinned: Optional[PinnedSlots] = None
+        if device != "cpu" or pin_memory:
+            if output != "torch":
+                raise OptionError('pin_memory is for torch tensors: leave it out, or choose output="torch".')
+            self._cuda = Cuda(None if device == "cpu" else device)
+            self._pinned = PinnedSlots(self._cuda)
         self._location = absolute(location)
         self._arrays = arrays(output)
         self._with_keys = with_keys
@@ -64,8 +93,8 @@ class Loader:
         self._epoch: Optional[int] = None
         #: After the last batch that was delivered.
         self._delivered: Optional[Dict[str, Any]] = None
-        #: Numbers of the batches whose slots are in use here.
-        self._held: Deque[int] = deque()
+        #: Numbers of the batches whose slots are in use here, each with the event that ends the use, if there is one.
+        self._held: Deque[Tuple[int, Any]] = deque()
         #: Raised with every loop, and where one ends from outside: only the latest may go on.
         self._loops = 0
 
@@ -197,6 +226,8 @@ class Loader:
     def _drop_reader(self) -> None:
         reader, self._reader = self._reader, None
         self._held.clear()
+        if self._pinned is not None:
+            self._pinned.release()
         if reader is not None:
             reader.close()
 
@@ -210,21 +241,49 @@ class Loader:
         reader.send("begin", epoch=self._epoch)
         return reader
 
+    def _batches(self, reader: ReaderProcess) -> Optional[DeviceBatches]:
+        """What takes the batches of a loop to the device; None where they stay on the host."""
+        if self._values is None:
+            return None
+        assert self._cuda is not None and self._pinned is not None
+        return DeviceBatches(self, reader, self._cuda, self._pinned, self._values)
+
     def _next_batch(self, reader: ReaderProcess) -> Optional[Batch]:
         """None: the loop is over."""
+        received = self._receive(reader)
+        if received is None:
+            return None
+        batch, header = received
+        self._count(header)
+        if self._cuda is not None and self._pinned is not None and header["images"] is not None:
+            return batch if self._pinned.use(reader.memory()) else _copied_to_pinned(batch, self._cuda)
+        return batch
+
+    def _receive(self, reader: ReaderProcess) -> Optional[Tuple[Batch, Dict[str, Any]]]:
+        """The next batch and its header, which is for :meth:`_count`. None: the loop is over."""
         release = []
         while len(self._held) >= self._hold:
-            release.append(self._held.popleft())
+            number, end_of_use = self._held.popleft()
+            if end_of_use is not None:
+                end_of_use.synchronize()
+            release.append(number)
         frame = reader.receive(reader.send("next", release=release))
         header = frame.header
         if header["kind"] == "end":
             return None
         if header["images"] is not None:
-            self._held.append(header["number"])
+            self._held.append((header["number"], None))
+        return read_batch(frame, reader.memory, self._arrays), header
+
+    def _hold_until(self, event: Any) -> None:
+        """The slot of the batch that was received last is in use until this event."""
+        self._held[-1] = (self._held[-1][0], event)
+
+    def _count(self, header: Mapping[str, Any]) -> None:
+        """The batch is delivered."""
         self._delivered = header["state"]
         self._take_up = {**header["state"], "position": 0}
         self._epoch = header["epoch"] + 1
-        return read_batch(frame, reader.memory, self._arrays)
 
 
 class LoaderIterator:
@@ -234,6 +293,7 @@ class LoaderIterator:
         self._loader = loader
         self._number = number
         self._reader: Optional[ReaderProcess] = None
+        self._device_batches: Optional[DeviceBatches] = None
         self._over = False
 
     def __iter__(self) -> LoaderIterator:
@@ -255,11 +315,34 @@ class LoaderIterator:
     def _next(self) -> Optional[Batch]:
         loader = self._loader
         loader._check_process()
-        if loader._loops != self._number or (self._reader is not None and self._reader.is_closed):
+        is_over = self._device_batches is not None and self._device_batches.is_over
+        if loader._loops != self._number or (self._reader is not None and self._reader.is_closed and not is_over):
             raise LoopEndedError("This loop cannot go on: the loader was closed since, or another loop has begun.")
         if self._reader is None:
             self._reader = loader._begin()
-        return None if self._reader is None else loader._next_batch(self._reader)
+            if self._reader is not None:
+                self._device_batches = loader._batches(self._reader)
+        if self._reader is None:
+            return None
+        if self._device_batches is not None:
+            return self._device_batches.next()
+        return loader._next_batch(self._reader)
+
+
+def _check_device(device: str, output: str) -> None:
+    if not isinstance(device, str) or re.fullmatch(r"cuda(:\d+)?", device) is None:
+        raise OptionError(f'device is "cpu", "cuda" or "cuda:N", not {device!r}.')
+    if output != "torch":
+        raise OptionError(f'device={device!r} gives torch tensors: leave out output, or choose output="torch".')
+
+
+def _copied_to_pinned(batch: Batch, cuda: Cuda) -> Batch:
+    """The batch in page-locked memory of its own."""
+    copied = Batch([cuda.pinned(batch.images), *batch[1:]])
+    copied.__dict__.update(batch.__dict__)
+    copied.more_images = {name: cuda.pinned(tensor) for name, tensor in batch.more_images.items()}
+    copied.masks = {name: cuda.pinned(tensor) for name, tensor in batch.masks.items()}
+    return copied
 
 
 def _snake(name: str) -> str:

@@ -44,6 +44,11 @@ class SlotMemory:
     def __len__(self) -> int:
         return len(self._memory)
 
+    @property
+    def address(self) -> int:
+        """Of the first byte."""
+        return int(np.frombuffer(self._memory, np.uint8).ctypes.data)
+
     def array(self, offset: int, dtype: str, shape: Tuple[int, ...]) -> NDArray[Any]:
         """The array at ``offset`` bytes, without a copy."""
         return np.ndarray(shape, dtype=dtype, buffer=self._memory, offset=offset)

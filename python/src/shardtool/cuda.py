@@ -1,0 +1,234 @@
+"""Batches on the way to a GPU: what NVIDIA apex's data_prefetcher did, built in.
+
+The reader's slots are page-locked; copies and conversion run on a stream of their own, ahead of the loop. A slot goes
+back to the reader when the event behind its copies has happened. The consumer's stream waits for the event behind the
+conversion, and the tensors are recorded on it: torch's allocator takes their memory back behind the consumer's work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections import deque
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+
+from .batch import Batch
+from .errors import OptionError
+from .slot_file import SlotMemory
+
+if TYPE_CHECKING:
+    from .loader import Loader
+    from .reader_process import ReaderProcess
+
+#: So many batches are on the device, or on their way, behind the one in use.
+AHEAD = 2
+DTYPES = ("uint8", "float16", "bfloat16", "float32")
+
+
+class Cuda:
+    """The few functions of torch.cuda that are needed, for one device. The tests have a simulated one in its place."""
+
+    def __init__(self, device: Optional[str]) -> None:
+        import torch
+
+        if not torch.cuda.is_available():
+            asked = "pin_memory=True" if device is None else f"device={device!r}"
+            raise OptionError(
+                f"{asked} needs CUDA, and torch {torch.__version__} has none here: install a torch that is built for "
+                "CUDA and NVIDIA's driver, or leave it out."
+            )
+        self._torch: Any = torch
+        self._device = torch.device(device or "cuda")
+        devices = torch.cuda.device_count()
+        if self._device.index is not None and self._device.index >= devices:
+            raise OptionError(f"There is no device {device}: torch sees {devices}.")
+        self._stream: Any = None if device is None else self._torch.cuda.Stream(self._device)
+
+    def register(self, address: int, length: int) -> Optional[str]:
+        """Page-locks memory. Returns why it cannot be."""
+        cudart = self._torch.cuda.cudart()
+        result = cudart.cudaHostRegister(address, length, 0)
+        if int(result) == 0:
+            return None
+        # CUDA keeps the error for whoever asks next: that is to be nobody's work.
+        with contextlib.suppress(RuntimeError):
+            self._torch.zeros(1, device=self._device)
+        return f"cudaHostRegister: {cudart.cudaGetErrorString(result)}"
+
+    def unregister(self, address: int) -> None:
+        self._torch.cuda.cudart().cudaHostUnregister(address)
+
+    def pinned(self, tensor: Any) -> Any:
+        """A copy in page-locked memory, which torch keeps until asynchronous copies out of it are done."""
+        return tensor.pin_memory()
+
+    def copy(self, tensor: Any) -> Any:
+        """The tensor on the device. The copy is given to the stream."""
+        with self._torch.cuda.stream(self._stream):
+            return tensor.to(self._device, non_blocking=True)
+
+    def convert(self, how: Callable[[Any], Any], tensor: Any) -> Any:
+        """What ``how`` makes of a tensor, on the stream."""
+        with self._torch.cuda.stream(self._stream):
+            return how(tensor)
+
+    def record(self) -> Any:
+        """An event: all that the stream was given so far."""
+        assert self._stream is not None
+        return self._stream.record_event()
+
+    def hand_over(self, ready: Any, tensors: Sequence[Any]) -> None:
+        """The current stream waits for the event, and owns the tensors from now on."""
+        current = self._torch.cuda.current_stream(self._device)
+        current.wait_event(ready)
+        for tensor in tensors:
+            tensor.record_stream(current)
+
+    def synchronize(self) -> None:
+        if self._stream is not None:
+            self._stream.synchronize()
+
+
+class PinnedSlots:
+    """The memory of the reader's slots, page-locked."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self._memory: Optional[SlotMemory] = None
+        self._is_registered = False
+
+    def use(self, memory: SlotMemory) -> bool:
+        """Page-locks another memory than before. False where that cannot be, after a warning that says why."""
+        if memory is self._memory:
+            return self._is_registered
+        self.release()
+        why = self._cuda.register(memory.address, len(memory))
+        self._memory, self._is_registered = memory, why is None
+        if why is not None:
+            warnings.warn(
+                f"The batch slots cannot be page-locked, so each batch is copied once more ({why}).", stacklevel=2
+            )
+        return self._is_registered
+
+    def release(self) -> None:
+        """No copy out of it is to be under way any more: waits for those that are."""
+        memory, self._memory = self._memory, None
+        if memory is None or not self._is_registered:
+            return
+        self._is_registered = False
+        self._cuda.synchronize()
+        self._cuda.unregister(memory.address)
+
+
+class Values:
+    """What becomes of uint8 images on the device: (byte / 255 - mean) / std per channel, rounded to a dtype."""
+
+    def __init__(self, dtype: Optional[str], mean: Optional[Sequence[float]], std: Optional[Sequence[float]]) -> None:
+        self.is_normalized = mean is not None or std is not None
+        self.dtype = dtype or ("float32" if self.is_normalized else None)
+        if self.dtype is not None and self.dtype not in DTYPES:
+            raise OptionError(f"dtype is {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, not {dtype!r}.")
+        if self.is_normalized and self.dtype == "uint8":
+            raise OptionError("mean and std make floats: leave out dtype='uint8', or mean and std.")
+        mean, std = list(mean or (0.0, 0.0, 0.0)), list(std or (1.0, 1.0, 1.0))
+        if len(mean) != 3 or len(std) != 3 or not all(math.isfinite(m) and s > 0 for m, s in zip(mean, std)):
+            raise OptionError("mean and std are three numbers each, of values from 0 to 1, and std is more than 0.")
+        self._scale = [1 / (255 * deviation) for deviation in std]
+        self._bias = [-value / deviation for value, deviation in zip(mean, std)]
+        self._factors: Optional[Tuple[Any, Any]] = None
+
+    def check(self, images: Any) -> None:
+        """Raises OptionError where the reader has made floats that are to be normalised once more."""
+        if self.is_normalized and str(images.dtype) != "torch.uint8":
+            raise OptionError("The transform makes floats, and mean and std are for bytes: leave out one of them.")
+
+    def __call__(self, images: Any) -> Any:
+        """On the device, in the stream that is current."""
+        import torch
+
+        if self.dtype is None:
+            return images
+        dtype = getattr(torch, self.dtype)
+        if images.dtype != torch.uint8 or dtype == torch.uint8:
+            return images.to(dtype)
+        if self._factors is None:
+            factors = (torch.tensor(list(values)).view(1, 3, 1, 1) for values in (self._scale, self._bias))
+            scale, bias = (factor.to(images.device) for factor in factors)
+            self._factors = scale, bias
+        scale, bias = self._factors
+        return images.to(torch.float32).mul_(scale).add_(bias).to(dtype)
+
+
+class DeviceBatches:
+    """One loop's batches: up to :data:`AHEAD` are taken before they are asked for."""
+
+    def __init__(self, loader: Loader, reader: ReaderProcess, cuda: Cuda, slots: PinnedSlots, values: Values) -> None:
+        self._loader = loader
+        self._reader = reader
+        self._cuda = cuda
+        self._slots = slots
+        self._values = values
+        #: Batches on the device, each with the event that it is ready and what the loader counts when it is delivered.
+        self._queue: Deque[Tuple[Batch, Any, Dict[str, Any]]] = deque()
+        self._is_over = False
+        self._error: Optional[BaseException] = None
+        # A loop that was left early may have copies under way, out of slots that the reader fills again now.
+        cuda.synchronize()
+
+    @property
+    def is_over(self) -> bool:
+        """The reader is not asked any more."""
+        return self._is_over
+
+    def next(self) -> Optional[Batch]:
+        """None: the loop is over. An error comes behind the batches that were good."""
+        while len(self._queue) <= AHEAD and not self._is_over:
+            self._take()
+        if not self._queue:
+            if self._error is not None:
+                raise self._error
+            return None
+        batch, ready, header = self._queue.popleft()
+        self._cuda.hand_over(ready, _tensors(batch))
+        self._loader._count(header)
+        return batch
+
+    def _take(self) -> None:
+        try:
+            received = self._loader._receive(self._reader)
+            if received is None:
+                self._is_over = True
+                return
+            batch, header = received
+            self._queue.append((*self._send(batch), header))
+        except Exception as error:
+            self._error, self._is_over = error, True
+
+    def _send(self, host: Batch) -> Tuple[Batch, Any]:
+        if isinstance(host.images, list):
+            raise OptionError(
+                "A device takes images of one size: leave out collate='list' and transform='raw', or device."
+            )
+        self._values.check(host.images)
+        is_pinned = self._slots.use(self._reader.memory())
+
+        def copy(tensor: Any, in_slot: bool = True) -> Any:
+            return self._cuda.copy(tensor if in_slot and is_pinned else self._cuda.pinned(tensor))
+
+        images = copy(host.images)
+        more_images = {name: copy(tensor) for name, tensor in host.more_images.items()}
+        masks = {name: copy(tensor) for name, tensor in host.masks.items()}
+        labels = copy(host.labels, in_slot=False)
+        # Until here the slot is in use.
+        self._loader._hold_until(self._cuda.record())
+
+        batch = Batch([self._cuda.convert(self._values, images), labels, *host[2:]])
+        batch.__dict__.update(host.__dict__)
+        batch.more_images = {name: self._cuda.convert(self._values, tensor) for name, tensor in more_images.items()}
+        batch.masks = masks
+        return batch, self._cuda.record()
+
+
+def _tensors(batch: Batch) -> List[Any]:
+    return [batch.images, batch.labels, *batch.more_images.values(), *batch.masks.values()]

@@ -1,0 +1,253 @@
+"""Batches on the way to a GPU; where there is none, against a simulated CUDA that works as late as it may."""
+
+import zlib
+from collections import deque
+
+import numpy as np
+import pytest
+import torch
+
+import shardtool
+from shardtool import cuda
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+OPTIONS = {"batch_size": 7, "transform": [{"name": "resize", "size": [24, 40]}], "workers": 1, "seed": 5}
+
+
+class SimulatedEvent:
+    def __init__(self, stream):
+        self._stream = stream
+        self._after = stream.given
+
+    def synchronize(self):
+        self._stream.work_until(self._after)
+
+
+class SimulatedStream:
+    """Work that was given, done when somebody waits for it."""
+
+    def __init__(self):
+        self.given = 0
+        self._done = 0
+        self._work = deque()
+
+    def give(self, work):
+        self._work.append(work)
+        self.given += 1
+
+    def work_until(self, number):
+        while self._done < number:
+            self._work.popleft()()
+            self._done += 1
+
+
+class SimulatedCuda(cuda.Cuda):
+    """`torch.cuda` over CPU tensors. What would be a race on a GPU is an AssertionError here."""
+
+    refuses = False
+    latest = None
+
+    def __init__(self, device):
+        self.device = device
+        self.stream = SimulatedStream()
+        self.registered = {}
+        self.staged = 0
+        self.ready = []
+        SimulatedCuda.latest = self
+
+    def register(self, address, length):
+        if self.refuses:
+            return "refused"
+        assert address not in self.registered
+        self.registered[address] = length
+        return None
+
+    def unregister(self, address):
+        assert self.stream._done == self.stream.given, "memory is given back while it is copied"
+        del self.registered[address]
+
+    def pinned(self, tensor):
+        self.staged += 1
+        pinned = tensor.clone()
+        pinned.is_staged = True
+        return pinned
+
+    def copy(self, tensor):
+        where = tensor.data_ptr()
+        in_slot = any(start <= where < start + length for start, length in self.registered.items())
+        assert in_slot or hasattr(tensor, "is_staged"), "memory that is not page-locked is copied asynchronously"
+        before = crc(tensor)
+        target = torch.empty_like(tensor)
+
+        def work():
+            assert crc(tensor) == before, "a slot was filled again before it was copied"
+            target.copy_(tensor)
+
+        self.stream.give(work)
+        return target
+
+    def convert(self, how, tensor):
+        target = how(torch.zeros_like(tensor))
+        self.stream.give(lambda: target.copy_(how(tensor)))
+        return target
+
+    def record(self):
+        return SimulatedEvent(self.stream)
+
+    def hand_over(self, ready, tensors):
+        # The consumer's stream waits, not this thread: the test looks when it likes.
+        self.ready.append(ready)
+        assert len(tensors) >= 2
+
+    def synchronize(self):
+        self.stream.work_until(self.stream.given)
+
+
+def crc(tensor):
+    # By the memory's own order: channels_last images are contiguous as [n, h, w, 3].
+    return zlib.crc32(np.ascontiguousarray(tensor.numpy()))
+
+
+@pytest.fixture
+def simulated(monkeypatch):
+    """The loader takes the simulated CUDA for torch's."""
+    monkeypatch.setattr("shardtool.loader.Cuda", SimulatedCuda)
+    monkeypatch.setattr(SimulatedCuda, "refuses", False)
+
+
+def on_the_host(location, **options):
+    with shardtool.Loader(location, with_keys=True, **{**OPTIONS, **options}) as loader:
+        return [(images.clone(), labels, keys) for images, labels, keys in loader]
+
+
+def on_the_device(location, epochs=1, **options):
+    """Looks at each batch as late as can be: when the loops are over."""
+    with shardtool.Loader(location, with_keys=True, device="cuda", **{**OPTIONS, **options}) as loader:
+        batches = [tuple(batch) for _ in range(epochs) for batch in loader]
+        for ready in SimulatedCuda.latest.ready:
+            ready.synchronize()
+        return batches
+
+
+def expected_values(images, dtype):
+    scale = torch.tensor([1 / (255 * s) for s in STD]).view(1, 3, 1, 1)
+    bias = torch.tensor([-m / s for m, s in zip(MEAN, STD)]).view(1, 3, 1, 1)
+    return (images.float() * scale + bias).to(dtype)
+
+
+def same(got, expected):
+    assert len(got) == len(expected) > 0
+    for (images, labels, keys), (images_0, labels_0, keys_0) in zip(got, expected):
+        assert images.dtype == images_0.dtype and torch.equal(images, images_0)
+        assert torch.equal(labels, labels_0) and keys == keys_0
+
+
+def test_simulated_slots_are_filled_again_only_when_their_copies_are_done(simulated, small):
+    host = [batch for epoch in range(3) for batch in on_the_host(small, epoch=epoch)]
+    same(on_the_device(small, epochs=3), host)
+    assert SimulatedCuda.latest.registered == {}
+
+
+def test_simulated_slots_that_do_not_wait_are_seen(simulated, small, monkeypatch):
+    monkeypatch.setattr(SimulatedEvent, "synchronize", lambda self: None)
+    monkeypatch.setattr(SimulatedCuda, "synchronize", lambda self: None)
+    with shardtool.Loader(small, device="cuda", repeat=5, **OPTIONS) as loader:
+        for _ in loader:
+            pass
+        stream = SimulatedCuda.latest.stream
+        with pytest.raises(AssertionError, match="a slot was filled again before it was copied"):
+            stream.work_until(stream.given)
+        stream._done = stream.given
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_simulated_images_are_normalized_and_converted_on_the_device(simulated, small, dtype):
+    got = on_the_device(small, dtype=dtype, mean=MEAN, std=STD)
+    same(got, [(expected_values(images, getattr(torch, dtype)), *rest) for images, *rest in on_the_host(small)])
+    assert got[0][0].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_simulated_values_are_those_of_the_reader_bit_for_bit(simulated, small):
+    normalize = {"name": "normalize", "mean": list(MEAN), "std": list(STD)}
+    host = on_the_host(small, transform=[*OPTIONS["transform"], normalize])
+    same(on_the_device(small, mean=MEAN, std=STD), host)
+
+
+def test_simulated_slots_that_cannot_be_pinned_are_copied_once_more_after_a_warning(simulated, small, monkeypatch):
+    monkeypatch.setattr(SimulatedCuda, "refuses", True)
+    with pytest.warns(UserWarning, match="cannot be page-locked, so each batch is copied once more"):
+        same(on_the_device(small), on_the_host(small))
+
+
+def test_simulated_state_is_that_of_the_batch_in_use_and_goes_on_there(simulated, small):
+    whole = on_the_host(small)
+    with shardtool.Loader(small, device="cuda", **OPTIONS) as loader:
+        batches = iter(loader)
+        for _ in range(4):
+            next(batches)
+        state = loader.state_dict()
+    with shardtool.Loader(small, device="cuda", with_keys=True, **OPTIONS) as loader:
+        loader.load_state_dict(state)
+        keys = [batch.keys for batch in loader]
+    assert keys == [keys for _, _, keys in whole[4:]]
+
+
+def test_simulated_loops_that_are_left_early_end_their_copies_first(simulated, small):
+    with shardtool.Loader(small, device="cuda", with_keys=True, **OPTIONS) as loader:
+        for _ in range(4):
+            next(iter(loader))
+        epochs = {batch.epoch for batch in loader}
+    assert epochs == {4}
+
+
+def test_simulated_reader_that_dies_raises_behind_the_batches_that_were_good(simulated, small):
+    with shardtool.Loader(small, device="cuda", **OPTIONS) as loader:
+        batches = iter(loader)
+        next(batches)
+        loader._reader._process.kill()
+        with pytest.raises(shardtool.ReaderError, match="SIGKILL"):
+            for _ in range(40):
+                next(batches)
+
+
+def test_simulated_pin_memory_alone_pins_the_slots(simulated, small):
+    with shardtool.Loader(small, pin_memory=True, **OPTIONS) as loader:
+        for images, _ in loader:
+            [(start, length)] = SimulatedCuda.latest.registered.items()
+            assert start <= images.data_ptr() < start + length
+    assert SimulatedCuda.latest.registered == {}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch has CUDA here")
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": "cuda:3"}, {"pin_memory": True}])
+def test_without_cuda_the_options_say_what_is_missing(small, options):
+    with pytest.raises(shardtool.OptionError, match=r"needs CUDA, and torch .* has none here: install a torch"):
+        shardtool.Loader(small, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"device": "gpu"}, 'device is "cpu", "cuda" or "cuda:N"'),
+        ({"device": "cuda", "output": "numpy"}, "gives torch tensors"),
+        ({"device": "cuda", "dtype": "float64"}, "dtype is uint8, float16, bfloat16 or float32"),
+        ({"device": "cuda", "std": (1, 0, 1)}, "std is more than 0"),
+        ({"device": "cuda", "mean": (0, 0, 0), "dtype": "uint8"}, "leave out dtype='uint8'"),
+        ({"dtype": "float16"}, 'give device="cuda", or put them into the transform'),
+        ({"pin_memory": True, "output": "numpy"}, "pin_memory is for torch tensors"),
+    ],
+)
+def test_simulated_options_that_are_not_right_are_refused(simulated, small, options, reason):
+    with pytest.raises(shardtool.OptionError, match=reason):
+        shardtool.Loader(small, **options)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU, and torch has none here")
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_on_a_gpu_batches_are_those_of_the_cpu(small, dtype):
+    expected = [(expected_values(images, getattr(torch, dtype)), *rest) for images, *rest in on_the_host(small)]
+    options = {**OPTIONS, "device": "cuda", "dtype": dtype, "mean": MEAN, "std": STD}
+    with shardtool.Loader(small, with_keys=True, **options) as loader:
+        same([(images.cpu(), labels.cpu(), keys) for images, labels, keys in loader], expected)
+    with shardtool.Loader(small, pin_memory=True, **OPTIONS) as loader:
+        assert all(images.is_pinned() for images, _ in loader)
