@@ -82,12 +82,16 @@ export function imageOf(head: Buffer, offset: number, bytes: number): FieldPosit
   return { name: kind === undefined ? 'bin' : fieldOfKind(kind), offset, bytes };
 }
 
-/** A map whose first key is a string. No image begins like that: the 0x89 of PNG is a map too, but its P is no string. */
+/**
+ * Whether a value that begins with `head` is a map: its first key is a string, or it is empty and all of the value. No image
+ * begins like that: the 0x89 of PNG is a map too, but its P is no string.
+ */
 export function isSampleMap(head: Buffer): boolean {
   if (head.length === 0) return false;
   const map = decodeHead(head, 0);
   if (map?.kind !== 'map') return false;
-  return map.children === 0 || (head.length > map.bytes && decodeHead(head, map.bytes)?.kind === 'str');
+  if (map.children === 0) return head.length === map.bytes;
+  return head.length > map.bytes && decodeHead(head, map.bytes)?.kind === 'str';
 }
 
 /** Keys are text here. They may not lead out of the folder into which samples are unpacked. */
