@@ -12,6 +12,7 @@ export default defineConfig({
       : ['default'],
     // What is tested is what is published.
     globalSetup: ['scripts/bundle.mjs'],
+    setupFiles: ['test/property-seed.ts'],
     provide: { certificates },
     testTimeout: 180_000,
     hookTimeout: 180_000,
