@@ -128,7 +128,7 @@ function withComment(jpeg, text) {
  */
 export async function makePhotos({ count, out, copies = false, log = () => {} }) {
   const recordPath = path.join(out, '..', `${path.basename(out)}.json`);
-  if (fs.existsSync(recordPath)) {
+  if (fs.existsSync(recordPath) && fs.existsSync(out)) {
     const record = JSON.parse(fs.readFileSync(recordPath, 'utf8'));
     if (record.count === count && record.copies === copies) return record;
   }
