@@ -25,6 +25,7 @@ import {
 import { imageOf, isSampleMap } from './samples.js';
 
 const READ_PAGES = 256;
+
 /** A key, and where its value lies in the file. */
 interface Entry {
   readonly key: string;

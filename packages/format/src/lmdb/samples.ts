@@ -12,6 +12,7 @@ import { PAGE_HEADER_BYTES } from './page.js';
 import { LmdbDatabase, type LmdbEntry } from './read.js';
 
 const BATCH_SAMPLES = 256;
+
 /**
  * Yields the samples of an LMDB shard in the order of their keys. The first entry says how all of them are stored: as a
  * msgpack map of the fields, or as an image alone. What stands before damage comes before the error about it.
