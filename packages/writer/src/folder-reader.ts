@@ -61,7 +61,16 @@ export class FolderReader {
 
   /** Paths of folders that were left out for the dot in front of their names, and that no link has led to so far, sorted. */
   hiddenFolders(): string[] {
-    return this.#hidden.filter((path) => !this.#listed.has(realpathSync.native(path))).sort();
+    return this.#hidden.filter((path) => !this.#wasListed(path)).sort();
+  }
+
+  /** What is left out anyway is no reason to stop: it may be gone by now, or not ours to see. */
+  #wasListed(path: string): boolean {
+    try {
+      return this.#listed.has(realpathSync.native(path));
+    } catch {
+      return false;
+    }
   }
 
   #entries(path: string, real: string): FolderEntry[] {
@@ -114,10 +123,14 @@ export class FolderReader {
   }
 }
 
-/** Whether an entry is a folder, or a link to one. */
+/** Whether an entry that is left out is a folder, or a link to one that can be seen. */
 function isFolder(parent: string, entry: Dirent): boolean {
   if (!entry.isSymbolicLink()) return entry.isDirectory();
-  return statSync(join(parent, entry.name), { throwIfNoEntry: false })?.isDirectory() ?? false;
+  try {
+    return statSync(join(parent, entry.name)).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 function entryOf(name: string, kind: 'file' | 'folder' | 'other'): FolderEntry {

@@ -108,6 +108,15 @@ test('folders that are left out for the dot in front of their names are told', a
   }
 });
 
+test('a link with a dot in front of its name that leads in a circle, or nowhere, stops nothing', async () => {
+  touch('a/1.jpg');
+  symlinkSync('.circle', join(root, 'a/.circle'));
+  symlinkSync('gone', join(root, 'a/.nowhere'));
+  const { paths, hiddenFolders } = await scan();
+  expect(paths).toEqual(['a/1.jpg']);
+  expect(hiddenFolders).toEqual([]);
+});
+
 test('folders come where their paths stand among those of files', async () => {
   touch('a/1.jpg', 'a-b/1.jpg', 'a.jpg', 'a-b.jpg', 'a0/1.jpg', 'a/b/1.jpg', 'a/b.jpg', 'a/b-c.jpg');
   const { paths } = await scan();
