@@ -1,8 +1,10 @@
-/** Repairs shards, one message a shard. */
+/** Verifies shards and repairs them, one message a shard. */
 import { workerData } from 'node:worker_threads';
 import { MAX_PIXELS } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
 import type { DatasetShard } from '../dataset-shards.js';
+import type { VerifyAnswer, VerifyJob } from '../verify/verify.js';
+import { verifyShard } from '../verify/verify-shard.js';
 import { answer, takeMessages } from '../worker-jobs.js';
 import { type RepairedShard, type RepairSetting, repairShard } from './repair-shard.js';
 
@@ -10,6 +12,9 @@ export interface RepairJob {
   readonly number: number;
   readonly shard: DatasetShard;
 }
+
+/** A shard is verified first, and repaired where that finds something. */
+export type ShardWork = ({ readonly type: 'verify' } & VerifyJob) | ({ readonly type: 'repair' } & RepairJob);
 
 export interface RepairAnswer {
   readonly number: number;
@@ -19,9 +24,17 @@ export interface RepairAnswer {
 const setting = workerData as RepairSetting;
 let checker: Promise<Checker> | undefined;
 
-takeMessages(({ number, shard }: RepairJob) => {
-  void answer<RepairAnswer>(async () => ({ number, repaired: await repairShard(shard, setting, loadChecker) }));
+takeMessages((work: ShardWork) => {
+  void answer<VerifyAnswer | RepairAnswer>(() => (work.type === 'verify' ? verify(work) : repair(work)));
 });
+
+async function verify({ number, shard }: VerifyJob): Promise<VerifyAnswer> {
+  return { number, verdict: await verifyShard(shard, setting.decode ? await loadChecker() : null) };
+}
+
+async function repair({ number, shard }: RepairJob): Promise<RepairAnswer> {
+  return { number, repaired: await repairShard(shard, setting, loadChecker) };
+}
 
 /** Codecs are loaded where an image has to be judged by decoding it. */
 function loadChecker(): Promise<Checker> {

@@ -1,5 +1,4 @@
 import { closeSync, existsSync, mkdirSync, openSync, rmSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import {
   type ColumnType,
@@ -20,11 +19,11 @@ import { md5Of, type OtherIndex } from '../other-indexes.js';
 import { addToQuarantine, type QuarantinedSample } from '../quarantine.js';
 import { checkSource } from '../scan.js';
 import { addTo } from '../shard-rows.js';
-import { checkWorkers, type VerifyProgress, verifyShards } from '../verify/verify.js';
+import { checkWorkers, poolSize, type VerifyAnswer, type VerifyProgress, verifyIn } from '../verify/verify.js';
 import { WorkerPool } from '../worker-pool.js';
 import { exchangeShard } from './exchange.js';
 import type { RepairedShard, RepairSetting } from './repair-shard.js';
-import type { RepairAnswer, RepairJob } from './repair-worker.js';
+import type { RepairAnswer, ShardWork } from './repair-worker.js';
 import { knownManifest } from './salvage-manifest.js';
 
 export interface RepairOptions {
@@ -100,9 +99,8 @@ async function refuseForeign(location: string): Promise<void> {
 async function repairLocked(location: string, work: string, options: RepairOptions): Promise<RepairReport> {
   const { manifest, isWhole, lostClasses } = await knownManifest(location);
   const { shards } = packedShards(location, manifest);
-  const faulty = await faultyShards(shards, options);
   const otherIndexes = otherIndexesOf(location, shards);
-  const repaired = await repairAll(shards, faulty, work, manifest, otherIndexes, options);
+  const { faulty, repaired } = await verifyAndRepair(shards, settingOf(manifest, work, otherIndexes, options), options);
   const report = reportOf(shards, repaired, { isWhole, lostClasses });
   if (report.samples === 0) {
     throw new OptionError(
@@ -133,11 +131,38 @@ async function repairLocked(location: string, work: string, options: RepairOptio
   return report;
 }
 
-/** Numbers of the shards that are not as they were packed. */
-async function faultyShards(shards: readonly DatasetShard[], options: RepairOptions): Promise<ReadonlySet<number>> {
+type RepairPool = WorkerPool<ShardWork, VerifyAnswer | RepairAnswer>;
+
+/** Numbers of the shards that are not as they were packed, and what became of each. */
+async function verifyAndRepair(shards: readonly DatasetShard[], setting: RepairSetting, options: RepairOptions) {
+  const script = new URL('./repair-worker.js', import.meta.url);
+  const pool: RepairPool = new WorkerPool(script, poolSize(options.workers, shards), () => setting);
+  try {
+    const faulty = await faultyShards(pool, shards, options);
+    if (faulty.size > 0) mkdirSync(setting.workFolder);
+    return { faulty, repaired: await repairAll(pool, shards, faulty) };
+  } finally {
+    await pool.close();
+  }
+}
+
+async function faultyShards(
+  pool: RepairPool,
+  shards: readonly DatasetShard[],
+  options: RepairOptions,
+): Promise<ReadonlySet<number>> {
   const numbers = new Map(shards.map(({ name }, number) => [name, number]));
   const faulty = new Set<number>();
-  await verifyShards(shards, { ...options, onFault: ({ shard }) => faulty.add(numbers.get(shard)!) });
+  await verifyIn(
+    (jobs, done) =>
+      pool.run(
+        jobs.map((job) => ({ type: 'verify', ...job })),
+        (answer) => done(answer as VerifyAnswer),
+        () => undefined,
+      ),
+    shards,
+    { ...options, onFault: ({ shard }) => faulty.add(numbers.get(shard)!) },
+  );
   return faulty;
 }
 
@@ -149,37 +174,29 @@ function otherIndexesOf(location: string, shards: readonly DatasetShard[]): Othe
   return found;
 }
 
-async function repairAll(
-  shards: readonly DatasetShard[],
-  faulty: ReadonlySet<number>,
-  workFolder: string,
+function settingOf(
   { columns, fields, samples }: Manifest,
+  workFolder: string,
   otherIndexes: readonly OtherIndex[],
-  {
-    source = null,
-    decode = false,
-    workers = availableParallelism(),
-  }: Omit<RepairOptions, 'source'> & { source?: string | null },
-): Promise<ReadonlyMap<number, RepairedShard>> {
-  if (faulty.size === 0) return new Map();
-  mkdirSync(workFolder);
+  { source, decode = false }: RepairOptions,
+): RepairSetting {
   const columnTypes = new Map<string, ColumnType>(columns.map(({ name, type }) => [name, type]));
   const requiredFields = fields.filter((field) => field.samples === samples).map(({ name }) => name);
-  const setting: RepairSetting = { workFolder, columnTypes, otherIndexes, requiredFields, source, decode };
-  const script = new URL('./repair-worker.js', import.meta.url);
-  const pool = new WorkerPool<RepairJob, RepairAnswer>(script, Math.min(workers, faulty.size), () => setting);
+  return { workFolder, columnTypes, otherIndexes, requiredFields, source: source ?? null, decode };
+}
+
+async function repairAll(
+  pool: RepairPool,
+  shards: readonly DatasetShard[],
+  faulty: ReadonlySet<number>,
+): Promise<ReadonlyMap<number, RepairedShard>> {
   const repaired: RepairAnswer[] = [];
-  try {
-    const numbers = [...faulty].sort((a, b) => a - b);
-    const jobs = numbers.map((number) => ({ number, shard: shards[number]! }));
-    await pool.run(
-      jobs,
-      (answer) => repaired.push(answer),
-      () => undefined,
-    );
-  } finally {
-    await pool.close();
-  }
+  const numbers = [...faulty].sort((a, b) => a - b);
+  await pool.run(
+    numbers.map((number) => ({ type: 'repair', number, shard: shards[number]! })),
+    (answer) => repaired.push(answer as RepairAnswer),
+    () => undefined,
+  );
   repaired.sort((a, b) => a.number - b.number);
   return new Map(repaired.map(({ number, repaired: shard }) => [number, shard]));
 }

@@ -52,9 +52,31 @@ export function checkWorkers(workers: number | undefined): void {
   throw new OptionError({}, `The option "workers" is ${workers}; it is a whole number from 1 to 1024.`);
 }
 
-/** {@link verify} of these shards. */
-export async function verifyShards(shards: readonly ShardToVerify[], options: VerifyOptions): Promise<VerifyReport> {
-  const { decode = false, workers = availableParallelism(), onFault, onProgress } = options;
+async function verifyShards(shards: readonly ShardToVerify[], options: VerifyOptions): Promise<VerifyReport> {
+  const data: VerifyWorkerData = { decode: options.decode ?? false, maxPixels: MAX_PIXELS };
+  const script = new URL('./verify-worker.js', import.meta.url);
+  const pool = new WorkerPool<VerifyJob, VerifyAnswer>(script, poolSize(options.workers, shards), () => data);
+  try {
+    return await verifyIn((jobs, done) => pool.run(jobs, done, () => undefined), shards, options);
+  } finally {
+    await pool.close();
+  }
+}
+
+/** One worker a shard is enough. */
+export function poolSize(workers = availableParallelism(), shards: readonly unknown[]): number {
+  return Math.max(1, Math.min(workers, shards.length));
+}
+
+/** Does the jobs in worker threads, and hands over each answer as it comes. */
+type RunVerify = (jobs: readonly VerifyJob[], done: (answer: VerifyAnswer) => void) => Promise<void>;
+
+/** {@link verify} of these shards, by workers that are there. */
+export async function verifyIn(
+  run: RunVerify,
+  shards: readonly ShardToVerify[],
+  { onFault, onProgress }: Pick<VerifyOptions, 'onFault' | 'onProgress'>,
+): Promise<VerifyReport> {
   const report = { shards: 0, samples: 0, bytes: 0, faults: 0, damagedSamples: 0, warnings: 0 };
   const add = (verdict: ShardVerdict): void => {
     report.shards++;
@@ -66,21 +88,9 @@ export async function verifyShards(shards: readonly ShardToVerify[], options: Ve
     for (const fault of verdict.faults) onFault?.(fault);
     onProgress?.({ shards: report.shards, totalShards: shards.length });
   };
-  const data: VerifyWorkerData = { decode, maxPixels: MAX_PIXELS };
-  const size = Math.max(1, Math.min(workers, shards.length));
-  const script = new URL('./verify-worker.js', import.meta.url);
-  const pool = new WorkerPool<VerifyJob, VerifyAnswer>(script, size, () => data);
   const inOrder = new InOrder(add);
-  try {
-    const jobs = shards.map((shard, number) => ({ number, shard }));
-    await pool.run(
-      jobs,
-      ({ number, verdict }) => inOrder.put(number, verdict),
-      () => {},
-    );
-  } finally {
-    await pool.close();
-  }
+  const jobs = shards.map((shard, number) => ({ number, shard }));
+  await run(jobs, ({ number, verdict }) => inOrder.put(number, verdict));
   return { ...report, checksums: shards.every(({ indexPath }) => indexPath !== null) };
 }
 
