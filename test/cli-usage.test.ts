@@ -29,6 +29,7 @@ test('the help of pack says what the writer does by default', async () => {
   expect(shown('quality')).toBe(String(PACK_DEFAULTS.quality));
   expect(shown('on-bad')).toBe(PACK_DEFAULTS.onBad);
   expect(shown('max-bad')).toBe(`${PACK_DEFAULTS.maxBad * 100}%`);
+  expect(shown('plan-memory')).toBe(`${PACK_DEFAULTS.planMemory / 2 ** 20}MiB`);
 });
 
 test('--version is that of the package', async () => {

@@ -1,26 +1,30 @@
-// Plans a pack of so many files that are nowhere, as ImageNet names them, and prints the largest size of the process.
+// Plans a pack of so many files that are nowhere, as ImageNet names them, with so much memory for what is known of them, and
+// prints the largest size of the process.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FileTableBuilder } from '../packages/writer/dist/file-table.js';
 import { planShards } from '../packages/writer/dist/plan.js';
 import { writePlanRecord } from '../packages/writer/dist/plan-record.js';
 import { shardPlanOf } from '../packages/writer/dist/shard-plan.js';
+import { SourceFilesBuilder } from '../packages/writer/dist/source-files.js';
 
 const CLASSES = 1000;
 const count = Number(process.argv[2]);
-const builder = new FileTableBuilder();
+const folder = mkdtempSync(join(tmpdir(), 'shardtool-'));
+const builder = new SourceFilesBuilder({ memoryBytes: Number(process.argv[3]), output: join(folder, 'shards') });
 for (let cls = 0; cls < CLASSES; cls++) {
   const name = `n${String(1440764 + cls).padStart(8, '0')}`;
   for (let i = 0; i < count / CLASSES; i++) builder.add(`${name}/${name}_${String(i).padStart(8, '0')}.JPEG`);
 }
 const files = builder.finish();
-files.bytes.fill(110_000);
+const SLICE = 1000;
+for (let from = 0; from < count; from += SLICE) {
+  files.fill(from, Math.min(count, from + SLICE), () => ({ bytes: 110_000, mtimeMs: 1e12 }));
+}
 const plan = planShards(files, {
   ...{ fields: [], maxShardBytes: 2 ** 28, maxShardSamples: Number.MAX_SAFE_INTEGER, seed: 0, shuffle: true },
   ...{ classes: null, labels: null },
 });
-const folder = mkdtempSync(join(tmpdir(), 'shardtool-'));
 const shards = function* () {
   for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, null, shard);
 };

@@ -4,12 +4,18 @@ import { expect, test } from 'vitest';
 
 const child = fileURLToPath(new URL('./pack-memory-child.mjs', import.meta.url));
 
-/** The largest size in bytes of a process that plans a pack of so many files. */
-function peakOf(files: number): number {
-  return Number(execFileSync(process.execPath, [child, String(files)], { encoding: 'utf8', timeout: 120_000 }));
+/** The largest size in bytes of a process that plans a pack of so many files, with so much memory for their paths. */
+function peakOf(files: number, memoryBytes: number): number {
+  const given = [child, String(files), String(memoryBytes)];
+  return Number(execFileSync(process.execPath, given, { encoding: 'utf8', timeout: 120_000 }));
 }
 
+const [FEW, MANY] = [300_000, 1_200_000];
+
 test('planning takes at most 250 bytes for each further file', () => {
-  const [few, many] = [300_000, 1_200_000];
-  expect((peakOf(many) - peakOf(few)) / (many - few)).toBeLessThan(250);
+  expect((peakOf(MANY, 2 ** 28) - peakOf(FEW, 2 ** 28)) / (MANY - FEW)).toBeLessThan(250);
+});
+
+test('once the plan is on the disk, a further file takes at most 120 bytes', () => {
+  expect((peakOf(MANY, 2 ** 20) - peakOf(FEW, 2 ** 20)) / (MANY - FEW)).toBeLessThan(120);
 });

@@ -8,11 +8,12 @@ import {
   readShardIndex,
 } from '@shardtool/format';
 import { KeyCollisionError } from './errors.js';
-import { type FileTable, findPath, pathAt } from './file-table.js';
+import { pathAt } from './file-table.js';
 import { type CheckedOptions, checkOptions, type PackOptions } from './options.js';
 import type { OtherIndex } from './other-indexes.js';
 import type { QuarantinedFile } from './quarantine.js';
 import type { ShardPlan } from './shard-plan.js';
+import type { SourceFiles } from './source-files.js';
 
 /** The dataset that a pack adds shards to. */
 export interface AppendBase {
@@ -56,13 +57,17 @@ export function nextNumber({ shards }: Manifest, name: string): number {
 }
 
 /**
- * 1 for each file of the sorted table that is the image of a sample of the dataset, or was bad when it was packed. Throws
+ * 1 for each of the files that is the image of a sample of the dataset, or was bad when it was packed. Throws
  * {@link OptionError} where the indexes do not say which files the samples come from.
  */
-export async function markPacked({ folder, manifest, quarantined }: AppendBase, files: FileTable): Promise<Uint8Array> {
+export async function markPacked(
+  { folder, manifest, quarantined }: AppendBase,
+  files: SourceFiles,
+): Promise<Uint8Array> {
   const packed = new Uint8Array(files.count);
+  const reader = files.reader();
   const mark = (path: string) => {
-    const file = findPath(files, path);
+    const file = reader.find(path);
     if (file !== -1) packed[file] = 1;
   };
   for (const { file } of manifest.shards) {

@@ -1,8 +1,8 @@
 import { isImageExtension, isImageField, packedName, type SampleName } from '@shardtool/format';
 import { KeyCollisionError } from './errors.js';
-import { type FileTable, pathAt } from './file-table.js';
+import type { FileReader, SourceFiles } from './source-files.js';
 
-/** Files grouped to samples, in the order of the images' paths. */
+/** Files grouped to samples, which are numbered in the order of their images' paths. */
 export interface Grouping {
   readonly samples: number;
   /** Sample s has the files `files[fileStart[s]]` to `files[fileStart[s + 1] - 1]`, its image first. */
@@ -22,11 +22,10 @@ const NONE = -1;
 
 /**
  * Groups files to samples: an image and the files beside it with the same stem. A file with one of the fields in
- * `sidecarFields` is never the image; `wanted` says which images are packed. The table is sorted by path. Throws
- * {@link KeyCollisionError} for two files that end at one key.
+ * `sidecarFields` is never the image; `wanted` says which images are packed. Throws {@link KeyCollisionError} for two files that end at one key.
  */
 export function groupFiles(
-  files: FileTable,
+  files: SourceFiles,
   sidecarFields: readonly string[],
   wanted: (file: number) => boolean,
 ): Grouping {
@@ -41,15 +40,18 @@ export function groupFiles(
 class OpenGroups {
   /** Whether the dots of some stem became "_" in its key. */
   sawDots = false;
-  readonly #files: FileTable;
+  readonly #files: FileReader;
+  /** For files that were taken before. */
+  readonly #earlier: FileReader;
   readonly #fields: readonly string[];
   readonly #isSidecar: ReadonlySet<string>;
   readonly #wanted: (file: number) => boolean;
   readonly #open: Group[] = [];
   readonly #chains: Chains;
 
-  constructor(files: FileTable, sidecarFields: readonly string[], wanted: (file: number) => boolean) {
-    this.#files = files;
+  constructor(files: SourceFiles, sidecarFields: readonly string[], wanted: (file: number) => boolean) {
+    this.#files = files.reader();
+    this.#earlier = files.reader();
     this.#fields = sidecarFields;
     this.#isSidecar = new Set(sidecarFields);
     this.#wanted = wanted;
@@ -57,7 +59,7 @@ class OpenGroups {
   }
 
   take(file: number): void {
-    const path = pathAt(this.#files, file);
+    const path = this.#files.path(file);
     while (this.#open.length > 0 && !isOfStem(path, this.#open.at(-1)!.stem)) this.#chains.add(this.#open.pop()!);
     const name = packedName(path, this.#fields);
     if (name === null) return;
@@ -83,7 +85,7 @@ class OpenGroups {
     }
     const { members, image: other } = group;
     const twin = members.find((member) => member.field === field || (image && member.file === other));
-    if (twin !== undefined) refuseTwins(key, pathAt(this.#files, twin.file), path);
+    if (twin !== undefined) refuseTwins(key, this.#earlier.path(twin.file), path);
     members.push({ file, field });
     if (!image) return;
     group.image = file;
@@ -135,16 +137,17 @@ class Chains {
 }
 
 /** Finds samples of different stems whose keys are equal, because dots in a stem become "_" in its key. */
-function refuseEqualKeys(files: FileTable, sidecarFields: readonly string[], grouping: Grouping): void {
+function refuseEqualKeys(files: SourceFiles, sidecarFields: readonly string[], grouping: Grouping): void {
   const changedKeys = new Map<string, number>();
+  const reader = files.reader();
   for (const changed of [true, false]) {
     for (let sample = 0; sample < grouping.samples; sample++) {
       const image = grouping.files[grouping.fileStart[sample]!]!;
-      const path = pathAt(files, image);
+      const path = reader.path(image);
       const { key, field } = packedName(path, sidecarFields)!;
       if (path.startsWith(key) === changed || !isImageField(field)) continue;
       const other = changedKeys.get(key);
-      if (other !== undefined) refuseTwins(key, pathAt(files, other), path);
+      if (other !== undefined) refuseTwins(key, reader.path(other), path);
       if (changed) changedKeys.set(key, image);
     }
   }

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { LabelsError } from './errors.js';
-import { createFileTable } from './file-table.js';
 import { readLabels, rowsOfFiles } from './labels.js';
+import { sourceFilesOf } from './source-files.js';
 
 let root: string;
 
@@ -12,6 +12,10 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'labels-'));
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function files(paths: string[]) {
+  return sourceFilesOf(paths, { memoryBytes: 1e6, output: root });
+}
 
 function labels(text: string, name = 'labels.csv') {
   writeFileSync(join(root, name), text);
@@ -75,15 +79,15 @@ test('what is wrong with a labels file is said with its line', () => {
 });
 
 test('rows find their files, whatever their order', () => {
-  const files = createFileTable(['a.jpg', 'b.jpg', 'c.jpg', '\uff21.jpg', '\u{1f600}.jpg']);
-  const rows = rowsOfFiles(files, labels('path\n\u{1f600}.jpg\nc.jpg\na.jpg\n\uff21.jpg\n'));
+  const some = files(['a.jpg', 'b.jpg', 'c.jpg', '\uff21.jpg', '\u{1f600}.jpg']);
+  const rows = rowsOfFiles(some, labels('path\n\u{1f600}.jpg\nc.jpg\na.jpg\n\uff21.jpg\n'));
   expect([...rows]).toEqual([2, -1, 1, 3, 0]);
 });
 
 test('a row whose file is missing, and a file that two rows name, are errors with the line', () => {
-  const files = createFileTable(['a.jpg', 'b.jpg']);
-  expect(() => rowsOfFiles(files, labels('path\na.jpg\nzz.jpg\n'))).toThrow('labels.csv:3 names zz.jpg');
-  expect(() => rowsOfFiles(files, labels('path\nb.jpg\na.jpg\nb.jpg\n'))).toThrow(
+  const some = files(['a.jpg', 'b.jpg']);
+  expect(() => rowsOfFiles(some, labels('path\na.jpg\nzz.jpg\n'))).toThrow('labels.csv:3 names zz.jpg');
+  expect(() => rowsOfFiles(some, labels('path\nb.jpg\na.jpg\nb.jpg\n'))).toThrow(
     'labels.csv:4 names b.jpg again; it stands in line 2',
   );
 });

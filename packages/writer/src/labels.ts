@@ -1,8 +1,9 @@
 import type { ColumnValue } from '@shardtool/format';
 import { CsvSyntaxError, parseCsv } from './csv.js';
 import { LabelsError } from './errors.js';
-import { compareCodePoints, type FileTable, pathAt } from './file-table.js';
+import { compareCodePoints } from './file-table.js';
 import { pathBelow, readTextFile } from './list.js';
+import type { SourceFiles } from './source-files.js';
 
 /** What a labels file says, one row an image. */
 export interface Labels {
@@ -125,10 +126,11 @@ function fault(location: string, line: number, what: string, cause?: unknown): n
  * The row of each file, -1 for files that no row names. Throws {@link LabelsError} for a row whose file is not there, and
  * for two rows of one file.
  */
-export function rowsOfFiles(files: FileTable, labels: Labels): Int32Array {
+export function rowsOfFiles(files: SourceFiles, labels: Labels): Int32Array {
   const rowOfFile = new Int32Array(files.count).fill(-1);
   const byPath = Uint32Array.from(labels.path, (_, row) => row);
   byPath.sort((a, b) => compareCodePoints(labels.path[a]!, labels.path[b]!) || a - b);
+  const reader = files.reader();
   let file = 0;
   for (let i = 0; i < byPath.length; i++) {
     const row = byPath[i]!;
@@ -140,8 +142,8 @@ export function rowsOfFiles(files: FileTable, labels: Labels): Int32Array {
         `names ${path} again; it stands in line ${labels.line[byPath[i - 1]!]}, too`,
       );
     }
-    while (file < files.count && compareCodePoints(pathAt(files, file), path) < 0) file++;
-    if (file === files.count || pathAt(files, file) !== path) {
+    while (file < files.count && compareCodePoints(reader.path(file), path) < 0) file++;
+    if (file === files.count || reader.path(file) !== path) {
       fault(labels.location, labels.line[row]!, `names ${path}, which is not among the files of the source`);
     }
     rowOfFile[file] = row;

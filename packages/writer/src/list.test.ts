@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FileNameError, LabelsError, SourceError } from './errors.js';
-import { pathAt } from './file-table.js';
 import { listFiles, readLines } from './list.js';
 
 let root: string;
@@ -14,8 +13,9 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 function listed(list: string | string[]): string[] {
-  const files = listFiles(root, list);
-  return Array.from({ length: files.count }, (_, i) => pathAt(files, i));
+  const files = listFiles(root, list, { memoryBytes: 1e6, output: root });
+  const reader = files.reader();
+  return Array.from({ length: files.count }, (_, i) => reader.path(i));
 }
 
 test('a list is sorted, and a path that comes again is one file', () => {

@@ -1,15 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { FileNameError, LabelsError, SourceError } from './errors.js';
-import { createFileTable, type FileTable, sortByCodePoint, withoutRepeats } from './file-table.js';
+import { sortByCodePoint, withoutRepeats } from './file-table.js';
+import { type SourceFiles, sourceFilesOf } from './source-files.js';
+import type { SpoolPlace } from './spool.js';
 
-/** The table of the files that a list names: paths, or a text file with one path a line, relative to `source`. */
-export function listFiles(source: string, list: string | readonly string[]): FileTable {
+/** The files that a list names: paths, or a text file with one path a line, relative to `source`. */
+export function listFiles(source: string, list: string | readonly string[], place: SpoolPlace): SourceFiles {
   const lines = typeof list === 'string' ? readLines(list) : list;
   const paths = lines.map((line, i) =>
     pathBelow(source, line, typeof list === 'string' ? `${list}:${i + 1}` : 'files'),
   );
-  return createFileTable(withoutRepeats(sortByCodePoint(paths.filter((path) => path !== ''))));
+  return sourceFilesOf(withoutRepeats(sortByCodePoint(paths.filter((path) => path !== ''))), place);
 }
 
 /** The lines of a text file. */

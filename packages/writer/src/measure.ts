@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { type FileTable, pathAt } from './file-table.js';
+import type { FileFacts, SourceFiles } from './source-files.js';
 
 /** So many files at a time: few enough that all threads end together. */
 const SLICE = 1024;
@@ -12,7 +12,7 @@ export function createMeasureTurn(): MeasureTurn {
 }
 
 /** Whether every file has its size. */
-export function isMeasured(files: FileTable, turn: MeasureTurn): boolean {
+export function isMeasured(files: SourceFiles, turn: MeasureTurn): boolean {
   return Atomics.load(turn, 1) >= files.count;
 }
 
@@ -20,26 +20,24 @@ export function isMeasured(files: FileTable, turn: MeasureTurn): boolean {
  * Fills in the sizes and times of files below `root` (with a "/" at its end), slice by slice, until none is left that another
  * thread has not taken. Yields how many files the slice had.
  */
-export function* measureSlices(root: string, files: FileTable, turn: MeasureTurn): Generator<number> {
+export function* measureSlices(root: string, files: SourceFiles, turn: MeasureTurn): Generator<number> {
   for (;;) {
     const from = Atomics.add(turn, 0, SLICE);
     if (from >= files.count) return;
     const to = Math.min(files.count, from + SLICE);
-    for (let file = from; file < to; file++) measure(root + pathAt(files, file), files, file);
+    files.fill(from, to, (path) => measure(root + path));
     Atomics.add(turn, 1, to - from);
     yield to - from;
   }
 }
 
 /** A file that is not there, or no regular one, gets the size -1: packing it will say why. */
-function measure(path: string, files: FileTable, file: number): void {
-  files.bytes[file] = -1;
+function measure(path: string): FileFacts {
   try {
     const stat = statSync(path, { throwIfNoEntry: false });
-    if (!stat?.isFile()) return;
-    files.bytes[file] = stat.size;
-    files.mtimeMs[file] = stat.mtimeMs;
+    if (stat?.isFile()) return { bytes: stat.size, mtimeMs: stat.mtimeMs };
   } catch {
     // The size stays -1.
   }
+  return { bytes: -1, mtimeMs: 0 };
 }

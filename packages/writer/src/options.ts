@@ -69,6 +69,8 @@ export interface PackOptions extends OutputOptions {
   onBad?: 'stop' | 'quarantine' | undefined;
   /** The share of samples that may be bad before the pack ends with an error. */
   maxBad?: number | undefined;
+  /** Paths, sizes and times of the source's files lie in memory up to so many bytes while a pack is planned, and on the disk beyond. */
+  planMemory?: number | undefined;
   /** Only plans: scans, measures, and reports what a pack would make. */
   dryRun?: boolean | undefined;
   /** Throws away what a pack that did not end has made, and begins anew. Without it such a pack goes on. */
@@ -118,6 +120,7 @@ export const PACK_DEFAULTS = {
   dedupe: false,
   onBad: 'stop',
   maxBad: 0.01,
+  planMemory: 256 * 2 ** 20,
   overwrite: false,
   dryRun: false,
   restart: false,
@@ -169,6 +172,7 @@ const PACK_SCHEMA = z.strictObject({
   dedupe: z.boolean().default(PACK_DEFAULTS.dedupe),
   onBad: z.enum(['stop', 'quarantine']).default(PACK_DEFAULTS.onBad),
   maxBad: z.number().min(0).max(1).default(PACK_DEFAULTS.maxBad),
+  planMemory: count.max(2 ** 30).default(PACK_DEFAULTS.planMemory),
   dryRun: z.boolean().default(PACK_DEFAULTS.dryRun),
   restart: z.boolean().default(PACK_DEFAULTS.restart),
   recheck: z.boolean().default(PACK_DEFAULTS.recheck),

@@ -43,7 +43,7 @@ export async function begin(work: PackWork): Promise<PlanHeader> {
     await prepared.duplicates?.write(folder.path);
     return header;
   } finally {
-    prepared.duplicates?.close();
+    prepared.close();
   }
 }
 
@@ -58,7 +58,7 @@ export async function goOn(work: PackWork): Promise<PlanHeader> {
     await prepared.duplicates?.write(path);
     return header;
   } finally {
-    prepared.duplicates?.close();
+    prepared.close();
   }
 }
 

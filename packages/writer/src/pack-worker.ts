@@ -4,7 +4,6 @@ import { isCommitted } from './complete-pack.js';
 import { report } from './crew-member.js';
 import { type HashedFiles, type HashJob, hashFiles } from './dedupe/hash-files.js';
 import { OutputNotEmptyError } from './errors.js';
-import { type FileTable, receiveFileTable } from './file-table.js';
 import { forgetFinished, isAsNoted, noteFinished, readFinished } from './finished-shard.js';
 import { createImageStep } from './image-step.js';
 import { type LayoutChoice, layoutOfChoice } from './layout-choice.js';
@@ -17,6 +16,7 @@ import type { ImageLimits } from './sample-writer.js';
 import { badFile, type ShardResult, type ShardSetting, writeShard } from './shard-job.js';
 import type { ShardPlan } from './shard-plan.js';
 import { BadFile } from './source-file.js';
+import { type SharedSourceFiles, SourceFiles } from './source-files.js';
 import { answer, takeMessages } from './worker-jobs.js';
 
 /** What {@link ShardSetting} is made of in each worker. */
@@ -37,7 +37,7 @@ export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 's
 
 /** Told to every worker before the jobs that need it. */
 export type PackNews =
-  | { readonly type: 'files'; readonly root: string; readonly files: FileTable }
+  | { readonly type: 'files'; readonly root: string; readonly files: SharedSourceFiles }
   | ({ readonly type: 'setting' } & PackSetting);
 
 export type PackJob =
@@ -61,7 +61,7 @@ export interface PackedShard extends ShardResult {
 export type PackResult = PackedShard | HashedFiles | null;
 
 /** The files to be measured, and hashed. */
-let listing: { readonly root: string; readonly files: FileTable } | null = null;
+let listing: { readonly root: string; readonly files: SourceFiles } | null = null;
 let session: Promise<Session> | undefined;
 
 interface Session {
@@ -73,7 +73,7 @@ interface Session {
 
 takeMessages((message: PackNews | PackJob) => {
   if (message.type === 'files') {
-    listing = { root: message.root, files: receiveFileTable(message.files) };
+    listing = { root: message.root, files: new SourceFiles(message.files) };
   } else if (message.type === 'setting') {
     listing = null;
     session = open(message);

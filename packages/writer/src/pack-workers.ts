@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { HashedFiles } from './dedupe/hash-files.js';
-import type { FileTable } from './file-table.js';
 import { createMeasureTurn, isMeasured, measureSlices } from './measure.js';
 import type { PackedShard, PackJob, PackNews, PackResult, PackSetting, PlannedShard } from './pack-worker.js';
+import type { SourceFiles } from './source-files.js';
 import { WorkerCrew } from './worker-crew.js';
 
 /** The worker threads of one pack. */
@@ -16,9 +16,9 @@ export function createPackWorkers(size: number): PackWorkers {
  * Fills in the size of each file below `root` (with a "/" at its end). This thread begins while the workers still start,
  * and is often done before they are; it lets others in after each slice.
  */
-export async function measureFiles(workers: PackWorkers, root: string, files: FileTable): Promise<void> {
+export async function measureFiles(workers: PackWorkers, root: string, files: SourceFiles): Promise<void> {
   const turn = createMeasureTurn();
-  const news: PackNews = { type: 'files', root, files };
+  const news: PackNews = { type: 'files', root, files: files.share() };
   workers.tell(news);
   const helped = workers.run(new Array(workers.size).fill({ type: 'measure', turn }), () => undefined);
   // What ends a worker here ends its next job as well.

@@ -83,7 +83,7 @@ export async function pack(source: string, output: string, options: PackOptions 
   if (checked.dryRun) {
     return run(async (...crew) => {
       const prepared = await prepare(source, output, checked, ...crew);
-      prepared.duplicates?.close();
+      prepared.close();
       return plannedReport(prepared);
     });
   }
@@ -161,8 +161,11 @@ async function packMore(work: PackWork, given: PackOptions): Promise<PackReport>
 
 /** Throws OutputNotEmptyError unless the dataset in the folder is what this part was to help with. */
 async function committedReport({ folder, layout, options }: PackWork, prepared: PreparedPack): Promise<PackReport> {
-  prepared.duplicates?.close();
-  if (!(await isDatasetOf(folder.path, layout, options.name, prepared))) folder.refuseDataset();
+  try {
+    if (!(await isDatasetOf(folder.path, layout, options.name, prepared))) folder.refuseDataset();
+  } finally {
+    prepared.close();
+  }
   return { ...NOTHING, ...factsReport(prepared.facts), isCommitted: true };
 }
 

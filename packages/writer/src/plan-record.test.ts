@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { PlanRecordError } from './errors.js';
-import { createFileTable, pathAt } from './file-table.js';
+import { type FileTable, pathAt } from './file-table.js';
 import { encodePlan, type PlanFacts, readPlanHeader, readShardPlan, writePlanRecord } from './plan-record.js';
 import { decodeShardPlan, encodeShardPlan, type ShardPlan } from './shard-plan.js';
 
@@ -38,16 +38,24 @@ interface SampleOfPlan {
 
 function planOf(samples: readonly SampleOfPlan[]): ShardPlan {
   const members = samples.flatMap(({ files }) => files);
-  const files = createFileTable(members.map((file) => file.path));
-  for (const [i, { bytes, mtimeMs }] of members.entries()) {
-    files.bytes[i] = bytes;
-    files.mtimeMs[i] = mtimeMs;
-  }
+  const files = tableOf(members);
   const fileStart = new Uint32Array(samples.length + 1);
   for (const [i, sample] of samples.entries()) fileStart[i + 1] = fileStart[i]! + sample.files.length;
   const cls = Int32Array.from(samples, (sample) => sample.cls);
   const columns = new Map(samples.length === 0 ? [] : [['label', samples.map(({ label }) => label)]]);
   return { samples: samples.length, fileStart, files, cls, columns };
+}
+
+function tableOf(members: SampleOfPlan['files']): FileTable {
+  const paths = members.map(({ path }) => Buffer.from(path));
+  let end = 0;
+  return {
+    count: members.length,
+    text: Buffer.concat(paths),
+    ends: Float64Array.from(paths, ({ length }) => (end += length)),
+    bytes: Float64Array.from(members, ({ bytes }) => bytes),
+    mtimeMs: Float64Array.from(members, ({ mtimeMs }) => mtimeMs),
+  };
 }
 
 /** A plan in the terms of {@link planOf}. */

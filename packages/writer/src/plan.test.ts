@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { KeyCollisionError } from './errors.js';
-import { createFileTable, pathAt, sortByCodePoint } from './file-table.js';
-import { cutShards, type PlanOptions, planShards } from './plan.js';
+import { sortByCodePoint } from './file-table.js';
+import { cutShards, type PackPlan, type PlanOptions, planShards } from './plan.js';
+import { type SourceFiles, sourceFilesOf } from './source-files.js';
 
 const OPTIONS: PlanOptions = {
   fields: [],
@@ -15,8 +16,8 @@ const OPTIONS: PlanOptions = {
 };
 
 function table(paths: readonly string[], bytes = 1000) {
-  const files = createFileTable(sortByCodePoint([...paths]));
-  files.bytes.fill(bytes);
+  const files = sourceFilesOf(sortByCodePoint([...paths]), { memoryBytes: 1e6, output: 'nowhere' });
+  if (paths.length > 0) files.fill(0, paths.length, () => ({ bytes, mtimeMs: 0 }));
   return files;
 }
 
@@ -24,13 +25,17 @@ function table(paths: readonly string[], bytes = 1000) {
 function planned(paths: readonly string[], options: Partial<PlanOptions> = {}, bytes = 1000): string[][][] {
   const files = table(paths, bytes);
   const plan = planShards(files, { ...OPTIONS, ...options });
-  return Array.from({ length: plan.shards }, (_, k) =>
-    Array.from({ length: plan.shardStart[k + 1]! - plan.shardStart[k]! }, (_, i) => {
-      const sample = plan.shardStart[k]! + i;
-      const members = plan.files.subarray(plan.fileStart[sample]!, plan.fileStart[sample + 1]!);
-      return [...members].map((file) => pathAt(files, file));
-    }),
-  );
+  const samples = samplesOf(files, plan);
+  return Array.from({ length: plan.shards }, (_, k) => samples.slice(plan.shardStart[k], plan.shardStart[k + 1]));
+}
+
+/** The paths of each sample, in the order of the shards. */
+function samplesOf(files: SourceFiles, { order, grouping }: PackPlan): string[][] {
+  const reader = files.reader();
+  return Array.from(order, (sample) => {
+    const members = grouping.files.subarray(grouping.fileStart[sample], grouping.fileStart[sample + 1]);
+    return Array.from(members, (file) => reader.path(file));
+  });
 }
 
 test('an image and the files beside it with the same stem are one sample, the image first', () => {
@@ -126,7 +131,7 @@ test('with labels only the images that they name are packed, with the class that
   const files = table(['a.jpg', 'a.json', 'b.jpg', 'c.jpg', 'x/d.jpg']);
   const labels = { rowOfFile: Int32Array.of(2, -1, -1, 0, 1), cls: ['dog', 'cat', ''] };
   const plan = planShards(files, { ...OPTIONS, labels });
-  expect([...plan.files].map((file) => pathAt(files, file))).toEqual(['a.jpg', 'a.json', 'c.jpg', 'x/d.jpg']);
+  expect(samplesOf(files, plan)).toEqual([['a.jpg', 'a.json'], ['c.jpg'], ['x/d.jpg']]);
   expect(plan.classes).toEqual(['cat', 'dog']);
   expect([...plan.cls]).toEqual([-1, 1, 0]);
 });

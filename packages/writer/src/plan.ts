@@ -1,21 +1,23 @@
 import { OptionError, shuffle } from '@shardtool/format';
 import { addClasses, folderClass } from './classes.js';
-import { type FileTable, pathAt, pathBytes } from './file-table.js';
 import { type Grouping, groupFiles } from './grouping.js';
+import type { FileReader, SourceFiles } from './source-files.js';
 
-/** Which sample goes to which shard: plain numbers, in shared memory, the same for every number of workers. */
+/**
+ * Which sample goes to which shard, the same for every number of workers: plain numbers, 20 bytes a sample of one file.
+ * Samples are numbered in the order of their images' paths, files as in {@link SourceFiles}.
+ */
 export interface PackPlan {
   /** Names of the classes in the order of their numbers. */
   readonly classes: readonly string[];
-  readonly samples: number;
-  readonly shards: number;
-  /** Shard k has the samples `shardStart[k]` to `shardStart[k + 1] - 1`. */
-  readonly shardStart: Uint32Array;
-  /** Sample s has the files `files[fileStart[s]]` to `files[fileStart[s + 1] - 1]`, its image first. */
-  readonly fileStart: Uint32Array;
-  readonly files: Uint32Array;
+  readonly grouping: Grouping;
   /** Class number of each sample; -1 where it has none. */
   readonly cls: Int32Array;
+  /** The samples in the order in which shards have them. */
+  readonly order: Uint32Array;
+  readonly shards: number;
+  /** Shard k has the samples `order[shardStart[k]]` to `order[shardStart[k + 1] - 1]`. */
+  readonly shardStart: Uint32Array;
   /** Size of all files of the plan, in bytes. */
   readonly sourceBytes: number;
   /** Size of all shards as tars, at most, in bytes. */
@@ -51,99 +53,88 @@ const PACK_STREAM = 0xfffffffd;
 
 /**
  * Says which sample goes to which shard, in which order. Pure: the same files and options give the same plan, and each
- * shard can be written by anyone. `files` is sorted by path and measured. Throws {@link KeyCollisionError} for two files
- * at one key, {@link OptionError} for a class that a fixed list does not have.
+ * shard can be written by anyone. The files are measured. Throws {@link KeyCollisionError} for two files at one key,
+ * {@link OptionError} for a class that a fixed list does not have.
  */
-export function planShards(files: FileTable, options: PlanOptions): PackPlan {
+export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   const { labels, base, leftOut } = options;
   const isWanted = (file: number) =>
     (labels === null || labels.rowOfFile[file] !== -1) && base?.packed[file] !== 1 && leftOut?.[file] !== 1;
-  const grouping = groupFiles(files, options.fields, isWanted);
-  const { classes, cls } = numberClasses(files, grouping, options);
-  const order = new Uint32Array(grouping.samples);
-  for (let sample = 0; sample < order.length; sample++) order[sample] = sample;
+  const grouped = groupFiles(files, options.fields, isWanted);
+  const { classes, cls } = numberClasses(files, grouped, options);
+  const grouping = withoutClassFiles(files, grouped, cls);
+  const { sizes, sourceBytes, shardBytes } = measureSamples(files, grouping, cls);
+  const order = Uint32Array.from({ length: grouping.samples }, (_, sample) => sample);
   if (options.shuffle) shuffle(order, order.length, options.seed, 0, PACK_STREAM, 0);
-  const row = new SampleRowOfShards(files, grouping, cls);
-  for (const sample of order) row.add(sample);
-  const shardStart = cutShards(row.sizes, options.maxShardBytes, options.maxShardSamples);
-  return row.toPlan(classes, shardStart);
+  const row = Float64Array.from(order, (sample) => sizes[sample]!);
+  const shardStart = cutShards(row, options.maxShardBytes, options.maxShardSamples);
+  const shards = shardStart.length - 1;
+  return {
+    classes,
+    grouping,
+    cls,
+    order,
+    shards,
+    shardStart,
+    sourceBytes,
+    shardBytes: shardBytes + shards * END_OF_ARCHIVE,
+  };
 }
 
-/** The samples in the order in which shards will have them. */
-class SampleRowOfShards {
-  /** Of each sample in a shard, in bytes. */
-  readonly sizes: Float64Array;
-  readonly #table: FileTable;
-  readonly #grouping: Grouping;
-  /** By sample of the grouping; -1 for none. */
-  readonly #classes: Int32Array;
-  readonly #fileStart: Uint32Array;
-  readonly #files: Uint32Array;
-  readonly #cls: Int32Array;
-  #samples = 0;
-  #used = 0;
-  #sourceBytes = 0;
-  #shardBytes = 0;
-
-  constructor(table: FileTable, grouping: Grouping, classes: Int32Array) {
-    this.#table = table;
-    this.#grouping = grouping;
-    this.#classes = classes;
-    this.sizes = new Float64Array(grouping.samples);
-    this.#fileStart = sharedUint32(grouping.samples + 1);
-    this.#files = sharedUint32(grouping.files.length);
-    this.#cls = new Int32Array(new SharedArrayBuffer(grouping.samples * 4));
-  }
-
-  add(sample: number): void {
-    const { fileStart, files } = this.#grouping;
-    const cls = this.#classes[sample]!;
-    const image = fileStart[sample]!;
-    let size = cls === -1 ? 0 : entryBytes(1, 0);
-    for (let member = image; member < fileStart[sample + 1]!; member++) {
-      const file = files[member]!;
-      // A class of its own goes before the one in a file beside the image.
-      if (cls !== -1 && member > image && isClassFile(pathAt(this.#table, file))) continue;
-      const bytes = Math.max(0, this.#table.bytes[file]!);
-      size += entryBytes(bytes, pathBytes(this.#table, file));
-      this.#sourceBytes += bytes;
-      this.#files[this.#used++] = file;
+/** A class of its own goes before the one in a file beside the image. */
+function withoutClassFiles(files: SourceFiles, grouping: Grouping, cls: Int32Array): Grouping {
+  const { samples } = grouping;
+  if (grouping.files.length === samples) return grouping;
+  const reader = files.reader();
+  const fileStart = new Uint32Array(samples + 1);
+  const kept = new Uint32Array(grouping.files.length);
+  let used = 0;
+  for (let sample = 0; sample < samples; sample++) {
+    const image = grouping.fileStart[sample]!;
+    for (let member = image; member < grouping.fileStart[sample + 1]!; member++) {
+      const file = grouping.files[member]!;
+      if (cls[sample] !== -1 && member > image && isClassFile(reader.path(file))) continue;
+      kept[used++] = file;
     }
-    this.#cls[this.#samples] = cls;
-    this.sizes[this.#samples++] = size;
-    this.#fileStart[this.#samples] = this.#used;
-    this.#shardBytes += size;
+    fileStart[sample + 1] = used;
   }
-
-  toPlan(classes: readonly string[], shardStart: Uint32Array): PackPlan {
-    const shards = shardStart.length - 1;
-    return {
-      classes,
-      samples: this.#samples,
-      shards,
-      shardStart,
-      fileStart: this.#fileStart,
-      files: this.#files.subarray(0, this.#used),
-      cls: this.#cls,
-      sourceBytes: this.#sourceBytes,
-      shardBytes: this.#shardBytes + shards * END_OF_ARCHIVE,
-    };
-  }
+  return { samples, fileStart, files: kept.subarray(0, used) };
 }
 
 function isClassFile(path: string): boolean {
   return path.toLowerCase().endsWith('.cls');
 }
 
+/** The size of each sample in a shard, of all samples there, and of all source files, in bytes. */
+function measureSamples(files: SourceFiles, grouping: Grouping, cls: Int32Array) {
+  const reader = files.reader();
+  const sizes = new Float64Array(grouping.samples);
+  let sourceBytes = 0;
+  let shardBytes = 0;
+  for (let sample = 0; sample < sizes.length; sample++) {
+    let size = cls[sample] === -1 ? 0 : entryBytes(1, 0);
+    for (let member = grouping.fileStart[sample]!; member < grouping.fileStart[sample + 1]!; member++) {
+      const file = grouping.files[member]!;
+      const bytes = Math.max(0, reader.bytes(file));
+      size += entryBytes(bytes, reader.pathBytes(file));
+      sourceBytes += bytes;
+    }
+    sizes[sample] = size;
+    shardBytes += size;
+  }
+  return { sizes, sourceBytes, shardBytes };
+}
+
 interface ClassNumbers {
   readonly classes: readonly string[];
-  /** By sample, in the order of the images' paths. */
+  /** By sample. */
   readonly cls: Int32Array;
 }
 
-function numberClasses(files: FileTable, grouping: Grouping, options: PlanOptions): ClassNumbers {
+function numberClasses(files: SourceFiles, grouping: Grouping, options: PlanOptions): ClassNumbers {
   const { labels } = options;
   const imageOf = (sample: number) => grouping.files[grouping.fileStart[sample]!]!;
+  const reader = files.reader();
   const found = new Map<string, number>();
   const numberFound = (name: string | undefined): number => {
     if (name === undefined) return -1;
@@ -153,25 +144,25 @@ function numberClasses(files: FileTable, grouping: Grouping, options: PlanOption
   };
   const cls = new Int32Array(grouping.samples);
   for (let sample = 0; sample < cls.length; sample++) {
-    cls[sample] = numberFound(classOf(files, imageOf(sample), labels));
+    cls[sample] = numberFound(classOf(reader, imageOf(sample), labels));
   }
   const fromLabels = labels !== null && labels.cls !== null;
   const classes = options.classes ?? addClasses(options.base?.classes ?? [], [...found.keys()], fromLabels);
   const numbers = new Map(classes.map((name, number) => [name, number]));
   const numberOf = [...found].map(
-    ([name, id]) => numbers.get(name) ?? refuseClass(name, imageOf(cls.indexOf(id)), files),
+    ([name, id]) => numbers.get(name) ?? refuseClass(name, reader.path(imageOf(cls.indexOf(id)))),
   );
-  return { classes, cls: cls.map((id) => (id === -1 ? -1 : numberOf[id]!)) };
+  for (const [sample, id] of cls.entries()) cls[sample] = id === -1 ? -1 : numberOf[id]!;
+  return { classes, cls };
 }
 
-function classOf(files: FileTable, image: number, labels: PlannedLabels | null): string | undefined {
-  if (labels === null || labels.cls === null) return folderClass(pathAt(files, image));
+function classOf(files: FileReader, image: number, labels: PlannedLabels | null): string | undefined {
+  if (labels === null || labels.cls === null) return folderClass(files.path(image));
   const name = labels.cls[labels.rowOfFile[image]!]!;
   return name === '' ? undefined : name;
 }
 
-function refuseClass(name: string, image: number, files: FileTable): never {
-  const path = pathAt(files, image);
+function refuseClass(name: string, path: string): never {
   throw new OptionError(
     { path },
     `${path} has the class "${name}", which the list of classes does not have; add it at the end, or exclude the file.`,
@@ -225,11 +216,5 @@ export function cutShards(sizes: Float64Array, maxBytes: number, maxSamples: num
     bytesLeft -= bytes;
     starts.push(at);
   }
-  const shared = sharedUint32(starts.length);
-  shared.set(starts);
-  return shared;
-}
-
-function sharedUint32(length: number): Uint32Array {
-  return new Uint32Array(new SharedArrayBuffer(length * 4));
+  return Uint32Array.from(starts);
 }

@@ -11,8 +11,7 @@ import {
 import { checkClasses } from './classes.js';
 import { type Duplicates, findDuplicates } from './dedupe/dedupe.js';
 import { NoImagesError } from './errors.js';
-import { type FileTable, pathAt } from './file-table.js';
-import { readLabels, rowsOfFiles } from './labels.js';
+import { type Labels, readLabels, rowsOfFiles } from './labels.js';
 import { listFiles, readLines } from './list.js';
 import type { CheckedOptions } from './options.js';
 import { measureFiles, type PackWorkers } from './pack-workers.js';
@@ -24,6 +23,7 @@ import { type Scan, scanFolder } from './scan.js';
 import { badFile } from './shard-job.js';
 import { type FileLabels, type ShardPlan, shardPlanOf } from './shard-plan.js';
 import { BadFile, readSourceFile } from './source-file.js';
+import type { SourceFiles } from './source-files.js';
 
 /** Everything that is known before the first shard is written. */
 export interface PreparedPack {
@@ -31,8 +31,10 @@ export interface PreparedPack {
   readonly shardCount: number;
   /** The plans of all shards, each made when it is asked for. */
   readonly shards: () => Iterable<ShardPlan>;
-  /** Null where duplicates are packed as everything else. Whoever has this prepared closes them. */
+  /** Null where duplicates are packed as everything else. */
   readonly duplicates: Duplicates | null;
+  /** Gives up what lies beside the output folder. Whoever has this prepared calls it, and asks for no shard afterwards. */
+  readonly close: () => void;
 }
 
 /**
@@ -55,36 +57,72 @@ export async function prepare(
   const columnTypes = base === null ? found : appendColumnTypes(base.manifest, found);
   checkLabelColumns(columnTypes.keys(), []);
   ticker.begin('scan');
-  const scan = await findFiles(root, options, ticker);
-  const labels = table && { table, rowOfFile: rowsOfFiles(scan.files, table) };
-  const packed = base && (await markPacked(base, scan.files));
-  ticker.begin('measure', scan.files.count);
-  await measureFiles(workers, root, scan.files);
+  const scan = await findFiles(root, output, options, ticker);
+  const given = { source, root, output, options, classes, table, columnTypes, base };
+  return await planFound(given, scan, workers, ticker).catch((error) => {
+    scan.files.close();
+    throw error;
+  });
+}
+
+/** What is known of a pack before its files are. */
+interface GivenPack {
+  readonly source: string;
+  readonly root: string;
+  readonly output: string;
+  readonly options: CheckedOptions;
+  readonly classes: readonly string[] | null;
+  readonly table: Labels | null;
+  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+  readonly base: AppendBase | null;
+}
+
+async function planFound(
+  { source, root, output, options, classes, table, columnTypes, base }: GivenPack,
+  scan: Scan,
+  workers: PackWorkers,
+  ticker: ProgressTicker,
+): Promise<PreparedPack> {
+  const { files } = scan;
+  const labels = table && { table, rowOfFile: rowsOfFiles(files, table) };
+  const packed = base && (await markPacked(base, files));
+  ticker.begin('measure', files.count);
+  await measureFiles(workers, root, files);
   const planOptions = {
     ...options,
     classes,
     labels: labels && { rowOfFile: labels.rowOfFile, cls: labels.table.cls },
     base: base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed } : undefined,
   };
-  const whole = planShards(scan.files, planOptions);
-  if (whole.samples === 0 && base === null) refuseEmpty(source, scan.files.count);
-  if (options.onBad === 'stop') refuseUnreadable(root, scan.files, whole);
-  const duplicates = options.dedupe ? await findDuplicates(scan.files, whole, output, workers, ticker) : null;
-  const plan = duplicates === null ? whole : planShards(scan.files, { ...planOptions, leftOut: duplicates.leftOut });
-  const shards = () => shardPlans(scan.files, plan, labels);
-  if (base !== null) await checkNewKeys(base, shards(), options.fields);
-  const facts = {
-    source: root,
-    options: await recordedOptions(options, base),
-    ...factsOf(scan, plan, columnTypes, duplicates),
+  const whole = planShards(files, planOptions);
+  if (whole.order.length === 0 && base === null) refuseEmpty(source, files.count);
+  if (options.onBad === 'stop') refuseUnreadable(root, files, whole);
+  const duplicates = options.dedupe ? await findDuplicates(files, whole, output, workers, ticker) : null;
+  const close = () => {
+    duplicates?.close();
+    files.close();
   };
-  // Of a dataset that grows, most files are those that it has.
-  return {
-    facts: base === null ? facts : { ...facts, skippedFiles: 0, base: baseFacts(base, options.name) },
-    shardCount: plan.shards,
-    shards,
-    duplicates,
-  };
+  try {
+    const plan = duplicates === null ? whole : planShards(files, { ...planOptions, leftOut: duplicates.leftOut });
+    const shards = () => shardPlans(files, plan, labels);
+    if (base !== null) await checkNewKeys(base, shards(), options.fields);
+    const facts = {
+      source: root,
+      options: await recordedOptions(options, base),
+      ...factsOf(scan, plan, columnTypes, duplicates),
+    };
+    return {
+      // Of a dataset that grows, most files are those that it has.
+      facts: base === null ? facts : { ...facts, skippedFiles: 0, base: baseFacts(base, options.name) },
+      shardCount: plan.shards,
+      shards,
+      duplicates,
+      close,
+    };
+  } catch (error) {
+    duplicates?.close();
+    throw error;
+  }
 }
 
 function baseFacts({ manifest, quarantined }: AppendBase, name: string): BaseFacts {
@@ -105,11 +143,11 @@ function factsOf(
   return {
     classes: plan.classes,
     columns: [...columnTypes].map(([name, type]) => ({ name, type })),
-    samples: plan.samples,
-    files: plan.files.length,
+    samples: plan.order.length,
+    files: plan.grouping.files.length,
     sourceBytes: plan.sourceBytes,
     shardBytes: plan.shardBytes,
-    skippedFiles: files.count - plan.files.length,
+    skippedFiles: files.count - plan.grouping.files.length,
     skippedFolders: repeatedFolders,
     hiddenFolders,
     duplicates: duplicates?.count ?? 0,
@@ -117,7 +155,7 @@ function factsOf(
   };
 }
 
-function* shardPlans(files: FileTable, plan: PackPlan, labels: FileLabels | null): Generator<ShardPlan> {
+function* shardPlans(files: SourceFiles, plan: PackPlan, labels: FileLabels | null): Generator<ShardPlan> {
   for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, labels, shard);
 }
 
@@ -126,11 +164,13 @@ function readClasses(classes: string | readonly string[] | undefined): readonly 
   return typeof classes === 'string' ? checkClasses(readLines(classes), classes) : checkClasses(classes);
 }
 
-async function findFiles(root: string, options: CheckedOptions, ticker: ProgressTicker): Promise<Scan> {
-  if (options.files !== undefined)
-    return { files: listFiles(root, options.files), repeatedFolders: [], hiddenFolders: [] };
+async function findFiles(root: string, output: string, options: CheckedOptions, ticker: ProgressTicker): Promise<Scan> {
   const { include, exclude, signal } = options;
-  return await scanFolder(root, { include, exclude, signal, onFound: (files) => ticker.found(files) });
+  const place = { memoryBytes: options.planMemory, output };
+  if (options.files !== undefined) {
+    return { files: listFiles(root, options.files, place), repeatedFolders: [], hiddenFolders: [] };
+  }
+  return await scanFolder(root, { include, exclude, place, signal, onFound: (files) => ticker.found(files) });
 }
 
 function refuseEmpty(source: string, files: number): never {
@@ -140,10 +180,11 @@ function refuseEmpty(source: string, files: number): never {
 }
 
 /** A file that could not be measured ends the pack before it begins. */
-function refuseUnreadable(root: string, files: FileTable, plan: PackPlan): void {
-  const file = plan.files.find((candidate) => files.bytes[candidate] === -1);
+function refuseUnreadable(root: string, files: SourceFiles, { grouping }: PackPlan): void {
+  const reader = files.reader();
+  const file = grouping.files.find((candidate) => reader.bytes(candidate) === -1);
   if (file === undefined) return;
-  const path = pathAt(files, file);
+  const path = reader.path(file);
   try {
     readSourceFile(root + path, new Uint8Array(0));
   } catch (error) {

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FileNameError, LinkLoopError, SourceError } from './errors.js';
-import { pathAt } from './file-table.js';
 import { FolderReader } from './folder-reader.js';
 import { checkSource, scanFolder } from './scan.js';
 
@@ -23,8 +22,10 @@ function touch(...paths: string[]): void {
 }
 
 async function scan(options: { include?: string[]; exclude?: string[] } = {}) {
-  const { files, ...folders } = await scanFolder(root, { include: ['**'], exclude: [], ...options });
-  return { paths: Array.from({ length: files.count }, (_, i) => pathAt(files, i)), ...folders };
+  const place = { memoryBytes: 1e6, output: root };
+  const { files, ...folders } = await scanFolder(root, { include: ['**'], exclude: [], place, ...options });
+  const reader = files.reader();
+  return { paths: Array.from({ length: files.count }, (_, i) => reader.path(i)), ...folders };
 }
 
 test('the files of a tree come sorted by code point, dotfiles left out', async () => {

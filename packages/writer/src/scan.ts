@@ -2,12 +2,14 @@ import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { SourceError } from './errors.js';
-import { createFileTable, type FileTable, FileTableBuilder, sortByCodePoint, withoutRepeats } from './file-table.js';
+import { sortByCodePoint, withoutRepeats } from './file-table.js';
 import { type FolderEntry, FolderReader } from './folder-reader.js';
+import { type SourceFiles, SourceFilesBuilder, sourceFilesOf } from './source-files.js';
+import type { SpoolPlace } from './spool.js';
 
-/** The files below a source, sorted by path. */
+/** The files below a source, sorted by path; whoever gets them closes them. */
 export interface Scan {
-  readonly files: FileTable;
+  readonly files: SourceFiles;
   /** Folders that were left out because another path leads to them too. */
   readonly repeatedFolders: readonly string[];
   /** Folders that were left out for the dot in front of their names. */
@@ -17,6 +19,7 @@ export interface Scan {
 export interface ScanOptions {
   readonly include: readonly string[];
   readonly exclude: readonly string[];
+  readonly place: SpoolPlace;
   readonly signal?: AbortSignal | undefined;
   /** Told now and then how many files were found. */
   readonly onFound?: ((files: number) => void) | undefined;
@@ -59,8 +62,23 @@ interface OpenFolder {
  * All files below `root`. Folders are walked in the order in which their names, with a "/" at the end, stand among the
  * files' names: so the paths come out sorted, and are never held as strings.
  */
-async function walk(root: string, reader: FolderReader, { signal, onFound }: ScanOptions): Promise<FileTable> {
-  const files = new FileTableBuilder();
+async function walk(root: string, reader: FolderReader, options: ScanOptions): Promise<SourceFiles> {
+  const files = new SourceFilesBuilder(options.place);
+  try {
+    await walkInto(files, root, reader, options);
+    return files.finish();
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+async function walkInto(
+  files: SourceFilesBuilder,
+  root: string,
+  reader: FolderReader,
+  { signal, onFound }: ScanOptions,
+): Promise<void> {
   const open: OpenFolder[] = [{ path: '', names: namesIn(reader.list(root)), next: 0 }];
   while (open.length > 0) {
     const folder = open.at(-1)!;
@@ -74,11 +92,10 @@ async function walk(root: string, reader: FolderReader, { signal, onFound }: Sca
     onFound?.(files.count);
     await setImmediate();
   }
-  return files.finish();
 }
 
 /** Takes the files up to the next folder; false where there is none. */
-function takeFiles(folder: OpenFolder, files: FileTableBuilder): boolean {
+function takeFiles(folder: OpenFolder, files: SourceFilesBuilder): boolean {
   for (; folder.next < folder.names.length; folder.next++) {
     const name = folder.names[folder.next]!;
     if (name.endsWith('/')) return true;
@@ -97,8 +114,8 @@ function namesIn(entries: readonly FolderEntry[]): string[] {
 }
 
 /** The files below `root` that fit the patterns. */
-async function match(root: string, reader: FolderReader, options: ScanOptions): Promise<FileTable> {
-  const { include, exclude, signal, onFound } = options;
+async function match(root: string, reader: FolderReader, options: ScanOptions): Promise<SourceFiles> {
+  const { include, exclude, place, signal, onFound } = options;
   const { default: fastGlob } = await import('fast-glob');
   const stream = fastGlob.stream([...include], {
     cwd: root,
@@ -114,7 +131,7 @@ async function match(root: string, reader: FolderReader, options: ScanOptions): 
     signal?.throwIfAborted();
     onFound?.(paths.length);
   }
-  return createFileTable(withoutRepeats(sortByCodePoint(paths)));
+  return sourceFilesOf(withoutRepeats(sortByCodePoint(paths)), place);
 }
 
 /** A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. */

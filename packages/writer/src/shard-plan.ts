@@ -1,7 +1,8 @@
 import type { ColumnValue } from '@shardtool/format';
-import { type FileTable, pathBytes } from './file-table.js';
+import type { FileTable } from './file-table.js';
 import type { Labels } from './labels.js';
 import type { PackPlan } from './plan.js';
+import type { SourceFiles } from './source-files.js';
 
 /** What one shard is going to hold: all that a worker must know to write it. */
 export interface ShardPlan {
@@ -23,47 +24,54 @@ export interface FileLabels {
 }
 
 /** The part of the plan that is shard `shard`. */
-export function shardPlanOf(files: FileTable, plan: PackPlan, labels: FileLabels | null, shard: number): ShardPlan {
-  const first = plan.shardStart[shard]!;
-  const end = plan.shardStart[shard + 1]!;
-  const firstFile = plan.fileStart[first]!;
-  return {
-    samples: end - first,
-    fileStart: plan.fileStart.slice(first, end + 1).map((start) => start - firstFile),
-    files: takeFiles(files, plan.files.subarray(firstFile, plan.fileStart[end]!)),
-    cls: plan.cls.slice(first, end),
-    columns: new Map([...(labels?.table.columns ?? [])].map(([name, values]) => [name, columnOf(values, first, end)])),
-  };
-
-  function columnOf(values: readonly ColumnValue[], from: number, to: number): readonly ColumnValue[] {
-    const column: ColumnValue[] = [];
-    for (let sample = from; sample < to; sample++) {
-      column.push(values[labels!.rowOfFile[plan.files[plan.fileStart[sample]!]!]!]!);
-    }
-    return column;
+export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabels | null, shard: number): ShardPlan {
+  const { grouping } = plan;
+  const samples = plan.order.subarray(plan.shardStart[shard]!, plan.shardStart[shard + 1]!);
+  const fileStart = new Uint32Array(samples.length + 1);
+  for (const [i, sample] of samples.entries()) {
+    fileStart[i + 1] = fileStart[i]! + grouping.fileStart[sample + 1]! - grouping.fileStart[sample]!;
   }
+  const members = new Uint32Array(fileStart[samples.length]!);
+  for (const [i, sample] of samples.entries()) {
+    members.set(grouping.files.subarray(grouping.fileStart[sample]!, grouping.fileStart[sample + 1]!), fileStart[i]!);
+  }
+  const row = (image: number) => labels!.rowOfFile[members[image]!]!;
+  const images = fileStart.subarray(0, samples.length);
+  const columns = [...(labels?.table.columns ?? [])].map(([name, values]): [string, ColumnValue[]] => [
+    name,
+    Array.from(images, (image) => values[row(image)]!),
+  ]);
+  return {
+    samples: samples.length,
+    fileStart,
+    files: takeFiles(files, members),
+    cls: Int32Array.from(samples, (sample) => plan.cls[sample]!),
+    columns: new Map(columns),
+  };
 }
 
-/** A table of some files of another one, in this order. */
-function takeFiles(files: FileTable, chosen: Uint32Array): FileTable {
+/** A table of these files, in this order. */
+function takeFiles(files: SourceFiles, chosen: Uint32Array): FileTable {
   const count = chosen.length;
-  const ends = new Float64Array(count);
-  let textBytes = 0;
-  for (let i = 0; i < count; i++) {
-    textBytes += pathBytes(files, chosen[i]!);
-    ends[i] = textBytes;
-  }
-  const text = Buffer.allocUnsafe(textBytes);
+  const reader = files.reader();
   const bytes = new Float64Array(count);
   const mtimeMs = new Float64Array(count);
+  const ends = new Float64Array(count);
+  let text = Buffer.allocUnsafe(count * USUAL_PATH_BYTES);
+  let textBytes = 0;
   for (let i = 0; i < count; i++) {
-    const file = chosen[i]!;
-    files.text.copy(text, i === 0 ? 0 : ends[i - 1]!, files.ends[file]! - pathBytes(files, file), files.ends[file]!);
-    bytes[i] = files.bytes[file]!;
-    mtimeMs[i] = files.mtimeMs[file]!;
+    const path = reader.rawPath(chosen[i]!);
+    if (textBytes + path.length > text.length) text = Buffer.concat([text], 2 * (textBytes + path.length));
+    path.copy(text, textBytes);
+    textBytes += path.length;
+    ends[i] = textBytes;
+    bytes[i] = reader.bytes(chosen[i]!);
+    mtimeMs[i] = reader.mtimeMs(chosen[i]!);
   }
-  return { count, text, ends, bytes, mtimeMs };
+  return { count, text: text.subarray(0, textBytes), ends, bytes, mtimeMs };
 }
+
+const USUAL_PATH_BYTES = 64;
 
 /** Four numbers of 32 bits come first: samples, files, bytes of the paths, bytes of the label columns as JSON. */
 const HEAD_BYTES = 16;

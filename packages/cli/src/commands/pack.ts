@@ -1,6 +1,6 @@
 import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
 import { command } from '../command.js';
-import { share, wholeNumber } from '../flags.js';
+import { share, size, wholeNumber } from '../flags.js';
 import { stoppable } from '../interrupt.js';
 import { OUTPUT_FLAGS } from '../output-flags.js';
 import { ProgressView } from '../progress-view.js';
@@ -92,6 +92,10 @@ export const packCommand = command({
         ...share('--max-bad', 'Share of bad images at which the pack gives up'),
         defaultDescription: '1%',
       })
+      .option('plan-memory', {
+        ...size('--plan-memory', 'Memory for the paths of the source; more of them go to the disk'),
+        defaultDescription: '256MiB',
+      })
       .option('append', {
         type: 'boolean',
         default: false,
@@ -150,11 +154,11 @@ function optionsOf(given: PackOptions): PackOptions {
   const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files } =
     given;
   const { fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun } = given;
-  const { part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe } = given;
+  const { part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe, planMemory } = given;
   return {
     ...{ format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files },
     ...{ fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun },
-    ...{ part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe },
+    ...{ part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe, planMemory },
   };
 }
 

@@ -12,10 +12,11 @@ import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { writeDurably } from '@shardtool/format';
-import { type FileTable, pathAt } from '../file-table.js';
+import type { Grouping } from '../grouping.js';
 import { hashInWorkers, type PackWorkers } from '../pack-workers.js';
 import type { PackPlan } from '../plan.js';
 import type { ProgressTicker } from '../progress.js';
+import type { SourceFiles } from '../source-files.js';
 import { DigestTable } from './digest-table.js';
 import { filesOfEqualSize } from './equal-sizes.js';
 
@@ -47,7 +48,7 @@ interface DuplicateLine {
  * known meanwhile lies on the disk, in a folder beside `output`. Whoever asks closes it.
  */
 export async function findDuplicates(
-  files: FileTable,
+  files: SourceFiles,
   plan: PackPlan,
   output: string,
   workers: PackWorkers,
@@ -57,11 +58,12 @@ export async function findDuplicates(
   const folder = mkdtempSync(`${resolve(output)}.dedupe-`);
   const close = () => rmSync(folder, { force: true, recursive: true });
   try {
-    const images = plan.fileStart.subarray(0, plan.samples).map((start) => plan.files[start]!);
-    const candidates = filesOfEqualSize(images, files.bytes).sort();
+    const images = imagesOf(plan.grouping);
+    const sizes = sizesOf(files);
+    const candidates = filesOfEqualSize(images, sizes);
     const table = await DigestTable.create(join(folder, 'digests'));
     try {
-      const bytes = candidates.reduce((sum, file) => sum + files.bytes[file]!, 0);
+      const bytes = candidates.reduce((sum, file) => sum + sizes[file]!, 0);
       ticker.begin('dedupe', candidates.length, bytes);
       await hashInWorkers(workers, candidates, (hashed) => table.add(hashed));
       const list = join(folder, DUPLICATES_FILE);
@@ -88,21 +90,32 @@ async function addToList(list: string, target: string): Promise<void> {
   if (lines.length > 0) await writeDurably(target, Buffer.from(`${before}${lines.join('\n')}\n`));
 }
 
-/** The class of each image, by its number in the file table. */
-function classesOf(files: FileTable, plan: PackPlan): (file: number) => string | null {
+/** Numbers of the images, ascending. */
+function imagesOf({ samples, fileStart, files }: Grouping): Uint32Array {
+  return fileStart.subarray(0, samples).map((start) => files[start]!);
+}
+
+/** In bytes, by number. */
+function sizesOf(files: SourceFiles): Float64Array {
+  const reader = files.reader();
+  return Float64Array.from({ length: files.count }, (_, file) => reader.bytes(file));
+}
+
+/** The class of each image, by its number among the files. */
+function classesOf(files: SourceFiles, plan: PackPlan): (file: number) => string | null {
   const numbers = new Int32Array(files.count).fill(-1);
-  for (let sample = 0; sample < plan.samples; sample++)
-    numbers[plan.files[plan.fileStart[sample]!]!] = plan.cls[sample]!;
+  for (const [sample, image] of imagesOf(plan.grouping).entries()) numbers[image] = plan.cls[sample]!;
   return (file) => plan.classes[numbers[file]!] ?? null;
 }
 
 async function writeList(
   path: string,
   table: DigestTable,
-  files: FileTable,
+  files: SourceFiles,
   classOf: (file: number) => string | null,
 ): Promise<Pick<Duplicates, 'leftOut' | 'count' | 'classConflicts'>> {
   const leftOut = new Uint8Array(files.count);
+  const reader = files.reader();
   let count = 0;
   let classConflicts = 0;
   await pipeline(Readable.from(lines()), createWriteStream(path));
@@ -115,7 +128,7 @@ async function writeList(
       const classes = { class: classOf(file), standsForClass: classOf(standsFor) };
       const isConflict = classes.class !== classes.standsForClass;
       if (isConflict) classConflicts++;
-      const paths = { path: pathAt(files, file), standsFor: pathAt(files, standsFor) };
+      const paths = { path: reader.path(file), standsFor: reader.path(standsFor) };
       const line: DuplicateLine = isConflict ? { ...paths, ...classes } : paths;
       yield `${JSON.stringify(line)}\n`;
     }

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
-import { type FileTable, pathAt } from '../file-table.js';
+import type { SourceFiles } from '../source-files.js';
 
 /** Of a sha256, in bytes. */
 export const DIGEST_BYTES = 32;
 
 const PIECE_BYTES = 1 << 20;
 
-/** Files of the table that are to be hashed. */
+/** Numbers of files that are to be hashed. */
 export interface HashJob {
   readonly numbers: Uint32Array;
 }
@@ -20,16 +20,17 @@ export interface HashedFiles extends HashJob {
 /** Takes the sha256 of files below `root` (with a "/" at its end). `report` hears of each file and its bytes. */
 export function hashFiles(
   root: string,
-  files: FileTable,
+  files: SourceFiles,
   { numbers }: HashJob,
   report: (files: number, bytes: number) => void,
 ): HashedFiles {
   const digests = new Uint8Array(numbers.length * DIGEST_BYTES);
   const piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+  const reader = files.reader();
   for (const [i, number] of numbers.entries()) {
-    const digest = hashFile(root + pathAt(files, number), piece);
+    const digest = hashFile(root + reader.path(number), piece);
     if (digest !== null) digests.set(digest, i * DIGEST_BYTES);
-    report(1, files.bytes[number]!);
+    report(1, reader.bytes(number));
   }
   return { numbers, digests };
 }

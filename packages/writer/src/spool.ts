@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { closeSync, mkdirSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { asDiskFull } from './new-shard.js';
+
+/** Where the bytes of a {@link Spool} go. */
+export interface SpoolPlace {
+  /** So many bytes stay in memory; what is longer lies on the disk as a whole. */
+  readonly memoryBytes: number;
+  /** The file lies beside this folder. It loses its name at once, so a process that is killed leaves nothing behind. */
+  readonly output: string;
+}
+
+/** A spool as other threads of the process get it. */
+export type SharedSpool = { readonly memory: SharedArrayBuffer } | { readonly fd: number };
+
+const FIRST_BYTES = 1 << 16;
+
+/** Bytes that are appended once and then read, by all threads: in memory up to a limit, in a file beyond it. */
+export class Spool {
+  readonly #place: SpoolPlace;
+  #length = 0;
+  #memory: Buffer;
+  #fd: number | null = null;
+
+  constructor(place: SpoolPlace) {
+    this.#place = place;
+    const maxByteLength = Math.max(FIRST_BYTES, place.memoryBytes);
+    this.#memory = viewOf(new SharedArrayBuffer(FIRST_BYTES, { maxByteLength }));
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Throws {@link DiskFullError} where there is no room. */
+  append(bytes: Uint8Array): void {
+    const length = this.#length + bytes.length;
+    if (this.#fd === null && length > this.#place.memoryBytes) this.#moveToDisk();
+    if (this.#fd === null) {
+      this.#makeRoom(length);
+      this.#memory.set(bytes, this.#length);
+    } else {
+      this.#writeToDisk(bytes, this.#length);
+    }
+    this.#length = length;
+  }
+
+  share(): SharedSpool {
+    return this.#fd === null ? { memory: this.#memory.buffer as SharedArrayBuffer } : { fd: this.#fd };
+  }
+
+  /** Gives the bytes up, in all threads. */
+  close(): void {
+    this.#memory = Buffer.alloc(0);
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
+  }
+
+  #makeRoom(length: number): void {
+    const memory = this.#memory.buffer as SharedArrayBuffer;
+    if (length <= memory.byteLength) return;
+    memory.grow(Math.min(memory.maxByteLength, Math.max(length, 2 * memory.byteLength)));
+    this.#memory = viewOf(memory);
+  }
+
+  #moveToDisk(): void {
+    const output = resolve(this.#place.output);
+    mkdirSync(dirname(output), { recursive: true });
+    const path = `${output}.plan-${randomUUID()}`;
+    this.#fd = openSync(path, 'wx+');
+    unlinkSync(path);
+    this.#writeToDisk(this.#memory.subarray(0, this.#length), 0);
+    this.#memory = Buffer.alloc(0);
+  }
+
+  #writeToDisk(bytes: Uint8Array, at: number): void {
+    try {
+      writeWhole(this.#fd!, bytes, at);
+    } catch (error) {
+      throw asDiskFull(error, this.#place.output);
+    }
+  }
+}
+
+/** The bytes of a spool that nothing is appended to any more. */
+export class SpooledBytes {
+  /** All bytes; null where they lie on the disk. */
+  readonly memory: Buffer | null;
+  readonly #fd: number;
+
+  constructor(shared: SharedSpool) {
+    this.memory = 'memory' in shared ? viewOf(shared.memory) : null;
+    this.#fd = 'fd' in shared ? shared.fd : -1;
+  }
+
+  /** Reads bytes from the disk. Fewer come where the spool ends. */
+  read(target: Buffer, from: number): number {
+    let done = 0;
+    while (done < target.length) {
+      const read = readSync(this.#fd, target, done, target.length - done, from + done);
+      if (read === 0) break;
+      done += read;
+    }
+    return done;
+  }
+
+  /** Hands over the bytes from `from` up to `to`, to be changed. */
+  change(from: number, to: number, work: (bytes: Buffer) => void): void {
+    if (this.memory !== null) {
+      work(this.memory.subarray(from, to));
+      return;
+    }
+    const bytes = Buffer.allocUnsafe(to - from);
+    this.read(bytes, from);
+    work(bytes);
+    writeWhole(this.#fd, bytes, from);
+  }
+}
+
+function viewOf(memory: SharedArrayBuffer): Buffer {
+  // With its length, the view is one of fixed length: those are faster, and all that system calls take.
+  return Buffer.from(memory, 0, memory.byteLength);
+}
+
+function writeWhole(fd: number, bytes: Uint8Array, at: number): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done, at + done);
+}

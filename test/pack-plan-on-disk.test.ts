@@ -1,0 +1,73 @@
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type PackOptions, PlanChangedError, pack } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { digestsOf, jpeg, newFolder, tree } from './pack-workbench.js';
+
+/** With this, all that a plan knows of the source's files lies on the disk. */
+const ON_DISK = { planMemory: 1 };
+
+/** Images in folders, with captions, a class in a file, duplicates, and a folder inside a folder. */
+function source(): string {
+  const files: Record<string, string | Uint8Array> = { 'top.jpg': jpeg(99), 'labels.csv': 'path,class,score\n' };
+  for (let i = 0; i < 40; i++) {
+    const stem = `${'abc'[i % 3]}/${i % 4 === 0 ? 'deep/' : ''}${i}`;
+    files[`${stem}.jpg`] = jpeg(i % 17);
+    files['labels.csv'] += `${stem}.jpg,${i % 5},${i / 2}\n`;
+    if (i % 3 === 0) files[`${stem}.txt`] = `caption ${i}`;
+    if (i % 7 === 0) files[`${stem}.cls`] = '3';
+  }
+  return tree(files);
+}
+
+const WAYS: Record<string, (images: string) => PackOptions> = {
+  'as it is': () => ({}),
+  'with labels': (images) => ({ labels: path.join(images, 'labels.csv') }),
+  'without duplicates': () => ({ dedupe: true }),
+  'by patterns': () => ({ include: ['**/*.jpg'], exclude: ['b/**'] }),
+};
+
+test.each(Object.entries(WAYS))('a plan on the disk gives the bytes of one in memory: %s', async (_, options) => {
+  const images = source();
+  const given = { ...options(images), maxShardSamples: 7 };
+  const [inMemory, onDisk] = [newFolder(), newFolder()];
+  await pack(images, inMemory, given);
+  const report = await pack(images, onDisk, { ...given, ...ON_DISK, workers: 3 });
+  expect(report.samples).toBeGreaterThan(10);
+  expect(digestsOf(onDisk)).toEqual(digestsOf(inMemory));
+});
+
+test('a pack goes on and a dataset grows with the plan on the disk as with one in memory', async () => {
+  const images = source();
+  const options: PackOptions = { maxShardSamples: 6, shuffle: false };
+  const [inMemory, onDisk] = [newFolder(), newFolder()];
+  for (const [output, memory] of [
+    [inMemory, {}],
+    [onDisk, ON_DISK],
+  ] as const) {
+    writeFileSync(path.join(images, 'c/zz.jpg'), 'no image');
+    await expect(pack(images, output, { ...options, ...memory })).rejects.toThrow('c/zz.jpg');
+    // What a pack goes on with need not be where it began.
+    expect((await pack(images, output, { ...options, onBad: 'quarantine', maxBad: 0.5 })).keptShards).toBeGreaterThan(
+      0,
+    );
+    mkdirSync(path.join(images, 'd'));
+    writeFileSync(path.join(images, 'd/new.jpg'), jpeg(1));
+    expect((await pack(images, output, { append: true, ...memory })).samples).toBe(1);
+    rmSync(path.join(images, 'd'), { recursive: true });
+  }
+  expect(digestsOf(onDisk)).toEqual(digestsOf(inMemory));
+});
+
+test('a changed source is refused by name, and a pack that fails leaves nothing beside its output', async () => {
+  const images = source();
+  writeFileSync(path.join(images, 'c/zz.jpg'), 'no image');
+  const parent = newFolder();
+  const output = path.join(parent, 'out');
+  await expect(pack(images, output, ON_DISK)).rejects.toThrow('c/zz.jpg');
+  writeFileSync(path.join(images, 'c/zz.jpg'), jpeg(5));
+  const again = pack(images, output, ON_DISK);
+  await expect(again).rejects.toBeInstanceOf(PlanChangedError);
+  await expect(again).rejects.toThrow('c/zz.jpg had 8 bytes');
+  expect(readdirSync(parent)).toEqual(['out']);
+});
