@@ -1,25 +1,36 @@
-import { closeSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32, crc32Hex, packedName, readShardIndex, ShardtoolError, writeDurably } from '@shardtool/format';
-import { pathAt } from './file-table.js';
+import { crc32, crc32Hex, writeDurably } from '@shardtool/format';
 import type { ShardTarget } from './new-shard.js';
 import { finishedPath } from './pack-state.js';
 import type { ShardResult } from './shard-job.js';
 import { shardPaths } from './shard-paths.js';
-import type { ShardPlan } from './shard-plan.js';
+
+/** A shard as it was noted down. */
+export interface FinishedShard extends ShardResult {
+  /** Of the index file: where that is the same, its keys are those of the plan, and the crc32 of every field stands there. */
+  readonly indexCrc32: number;
+}
 
 /**
  * Notes down that a shard is finished, with all that dataset.json and the report will say of it: one line, the crc32 of
  * the rest in front. `digest` is the plan's. Throws {@link FileError}.
  */
-export async function noteFinished(output: string, stem: string, digest: string, result: ShardResult): Promise<void> {
+export async function noteFinished(
+  { output, layout }: ShardTarget,
+  stem: string,
+  digest: string,
+  result: ShardResult,
+): Promise<void> {
   const { classCounts, fieldCounts, ...rest } = result;
-  const json = JSON.stringify({ plan: digest, ...rest, classCounts: [...classCounts], fieldCounts: [...fieldCounts] });
+  const indexCrc32 = crc32OfFile(join(output, shardPaths(layout, stem).index));
+  const counts = { classCounts: [...classCounts], fieldCounts: [...fieldCounts] };
+  const json = JSON.stringify({ plan: digest, ...rest, indexCrc32, ...counts });
   await writeDurably(finishedPath(output, stem), Buffer.from(`${crc32Hex(crc32(json))} ${json}\n`));
 }
 
 /** What was noted of a shard; null where there is no note, or none that can be trusted. */
-export function readFinished(output: string, stem: string, digest: string): ShardResult | null {
+export function readFinished(output: string, stem: string, digest: string): FinishedShard | null {
   let text: string;
   try {
     text = readFileSync(finishedPath(output, stem), 'utf8');
@@ -30,7 +41,7 @@ export function readFinished(output: string, stem: string, digest: string): Shar
   if (text.slice(0, 9) !== `${crc32Hex(crc32(json))} `) return null;
   const { plan, classCounts, fieldCounts, ...rest } = JSON.parse(json);
   if (plan !== digest) return null;
-  return { ...rest, classCounts: new Map(classCounts), fieldCounts: new Map(fieldCounts) } as ShardResult;
+  return { ...rest, classCounts: new Map(classCounts), fieldCounts: new Map(fieldCounts) } as FinishedShard;
 }
 
 export function forgetFinished(output: string, stem: string): void {
@@ -38,55 +49,31 @@ export function forgetFinished(output: string, stem: string): void {
 }
 
 /**
- * Whether the shard lies there as it was noted down: its file has its size, its index is whole (it carries a crc32 of
- * itself), and has the keys of the plan without the quarantined ones. `recheck` sums the file again.
+ * Whether the shard lies there as it was noted down: its file has its size, and its index is byte for byte the one that
+ * was written with it. `recheck` sums the file again.
  */
-export async function isAsNoted(
-  result: ShardResult,
-  plan: ShardPlan,
+export function isAsNoted(
+  { bytes, crc32: expected, indexCrc32 }: FinishedShard,
+  stem: string,
   { output, layout, otherIndexes }: ShardTarget,
-  { stem, fields, recheck }: { stem: string; fields: readonly string[]; recheck: boolean },
-): Promise<boolean> {
+  recheck: boolean,
+): boolean {
   const paths = shardPaths(layout, stem);
-  if (!hasSize(join(output, paths.file), result.bytes)) return false;
-  if (
-    otherIndexes.includes('dali') &&
-    statSync(join(output, paths.daliIndex), { throwIfNoEntry: false }) === undefined
-  ) {
+  const file = join(output, paths.file);
+  if (!hasSize(file, bytes)) return false;
+  if (otherIndexes.includes('dali') && !existsSync(join(output, paths.daliIndex))) return false;
+  try {
+    if (crc32OfFile(join(output, paths.index)) !== indexCrc32) return false;
+    return !recheck || crc32OfFile(file) === expected;
+  } catch {
+    // What cannot be read is packed again.
     return false;
   }
-  if (!hasKeys(await keysOf(join(output, paths.index)), result, plan, fields)) return false;
-  return !recheck || crc32OfFile(join(output, paths.file)) === result.crc32;
 }
 
 /** Whether there is a file of this size. */
 export function hasSize(path: string, bytes: number): boolean {
   return statSync(path, { throwIfNoEntry: false })?.size === bytes;
-}
-
-async function keysOf(index: string): Promise<readonly string[] | null> {
-  try {
-    return (await readShardIndex(index, { parts: ['key'] })).key;
-  } catch (error) {
-    if (error instanceof ShardtoolError) return null;
-    throw error;
-  }
-}
-
-function hasKeys(
-  keys: readonly string[] | null,
-  { quarantined }: ShardResult,
-  { samples, fileStart, files }: ShardPlan,
-  fields: readonly string[],
-): boolean {
-  if (keys === null || keys.length + quarantined.length !== samples) return false;
-  const bad = new Set(quarantined.map(({ path }) => path));
-  let row = 0;
-  for (let sample = 0; sample < samples; sample++) {
-    const path = pathAt(files, fileStart[sample]!);
-    if (!bad.has(path) && packedName(path, fields)!.key !== keys[row++]) return false;
-  }
-  return row === keys.length;
 }
 
 /** Short enough to stay in the processor's cache. */

@@ -8,7 +8,7 @@ import type { PackedShard } from './pack-worker.js';
 import { type PackWorkers, writeShards } from './pack-workers.js';
 import { isTurnOf, type Part } from './parts.js';
 import { type PlanHeader, type PlanPlace, readPlanHeader } from './plan-record.js';
-import { type PreparedPack, prepare, rootOf } from './prepare.js';
+import { type PreparedPack, prepare, prepareUnlessKnown, rootOf } from './prepare.js';
 import type { ProgressTicker } from './progress.js';
 import { checkBadShare, type QuarantinedFile } from './quarantine.js';
 import { recordedOptions } from './recorded-options.js';
@@ -47,12 +47,14 @@ export async function begin(work: PackWork): Promise<PlanHeader> {
   }
 }
 
-/** Plans again, and holds the plan against the one that lies in the folder. */
+/** Looks whether the plan that lies in the folder is still that of the source: where anything is new, by planning again. */
 export async function goOn(work: PackWork): Promise<PlanHeader> {
-  const { path } = work.folder;
+  const { source, folder, options, workers, ticker, base } = work;
+  const { path } = folder;
   const header = readPlanHeader(planPath(path));
-  checkPlannedOptions(path, header, await recordedOptions(work.options, work.base));
-  const prepared = await prepareAll(work);
+  checkPlannedOptions(path, header, await recordedOptions(options, base));
+  const prepared = await prepareUnlessKnown(header.sourceDigest, source, path, options, workers, ticker, base);
+  if (prepared === null) return header;
   try {
     checkPlan(path, header, prepared);
     await prepared.duplicates?.write(path);

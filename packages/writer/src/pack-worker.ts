@@ -14,7 +14,6 @@ import { planPath } from './pack-state.js';
 import { type PlanPlace, readShardPlan } from './plan-record.js';
 import type { ImageLimits } from './sample-writer.js';
 import { badFile, type ShardResult, type ShardSetting, writeShard } from './shard-job.js';
-import type { ShardPlan } from './shard-plan.js';
 import { BadFile } from './source-file.js';
 import { type SharedSourceFiles, SourceFiles } from './source-files.js';
 import { answer, takeMessages } from './worker-jobs.js';
@@ -100,33 +99,28 @@ async function open(given: PackSetting): Promise<Session> {
 async function pack({ shard, stem, place }: PlannedShard): Promise<PackedShard> {
   const { given, setting, plan: record } = await session!;
   const { output, digest } = given;
-  const plan = readShardPlan(record, place, planPath(output));
   const noted = readFinished(output, stem, digest);
   if (noted !== null) {
-    if (await isAsNoted(noted, plan, setting, { stem, fields: given.fields, recheck: given.recheck })) {
-      return keep(noted, plan, setting);
-    }
+    if (isAsNoted(noted, stem, setting, given.recheck)) return keep(noted, place, setting);
     forgetFinished(output, stem);
   }
   // Where all parts are finished, another one may have committed at this moment, and taken the note away.
   if (noted === null && given.isPart && isCommitted(output)) {
     throw new OutputNotEmptyError({ path: output }, `${output} was committed.`);
   }
+  const plan = readShardPlan(record, place, planPath(output));
   const result = await writeShard({ shard, stem, plan }, setting, report);
-  await noteFinished(output, stem, digest, result).catch((error) => {
+  await noteFinished(setting, stem, digest, result).catch((error) => {
     throw asDiskFull(error, output);
   });
   return { ...result, isKept: false };
 }
 
 /** What an earlier pack put into quarantine ends one that stops at bad files. */
-function keep(noted: ShardResult, plan: ShardPlan, { onBad }: ShardSetting): PackedShard {
+function keep(noted: ShardResult, { files, sourceBytes }: PlanPlace, { onBad }: ShardSetting): PackedShard {
   const [bad] = noted.quarantined;
   if (bad !== undefined && onBad === 'stop') throw badFile(new BadFile(bad.reason), bad.path);
-  report(
-    plan.files.count,
-    plan.files.bytes.reduce((sum, bytes) => sum + Math.max(0, bytes), 0),
-  );
+  report(files, sourceBytes);
   return { ...noted, isKept: true };
 }
 

@@ -21,6 +21,7 @@ const FACTS: PlanFacts = {
   ...{ source: '/photos/', options: { seed: 1 }, classes: ['cat', 'dog'], columns: [], samples: 3, files: 4 },
   ...{
     sourceBytes: 1000,
+    sourceDigest: null,
     shardBytes: 4000,
     skippedFiles: 1,
     skippedFolders: [],

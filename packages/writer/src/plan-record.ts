@@ -18,6 +18,8 @@ export interface PlanFacts {
   readonly files: number;
   /** Size of all files, in bytes. */
   readonly sourceBytes: number;
+  /** Equal where planning again would make the same plan: see `digestOfSource`. Null where planning again has to tell. */
+  readonly sourceDigest: string | null;
   /** Size of all shards as tars, at most, in bytes. */
   readonly shardBytes: number;
   readonly skippedFiles: number;

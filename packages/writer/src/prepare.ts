@@ -22,6 +22,7 @@ import { recordedOptions } from './recorded-options.js';
 import { type Scan, scanFolder } from './scan.js';
 import { badFile } from './shard-job.js';
 import { type FileLabels, type ShardPlan, shardPlanOf } from './shard-plan.js';
+import { digestOfSource } from './source-digest.js';
 import { BadFile, readSourceFile } from './source-file.js';
 import type { SourceFiles } from './source-files.js';
 
@@ -41,14 +42,24 @@ export interface PreparedPack {
  * Finds, measures and plans what is to be packed; of a dataset that grows, what it does not have yet. Throws where
  * something of it is not as it should be.
  */
-export async function prepare(
+export async function prepare(...given: PrepareArguments): Promise<PreparedPack> {
+  return (await prepareUnlessKnown(null, ...given))!;
+}
+
+type PrepareArguments = [
   source: string,
   output: string,
   options: CheckedOptions,
   workers: PackWorkers,
   ticker: ProgressTicker,
-  base: AppendBase | null = null,
-): Promise<PreparedPack> {
+  base?: AppendBase | null,
+];
+
+/** The same; null where the digest of the source is `known`, since the plan is then, too. */
+export async function prepareUnlessKnown(
+  known: string | null,
+  ...[source, output, options, workers, ticker, base = null]: PrepareArguments
+): Promise<PreparedPack | null> {
   const root = rootOf(source);
   const classes = readClasses(options.classes);
   const table = options.labels === undefined ? null : readLabels(options.labels, root);
@@ -58,7 +69,7 @@ export async function prepare(
   checkLabelColumns(columnTypes.keys(), []);
   ticker.begin('scan');
   const scan = await findFiles(root, output, options, ticker);
-  const given = { source, root, output, options, classes, table, columnTypes, base };
+  const given = { source, root, output, options, classes, table, columnTypes, base, known };
   return await planFound(given, scan, workers, ticker).catch((error) => {
     scan.files.close();
     throw error;
@@ -75,19 +86,26 @@ interface GivenPack {
   readonly table: Labels | null;
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   readonly base: AppendBase | null;
+  readonly known: string | null;
 }
 
 async function planFound(
-  { source, root, output, options, classes, table, columnTypes, base }: GivenPack,
+  { source, root, output, options, classes, table, columnTypes, base, known }: GivenPack,
   scan: Scan,
   workers: PackWorkers,
   ticker: ProgressTicker,
-): Promise<PreparedPack> {
+): Promise<PreparedPack | null> {
   const { files } = scan;
   const labels = table && { table, rowOfFile: rowsOfFiles(files, table) };
   const packed = base && (await markPacked(base, files));
   ticker.begin('measure', files.count);
   await measureFiles(workers, root, files);
+  // Which images are duplicates is not known by sizes and times.
+  const sourceDigest = options.dedupe ? null : digestOfSource(root, files, classes);
+  if (sourceDigest !== null && sourceDigest === known) {
+    files.close();
+    return null;
+  }
   const planOptions = {
     ...options,
     classes,
@@ -108,6 +126,7 @@ async function planFound(
     if (base !== null) await checkNewKeys(base, shards(), options.fields);
     const facts = {
       source: root,
+      sourceDigest,
       options: await recordedOptions(options, base),
       ...factsOf(scan, plan, columnTypes, duplicates),
     };

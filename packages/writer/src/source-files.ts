@@ -46,6 +46,15 @@ export class SourceFiles {
     return { ends: this.#ends, spool: this.#spool };
   }
 
+  /** Everything as bytes, piece by piece: files that differ in anything give other bytes. */
+  *pieces(): Generator<Uint8Array> {
+    const { buffer, byteOffset, byteLength } = this.#ends;
+    yield new Uint8Array(buffer, byteOffset, byteLength);
+    const total = startOf(this.#ends, this.count);
+    for (let from = 0; from < total; from += BLOCK_BYTES)
+      yield this.#bytes.span(from, Math.min(total, from + BLOCK_BYTES));
+  }
+
   /** Sees each file as it is now, or at the latest when the reader comes to it. */
   reader(): FileReader {
     return new FileReader(this.#ends, this.#bytes);

@@ -105,16 +105,18 @@ export class SpooledBytes {
     return done;
   }
 
+  /** The bytes from `from` up to `to`. */
+  span(from: number, to: number): Buffer {
+    if (this.memory !== null) return this.memory.subarray(from, to);
+    const bytes = Buffer.allocUnsafe(to - from);
+    return bytes.subarray(0, this.read(bytes, from));
+  }
+
   /** Hands over the bytes from `from` up to `to`, to be changed. */
   change(from: number, to: number, work: (bytes: Buffer) => void): void {
-    if (this.memory !== null) {
-      work(this.memory.subarray(from, to));
-      return;
-    }
-    const bytes = Buffer.allocUnsafe(to - from);
-    this.read(bytes, from);
+    const bytes = this.span(from, to);
     work(bytes);
-    writeWhole(this.#fd, bytes, from);
+    if (this.memory === null) writeWhole(this.#fd, bytes, from);
   }
 }
 
