@@ -11,7 +11,7 @@ import { SourceFilesBuilder } from '../packages/writer/dist/source-files.js';
 const CLASSES = 1000;
 const count = Number(process.argv[2]);
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-'));
-const builder = new SourceFilesBuilder({ memoryBytes: Number(process.argv[3]), output: join(folder, 'shards') });
+const builder = new SourceFilesBuilder({ memoryBytes: Number(process.argv[3]), folder });
 for (let cls = 0; cls < CLASSES; cls++) {
   const name = `n${String(1440764 + cls).padStart(8, '0')}`;
   for (let i = 0; i < count / CLASSES; i++) builder.add(`${name}/${name}_${String(i).padStart(8, '0')}.JPEG`);

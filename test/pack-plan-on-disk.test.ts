@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type PackOptions, PlanChangedError, pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
@@ -57,6 +57,12 @@ test('a pack goes on and a dataset grows with the plan on the disk as with one i
     rmSync(path.join(images, 'd'), { recursive: true });
   }
   expect(digestsOf(onDisk)).toEqual(digestsOf(inMemory));
+});
+
+test('a dry run with its plan on the disk makes no output folder', async () => {
+  const output = newFolder();
+  expect((await pack(source(), output, { ...ON_DISK, dryRun: true })).samples).toBe(41);
+  expect(existsSync(output)).toBe(false);
 });
 
 test('a changed source is refused by name, and a pack that fails leaves nothing beside its output', async () => {

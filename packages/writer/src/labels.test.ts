@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 function files(paths: string[]) {
-  return sourceFilesOf(paths, { memoryBytes: 1e6, output: root });
+  return sourceFilesOf(paths, { memoryBytes: 1e6, folder: root });
 }
 
 function labels(text: string, name = 'labels.csv') {

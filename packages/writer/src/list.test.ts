@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 function listed(list: string | string[]): string[] {
-  const files = listFiles(root, list, { memoryBytes: 1e6, output: root });
+  const files = listFiles(root, list, { memoryBytes: 1e6, folder: root });
   const reader = files.reader();
   return Array.from({ length: files.count }, (_, i) => reader.path(i));
 }

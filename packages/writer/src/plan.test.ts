@@ -16,7 +16,7 @@ const OPTIONS: PlanOptions = {
 };
 
 function table(paths: readonly string[], bytes = 1000) {
-  const files = sourceFilesOf(sortByCodePoint([...paths]), { memoryBytes: 1e6, output: 'nowhere' });
+  const files = sourceFilesOf(sortByCodePoint([...paths]), { memoryBytes: 1e6, folder: 'nowhere' });
   if (paths.length > 0) files.fill(0, paths.length, () => ({ bytes, mtimeMs: 0 }));
   return files;
 }
@@ -162,7 +162,7 @@ test('the order of seed 0 is the one of version 1', () => {
 
 test('shards are about equal in size, and none is above the limit', () => {
   const cut = (sizes: number[], maxBytes: number, maxSamples = 1e9) => [
-    ...cutShards(Float64Array.from(sizes), maxBytes, maxSamples),
+    ...cutShards(Float64Array.from(sizes), Uint32Array.from(sizes.keys()), maxBytes, maxSamples),
   ];
   expect(cut(new Array(10).fill(1000), 1e9)).toEqual([0, 10]);
   expect(cut(new Array(60).fill(1000), 1e9, 7)).toEqual([0, 7, 14, 21, 28, 35, 42, 48, 54, 60]);

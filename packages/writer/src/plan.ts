@@ -66,8 +66,7 @@ export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   const { sizes, sourceBytes, shardBytes } = measureSamples(files, grouping, cls);
   const order = Uint32Array.from({ length: grouping.samples }, (_, sample) => sample);
   if (options.shuffle) shuffle(order, order.length, options.seed, 0, PACK_STREAM, 0);
-  const row = Float64Array.from(order, (sample) => sizes[sample]!);
-  const shardStart = cutShards(row, options.maxShardBytes, options.maxShardSamples);
+  const shardStart = cutShards(sizes, order, options.maxShardBytes, options.maxShardSamples);
   const shards = shardStart.length - 1;
   return {
     classes,
@@ -186,10 +185,10 @@ function inBlocks(bytes: number): number {
 }
 
 /**
- * Cuts a row of samples of these sizes into shards of about equal size (or equal count, where that is the closer limit),
- * none above a limit unless a single sample is. Returns where each shard starts, and the end.
+ * Cuts samples of these sizes, in this order, into shards of about equal size (or equal count, where that is the closer
+ * limit), none above a limit unless a single sample is. Returns where each shard starts, and the end.
  */
-export function cutShards(sizes: Float64Array, maxBytes: number, maxSamples: number): Uint32Array {
+export function cutShards(sizes: Float64Array, order: Uint32Array, maxBytes: number, maxSamples: number): Uint32Array {
   const limit = maxBytes - END_OF_ARCHIVE;
   const largest = sizes.reduce((most, size) => Math.max(most, size), 0);
   // A shard ends with the sample that reaches its share: so much room is left for that one.
@@ -205,13 +204,13 @@ export function cutShards(sizes: Float64Array, maxBytes: number, maxSamples: num
     let bytes = 0;
     let samples = 0;
     do {
-      bytes += sizes[at++]!;
+      bytes += sizes[order[at++]!]!;
       samples++;
     } while (
       at < sizes.length &&
       (bySamples >= byBytes ? samples : bytes) < share &&
       samples < maxSamples &&
-      bytes + sizes[at]! <= limit
+      bytes + sizes[order[at]!]! <= limit
     );
     bytesLeft -= bytes;
     starts.push(at);

@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { type ColumnType, checkLabelColumns, columnTypeOf } from '@shardtool/format';
 import {
   type AppendBase,
@@ -14,6 +15,7 @@ import { NoImagesError } from './errors.js';
 import { type Labels, readLabels, rowsOfFiles } from './labels.js';
 import { listFiles, readLines } from './list.js';
 import type { CheckedOptions } from './options.js';
+import { STATE_FOLDER } from './pack-state.js';
 import { measureFiles, type PackWorkers } from './pack-workers.js';
 import { type PackPlan, planShards } from './plan.js';
 import type { BaseFacts, PlanFacts } from './plan-record.js';
@@ -185,7 +187,8 @@ function readClasses(classes: string | readonly string[] | undefined): readonly 
 
 async function findFiles(root: string, output: string, options: CheckedOptions, ticker: ProgressTicker): Promise<Scan> {
   const { include, exclude, signal } = options;
-  const place = { memoryBytes: options.planMemory, output };
+  // A dry run makes nothing, and so no output folder.
+  const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
   if (options.files !== undefined) {
     return { files: listFiles(root, options.files, place), repeatedFolders: [], hiddenFolders: [] };
   }

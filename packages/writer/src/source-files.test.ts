@@ -15,7 +15,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** With so many bytes in memory; the rest of the tests is the same for both. */
 function filesOf(paths: readonly string[], memoryBytes: number): SourceFiles {
-  return sourceFilesOf(sortByCodePoint([...paths]), { memoryBytes, output: join(folder, 'out') });
+  return sourceFilesOf(sortByCodePoint([...paths]), { memoryBytes, folder: join(folder, 'state') });
 }
 
 const NOTHING = 1;

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { closeSync, mkdirSync, openSync, readSync, rmdirSync, unlinkSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import { asDiskFull } from './new-shard.js';
 
 /** Where the bytes of a {@link Spool} go. */
 export interface SpoolPlace {
   /** So many bytes stay in memory; what is longer lies on the disk as a whole. */
   readonly memoryBytes: number;
-  /** The file lies beside this folder. It loses its name at once, so a process that is killed leaves nothing behind. */
-  readonly output: string;
+  /** Of the file, made if need be. The file loses its name at once, so a process that is killed leaves nothing behind. */
+  readonly folder: string;
 }
 
 /** A spool as other threads of the process get it. */
@@ -65,11 +65,12 @@ export class Spool {
   }
 
   #moveToDisk(): void {
-    const output = resolve(this.#place.output);
-    mkdirSync(dirname(output), { recursive: true });
-    const path = `${output}.plan-${randomUUID()}`;
+    const { folder } = this.#place;
+    const isMade = mkdirSync(folder, { recursive: true }) !== undefined;
+    const path = join(folder, `spool-${randomUUID()}`);
     this.#fd = openSync(path, 'wx+');
     unlinkSync(path);
+    if (isMade) rmdirSync(folder);
     this.#writeToDisk(this.#memory.subarray(0, this.#length), 0);
     this.#memory = Buffer.alloc(0);
   }
@@ -78,7 +79,7 @@ export class Spool {
     try {
       writeWhole(this.#fd!, bytes, at);
     } catch (error) {
-      throw asDiskFull(error, this.#place.output);
+      throw asDiskFull(error, this.#place.folder);
     }
   }
 }
