@@ -1,21 +1,19 @@
-import { crc32 } from 'node:zlib';
 import { CudaError, Device, NoCudaError } from '@shardtool/cuda';
-import {
-  type DeviceArray,
-  type DeviceBatch,
-  type DeviceLoaderOptions,
-  type LoaderOptions,
-  openDataset,
-} from '@shardtool/reader';
+import { type DeviceBatch, type DeviceLoaderOptions, openDataset } from '@shardtool/reader';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { packedSmall } from './datasets.js';
+import {
+  download,
+  normalize,
+  onDevice,
+  onHost,
+  pixels,
+  type Seen,
+  seenOnHost,
+  shards,
+  summed,
+} from './device-batches.js';
+import { deviceSuite } from './device-suite.js';
 import { simulatedDriver } from './simulated-driver.js';
-
-const shards = await packedSmall({ samples: 60, classes: 2 });
-const pixels = [{ name: 'resize', size: [24, 40] }] as const;
-const normalize = { name: 'normalize', mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225] } as const;
-const host = { batchSize: 7, workers: 1, fields: [], seed: 3 } satisfies LoaderOptions;
-const onDevice = { ...host, transform: pixels, device: 'cuda:0' } satisfies DeviceLoaderOptions;
 
 test('without a driver the loader says so in one sentence, and works again without the option', async () => {
   const before = process.env.SHARDTOOL_CUDA_DRIVER;
@@ -33,7 +31,7 @@ test('without a driver the loader says so in one sentence, and works again witho
   if (before === undefined) delete process.env.SHARDTOOL_CUDA_DRIVER;
   else process.env.SHARDTOOL_CUDA_DRIVER = before;
   let rows = 0;
-  for await (const batch of dataset.loader({ ...host, transform: pixels })) rows += batch.size;
+  for await (const batch of dataset.loader(onHost)) rows += batch.size;
   expect(rows).toBe(60);
 });
 
@@ -58,80 +56,43 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
   beforeEach(() => simulation.reset());
   afterEach(() => expect(simulation.failure()).toBe(''));
 
-  /** The bytes of an array on the device, when its batch is ready. */
-  async function download(device: Device, batch: DeviceBatch, array: DeviceArray = batch.images): Promise<Uint8Array> {
-    await batch.ready.whenDone();
-    const bytes = { uint8: 1, float16: 2, bfloat16: 2, float32: 4 }[array.dtype];
-    return device.copyToHost(array.devicePointer, bytes * array.shape.reduce((product, length) => product * length, 1));
-  }
-
-  interface Seen {
-    readonly keys: readonly string[];
-    readonly labels: readonly number[];
-    readonly sum: number;
-  }
-
-  async function onTheDevice(options: Partial<DeviceLoaderOptions>): Promise<Seen[]> {
-    const device = await Device.open(0);
+  /** What the first batch fails with. */
+  async function failureOf(options: Partial<DeviceLoaderOptions> = {}): Promise<unknown> {
     await using dataset = await openDataset(shards);
     await using loader = dataset.loader({ ...onDevice, ...options });
-    const seen: Seen[] = [];
-    for await (const batch of loader) {
-      seen.push({ keys: batch.keys, labels: [...batch.labels], sum: crc32(await download(device, batch)) });
+    try {
+      for await (const _ of loader) break;
+      return null;
+    } catch (error) {
+      return error;
     }
-    device.close();
-    return seen;
   }
 
-  async function onTheHost(options: LoaderOptions, of = (bytes: Uint8Array) => bytes): Promise<Seen[]> {
-    await using dataset = await openDataset(shards);
-    await using loader = dataset.loader({ ...host, transform: pixels, ...options });
-    const seen: Seen[] = [];
-    for await (const { keys, labels, images } of loader) {
-      const bytes = new Uint8Array(images!.buffer, images!.byteOffset, images!.byteLength);
-      seen.push({ keys, labels: [...labels], sum: crc32(of(bytes)) });
-    }
-    return seen;
-  }
-
-  /** float32 rounded to bfloat16 by adding half of what falls away. */
-  function bfloat16(bytes: Uint8Array): Uint8Array {
-    const words = new Uint32Array(bytes.slice().buffer);
-    return new Uint8Array(Uint16Array.from(words, (word) => (word + 0x7fff + ((word >>> 16) & 1)) >>> 16).buffer);
-  }
-
-  test('uint8 batches come as the host has them, in both layouts', async () => {
-    expect(await onTheDevice({})).toEqual(await onTheHost({}));
-    const nchw = [...pixels, { name: 'layout', layout: 'nchw' }] as const;
-    expect(await onTheDevice({ transform: nchw })).toEqual(await onTheHost({ transform: nchw }));
+  // The first one: later the driver is loaded already.
+  test('a driver that finds no device says so in one sentence, and may be asked again', async () => {
+    simulation.fail('cuInit', 0, 100);
+    const error = await failureOf();
+    expect(error).toBeInstanceOf(NoCudaError);
+    expect((error as Error).message).toBe(
+      'The CUDA driver does not start (cuInit failed with CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)): ' +
+        'see what nvidia-smi says, or leave out the option device.',
+    );
+    expect(await failureOf()).toBeNull();
   });
 
-  test('what the transform says of values is done on the device, with the same result', async () => {
-    const float32 = [...pixels, normalize];
-    const float16 = [...float32, { name: 'toDtype', dtype: 'float16' } as const];
-    expect(await onTheDevice({ transform: float32 })).toEqual(await onTheHost({ transform: float32 }));
-    expect(await onTheDevice({ transform: float16 })).toEqual(await onTheHost({ transform: float16 }));
-    const { mean, std } = normalize;
-    const named = await onTheDevice({ device: { name: 'cuda:0', dtype: 'bfloat16', layout: 'nchw', mean, std } });
-    expect(named).toEqual(await onTheHost({ transform: float32 }, bfloat16));
-  });
-
-  test('a batch says where it lies, and how', async () => {
-    await using dataset = await openDataset(shards);
-    await using loader = dataset.loader({ ...onDevice, device: { name: 'cuda', dtype: 'float16', layout: 'nhwc' } });
-    for await (const batch of loader) {
-      const { devicePointer, dtype, shape, strides } = batch;
-      expect({ devicePointer, dtype, shape, strides }).toEqual(batch.images);
-      expect([dtype, shape, strides]).toEqual(['float16', [batch.size, 24, 40, 3], [2880, 120, 3, 1]]);
-    }
-    const { name, computeCapability, pinned, deviceBytes } = loader.report().device!;
-    expect({ name, computeCapability, pinned }).toEqual({
-      name: 'simulated device 0',
-      computeCapability: '5.0',
-      pinned: 'slots',
+  test('a device that is not there is named, with those that are', async () => {
+    expect(await failureOf({ device: 'cuda:1' })).toMatchObject({
+      message: 'There is no device cuda:1; this machine has only cuda:0.',
     });
-    // Three slots of float16, and the bytes that arrive.
-    expect(deviceBytes).toBe(3 * 7 * 2880 * 2 + 7 * 2880 + 3 * (256 - ((7 * 2880 * 2) % 256)));
+    simulation.reset(undefined, 0);
+    const error = await failureOf();
+    expect(error).toBeInstanceOf(NoCudaError);
+    expect(error).toMatchObject({ message: expect.stringMatching(/^The CUDA driver sees no device here: leave out/) });
+  });
+
+  describe('as on a GPU', () => {
+    afterEach(({ task }) => task.meta.isContextLost || expect(simulation.living()).toBe(0));
+    deviceSuite({ ulp: 0, slackBytes: 0 });
   });
 
   test('the calls of a run come in the order that makes the next slot wait for the consumer', async () => {
@@ -169,6 +130,11 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     others(3, 'cuMemAlloc_v2');
     others(3, 'cuMemFree_v2');
     others(0, 'cuMemHostAlloc');
+    // What may be under way ends before the memory that it uses is given back, and the context goes last.
+    const given = calls.indexOf('cuStreamSynchronize');
+    const ofMemory = calls.filter((call, at) => at < given && /Unregister|Free|Destroy|Unload/.test(call));
+    expect(ofMemory).toEqual([]);
+    expect(calls.at(-1)).toBe('cuDevicePrimaryCtxRelease_v2');
     expect(simulation.living()).toBe(0);
   });
 
@@ -223,14 +189,16 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
   });
 
   test('where the driver refuses the slots, each batch is copied once more, and report says why', async () => {
-    const expected = await onTheHost({});
+    const expected = summed(await seenOnHost());
     simulation.fail('cuMemHostRegister_v2', 0, 801);
     const device = await Device.open(0);
     await using dataset = await openDataset(shards);
     await using loader = dataset.loader(onDevice);
-    const sums: number[] = [];
-    for await (const batch of loader) sums.push(crc32(await download(device, batch)));
-    expect(sums).toEqual(expected.map(({ sum }) => sum));
+    const seen: Seen[] = [];
+    for await (const batch of loader) {
+      seen.push({ keys: batch.keys, labels: [...batch.labels], bytes: await download(device, batch) });
+    }
+    expect(summed(seen)).toEqual(expected);
     expect(loader.report().device).toMatchObject({
       pinned: 'copy',
       pinnedBecause: 'cuMemHostRegister_v2 failed with error 801 (the driver has no text for it).',
@@ -238,27 +206,32 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(simulation.calls().filter((call) => call === 'cuMemHostAlloc')).toHaveLength(3);
   });
 
-  test('out of memory is an error that says what to lower, and everything is given back', async () => {
-    simulation.reset(10_000);
-    await using dataset = await openDataset(shards);
-    const error = await dataset
-      .loader(onDevice)
-      [Symbol.asyncIterator]()
-      .next()
-      .then(
-        () => null,
-        (reason: unknown) => reason,
-      );
+  test.each([
+    'cuDevicePrimaryCtxRetain',
+    'cuStreamCreate',
+    'cuEventCreate',
+    'cuModuleLoadData',
+    'cuMemAlloc_v2',
+    'cuMemcpyHtoDAsync_v2',
+    'cuLaunchKernel',
+    'cuEventRecord',
+    'cuStreamWaitEvent',
+  ])('where %s fails the loop raises with its name, and everything is given back', async (call) => {
+    simulation.fail(call, 0, 999);
+    const error = await failureOf({ device: { name: 'cuda', dtype: 'float32' } });
     expect(error).toBeInstanceOf(CudaError);
-    expect(error).toMatchObject({ call: 'cuMemAlloc_v2', code: 2, codeName: 'CUDA_ERROR_OUT_OF_MEMORY' });
-    expect((error as Error).message).toBe(
-      'cuMemAlloc_v2 failed with CUDA_ERROR_OUT_OF_MEMORY (out of memory): choose a smaller batchSize, fewer device slots or ' +
-        'a smaller dtype.',
-    );
+    expect(error).toMatchObject({ call, codeName: 'CUDA_ERROR_UNKNOWN' });
     expect(simulation.living()).toBe(0);
   });
 
-  test('a lost context raises in the loop, with the name of the call that saw it', async () => {
+  test('where the driver refuses the slots and has no page-locked memory either, the loop says so', async () => {
+    simulation.fail('cuMemHostRegister_v2', 0, 801);
+    simulation.fail('cuMemHostAlloc', 0, 2);
+    expect(await failureOf()).toMatchObject({ call: 'cuMemHostAlloc', codeName: 'CUDA_ERROR_OUT_OF_MEMORY' });
+    expect(simulation.living()).toBe(0);
+  });
+
+  test('a context that is lost between two batches raises, whichever call sees it', async () => {
     await using dataset = await openDataset(shards);
     await using loader = dataset.loader({ ...onDevice, repeat: 50 });
     let batches = 0;
@@ -271,22 +244,6 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     })();
     await expect(loop).rejects.toThrow(/^cu\w+ failed with CUDA_ERROR_LAUNCH_FAILED \(unspecified launch failure\)\.$/);
     expect(batches).toBeGreaterThanOrEqual(12);
-  });
-
-  test('a state is that of the batch that was delivered, whatever was taken ahead, and goes on there', async () => {
-    const whole = await onTheDevice({});
-    const device = await Device.open(0);
-    await using dataset = await openDataset(shards);
-    const loader = dataset.loader(onDevice);
-    for await (const batch of loader) {
-      await batch.ready.whenDone();
-      if (batch.index === 3) break;
-    }
-    const state = loader.state();
-    await using rest = dataset.loader({ ...onDevice, state });
-    const sums: number[] = [];
-    for await (const batch of rest) sums.push(crc32(await download(device, batch)));
-    expect(sums).toEqual(whole.slice(4).map(({ sum }) => sum));
   });
 
   test('a loop that ends early, or a loader that is closed within one, gives everything back and begins anew', async () => {
@@ -304,21 +261,5 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(epochs).toEqual(new Array(9).fill(2));
     await loader.close();
     expect(simulation.living()).toBe(0);
-  });
-
-  test('thousands of batches take the memory and the handles of the first ones', async () => {
-    await using dataset = await openDataset(shards);
-    await using loader = dataset.loader({ ...onDevice, batchSize: 2, repeat: Number.POSITIVE_INFINITY });
-    let batches = 0;
-    let first: unknown;
-    const taken = () => ({ living: simulation.living(), ...loader.report().device });
-    for await (const batch of loader) {
-      batches++;
-      if (batches % 100 === 0) await batch.ready.whenDone();
-      if (batches === 100) first = taken();
-      if (batches === 3000) break;
-      if (batches % 500 === 0) expect(taken()).toEqual(first);
-    }
-    expect(first).toMatchObject({ pinned: 'slots' });
   });
 });

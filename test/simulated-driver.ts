@@ -33,7 +33,7 @@ export function simulatedDriver(): SimulatedDriver | null {
   const library = path.join(emptyFolder(), 'simulated-driver.so');
   const source = path.join(import.meta.dirname, 'simulated-driver', 'driver.c');
   // Without contraction a product and a sum are rounded one after the other, as the kernel does it.
-  const flags = ['-O1', '-Wall', '-Wextra', '-Werror', '-ffp-contract=off', '-shared', '-fPIC', '-o', library, source];
+  const flags = ['-O2', '-Wall', '-Wextra', '-Werror', '-ffp-contract=off', '-shared', '-fPIC', '-o', library, source];
   const { status, stderr } = spawnSync(compiler, flags, { encoding: 'utf8', timeout: 60_000 });
   if (status !== 0) throw new Error(`${compiler} ended with ${status}: ${stderr}`);
   process.env.SHARDTOOL_CUDA_DRIVER = library;

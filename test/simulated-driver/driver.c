@@ -7,7 +7,9 @@
  * - Two accesses to the same device memory, of which one writes, must be ordered: by their stream, by an event that the later
  *   stream waited for, or by this thread having seen the earlier one's event. Each stream keeps a vector clock for that.
  * - Kernels cannot be run from PTX here. By its name a kernel of kernel.ts is replaced by the same arithmetic in C; the tests
- *   interpret the PTX itself elsewhere.
+ *   interpret the PTX itself elsewhere. `shardtool_spin` takes its time, and `shardtool_trap` loses the context.
+ * - Time is made up, so that what is computed of it can be tested: a stream does one thing after the other, a copy takes
+ *   0.1 ms a megabyte and a kernel nothing, and what is given to a stream begins after what this thread has seen end.
  * What is wrong is kept in words (sim_failure), and every call fails from then on.
  */
 #include <stdarg.h>
@@ -17,18 +19,19 @@
 #include <string.h>
 
 enum {
-  OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_CONTEXT = 201, INVALID_PTX = 218,
+  OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_CONTEXT = 201, INVALID_PTX = 218,
   INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801, UNKNOWN = 999
 };
-enum { STREAMS = 8, EVENTS = 256, RANGES = 1024, PIECES = 4096, ACCESSES = 8192, MODULES = 16 };
+enum { STREAMS = 8, EVENTS = 256, RANGES = 1024, PIECES = 4096, ACCESSES = 8192, MODULES = 16, FAILING = 4, ALIGNMENT = 256 };
 enum { CONTEXT = 0xc0de, STREAM_BASE = 0x5000, EVENT_BASE = 0xe000, MODULE_BASE = 0x30000 };
 
 typedef uint64_t Word;
 typedef struct { Word source, target; uint32_t pixels, plane; float scale[3], bias[3]; const char *name; } Launch;
 typedef enum { COPY, KERNEL, USE, RECORD, WAIT } Kind;
-typedef struct { Kind kind; Word target, source; size_t bytes; uint64_t sum; int event; int version; Launch launch; } Piece;
-typedef struct { int exists; uint64_t clock[STREAMS]; Piece *pieces; int first, count; } Stream;
-typedef struct { int exists, recorded, done; uint64_t clock[STREAMS]; } Event;
+typedef struct { Kind kind; Word target, source; size_t bytes; uint64_t sum; int event; int version; Launch launch;
+  double takes, earliest; int loses; } Piece;
+typedef struct { int exists; uint64_t clock[STREAMS]; Piece *pieces; int first, count; double now; } Stream;
+typedef struct { int exists, timed, recorded, done; uint64_t clock[STREAMS]; double at; } Event;
 typedef struct { Word address; size_t bytes; int kind; } Range; /* kind: 0 free, 'd' device, 'h' from the driver, 'r' registered */
 typedef struct { Word from, to; int stream; uint64_t at; int writes; } Access;
 
@@ -40,9 +43,11 @@ static Access accesses[ACCESSES];
 static int access_count;
 static char *modules[MODULES];
 static uint64_t host_clock[STREAMS];
-static size_t memory_left;
-static char failure[512], calls[1 << 16], failing_call[64];
-static int failing_after, failing_code, is_lost;
+static size_t memory = 1 << 30, memory_left = 1 << 30, calls_length;
+static double host_now; /* milliseconds */
+static char failure[512], calls[1 << 16];
+static struct { char call[64]; int after, code; } failing[FAILING];
+static int is_lost;
 
 static int wrong(const char *format, ...) {
   va_list list;
@@ -56,15 +61,14 @@ static int wrong(const char *format, ...) {
 
 /* What every call begins with; `inside` where it needs a current context. */
 static int enter(const char *name, int inside) {
-  size_t length = strlen(calls);
-  if (strcmp(name, "cuEventQuery") && strncmp(name, "cuCtx", 5) && length + strlen(name) + 2 < sizeof calls) {
-    strcpy(calls + length, name);
-    strcat(calls, "\n");
-  }
-  if (failing_call[0] && (!strcmp(failing_call, name) || !strcmp(failing_call, "*")) && failing_after-- <= 0) {
-    if (!strcmp(failing_call, "*")) is_lost = 1;
-    failing_call[0] = 0;
-    return failing_code;
+  if (strcmp(name, "cuEventQuery") && strncmp(name, "cuCtx", 5) && calls_length + strlen(name) + 2 < sizeof calls)
+    calls_length += (size_t)sprintf(calls + calls_length, "%s\n", name);
+  for (int i = 0; i < FAILING; i++) {
+    int any = !strcmp(failing[i].call, "*");
+    if ((!any && strcmp(failing[i].call, name)) || failing[i].after-- > 0) continue;
+    is_lost |= any;
+    failing[i].call[0] = 0;
+    return failing[i].code;
   }
   if (is_lost) return LAUNCH_FAILED;
   if (!initialised) return NOT_INITIALIZED;
@@ -73,11 +77,10 @@ static int enter(const char *name, int inside) {
 }
 /* The last call was one for this stream, and this event. */
 static void note(Stream *stream, Event *event) {
-  char *end = calls + strlen(calls) - 1;
-  if (end + 48 > calls + sizeof calls) return;
-  end += sprintf(end, " stream %d", (int)(stream - streams));
-  if (event) end += sprintf(end, " event %d", (int)(event - events));
-  strcpy(end, "\n");
+  if (calls_length + 48 > sizeof calls) return;
+  calls_length += (size_t)sprintf(calls + calls_length - 1, " stream %d", (int)(stream - streams)) - 1;
+  if (event) calls_length += (size_t)sprintf(calls + calls_length, " event %d", (int)(event - events));
+  calls_length += (size_t)sprintf(calls + calls_length, "\n");
 }
 #define ENTER(inside) do { int code_ = enter(__func__, inside); if (code_) return code_; } while (0)
 
@@ -111,7 +114,9 @@ static int add_range(Word address, size_t bytes, int kind) {
 static uint64_t sum_of(Word address, size_t bytes) {
   const unsigned char *data = (const unsigned char *)(uintptr_t)address;
   uint64_t sum = 1469598103934665603u;
-  for (size_t i = 0; i < bytes; i++) sum = (sum ^ data[i]) * 1099511628211u;
+  size_t i = 0;
+  for (uint64_t word; i + 8 <= bytes; i += 8) memcpy(&word, data + i, 8), sum = (sum ^ word) * 1099511628211u;
+  for (; i < bytes; i++) sum = (sum ^ data[i]) * 1099511628211u;
   return sum;
 }
 
@@ -144,6 +149,7 @@ static int is_idle(Word address, size_t bytes) {
 static int push(Stream *stream, Piece piece) {
   if (stream->pieces == NULL) stream->pieces = malloc(PIECES * sizeof(Piece));
   if (stream->count == PIECES) return wrong("too much work in a stream");
+  piece.earliest = host_now;
   stream->pieces[(stream->first + stream->count++) % PIECES] = piece;
   return OK;
 }
@@ -173,11 +179,19 @@ static uint16_t bfloat_of(float value) {
   uint32_t rest = bits & 0xffff, kept = bits >> 16;
   return (uint16_t)(kept + (rest > 0x8000 || (rest == 0x8000 && (kept & 1))));
 }
+/* A kernel's name is where it stands in the module's text, and ends with a parenthesis. */
+static int has(const char *name, const char *part) {
+  const char *at = strstr(name, part);
+  return at && at < name + strcspn(name, "(");
+}
+static int is_named(const char *name, const char *whole) {
+  return strcspn(name, "(") == strlen(whole) && !strncmp(name, whole, strlen(whole));
+}
 static int value_bytes(const char *name) {
-  return strstr(name, "float32") ? 4 : strstr(name, "float16") ? 2 : 1; /* bfloat16, too */
+  return has(name, "float32") ? 4 : has(name, "float16") ? 2 : 1; /* bfloat16, too */
 }
 static void run_kernel(const Launch *l) {
-  int nchw = strstr(l->name, "nchw") != NULL, size = value_bytes(l->name);
+  int nchw = has(l->name, "nchw"), bfloat = has(l->name, "bfloat16"), size = value_bytes(l->name);
   for (size_t pixel = 0; pixel < l->pixels; pixel++)
     for (size_t c = 0; c < 3; c++) {
       size_t image = pixel / l->plane;
@@ -186,7 +200,7 @@ static void run_kernel(const Launch *l) {
       char *to = (char *)(uintptr_t)l->target + at * size;
       float scaled = (float)byte * l->scale[c];
       float value = scaled + l->bias[c];
-      uint16_t small = strstr(l->name, "bfloat16") ? bfloat_of(value) : half_of(value);
+      uint16_t small = size != 2 ? 0 : bfloat ? bfloat_of(value) : half_of(value);
       if (size == 4) memcpy(to, &value, 4);
       else if (size == 2) memcpy(to, &small, 2);
       else *to = (char)byte;
@@ -198,7 +212,11 @@ static int advance(Stream *stream) {
   if (stream->count == 0) return 0;
   Piece *p = &stream->pieces[stream->first];
   if (p->kind == WAIT && events[p->event].exists && events[p->event].done < p->version) return 0;
-  if (p->kind == RECORD) events[p->event].done = p->version;
+  if (stream->now < p->earliest) stream->now = p->earliest;
+  if (p->kind == WAIT && stream->now < events[p->event].at) stream->now = events[p->event].at;
+  stream->now += p->takes;
+  if (p->loses) is_lost = 1;
+  if (p->kind == RECORD) events[p->event].done = p->version, events[p->event].at = stream->now;
   if (p->kind == KERNEL) run_kernel(&p->launch);
   if (p->kind == COPY) {
     if (sum_of(p->source, p->bytes) != p->sum) wrong("host memory was changed before it was copied");
@@ -214,7 +232,7 @@ static int drain(Stream *stream) {
     for (int i = 0; i < STREAMS; i++) moved |= advance(&streams[i]);
     if (!moved) return wrong("streams wait for each other");
   }
-  return failure[0] ? UNKNOWN : OK;
+  return is_lost ? LAUNCH_FAILED : failure[0] ? UNKNOWN : OK;
 }
 
 /* -- The driver's interface -- */
@@ -222,11 +240,12 @@ static int drain(Stream *stream) {
 int cuInit(unsigned flags) { initialised = flags == 0; return enter("cuInit", 0); }
 int cuGetErrorName(int code, const char **text) {
   *text = code == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : code == LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED"
-        : code == UNKNOWN ? "CUDA_ERROR_UNKNOWN" : NULL;
+        : code == NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : code == UNKNOWN ? "CUDA_ERROR_UNKNOWN" : NULL;
   return *text ? OK : INVALID_VALUE;
 }
 int cuGetErrorString(int code, const char **text) {
-  *text = code == OUT_OF_MEMORY ? "out of memory" : code == LAUNCH_FAILED ? "unspecified launch failure" : failure[0] ? failure : NULL;
+  *text = code == OUT_OF_MEMORY ? "out of memory" : code == LAUNCH_FAILED ? "unspecified launch failure"
+        : code == NO_DEVICE ? "no CUDA-capable device is detected" : failure[0] ? failure : NULL;
   return *text ? OK : INVALID_VALUE;
 }
 int cuDeviceGetCount(int *count) { ENTER(0); *count = devices; return OK; }
@@ -287,10 +306,11 @@ int cuMemAlloc_v2(Word *address, size_t bytes) {
   if (bytes == 0) return INVALID_VALUE;
   if (bytes > memory_left) return OUT_OF_MEMORY;
   memory_left -= bytes;
-  *address = (Word)(uintptr_t)malloc(bytes);
+  *address = (Word)(uintptr_t)aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
   return add_range(*address, bytes, 'd');
 }
 int cuMemFree_v2(Word address) { ENTER(1); return drop(address, 'd'); }
+int cuMemGetInfo_v2(Word *left, Word *total) { ENTER(1); *left = memory_left; *total = memory; return OK; }
 
 int cuMemcpyHtoDAsync_v2(Word target, Word source, size_t bytes, Word handle) {
   ENTER(1);
@@ -301,18 +321,29 @@ int cuMemcpyHtoDAsync_v2(Word target, Word source, size_t bytes, Word handle) {
   if (!range_within(target, bytes, "d")) return wrong("a copy goes where no device memory is");
   begin(stream);
   int code = touch(stream, target, bytes, 1);
-  return code ? code : push(stream, (Piece){.kind = COPY, .target = target, .source = source, .bytes = bytes, .sum = sum_of(source, bytes)});
+  return code ? code : push(stream, (Piece){.kind = COPY, .target = target, .source = source, .bytes = bytes,
+                                                .sum = sum_of(source, bytes), .takes = bytes * 1e-7});
+}
+/* The default stream's work is done, this thread knows, and it may copy to or from device memory. */
+static int copy_now(Word address, size_t bytes, int writes) {
+  if (!range_within(address, bytes, "d")) return wrong("a copy is not within device memory");
+  begin(&streams[0]);
+  int code = touch(&streams[0], address, bytes, writes);
+  if (!code) code = drain(&streams[0]);
+  merge(host_clock, streams[0].clock);
+  return code;
 }
 int cuMemcpyDtoH_v2(void *target, Word source, size_t bytes) {
   ENTER(1);
-  if (!range_within(source, bytes, "d")) return wrong("a copy comes from where no device memory is");
-  begin(&streams[0]);
-  int code = touch(&streams[0], source, bytes, 0);
-  if (!code) code = drain(&streams[0]);
-  if (code) return code;
-  memcpy(target, (void *)(uintptr_t)source, bytes);
-  merge(host_clock, streams[0].clock);
-  return OK;
+  int code = copy_now(source, bytes, 0);
+  if (!code) memcpy(target, (void *)(uintptr_t)source, bytes);
+  return code;
+}
+int cuMemcpyHtoD_v2(Word target, const void *source, size_t bytes) {
+  ENTER(1);
+  int code = copy_now(target, bytes, 1);
+  if (!code) memcpy((void *)(uintptr_t)target, source, bytes);
+  return code;
 }
 
 int cuStreamCreate(Word *handle, unsigned flags) {
@@ -335,6 +366,7 @@ int cuStreamSynchronize(Word handle) {
   if (stream == NULL) return INVALID_HANDLE;
   int code = drain(stream);
   merge(host_clock, stream->clock);
+  if (host_now < stream->now) host_now = stream->now;
   return code;
 }
 int cuStreamWaitEvent(Word handle, Word event, unsigned flags) {
@@ -349,9 +381,9 @@ int cuStreamWaitEvent(Word handle, Word event, unsigned flags) {
 }
 int cuEventCreate(Word *handle, unsigned flags) {
   ENTER(1);
-  if (flags != 2) return INVALID_VALUE;
+  if (flags != 0 && flags != 2) return INVALID_VALUE;
   for (int i = 0; i < EVENTS; i++)
-    if (!events[i].exists) { events[i] = (Event){.exists = 1}; *handle = EVENT_BASE + i; return OK; }
+    if (!events[i].exists) { events[i] = (Event){.exists = 1, .timed = flags == 0}; *handle = EVENT_BASE + i; return OK; }
   return wrong("too many events");
 }
 int cuEventDestroy_v2(Word handle) {
@@ -377,9 +409,19 @@ int cuEventQuery(Word handle) {
   Event *e = event_of(handle);
   if (e == NULL) return INVALID_HANDLE;
   if (e->done < e->recorded) for (int i = 0; i < STREAMS; i++) advance(&streams[i]);
+  if (is_lost) return LAUNCH_FAILED;
   if (failure[0]) return UNKNOWN;
   if (e->done < e->recorded) return NOT_READY;
   merge(host_clock, e->clock);
+  if (host_now < e->at) host_now = e->at;
+  return OK;
+}
+int cuEventElapsedTime(float *milliseconds, Word from, Word to) {
+  ENTER(1);
+  Event *a = event_of(from), *b = event_of(to);
+  if (a == NULL || b == NULL || !a->timed || !b->timed || !a->recorded || !b->recorded) return INVALID_HANDLE;
+  if (a->done < a->recorded || b->done < b->recorded) return NOT_READY;
+  *milliseconds = (float)(b->at - a->at);
   return OK;
 }
 
@@ -410,10 +452,15 @@ int cuLaunchKernel(Word function, unsigned gx, unsigned gy, unsigned gz, unsigne
                    Word handle, void **parameters, void **extra) {
   ENTER(1);
   Stream *stream = stream_of(handle);
-  Launch l = {.name = strndup((const char *)(uintptr_t)function, strcspn((const char *)(uintptr_t)function, "(")), .source = 0};
+  Launch l = {.name = (const char *)(uintptr_t)function, .source = 0};
   if (stream == NULL) return INVALID_HANDLE;
   note(stream, NULL);
   if (gy != 1 || gz != 1 || by != 1 || bz != 1 || shared || extra || bx > 1024) return INVALID_VALUE;
+  if (is_named(l.name, "shardtool_spin") || is_named(l.name, "shardtool_trap")) {
+    int loses = is_named(l.name, "shardtool_trap");
+    begin(stream);
+    return push(stream, (Piece){.kind = USE, .loses = loses, .takes = loses ? 0 : *(uint64_t *)parameters[0] * 1e-6});
+  }
   l.source = *(Word *)parameters[0];
   l.target = *(Word *)parameters[1];
   l.pixels = *(uint32_t *)parameters[2];
@@ -431,22 +478,30 @@ int cuLaunchKernel(Word function, unsigned gx, unsigned gy, unsigned gz, unsigne
 /* -- What tests say and ask -- */
 
 /* Everything as at first: `memory` bytes of device memory, so many devices. */
-void sim_reset(double memory, int count) {
-  for (int i = 0; i < STREAMS; i++) streams[i].exists = streams[i].count = 0, memset(streams[i].clock, 0, sizeof streams[i].clock);
+void sim_reset(double bytes, int count) {
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i].exists = streams[i].count = 0, streams[i].now = 0;
+    memset(streams[i].clock, 0, sizeof streams[i].clock);
+  }
   memset(events, 0, sizeof events);
   memset(ranges, 0, sizeof ranges);
   memset(modules, 0, sizeof modules);
   memset(host_clock, 0, sizeof host_clock);
   access_count = retained = depth = is_lost = 0;
-  failing_call[0] = failure[0] = calls[0] = 0;
-  memory_left = (size_t)memory;
+  memset(failing, 0, sizeof failing);
+  failure[0] = calls[0] = 0;
+  memory = memory_left = (size_t)bytes;
+  calls_length = 0, host_now = 0;
   devices = count;
 }
 /* The call of this name after `after` others fails; "*" is any call, and loses the context. */
 void sim_fail(const char *call, int after, int code) {
-  strcpy(failing_call, call);
-  failing_after = after;
-  failing_code = code;
+  for (int i = 0; i < FAILING; i++)
+    if (!failing[i].call[0]) {
+      strcpy(failing[i].call, call);
+      failing[i].after = after, failing[i].code = code;
+      return;
+    }
 }
 const char *sim_failure(void) { return failure; }
 /* Work of a consumer. */
@@ -460,7 +515,7 @@ int sim_use(Word address, double bytes, Word handle, int writes) {
 const char *sim_calls(void) {
   static char copy[sizeof calls];
   strcpy(copy, calls);
-  calls[0] = 0;
+  calls[0] = 0, calls_length = 0;
   return copy;
 }
 /* What was created and not given back; a context that is still current counts, too. */

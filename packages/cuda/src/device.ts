@@ -7,7 +7,8 @@ const CAPABILITY_MAJOR = 75;
 const CAPABILITY_MINOR = 76;
 /** `CU_STREAM_NON_BLOCKING`: it does not wait for the default stream, nor that for it. */
 const NON_BLOCKING = 1;
-/** `CU_EVENT_DISABLE_TIMING` */
+/** `CU_EVENT_DEFAULT` and `CU_EVENT_DISABLE_TIMING` */
+const TIMING = 0;
 const NO_TIMING = 2;
 const NAME_BYTES = 256;
 
@@ -72,6 +73,13 @@ export class Device {
     this.#call('cuMemFree_v2', address);
   }
 
+  /** Bytes of device memory that nobody has: no process. */
+  get freeBytes(): number {
+    const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)];
+    this.#call('cuMemGetInfo_v2', free, total);
+    return Number(free[0]);
+  }
+
   /** Page-locks memory of this process, so that it can be copied asynchronously. The caller keeps the array. */
   register(memory: Uint8Array): bigint {
     const address = this.#driver.address(memory);
@@ -102,6 +110,11 @@ export class Device {
     this.#call('cuMemcpyHtoDAsync_v2', target, source, bytes, stream);
   }
 
+  /** Waits for the work of the default stream, and copies; the driver goes through page-locked memory of its own. */
+  copyFromHost(target: bigint, source: Uint8Array): void {
+    if (source.byteLength > 0) this.#call('cuMemcpyHtoD_v2', target, source, source.byteLength);
+  }
+
   /** Waits for the work of the default stream, and copies. */
   copyToHost(source: bigint, bytes: number): Uint8Array {
     const target = new Uint8Array(bytes);
@@ -122,8 +135,8 @@ export class Device {
     this.#call('cuStreamSynchronize', stream);
   }
 
-  createEvent(): bigint {
-    return this.#within(() => word(this.#driver, 'cuEventCreate', NO_TIMING));
+  createEvent({ isTimed = false } = {}): bigint {
+    return this.#within(() => word(this.#driver, 'cuEventCreate', isTimed ? TIMING : NO_TIMING));
   }
 
   destroyEvent(event: bigint): void {
@@ -142,6 +155,13 @@ export class Device {
 
   isDone(event: bigint): boolean {
     return this.#within(() => this.#driver.query(event));
+  }
+
+  /** From one timed event to another; both are done. */
+  milliseconds(from: bigint, to: bigint): number {
+    const result = new Float32Array(1);
+    this.#call('cuEventElapsedTime', result, from, to);
+    return result[0]!;
   }
 
   loadModule(ptx: string): bigint {
@@ -164,10 +184,14 @@ export class Device {
     offsets: readonly number[],
     stream: bigint,
   ): void {
-    const base = this.#driver.address(parameters);
-    const pointers = BigUint64Array.from(offsets, (offset) => base + BigInt(offset));
+    // Pointers and behind them what they point to, in one array, which lives as long as the call.
+    const words = new BigUint64Array(offsets.length + Math.ceil(parameters.byteLength / 8));
+    const values = new Uint8Array(words.buffer, 8 * offsets.length);
+    values.set(new Uint8Array(parameters.buffer, parameters.byteOffset, parameters.byteLength));
+    const base = this.#driver.address(values);
+    for (const [i, offset] of offsets.entries()) words[i] = base + BigInt(offset);
     const { blocks, threads } = grid;
-    this.#call('cuLaunchKernel', kernel, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, null);
+    this.#call('cuLaunchKernel', kernel, blocks, 1, 1, threads, 1, 1, 0, stream, words, null);
   }
 
   #call(...call: Parameters<Driver['call']>): void {

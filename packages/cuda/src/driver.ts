@@ -1,7 +1,8 @@
 /**
  * The CUDA driver's C interface (cuda.h; "CUDA Driver API" in NVIDIA's documentation), as far as it is needed: libcuda.so.1
  * comes with the driver, so neither toolkit nor compiler is. Handles and device addresses are 64-bit words, and cross as
- * such. The names that end in _v2 are those that cuda.h gives the plain ones by macros.
+ * such. The names that end in _v2 are those that cuda.h gives the plain ones by macros; the newest of them,
+ * cuDevicePrimaryCtxRelease_v2, came with CUDA 11.0 (driver 450).
  */
 import type { LibraryHandle } from 'koffi';
 import { CudaError, NoCudaError } from './errors.js';
@@ -9,6 +10,7 @@ import { CudaError, NoCudaError } from './errors.js';
 /** `CUresult` values that are no plain failures. */
 const SUCCESS = 0;
 const OUT_OF_MEMORY = 2;
+const NO_BINARY_FOR_GPU = 209;
 const NOT_READY = 600;
 
 /** A handle or an address. */
@@ -31,6 +33,8 @@ const FUNCTIONS = {
   cuMemFreeHost: [WORD],
   cuMemAlloc_v2: ['void*', 'size_t'],
   cuMemFree_v2: [WORD],
+  cuMemGetInfo_v2: ['void*', 'void*'],
+  cuMemcpyHtoD_v2: [WORD, 'void*', 'size_t'],
   cuMemcpyHtoDAsync_v2: [WORD, WORD, 'size_t', WORD],
   cuMemcpyDtoH_v2: ['void*', WORD, 'size_t'],
   cuStreamCreate: ['void*', 'uint'],
@@ -41,6 +45,7 @@ const FUNCTIONS = {
   cuEventDestroy_v2: [WORD],
   cuEventRecord: [WORD, WORD],
   cuEventQuery: [WORD],
+  cuEventElapsedTime: ['void*', WORD, WORD],
   cuModuleLoadData: ['void*', 'const char*'],
   cuModuleUnload: [WORD],
   cuModuleGetFunction: ['void*', WORD, 'const char*'],
@@ -93,8 +98,22 @@ async function load(): Promise<Driver> {
     address: (array) => BigInt(koffi.address(array)),
     view: (address, bytes) => new Uint8Array(koffi.view(address, bytes)),
   };
-  driver.call('cuInit', 0);
+  start(driver);
   return driver;
+}
+
+/** A driver may be there without a device, or beside a kernel module of another version: it says so now. */
+function start(driver: Driver): void {
+  try {
+    driver.call('cuInit', 0);
+  } catch (cause) {
+    const why = (cause as Error).message.replace(/\.$/, '');
+    throw new NoCudaError(
+      {},
+      `The CUDA driver does not start (${why}): see what nvidia-smi says, or leave out the option device.`,
+      { cause },
+    );
+  }
 }
 
 function open(koffi: typeof import('koffi').default, path: string): LibraryHandle {
@@ -112,7 +131,7 @@ function bind(library: LibraryHandle, path: string): Functions {
     const bound = Object.entries(FUNCTIONS).map(([name, types]) => [name, library.func(name, 'int', [...types])]);
     return Object.fromEntries(bound);
   } catch (cause) {
-    throw noDriver(`${path} is too old or no CUDA driver: ${(cause as Error).message}`, cause);
+    throw noDriver(`${path} is older than driver 450, or no CUDA driver: ${(cause as Error).message}`, cause);
   }
 }
 
@@ -144,5 +163,6 @@ function noDriver(why: string, cause: unknown): NoCudaError {
 
 function remedyOf(code: number): string {
   if (code === OUT_OF_MEMORY) return ': choose a smaller batchSize, fewer device slots or a smaller dtype';
+  if (code === NO_BINARY_FOR_GPU) return ': the device needs compute capability 5.0 or more';
   return '';
 }

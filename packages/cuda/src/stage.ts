@@ -13,8 +13,8 @@ export class Stage implements DeviceStage {
   readonly stream: bigint;
   readonly converter: Converter;
   readonly pinned: PinnedSlots;
-  readonly slots: DeviceSlot[] = [];
-  readonly freeSlots: DeviceSlot[] = [];
+  readonly slots: readonly DeviceSlot[];
+  readonly freeSlots: DeviceSlot[];
   /** Rings when a slot or a batch is there, or will not be. */
   readonly bell = new Bell();
   /** What went wrong on the device: what fails after that says nothing new. */
@@ -24,22 +24,39 @@ export class Stage implements DeviceStage {
   /** Throws NoCudaError, CudaError, or OptionError for a device that there is not. */
   static async open(plan: DevicePlan): Promise<Stage> {
     const device = await Device.open(plan.ordinal);
+    const undo = [() => device.close()];
     try {
-      return new Stage(device, plan);
+      const stream = device.createStream();
+      undo.push(() => device.destroyStream(stream));
+      const converter = new Converter(device, plan, stream);
+      undo.push(() => converter.free());
+      const slots: DeviceSlot[] = [];
+      while (slots.length < plan.slots) {
+        const slot = new DeviceSlot(device);
+        undo.push(() => slot.destroyEvents());
+        slots.push(slot);
+      }
+      return new Stage(plan, device, stream, converter, slots);
     } catch (error) {
-      device.close();
+      for (const step of undo.reverse()) step();
       throw error;
     }
   }
 
-  private constructor(device: Device, plan: DevicePlan) {
-    this.device = device;
+  private constructor(
+    plan: DevicePlan,
+    device: Device,
+    stream: bigint,
+    converter: Converter,
+    slots: readonly DeviceSlot[],
+  ) {
     this.plan = plan;
-    this.stream = device.createStream();
-    this.converter = new Converter(device, plan, this.stream);
+    this.device = device;
+    this.stream = stream;
+    this.converter = converter;
     this.pinned = new PinnedSlots(device);
-    for (let slot = 0; slot < plan.slots; slot++) this.slots.push(new DeviceSlot(device));
-    this.freeSlots.push(...this.slots);
+    this.slots = slots;
+    this.freeSlots = [...slots];
   }
 
   get isClosed(): boolean {

@@ -1,0 +1,302 @@
+import { readFileSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { CudaError, Device } from '@shardtool/cuda';
+import { type DeviceDtype, openDataset, type TransformInput } from '@shardtool/reader';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import {
+  affine,
+  BLOCK_THREADS,
+  entryName,
+  PARAMETER_OFFSETS,
+  packParameters,
+  ptxModule,
+} from '../packages/cuda/dist/kernel.js';
+import {
+  bfloat16,
+  distance,
+  download,
+  normalize,
+  onDevice,
+  onHost,
+  pixels,
+  seenOnDevice,
+  seenOnHost,
+  shards,
+  summed,
+} from './device-batches.js';
+import { maskedTar } from './masked-tar.js';
+
+/** What the tests of {@link deviceSuite} run on. */
+export interface DeviceUnderTest {
+  /** The largest distance from the CPU's floats, in units of the last place. */
+  readonly ulp: number;
+  /** Device memory that may come and go without us. */
+  readonly slackBytes: number;
+}
+
+const SPIN = readFileSync('bench/gpu/spin.ptx', 'latin1');
+const TRAP = readFileSync('test/fixtures/trap.ptx', 'latin1');
+
+/** The tests that are the same on the simulated driver and on a GPU. */
+export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
+  let device: Device;
+  beforeEach(async () => {
+    device = await Device.open(0);
+  });
+  // In a lost context nothing can be given back.
+  afterEach(({ task }) => task.meta.isContextLost || device.close());
+
+  test('bytes come back from the device as they were, whichever way they went', () => {
+    const bytes = Uint8Array.from({ length: 100_003 }, (_, i) => Math.imul(i, 2_654_435_761) >>> 24);
+    const stream = device.createStream();
+    const target = device.allocate(bytes.length);
+    const arrives = (): boolean => {
+      device.synchronize(stream);
+      const isSame = Buffer.compare(device.copyToHost(target, bytes.length), bytes) === 0;
+      device.copyFromHost(target, new Uint8Array(bytes.length));
+      return isSame;
+    };
+    device.copyFromHost(target, bytes);
+    expect(arrives()).toBe(true);
+
+    const pinned = device.allocatePinned(bytes.length);
+    pinned.bytes.set(bytes);
+    device.copyToDevice(target, pinned.address, bytes.length, stream);
+    expect(arrives()).toBe(true);
+    device.freePinned(pinned);
+
+    // As the batch slots lie: memory that WebAssembly and worker threads share.
+    const memory = new Uint8Array(new WebAssembly.Memory({ initial: 2, maximum: 2, shared: true }).buffer);
+    memory.set(bytes);
+    const address = device.register(memory);
+    device.copyToDevice(target, address, bytes.length, stream);
+    expect(arrives()).toBe(true);
+    device.unregister(address);
+    device.free(target);
+    device.destroyStream(stream);
+  });
+
+  test('uint8 batches come as the host has them, in both layouts', async () => {
+    expect(summed(await seenOnDevice(device))).toEqual(summed(await seenOnHost()));
+    const transform = [...pixels, { name: 'layout', layout: 'nchw' }] as const;
+    expect(summed(await seenOnDevice(device, { transform }))).toEqual(summed(await seenOnHost({ transform })));
+  });
+
+  test.each(['nchw', 'nhwc'] as const)('floats in %s are those of the CPU', async (layout) => {
+    const asTransform = async (dtype: 'float32' | 'float16'): Promise<void> => {
+      const half = dtype === 'float16' ? [{ name: 'toDtype', dtype } as const] : [];
+      const transform: TransformInput = [...pixels, normalize, ...half, { name: 'layout', layout }];
+      await alike(dtype, await seenOnDevice(device, { transform }), await seenOnHost({ transform }));
+    };
+    const alike = async (
+      dtype: Exclude<DeviceDtype, 'uint8'>,
+      got: Awaited<ReturnType<typeof seenOnDevice>>,
+      expected: typeof got,
+    ): Promise<void> => {
+      expect(got.map(({ keys }) => keys)).toEqual(expected.map(({ keys }) => keys));
+      const distances = got.map(({ bytes }, i) => distance(dtype, bytes, expected[i]!.bytes));
+      expect(Math.max(...distances)).toBeLessThanOrEqual(ulp);
+    };
+    await asTransform('float32');
+    await asTransform('float16');
+    const { mean, std } = normalize;
+    const named = await seenOnDevice(device, { device: { name: 'cuda:0', dtype: 'bfloat16', layout, mean, std } });
+    const floats = await seenOnHost({ transform: [...pixels, normalize, { name: 'layout', layout }] });
+    await alike(
+      'bfloat16',
+      named,
+      floats.map((seen) => ({ ...seen, bytes: bfloat16(seen.bytes) })),
+    );
+  });
+
+  test('masks keep their values, and more images become what the images become', async () => {
+    await using dataset = await openDataset(maskedTar(10));
+    const fields = { masks: ['seg.png', 'mask.npy'], moreImages: ['depth.npy'] };
+    const transform = [{ name: 'randomResizedCrop', size: 24 }, { name: 'randomHorizontalFlip' }, normalize] as const;
+    const options = { ...onHost, ...fields, batchSize: 4, transform };
+    const expected = [];
+    await using host = dataset.loader(options);
+    for await (const { images, masks, moreImages } of host) {
+      const arrays = [images, masks['seg.png'], masks['mask.npy'], moreImages['depth.npy']];
+      expected.push(arrays.map((array) => new Uint8Array(array!.buffer, array!.byteOffset, array!.byteLength).slice()));
+    }
+    await using loader = dataset.loader({ ...options, device: 'cuda:0' });
+    let at = 0;
+    for await (const batch of loader) {
+      const { images, masks, moreImages, size } = batch;
+      expect([Object.keys(masks), Object.keys(moreImages)]).toEqual([fields.masks, fields.moreImages]);
+      const [image, seg, mask, depth] = expected[at++]!;
+      const [segArray, maskArray, depthArray] = [masks['seg.png']!, masks['mask.npy']!, moreImages['depth.npy']!];
+      expect([segArray.dtype, segArray.shape]).toEqual(['uint8', [size, 24, 24]]);
+      expect([depthArray.dtype, depthArray.shape]).toEqual(['float32', [size, 3, 24, 24]]);
+      expect(Buffer.compare(await download(device, batch, segArray), seg!)).toBe(0);
+      expect(Buffer.compare(await download(device, batch, maskArray), mask!)).toBe(0);
+      expect(distance('float32', await download(device, batch, depthArray), depth!)).toBeLessThanOrEqual(ulp);
+      expect(distance('float32', await download(device, batch, images), image!)).toBeLessThanOrEqual(ulp);
+    }
+    expect(at).toBe(expected.length);
+  });
+
+  test('a slow consumer on a stream of its own has each batch whole before its memory is used again', async () => {
+    const transform = [...pixels, { name: 'layout', layout: 'nchw' }] as const;
+    const expected = summed(await seenOnHost({ transform }));
+    const stream = device.createStream();
+    const [spin, convert] = [device.loadModule(SPIN), device.loadModule(ptxModule('uint8', 'nchw'))];
+    const spinning = device.functionOf(spin, 'shardtool_spin');
+    const converting = device.functionOf(convert, entryName('uint8', 'nchw')!);
+    const results: { address: bigint; bytes: number }[] = [];
+    {
+      await using dataset = await openDataset(shards);
+      await using loader = dataset.loader({ ...onDevice, device: { name: 'cuda:0', stream } });
+      for await (const { devicePointer, size } of loader) {
+        const bytes = size * 24 * 40 * 3;
+        const result = { address: device.allocate(bytes), bytes };
+        results.push(result);
+        // 3 ms, after which it looks at the batch.
+        const wait = new DataView(new BigUint64Array([3_000_000n]).buffer);
+        device.launch(spinning, { blocks: 1, threads: 1 }, wait, [0], stream);
+        const work = { source: devicePointer, target: result.address, images: size, plane: 24 * 40 };
+        const parameters = packParameters({ ...work, ...affine([0, 0, 0], [1, 1, 1]) });
+        const grid = { blocks: Math.ceil((size * 24 * 40) / BLOCK_THREADS), threads: BLOCK_THREADS };
+        device.launch(converting, grid, parameters, PARAMETER_OFFSETS, stream);
+      }
+    }
+    device.synchronize(stream);
+    const got = results.map(({ address, bytes }) => device.copyToHost(address, bytes));
+    expect(summed(got.map((bytes, i) => ({ ...expected[i]!, bytes })))).toEqual(expected);
+    for (const { address } of results) device.free(address);
+    for (const module of [spin, convert]) device.unloadModule(module);
+    device.destroyStream(stream);
+  });
+
+  test('a batch says where it lies, and how', async () => {
+    await using dataset = await openDataset(shards);
+    await using loader = dataset.loader({ ...onDevice, device: { name: 'cuda', dtype: 'float16', layout: 'nhwc' } });
+    for await (const batch of loader) {
+      const { devicePointer, dtype, shape, strides } = batch;
+      expect({ devicePointer, dtype, shape, strides }).toEqual(batch.images);
+      expect(devicePointer % 256n).toBe(0n);
+      expect([dtype, shape, strides]).toEqual(['float16', [batch.size, 24, 40, 3], [2880, 120, 3, 1]]);
+    }
+    const { name, computeCapability } = device;
+    expect(loader.report().device).toMatchObject({ name, computeCapability, pinned: 'slots' });
+    // Three slots of float16, and the bytes that arrive.
+    expect(loader.report().device!.deviceBytes).toBe(3 * 7 * 2880 * 2 + 7 * 2880 + 3 * (256 - ((7 * 2880 * 2) % 256)));
+  });
+
+  test('a state is that of the batch that was delivered, whatever was taken ahead, and goes on there', async () => {
+    const whole = summed(await seenOnDevice(device));
+    await using dataset = await openDataset(shards);
+    const loader = dataset.loader(onDevice);
+    for await (const batch of loader) {
+      await batch.ready.whenDone();
+      if (batch.index === 3) break;
+    }
+    expect(summed(await seenOnDevice(device, { state: loader.state() }))).toEqual(whole.slice(4));
+  });
+
+  test('10,000 batches take the memory of the first ones, on the host and on the device', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await using dataset = await openDataset(shards);
+    await using loader = dataset.loader({
+      ...onHost,
+      batchSize: 1,
+      transform: [{ name: 'centerCrop', size: 8 }],
+      device: { name: 'cuda', slots: 16 },
+      prefetchBatches: 16,
+      repeat: Number.POSITIVE_INFINITY,
+    });
+    const taken = () => {
+      collect();
+      const { rss, heapUsed, arrayBuffers } = process.memoryUsage();
+      const { deviceBytes, pinnedBytes } = loader.report().device!;
+      return { rss, heap: heapUsed + arrayBuffers, free: device.freeBytes, deviceBytes, pinnedBytes };
+    };
+    let batches = 0;
+    const seen: ReturnType<typeof taken>[] = [];
+    for await (const batch of loader) {
+      batches++;
+      if (batches % 1000 === 0) {
+        await batch.ready.whenDone();
+        seen.push(taken());
+      }
+      if (batches === 10_000) break;
+    }
+    const { rss, heap, free, ...counted } = seen[0]!;
+    const last = seen.at(-1)!;
+    expect(last).toMatchObject(counted);
+    expect(last.heap - heap).toBeLessThan(2 ** 20);
+    expect(last.rss - rss).toBeLessThan(64 * 2 ** 20);
+    expect(free - last.free).toBeLessThanOrEqual(slackBytes);
+  });
+
+  test('out of memory is an error that says what to lower, and everything is given back', async () => {
+    const before = device.freeBytes;
+    const taken = takeAll(device);
+    await using dataset = await openDataset(shards);
+    // 18 MB a slot.
+    const transform = [{ name: 'resize', size: [160, 160] }, normalize] as const;
+    const loader = dataset.loader({ ...onDevice, transform, batchSize: 60 });
+    const rowsOf = async () => {
+      let rows = 0;
+      for await (const { size } of loader) rows += size;
+      return rows;
+    };
+    const failure = rowsOf();
+    await expect(failure).rejects.toBeInstanceOf(CudaError);
+    await expect(failure).rejects.toMatchObject({
+      call: 'cuMemAlloc_v2',
+      code: 2,
+      codeName: 'CUDA_ERROR_OUT_OF_MEMORY',
+      message:
+        'cuMemAlloc_v2 failed with CUDA_ERROR_OUT_OF_MEMORY (out of memory): choose a smaller batchSize, fewer device ' +
+        'slots or a smaller dtype.',
+    });
+    for (const address of taken) device.free(address);
+    expect(before - device.freeBytes).toBeLessThanOrEqual(slackBytes);
+    // With memory it goes on.
+    expect(await rowsOf()).toBe(60);
+    await loader.close();
+  });
+
+  // The last one: after it nothing works on a GPU in this process.
+  test('a lost context raises in the loop, with the name of the call that saw it', async ({ task }) => {
+    task.meta.isContextLost = true;
+    const trap = device.functionOf(device.loadModule(TRAP), 'shardtool_trap');
+    const stream = device.createStream();
+    await using dataset = await openDataset(shards);
+    await using loader = dataset.loader({ ...onDevice, repeat: 50 });
+    let batches = 0;
+    const loop = (async () => {
+      for await (const batch of loader) {
+        batches++;
+        await batch.ready.whenDone();
+        if (batches === 12)
+          device.launch(trap, { blocks: 1, threads: 1 }, new DataView(new ArrayBuffer(8)), [], stream);
+      }
+    })();
+    await expect(loop).rejects.toThrow(/^cu\w+ failed with CUDA_ERROR_\w+ \([a-z ]+\)\.$/);
+    expect(batches).toBeGreaterThanOrEqual(12);
+  });
+}
+
+declare module 'vitest' {
+  interface TaskMeta {
+    isContextLost?: boolean;
+  }
+}
+
+/** Allocates the whole device, down to pieces of a megabyte. */
+function takeAll(device: Device): bigint[] {
+  const taken: bigint[] = [];
+  for (let bytes = 2 ** 30; bytes >= 2 ** 20; bytes /= 2) {
+    try {
+      for (;;) taken.push(device.allocate(bytes));
+    } catch (error) {
+      expect(error).toMatchObject({ code: 2 });
+    }
+  }
+  return taken;
+}
