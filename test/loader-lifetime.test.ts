@@ -267,3 +267,16 @@ test('a worker that cannot start ends the loop with its reason, and the process 
     }`);
   expect({ status, stdout, signal }).toEqual({ status: 0, stdout: 'true\n'.repeat(6), signal: null });
 });
+
+test('a worker that cannot start ends the loop with its reason although another one never comes to the end of its start', () => {
+  const hook = `
+    import { isMainThread, workerData } from 'node:worker_threads';
+    if (!isMainThread && workerData.worker === 0) throw new Error('no start');
+    if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`;
+  const { stdout, status } = run(`
+    const hook = ${JSON.stringify(`data:text/javascript,${encodeURIComponent(hook)}`)};
+    process.env.NODE_OPTIONS = '--import ' + hook;
+    const iterator = dataset.loader(options)[Symbol.asyncIterator]();
+    await iterator.next().catch((error) => console.log(error.name, error.message));`);
+  expect({ stdout, status }).toEqual({ stdout: 'WorkerDiedError Decode worker 0 failed: no start\n', status: 0 });
+});

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { awaitExits, ShardtoolError, workerOptions } from '@shardtool/format';
 
@@ -6,6 +7,9 @@ export class WorkerDiedError extends ShardtoolError {}
 
 /** MiB: nothing outlives a sample. */
 const YOUNG_GENERATION_MB = 4;
+
+/** Where one worker cannot start, the others have so long to do it: it takes a fraction of that, and see `awaitExits`. */
+const START_PATIENCE_MS = 5000;
 
 /**
  * Worker threads that live as long as the pool. They are ref'd only while the consumer waits for a batch, so that a
@@ -18,7 +22,10 @@ export class WorkerPool<Message> {
   #failure: WorkerDiedError | undefined;
   #onFailure: () => void = () => {};
 
-  /** Starts `count` workers on the built file `entry`; resolves when each has said `ready`. */
+  /**
+   * Starts `count` workers on the built file `entry`; resolves when each has said `ready`. Throws
+   * {@link WorkerDiedError} where one cannot start, at the latest when the patience with the others is at its end.
+   */
   static async start<Message extends { readonly kind: string }>(options: {
     readonly entry: URL;
     readonly count: number;
@@ -35,7 +42,7 @@ export class WorkerPool<Message> {
     } catch (error) {
       pool.#closing = true;
       options.stop();
-      await Promise.allSettled(starting);
+      await settledInTime(starting);
       await pool.close(options.stop);
       throw error;
     }
@@ -101,4 +108,12 @@ export class WorkerPool<Message> {
       });
     });
   }
+}
+
+/** Waits until all have settled, or {@link START_PATIENCE_MS}. */
+async function settledInTime(promises: readonly Promise<unknown>[]): Promise<void> {
+  const patience = new AbortController();
+  const settled = Promise.allSettled(promises);
+  await Promise.race([settled, sleep(START_PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
+  patience.abort();
 }
