@@ -114,6 +114,9 @@ export class WorkerPool<Message> {
 async function settledInTime(promises: readonly Promise<unknown>[]): Promise<void> {
   const patience = new AbortController();
   const settled = Promise.allSettled(promises);
-  await Promise.race([settled, sleep(START_PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
+  await Promise.race([
+    settled,
+    sleep(START_PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined),
+  ]);
   patience.abort();
 }
