@@ -1,9 +1,10 @@
 import { OptionError, SampleDecodeError } from '@shardtool/format';
-import type { CodecName, Pixels, Rect } from './codec/codec.js';
+import type { CodecName, ImageHeader, Pixels, Rect, Reduction } from './codec/codec.js';
 import { readMask } from './codec/mask.js';
+import type { StoredImage } from './codec/npy.js';
 import { storedRect, turnedSize, turnPixels, UPRIGHT } from './codec/orientation.js';
 import { type Region, Scratch } from './codec/scratch.js';
-import { type CodecChoice, type OpenCodecs, openCodecs, openImage } from './codec/select.js';
+import { type CodecChoice, checkPixels, type OpenCodecs, openCodecs, openImage } from './codec/select.js';
 import { EffectKernels } from './kernels/effects.js';
 import { halfFloatTable } from './kernels/half-float.js';
 import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES, scratchBytes } from './kernels/resize.js';
@@ -129,6 +130,21 @@ export class Decoder {
     if (companions.length > 0) return this.#decodeCompanions(image, sample, companions);
   }
 
+  /** As {@link decode}, of an image that is still where it is stored: of an uncompressed one only the crop is read. */
+  decodeStored(stored: StoredImage, sample: SampleIdentity, target: number): void | Promise<void> {
+    const { npy } = this.#codecs;
+    const header = npy.openStored(stored);
+    if (header === null) {
+      const bytes = new Uint8Array(stored.bytes);
+      stored.read(0, bytes, 0, stored.bytes);
+      return this.decode(bytes, sample, target);
+    }
+    checkPixels(header, this.#options.maxPixels);
+    this.#scratch.reset();
+    const image = this.#plan(header, sample, (crop) => npy.readRegion(stored, crop, this.#scratch));
+    this.#finish(image, image.pixels, target);
+  }
+
   /** The transformed image, whatever its size, in memory of its own. Rejects with {@link SampleDecodeError}. */
   async decodeToArray(bytes: Uint8Array, sample: SampleIdentity): Promise<DecodedImage> {
     const image = this.#start(bytes, sample);
@@ -152,7 +168,7 @@ export class Decoder {
   }
 
   async #decodeCompanions(
-    { size, full }: ImageUnderWay,
+    { size, full }: ImageUnderWay<unknown>,
     sample: SampleIdentity,
     companions: readonly CompanionImage[],
   ): Promise<void> {
@@ -176,10 +192,18 @@ export class Decoder {
   }
 
   /** Plans the sample, and begins to decode the pixels that its first pass needs. */
-  #start(bytes: Uint8Array, sample: SampleIdentity): ImageUnderWay {
-    const { transform, maxPixels, applyExifOrientation } = this.#options;
+  #start(bytes: Uint8Array, sample: SampleIdentity): ImageUnderWay<Pixels | Promise<Pixels>> {
     this.#scratch.reset();
-    const { codec, header } = openImage(this.#codecs, bytes, maxPixels);
+    const { codec, header } = openImage(this.#codecs, bytes, this.#options.maxPixels);
+    return this.#plan(header, sample, (crop, reduction) => codec.decodeRegion(bytes, crop, reduction, this.#scratch));
+  }
+
+  #plan<P>(
+    header: ImageHeader,
+    sample: SampleIdentity,
+    decodeRegion: (crop: Rect, reduction: Reduction) => P,
+  ): ImageUnderWay<P> {
+    const { transform, applyExifOrientation } = this.#options;
     const orientation = applyExifOrientation ? sample.orientation : UPRIGHT;
     const size = turnedSize(header, orientation);
     const random = this.#random.start(sample.epoch, sample.number, sample.occurrence);
@@ -188,11 +212,11 @@ export class Decoder {
     const reduction = header.reducible && orientation === UPRIGHT ? reductionOf(full) : 1;
     const plan = reducedPlan(full, size, reduction);
     const input = inputOf(plan.passes[0]!);
-    const pixels = codec.decodeRegion(bytes, storedRect(input, header, orientation), reduction, this.#scratch);
+    const pixels = decodeRegion(storedRect(input, header, orientation), reduction);
     return { size, full, plan, input, orientation, pixels };
   }
 
-  #finish({ plan, input, orientation }: ImageUnderWay, pixels: Pixels, target: number): void {
+  #finish({ plan, input, orientation }: ImageUnderWay<unknown>, pixels: Pixels, target: number): void {
     this.#warnings += pixels.warnings;
     const upright = orientation === UPRIGHT ? pixels : this.#turn(pixels, input, orientation);
     try {
@@ -232,7 +256,7 @@ function checkAlike(one: Size, image: Size): void {
   );
 }
 
-interface ImageUnderWay {
+interface ImageUnderWay<P> {
   /** Of the turned image. */
   readonly size: Size;
   /** For the image at its full size; `plan` is for what is decoded of it. */
@@ -241,7 +265,7 @@ interface ImageUnderWay {
   /** The part of the turned image that is decoded. */
   readonly input: Rect;
   readonly orientation: number;
-  readonly pixels: Pixels | Promise<Pixels>;
+  readonly pixels: P;
 }
 
 /**

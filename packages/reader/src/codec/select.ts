@@ -17,7 +17,7 @@ export interface OpenCodecs {
   readonly choice: CodecChoice;
   readonly jpeg: ImageCodec;
   /** For uncompressed images. */
-  readonly npy: ImageCodec;
+  readonly npy: NpyCodec;
   /** For everything else. */
   readonly other: ImageCodec;
 }
@@ -66,8 +66,13 @@ export function openImage(
   if (bytes.length === 0) throw new SampleDecodeError({}, 'it is empty');
   const codec = bytes[0] === 0xff && bytes[1] === 0xd8 ? jpeg : isNpy(bytes) ? npy : other;
   const header = codec.header(bytes);
-  const { width, height } = header;
-  if (width * height <= maxPixels) return { codec, header };
+  checkPixels(header, maxPixels);
+  return { codec, header };
+}
+
+/** Throws {@link SampleDecodeError} for too many pixels. */
+export function checkPixels({ width, height }: ImageHeader, maxPixels: number): void {
+  if (width * height <= maxPixels) return;
   throw new SampleDecodeError(
     {},
     `it has ${width}x${height} pixels, more than the limit of ${maxPixels}: raise maxPixels if it is meant to be so large`,

@@ -137,6 +137,7 @@ export class StreamingReader implements BlockReader {
         pass: planned.pass,
         items: planned.samples.length,
         shards: parts.shards,
+        inShards: false,
         left: planned.uses,
         place,
         bytes: parts.bytes,

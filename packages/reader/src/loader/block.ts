@@ -21,7 +21,7 @@ export interface LoadedShard {
 }
 
 /**
- * A block of the order whose bytes are in memory. Columns have one entry an item, in the order in which items are
+ * A block of the order whose bytes can be had. Columns have one entry an item, in the order in which items are
  * consumed.
  */
 export interface Block {
@@ -36,6 +36,8 @@ export interface Block {
   /** 0, or higher where a sample comes more than once in the epoch. */
   readonly occurrence: Uint32Array;
   readonly shards: ReadonlyMap<number, LoadedShard>;
+  /** Its bytes are not in memory: workers read them from the shards. Places are then those in the shard. */
+  readonly inShards: boolean;
   /** Rows that are still to refer to this block. */
   left: number;
   /** Where in the arena its stretches begin. Changes when the arena is compacted. */

@@ -29,7 +29,9 @@ const JOB_BYTES = 64;
 
 /** What a worker needs to know to decode one sample into one row. */
 export interface Job {
-  /** Place of the encoded image in the arena, and its length in bytes. */
+  /** The shard whose file the encoded image is read from; -1 where it is in the arena. */
+  shard: number;
+  /** Place of the encoded image in the shard or in the arena, and its length in bytes. */
   offset: number;
   bytes: number;
   /** The sample's number in the dataset: with seed and epoch the origin of its random numbers. */
@@ -49,7 +51,18 @@ export interface Job {
 export const WHOLE_BATCH = -1;
 
 export function emptyJob(): Job {
-  return { offset: 0, bytes: 0, number: 0, epoch: 0, occurrence: 0, slot: 0, row: 0, orientation: 1, crc32: -1 };
+  return {
+    shard: -1,
+    offset: 0,
+    bytes: 0,
+    number: 0,
+    epoch: 0,
+    occurrence: 0,
+    slot: 0,
+    row: 0,
+    orientation: 1,
+    crc32: -1,
+  };
 }
 
 /** The buffers of a {@link Control}; they go to the workers once, at their start. */
@@ -117,6 +130,7 @@ export class Control {
     this.#integers[i + 9] = job.slot;
     this.#integers[i + 10] = job.row;
     this.#integers[i + 11] = job.orientation;
+    this.#integers[i + 12] = job.shard;
     Atomics.store(this.#words, TAIL, (tail + 1) | 0);
   }
 
@@ -203,6 +217,7 @@ export class Control {
     job.slot = this.#integers[i + 9]!;
     job.row = this.#integers[i + 10]!;
     job.orientation = this.#integers[i + 11]!;
+    job.shard = this.#integers[i + 12]!;
   }
 
   /**

@@ -13,6 +13,7 @@ import type { BatchFactsBuffers } from './batch-facts.js';
 import { type Companion, PartTable } from './companions.js';
 import { Control, type ControlBuffers, emptyJob, type Job, WHOLE_BATCH } from './control.js';
 import type { OwnSteps } from './own-steps.js';
+import { ShardImages } from './shard-images.js';
 import { type MemoryPlan, scratchAddress, slotAddress } from './slots.js';
 import { DroppedSample, loadWorkSteps, OwnStepFailure, type WorkSteps } from './work-steps.js';
 
@@ -34,6 +35,8 @@ export interface DecodeWorkerData {
   readonly facts: BatchFactsBuffers;
   readonly steps: OwnSteps;
   readonly mixing: Mixing;
+  /** The files of the shards, where workers may read images themselves; else none. */
+  readonly shardPaths: readonly string[];
 }
 
 /**
@@ -63,6 +66,7 @@ export type WorkerMessage = { readonly kind: 'ready' } | BadRow | ListImage;
 
 const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
+const shardImages = new ShardImages(data.shardPaths);
 const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.companions.length }, data.parts);
 
 /** Counted first, so that the main thread, which may look at the slot before it hears the message, waits for it. */
@@ -97,14 +101,13 @@ async function run(): Promise<void> {
     control.finishWhole(job.slot);
   }
   decoder?.close();
+  shardImages.close();
 }
 
 /** Does a job. True where the batch as a whole is to be worked on now. Not async, so that nothing is awaited in vain. */
 function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): boolean | Promise<boolean> {
   try {
-    const bytes = arenaView(data.arena, job.offset, job.bytes);
-    checkBytes(bytes, job);
-    const pending = decode(bytes, job, decoder, steps);
+    const pending = job.shard < 0 ? decodeRead(job, decoder, steps) : decodeStored(job, decoder!);
     if (pending === undefined) return finish(job, decoder);
     return pending.then(
       () => finish(job, decoder),
@@ -119,7 +122,18 @@ function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): bool
   }
 }
 
-function decode(bytes: Uint8Array, job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
+/** Only plain rows of pixels come this way: without checksum, without steps on them, and with nothing beside the image. */
+function decodeStored(job: Job, decoder: Decoder): void | Promise<void> {
+  return decoder.decodeStored(
+    shardImages.at(job),
+    job,
+    slotAddress(data.plan, job.slot) + job.row * data.plan.rowBytes,
+  );
+}
+
+function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
+  const bytes = arenaView(data.arena, job.offset, job.bytes);
+  checkBytes(bytes, job);
   if (decoder === null) return;
   if (data.list) {
     return decoder.decodeToArray(bytes, job).then(({ pixels, height, width }) => {

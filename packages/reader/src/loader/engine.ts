@@ -25,6 +25,8 @@ export interface EngineOptions {
   /** A person's own code, its paths whole. */
   readonly steps: OwnSteps;
   readonly mixing: Mixing;
+  /** The files of the shards, where workers may read images themselves; else none. */
+  readonly shardPaths: readonly string[];
   /** The file whose memory the slots are to be, if any. */
   readonly slotFile: number | undefined;
 }
@@ -73,6 +75,7 @@ export class Engine {
         facts: facts.buffers,
         steps: options.steps,
         mixing: options.mixing,
+        shardPaths: options.shardPaths,
       }),
       onMessage: (message) => {
         if (engine !== undefined) engine.#onMessage(message);

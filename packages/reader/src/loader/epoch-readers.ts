@@ -9,6 +9,7 @@ import type { UpcomingEpoch } from './least-bytes.js';
 import { type LoadedShards, load, planLoad, selectedRows } from './load-shards.js';
 import { ResidentReader } from './resident-reader.js';
 import type { Stretch } from './stretches.js';
+import { UnreadReader } from './unread-reader.js';
 
 export interface EpochReadersOptions {
   readonly files: ShardFiles;
@@ -32,8 +33,16 @@ export class EpochReaders {
     this.#options = options;
   }
 
-  /** The reader of an epoch. `least`: the least memory with which it can be read, in bytes. */
-  async reader({ plan, selection }: UpcomingEpoch, demand: Demand, least: () => Promise<number>): Promise<BlockReader> {
+  /**
+   * The reader of an epoch. `least`: the least memory with which it can be read, in bytes. `inShards`: the workers read, and
+   * nothing is read ahead.
+   */
+  async reader(
+    { plan, selection }: UpcomingEpoch,
+    demand: Demand,
+    least: () => Promise<number>,
+    inShards: boolean,
+  ): Promise<BlockReader> {
     const { files, arena, bell, slabs, readConcurrency } = this.#options;
     files.throwIfClosed();
     const first = firstNumbers(selection.counts);
@@ -42,6 +51,7 @@ export class EpochReaders {
       this.#residents ??= this.#loadResidents();
       return new ResidentReader({ blocks, first, selection, shards: await this.#residents });
     }
+    if (inShards) return new UnreadReader({ blocks, first, selection, store: files });
     return new StreamingReader({
       blocks,
       first,

@@ -161,6 +161,7 @@ export class Feeder implements Demand {
       this.#options.onMissingImage(pending, row);
       return;
     }
+    job.shard = block.inShards ? shard : -1;
     job.offset = placeOf(block, stretches, offset);
     job.bytes = column.bytes[indexRow]!;
     job.epoch = block.pass;

@@ -14,6 +14,7 @@ import { type CheckedOptions, checkOptions, type LoaderOptions } from './options
 import type { PendingBatch } from './pending-batch.js';
 import { type LoaderSetup, setUp } from './setup.js';
 import { type LoaderReport, Statistics } from './statistics.js';
+import { storageReadBytes } from './storage-reads.js';
 
 /** A loader was closed while it was being iterated. */
 export class LoaderClosedError extends ShardtoolError {}
@@ -23,6 +24,10 @@ interface Place {
   readonly epoch: number;
   readonly position: number;
 }
+
+/** So much may come from storage in an epoch that counts as cached: a part of the dataset, and whatever else the process reads. */
+const MOST_FROM_STORAGE = 1 / 64;
+const OTHER_STORAGE_BYTES = 2 ** 24;
 
 /** What lives from iteration to iteration. */
 interface Running {
@@ -55,6 +60,8 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   #delivered: Place | null = null;
   /** An epoch was read from its first sample to its last. */
   #hasReadAll = false;
+  /** What had been read from storage when the last epoch began, or 0. */
+  #storageBefore = 0;
   #statistics = new Statistics();
   #warningsBefore = 0;
   /** Of the engine that was closed last. */
@@ -221,10 +228,12 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
         const begin = { epoch, position };
         const plan = setup.plan(epoch, position);
         if (plan.batches === 0) throw noBatches(epoch, plan.samples - position, setup.globalBatch);
-        const reader = await readers.reader({ plan, selection: setup.selection(epoch) }, demand, () =>
-          leastBytes(setup.upcoming(begin.epoch, begin.position), this.#dataset.files),
-        );
-        const fed = { epoch, plan, reader, checksum: this.#checksum() };
+        const checksum = this.#checksum();
+        const inShards = this.#wasCached() && !checksum && setup.engine.shardPaths.length > 0;
+        const least = (): Promise<number> =>
+          leastBytes(setup.upcoming(begin.epoch, begin.position), this.#dataset.files);
+        const reader = await readers.reader({ plan, selection: setup.selection(epoch) }, demand, least, inShards);
+        const fed = { epoch, plan, reader, checksum };
         hasFedWhole = position === 0;
         epoch++;
         position = 0;
@@ -235,6 +244,14 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
         this.#next = { epoch: pending.epoch + 1, position: 0 };
       },
     });
+  }
+
+  /** Whether the epoch that ends now was a whole one and came out of the page cache: the next one will, too. */
+  #wasCached(): boolean {
+    const before = this.#storageBefore;
+    this.#storageBefore = storageReadBytes();
+    const most = OTHER_STORAGE_BYTES + this.#dataset.bytes * MOST_FROM_STORAGE;
+    return this.#hasReadAll && this.#storageBefore - before <= most;
   }
 
   /** Whether the images of the epoch that begins now are checked. */

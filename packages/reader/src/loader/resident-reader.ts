@@ -48,6 +48,7 @@ export class ResidentReader implements BlockReader {
       pass: planned.pass,
       items: planned.samples.length,
       shards,
+      inShards: false,
       left: planned.uses,
       place: 0,
       bytes: 0,

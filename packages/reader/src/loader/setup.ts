@@ -151,6 +151,9 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
       companions,
       steps,
       mixing,
+      shardPaths: isUncompressedOnly(dataset, output, options, companions.length + fields.length)
+        ? dataset.files.files.map(({ path }) => path)
+        : [],
       slotFile: options.slotFile,
     },
     selection,
@@ -217,6 +220,17 @@ function checkMixable(mixing: Mixing, { dtype }: CompiledTransform, companions: 
 function fieldsOf(dataset: Dataset, companions: readonly Companion[]): string[] {
   const pixels = new Set([...imageFields(dataset.fields), ...companions.map(({ field }) => field), 'cls']);
   return dataset.fields.filter((field) => !pixels.has(field));
+}
+
+/**
+ * Whether rows are made of uncompressed images and of nothing else: then workers can read just the crops, without any bytes in
+ * between.
+ */
+function isUncompressedOnly(dataset: Dataset, output: BatchOutput, options: CheckedOptions, others: number): boolean {
+  const { image, steps } = options;
+  const images = image === undefined ? imageFields(dataset.fields) : [image];
+  const isPlain = output.kind === 'pixels' && steps.fields === undefined && steps.pixels === undefined && others === 0;
+  return isPlain && images.length === 1 && images[0] === 'npy';
 }
 
 function maskBytesOf(output: BatchOutput): number {

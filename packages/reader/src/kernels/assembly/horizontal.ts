@@ -24,7 +24,6 @@ const PIXEL: usize = 24;
 /** Two output pixels a turn: 6 results of 8 rows. `taps` and `planar` are constants where this is inlined. */
 @inline function narrowBlock(block: usize, table: Table, out: usize, taps: i32, planar: bool): void {
   const unused = i64x2.splat(0);
-  const step = stepOf(table);
   const plane = <usize>table.padded << 3;
   const end = weightsOf(table);
   let weights = end;
@@ -36,15 +35,15 @@ const PIXEL: usize = 24;
     const p2 = taps > 2 ? v128.load32_splat(weights, 8) : unused;
     const p3 = taps > 3 ? v128.load32_splat(weights, 12) : unused;
     const p4 = taps > 4 ? v128.load32_splat(weights, 16) : unused;
-    weights += step;
     // The first store comes before the second pixel's weights are loaded: V8 keeps them in registers that way.
     if (!planar) v128.store(out, pairUp(narrow(p, taps, p0, p1, p2, p3, p4), narrow(p + 8, taps, p0, p1, p2, p3, p4)));
-    const q0 = v128.load32_splat(weights);
-    const q1 = taps > 1 ? v128.load32_splat(weights, 4) : unused;
-    const q2 = taps > 2 ? v128.load32_splat(weights, 8) : unused;
-    const q3 = taps > 3 ? v128.load32_splat(weights, 12) : unused;
-    const q4 = taps > 4 ? v128.load32_splat(weights, 16) : unused;
-    weights += step;
+    const following = weights + <usize>taps * 4;
+    const q0 = v128.load32_splat(following);
+    const q1 = taps > 1 ? v128.load32_splat(following, 4) : unused;
+    const q2 = taps > 2 ? v128.load32_splat(following, 8) : unused;
+    const q3 = taps > 3 ? v128.load32_splat(following, 12) : unused;
+    const q4 = taps > 4 ? v128.load32_splat(following, 16) : unused;
+    weights = following + <usize>taps * 4;
     const blueP = narrow(p + 16, taps, p0, p1, p2, p3, p4);
     if (planar) {
       v128.store(out, pairUp(narrow(p, taps, p0, p1, p2, p3, p4), narrow(q, taps, q0, q1, q2, q3, q4)));

@@ -8,7 +8,9 @@ import { copy } from './copy';
 import { resizeBlockInterleaved, resizeBlockPlanar } from './horizontal';
 import { Table, startsOf, stepOf, weightsOf } from './table';
 import { BLOCK_ROWS, turnBack, turnRows } from './transpose';
-import { STEP, resizeRowToBytes, resizeRowToFloats } from './vertical';
+import {
+  STEP, canPair, resizeRowToBytes, resizeRowToFloats, resizeRowsToBytes, resizeRowsToFloats
+} from './vertical';
 
 /** What is to be done and where, as resize.ts beside this folder writes it: 32-bit words. Addresses are bytes. */
 @unmanaged
@@ -68,6 +70,18 @@ class Job {
   if (!fits) copy(target, place, values * valueBytes);
 }
 
+/** Two output rows at once; `values` is whole steps, so that nothing spills. */
+@inline function writeRows(
+  job: Job, row: usize, weights: usize, together: bool, values: usize, target: usize, float: bool, channel: usize
+): void {
+  if (float) {
+    const scale = job.normalization + channel * 4;
+    resizeRowsToFloats(row, pitchOf(job), values, weights, together, target, values * 4, scale, scale + 12);
+  } else {
+    resizeRowsToBytes(row, pitchOf(job), values, weights, together, target, values);
+  }
+}
+
 @inline function resize(job: Job, planar: bool, float: bool): void {
   const rowTable = job.rowTable;
   const pitch = pitchOf(job);
@@ -81,6 +95,7 @@ class Job {
   let weights = weightsOf(rowTable);
   let target = job.target;
   const end = target + plane;
+  const pairs = canPair(rowTable) && width % STEP == 0;
   let bandStart = 0;
 
   for (let y = 0; y < job.rows; y += BLOCK_ROWS) {
@@ -94,6 +109,20 @@ class Job {
     const lastReady = y + BLOCK_ROWS < job.rows ? y + BLOCK_ROWS - rowTable.taps : i32.MAX_VALUE;
     for (; start < endOfStarts && load<i32>(start) <= lastReady; start += 4) {
       const row = job.band + <usize>(load<i32>(start) - bandStart) * pitch;
+      if (pairs && start + 4 < endOfStarts && load<i32>(start, 4) <= lastReady && load<i32>(start, 4) - load<i32>(start) <= 1) {
+        const together = load<i32>(start, 4) == load<i32>(start);
+        if (planar) {
+          writeRows(job, row, weights, together, width, target, float, 0);
+          writeRows(job, row + padded, weights, together, width, target + plane, float, 1);
+          writeRows(job, row + padded * 2, weights, together, width, target + plane * 2, float, 2);
+        } else {
+          writeRows(job, row, weights, together, width * 3, target, false, 0);
+        }
+        start += 4;
+        weights += stepOf(rowTable) * 2;
+        target += outputRowBytes * 2;
+        continue;
+      }
       if (planar) {
         writeRow(job, row, weights, width, target, end, float, 0);
         writeRow(job, row + padded, weights, width, target + plane, end + plane, float, 1);

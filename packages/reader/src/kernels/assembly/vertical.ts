@@ -66,6 +66,39 @@ export const STEP: usize = 16;
   }
 }
 
+/**
+ * Two rows of the output at once, both of 2 taps: `row` and the one after it make the first; where they are `together` they
+ * make the second, too, else it begins one row lower. Bytes that both need are loaded and widened once.
+ */
+@inline function narrowRows(
+  row: usize, pitch: usize, bytes: usize, weights: usize, together: bool, target: usize, next: usize,
+  float: bool, scale: v128, bias: v128
+): void {
+  const half = narrowHalf();
+  const w0 = v128.load32_splat(weights);
+  const w1 = v128.load32_splat(weights, 4);
+  const x0 = v128.load32_splat(weights, 8);
+  const x1 = v128.load32_splat(weights, 12);
+  const pitch2 = pitch * 2;
+  for (const end = row + bytes; row < end; row += STEP) {
+    const a = v128.load8x8_u(row);
+    const b = v128.load8x8_u(row, 8);
+    const c = v128.load8x8_u(row + pitch);
+    const d = v128.load8x8_u(row + pitch, 8);
+    const low = addNarrow(addNarrow(half, a, w0), c, w1);
+    emit(target, low, addNarrow(addNarrow(half, b, w0), d, w1), float, scale, bias);
+    if (together) {
+      const lower = addNarrow(addNarrow(half, a, x0), c, x1);
+      emit(target + next, lower, addNarrow(addNarrow(half, b, x0), d, x1), float, scale, bias);
+    } else {
+      const lower = addNarrow(addNarrow(half, c, x0), v128.load8x8_u(row + pitch2), x1);
+      const higher = addNarrow(addNarrow(half, d, x0), v128.load8x8_u(row + pitch2, 8), x1);
+      emit(target + next, lower, higher, float, scale, bias);
+    }
+    target += float ? STEP * 4 : STEP;
+  }
+}
+
 @inline function wideRow(
   row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, bits: i32, target: usize,
   float: bool, scale: v128, bias: v128
@@ -130,4 +163,31 @@ export function resizeRowToFloats(
   const scales = v128.load32_splat(scale);
   const biases = v128.load32_splat(bias);
   resizeRow(row, pitch, bytes, table, weights, target, true, scales, biases);
+}
+
+/** Whether two rows of the output can be made at once: both have 2 taps. */
+@inline export function canPair(table: Table): bool {
+  return table.bits == NARROW_BITS && table.taps == 2;
+}
+
+/**
+ * Two output rows of bytes, the second `next` bytes after the first: as {@link resizeRowToBytes}, where {@link canPair}. The
+ * second one's first tap is that of the first (`together`) or the row after it.
+ */
+export function resizeRowsToBytes(
+  row: usize, pitch: usize, bytes: usize, weights: usize, together: bool, target: usize, next: usize
+): void {
+  const unused = i64x2.splat(0);
+  if (together) narrowRows(row, pitch, bytes, weights, true, target, next, false, unused, unused);
+  else narrowRows(row, pitch, bytes, weights, false, target, next, false, unused, unused);
+}
+
+/** The same as float32. */
+export function resizeRowsToFloats(
+  row: usize, pitch: usize, bytes: usize, weights: usize, together: bool, target: usize, next: usize, scale: usize, bias: usize
+): void {
+  const scales = v128.load32_splat(scale);
+  const biases = v128.load32_splat(bias);
+  if (together) narrowRows(row, pitch, bytes, weights, true, target, next, true, scales, biases);
+  else narrowRows(row, pitch, bytes, weights, false, target, next, true, scales, biases);
 }

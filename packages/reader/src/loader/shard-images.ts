@@ -1,0 +1,86 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { FileError, SampleDecodeError } from '@shardtool/format';
+import type { StoredImage } from '../codec/npy.js';
+import type { Job } from './control.js';
+
+/** Open files of one worker. */
+const OPEN_FILES = 64;
+
+/** The images that a worker reads itself, out of the shards: one at a time. Only reads that need no disk come this way. */
+export class ShardImages implements StoredImage {
+  readonly #paths: readonly string[];
+  /** Those used last come last. */
+  readonly #files = new Map<number, number>();
+  #shard = -1;
+  #file = -1;
+  #offset = 0;
+  bytes = 0;
+
+  /** `paths` are the files of the shards. */
+  constructor(paths: readonly string[]) {
+    this.#paths = paths;
+  }
+
+  /** This object from now on stands for the image of this job. Throws {@link FileError}. */
+  at({ shard, offset, bytes }: Job): this {
+    if (shard !== this.#shard) {
+      this.#file = this.#open(shard);
+      this.#shard = shard;
+    }
+    this.#offset = offset;
+    this.bytes = bytes;
+    return this;
+  }
+
+  read(from: number, target: Uint8Array, at: number, bytes: number): void {
+    const position = this.#offset + from;
+    let done = 0;
+    while (done < bytes) {
+      const got = this.#readSome(target, at + done, bytes - done, position + done);
+      if (got === 0) {
+        throw new SampleDecodeError({}, `its shard ends at byte ${position + done}: it was cut since it was packed`);
+      }
+      done += got;
+    }
+  }
+
+  close(): void {
+    for (const file of this.#files.values()) closeSync(file);
+    this.#files.clear();
+    this.#shard = -1;
+  }
+
+  #readSome(target: Uint8Array, at: number, bytes: number, position: number): number {
+    try {
+      return readSync(this.#file, target, at, bytes, position);
+    } catch (cause) {
+      const path = this.#paths[this.#shard]!;
+      const reason = (cause as Error).message;
+      throw new FileError({ path, offset: position }, `${path} cannot be read at byte ${position} (${reason}).`, {
+        cause,
+      });
+    }
+  }
+
+  #open(shard: number): number {
+    const known = this.#files.get(shard);
+    if (known !== undefined) {
+      this.#files.delete(shard);
+      this.#files.set(shard, known);
+      return known;
+    }
+    const [oldest] = this.#files;
+    if (oldest !== undefined && this.#files.size === OPEN_FILES) {
+      this.#files.delete(oldest[0]);
+      closeSync(oldest[1]);
+    }
+    const path = this.#paths[shard]!;
+    try {
+      const file = openSync(path, 'r');
+      this.#files.set(shard, file);
+      return file;
+    } catch (cause) {
+      throw new FileError({ path }, `${path} cannot be opened (${(cause as Error).message}).`, { cause });
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import type { PlannedBlock } from '../order/batches.js';
+import type { Selection } from '../selection/selection.js';
+import { type Block, type BlockReader, blockItems, type LoadedShard } from './block.js';
+import type { ShardStore } from './load-shards.js';
+
+export interface UnreadOptions {
+  readonly blocks: Iterator<PlannedBlock>;
+  /** Number on the line of each shard's first sample. */
+  readonly first: Float64Array;
+  readonly selection: Selection;
+  readonly store: Pick<ShardStore, 'index'>;
+}
+
+/** All of a shard, as one stretch: what is at a byte of the shard is at the same byte of it. */
+const WHOLE_SHARD = [{ offset: 0, bytes: Number.POSITIVE_INFINITY, at: 0 }] as const;
+
+/** The blocks of an epoch whose bytes stay in the shards, where the workers read them. */
+export class UnreadReader implements BlockReader {
+  readonly #options: UnreadOptions;
+  readonly #planned = new Map<number, Block>();
+
+  constructor(options: UnreadOptions) {
+    this.#options = options;
+  }
+
+  get(ordinal: number): Block | Promise<Block> {
+    return this.#planned.get(ordinal) ?? this.#plan(ordinal);
+  }
+
+  release(block: Block): void {
+    this.#planned.delete(block.ordinal);
+  }
+
+  async close(): Promise<void> {
+    this.#planned.clear();
+  }
+
+  async #plan(ordinal: number): Promise<Block> {
+    const { blocks } = this.#options;
+    for (;;) {
+      const next = blocks.next();
+      if (next.done) throw new Error(`block ${ordinal} is not part of the plan`);
+      const block = await this.#block(next.value);
+      this.#planned.set(block.ordinal, block);
+      if (block.ordinal === ordinal) return block;
+    }
+  }
+
+  async #block(planned: PlannedBlock): Promise<Block> {
+    const { first, selection, store } = this.#options;
+    const shards = new Map<number, LoadedShard>();
+    for (const { shard } of planned.pieces) {
+      if (!shards.has(shard)) shards.set(shard, { index: await store.index(shard), stretches: WHOLE_SHARD });
+    }
+    return {
+      ...blockItems(planned, first, selection),
+      reader: this,
+      ordinal: planned.ordinal,
+      pass: planned.pass,
+      items: planned.samples.length,
+      shards,
+      inShards: true,
+      left: planned.uses,
+      place: 0,
+      bytes: 0,
+    };
+  }
+}
