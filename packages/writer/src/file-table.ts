@@ -26,6 +26,12 @@ export function withoutRepeats(sorted: string[]): string[] {
   return sorted.filter((path, i) => i === 0 || path !== sorted[i - 1]);
 }
 
+/** Compares any two of these strings by code point, as fast as they allow. */
+export function codePointOrderOf(strings: readonly string[]): (a: string, b: string) => number {
+  if (strings.some((string) => SURROGATE.test(string))) return compareCodePoints;
+  return (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+}
+
 const SURROGATE = /[\ud800-\udfff]/;
 
 /** Below 0 where `a` comes first by code point, above 0 where `b` does. */

@@ -1,7 +1,7 @@
 import type { ColumnValue } from '@shardtool/format';
 import { CsvSyntaxError, parseCsv } from './csv.js';
 import { LabelsError } from './errors.js';
-import { compareCodePoints } from './file-table.js';
+import { codePointOrderOf, compareCodePoints } from './file-table.js';
 import { pathBelow, readTextFile } from './list.js';
 import type { SourceFiles } from './source-files.js';
 
@@ -54,9 +54,22 @@ export function readLabels(location: string, source: string): Labels {
   if (path.length === 0) throw new LabelsError({ path: location }, `The labels file ${location} has no rows.`);
   const classes = columns.get('class');
   columns.delete('class');
-  const cls = classes === undefined ? null : path.map((_, row) => String(classes[row] ?? ''));
+  const cls = classes === undefined ? null : namesOf(classes, path.length);
   for (const [name, values] of columns) columns.set(name, ofOneType(values, path.length, json));
   return { location, path, line: Uint32Array.from(line), cls, columns };
+}
+
+/** The class of each row; a name is one string however many rows have it. */
+function namesOf(classes: readonly ColumnValue[], rows: number): string[] {
+  const names = new Map<ColumnValue, string>();
+  return Array.from({ length: rows }, (_, row) => {
+    const value = classes[row] ?? '';
+    const known = names.get(value);
+    if (known !== undefined) return known;
+    const name = String(value);
+    names.set(value, name);
+    return name;
+  });
 }
 
 function* csvRows(location: string, text: string): Generator<Row> {
@@ -129,7 +142,8 @@ function fault(location: string, line: number, what: string, cause?: unknown): n
 export function rowsOfFiles(files: SourceFiles, labels: Labels): Int32Array {
   const rowOfFile = new Int32Array(files.count).fill(-1);
   const byPath = Uint32Array.from(labels.path, (_, row) => row);
-  byPath.sort((a, b) => compareCodePoints(labels.path[a]!, labels.path[b]!) || a - b);
+  const compare = codePointOrderOf(labels.path);
+  byPath.sort((a, b) => compare(labels.path[a]!, labels.path[b]!) || a - b);
   const reader = files.reader();
   let file = 0;
   for (let i = 0; i < byPath.length; i++) {

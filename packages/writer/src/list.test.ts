@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import path, { join } from 'node:path';
+import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FileNameError, LabelsError, SourceError } from './errors.js';
-import { listFiles, readLines } from './list.js';
+import { listFiles, pathBelow, readLines } from './list.js';
 
 let root: string;
 
@@ -37,4 +38,17 @@ test('a list that is missing, or is not UTF-8, is an error with its path', () =>
   expect(() => readLines(join(root, 'none.txt'))).toThrow(SourceError);
   writeFileSync(join(root, 'latin1.txt'), Buffer.from([0x61, 0xe9, 0x0a]));
   expect(() => readLines(join(root, 'latin1.txt'))).toThrow(FileNameError);
+});
+
+test('a path is made plain wherever it has dots, empty names or a drive, and is left alone otherwise', () => {
+  const name = fc.constantFrom('a', '.', '..', '...', '.b', 'c.jpg', '', 'é');
+  fc.assert(
+    fc.property(fc.array(name, { minLength: 1, maxLength: 5 }), (names) => {
+      const given = names.join('/');
+      const expected = given === '' ? '' : path.relative('/photos', path.resolve('/photos', given));
+      const isBelow = given === '' || (expected !== '' && expected !== '..' && !expected.startsWith('../'));
+      if (isBelow) expect(pathBelow('/photos', given, 'here')).toBe(expected);
+      else expect(() => pathBelow('/photos', given, 'here')).toThrow(LabelsError);
+    }),
+  );
 });

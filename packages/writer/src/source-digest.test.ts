@@ -17,7 +17,7 @@ const ON_DISK = 1;
 const PATHS = ['a/1.jpg', 'a/2.jpg'];
 
 function filesOf(paths: readonly string[], bytes: number, mtimeMs: number, memoryBytes = IN_MEMORY): SourceFiles {
-  const files = sourceFilesOf(paths, { memoryBytes, output: join(folder, 'out') });
+  const files = sourceFilesOf(paths, { memoryBytes, folder: join(folder, 'out') });
   files.fill(0, files.count, (path) => ({ bytes: path === paths[0] ? bytes : 7, mtimeMs }));
   return files;
 }
