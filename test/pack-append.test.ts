@@ -257,18 +257,6 @@ test('classes that are fixed may grow at their end', async () => {
   ]);
 });
 
-test('duplicates are looked for among the new images, and the report says so', async () => {
-  const images = source();
-  const output = newFolder();
-  await pack(images, output, OPTIONS);
-  add(images, { 'cat/7.jpg': jpeg(7), 'cat/8.jpg': jpeg(7) });
-  const { code, stdout } = await shardtool('pack', images, output, '--append', '--dedupe');
-  expect(code).toBe(0);
-  expect(stdout).toMatch(/^Added 1 file /);
-  expect(stdout).toContain('1 image has the bytes of another one and was left out');
-  expect(stdout).toContain('new images were compared with each other, not with those that were packed before');
-});
-
 test('on the command line it says what was added', async () => {
   const images = source();
   const output = newFolder();

@@ -233,6 +233,11 @@ export function recodeOptions(options: CheckedOptions): RecodeOptions | null {
   return { resize, quality: quality ?? PACK_DEFAULTS.quality, imageFormat };
 }
 
+/** Whether the bytes of a sample may be others than those of its file. */
+export function changesBytes(options: CheckedOptions): boolean {
+  return recodeOptions(options) !== null || options.stripMetadata;
+}
+
 /** What is done to every image before it goes into its shard. */
 export interface ImageStepOptions {
   /** Decodes it whole, and refuses it where that does not work. */

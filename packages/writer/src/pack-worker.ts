@@ -2,7 +2,7 @@
 import { openSync } from 'node:fs';
 import { isCommitted } from './complete-pack.js';
 import { report } from './crew-member.js';
-import { type HashedFiles, type HashJob, hashFiles } from './dedupe/hash-files.js';
+import { type HashedFiles, type HashJob, type HashPartsJob, hashFiles, hashParts } from './dedupe/hash-files.js';
 import { OutputNotEmptyError } from './errors.js';
 import { forgetFinished, isAsNoted, noteFinished, readFinished } from './finished-shard.js';
 import { createImageStep } from './image-step.js';
@@ -42,6 +42,7 @@ export type PackNews =
 export type PackJob =
   | { readonly type: 'measure'; readonly turn: MeasureTurn }
   | ({ readonly type: 'hash' } & HashJob)
+  | ({ readonly type: 'hash-parts' } & HashPartsJob)
   | ({ readonly type: 'shard' } & PlannedShard);
 
 /** A shard, what it is called, and where its plan stands in the record. */
@@ -84,6 +85,7 @@ takeMessages((message: PackNews | PackJob) => {
 
 function work(job: PackJob): PackResult | Promise<PackResult> {
   if (job.type === 'measure') return measure(job.turn);
+  if (job.type === 'hash-parts') return hashParts(job, report);
   return job.type === 'hash' ? hashFiles(listing!.root, listing!.files, job, report) : pack(job);
 }
 

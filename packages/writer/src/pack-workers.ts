@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { HashedFiles } from './dedupe/hash-files.js';
+import type { HashedFiles, HashPartsJob } from './dedupe/hash-files.js';
 import { createMeasureTurn, isMeasured, measureSlices } from './measure.js';
 import type { PackedShard, PackJob, PackNews, PackResult, PackSetting, PlannedShard } from './pack-worker.js';
 import type { SourceFiles } from './source-files.js';
@@ -51,6 +51,16 @@ function* hashJobs(files: Uint32Array): Generator<PackJob> {
   for (let from = 0; from < files.length; from += HASHED_AT_ONCE) {
     yield { type: 'hash', numbers: files.slice(from, from + HASHED_AT_ONCE) };
   }
+}
+
+/** The same for parts of other files. */
+export async function hashPartsInWorkers(
+  workers: PackWorkers,
+  parts: readonly HashPartsJob[],
+  done: (hashed: HashedFiles) => void,
+): Promise<void> {
+  const jobs = parts.map((job) => ({ type: 'hash-parts', ...job }) as const);
+  await workers.run(jobs, (result) => done(result as HashedFiles));
 }
 
 /** Writes these shards, or keeps those that are finished, and hands over each result as it comes. */

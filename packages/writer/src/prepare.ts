@@ -14,7 +14,7 @@ import { type Duplicates, findDuplicates } from './dedupe/dedupe.js';
 import { NoImagesError } from './errors.js';
 import { type Labels, readLabels, rowsOfFiles } from './labels.js';
 import { listFiles, readLines } from './list.js';
-import type { CheckedOptions } from './options.js';
+import { type CheckedOptions, changesBytes } from './options.js';
 import { STATE_FOLDER } from './pack-state.js';
 import { measureFiles, type PackWorkers } from './pack-workers.js';
 import { type PackPlan, planShards } from './plan.js';
@@ -117,7 +117,8 @@ async function planFound(
   const whole = planShards(files, planOptions);
   if (whole.order.length === 0 && base === null) refuseEmpty(source, files.count);
   if (options.onBad === 'stop') refuseUnreadable(root, files, whole);
-  const duplicates = options.dedupe ? await findDuplicates(files, whole, output, workers, ticker) : null;
+  const compared = changesBytes(options) ? null : base;
+  const duplicates = options.dedupe ? await findDuplicates(files, whole, output, workers, ticker, compared) : null;
   const close = () => {
     duplicates?.close();
     files.close();

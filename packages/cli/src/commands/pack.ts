@@ -80,7 +80,7 @@ export const packCommand = command({
         type: 'boolean',
         defaultDescription: 'false',
         describe:
-          'Pack images with the same bytes once: duplicates.jsonl lists the others; with --append only new images are compared',
+          'Pack images with the same bytes once: duplicates.jsonl lists the others; with --append those in the shards count, too, unless they are encoded anew',
       })
       .option('on-bad', {
         choices: ['stop', 'quarantine'] as const,
@@ -166,7 +166,7 @@ function describe(
   report: PackReport,
   source: string,
   output: string,
-  { dryRun, append, dedupe, part }: PackOptions,
+  { dryRun, append, dedupe, part, resize, quality, imageFormat, stripMetadata }: PackOptions,
 ): string {
   const {
     keptShards,
@@ -183,7 +183,8 @@ function describe(
     quarantined,
     partialFields,
   } = report;
-  if (append && report.samples + quarantined === 0) return `${output} has all of ${source} already.`;
+  const isEncodedAnew = stripMetadata || [resize, quality, imageFormat].some((option) => option !== undefined);
+  if (append && report.samples + quarantined + duplicates === 0) return `${output} has all of ${source} already.`;
   const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
   return [
     `${verb} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
@@ -221,7 +222,9 @@ function describe(
       'of them is of another class than the image that stands for it',
       'of them are of other classes than the images that stand for them',
     ),
-    ...(append && dedupe ? ['  new images were compared with each other, not with those that were packed before'] : []),
+    ...(append && dedupe && isEncodedAnew
+      ? ['  new images were compared with each other only: those in the shards have other bytes than their files']
+      : []),
     ...countLine(
       skippedFiles,
       'file was skipped, since it belongs to no image that is packed',

@@ -12,13 +12,15 @@ import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { writeDurably } from '@shardtool/format';
+import type { AppendBase } from '../append.js';
 import type { Grouping } from '../grouping.js';
 import { hashInWorkers, type PackWorkers } from '../pack-workers.js';
 import type { PackPlan } from '../plan.js';
 import type { ProgressTicker } from '../progress.js';
 import type { SourceFiles } from '../source-files.js';
+import { comparePacked, notePackedSizes } from './compare-packed.js';
 import { DigestTable } from './digest-table.js';
-import { filesOfEqualSize } from './equal-sizes.js';
+import { EqualSizes } from './equal-sizes.js';
 
 export const DUPLICATES_FILE = 'duplicates.jsonl';
 
@@ -39,13 +41,15 @@ export interface Duplicates {
 interface DuplicateLine {
   readonly path: string;
   readonly standsFor: string;
+  /** Of the image that stands for it, where that was packed before. */
+  readonly shard?: string;
   readonly class?: string | null;
   readonly standsForClass?: string | null;
 }
 
 /**
- * Finds images with the same bytes, by sha256, in the order of their paths: the first stands for the others. What is
- * known meanwhile lies on the disk, in a folder beside `output`. Whoever asks closes it.
+ * Finds images with the same bytes, by sha256, in the order of their paths: the first stands for the others, and an image
+ * that the dataset `base` has for all. What is known meanwhile lies on the disk, in a folder beside `output`. Whoever asks closes it.
  */
 export async function findDuplicates(
   files: SourceFiles,
@@ -53,21 +57,27 @@ export async function findDuplicates(
   output: string,
   workers: PackWorkers,
   ticker: ProgressTicker,
+  base: AppendBase | null,
 ): Promise<Duplicates> {
   mkdirSync(dirname(resolve(output)), { recursive: true });
   const folder = mkdtempSync(`${resolve(output)}.dedupe-`);
   const close = () => rmSync(folder, { force: true, recursive: true });
   try {
-    const images = imagesOf(plan.grouping);
     const sizes = sizesOf(files);
-    const candidates = filesOfEqualSize(images, sizes);
+    const equalSizes = new EqualSizes(imagesOf(plan.grouping), sizes);
+    if (base !== null) await notePackedSizes(base, equalSizes);
+    const candidates = equalSizes.candidates();
     const table = await DigestTable.create(join(folder, 'digests'));
     try {
       const bytes = candidates.reduce((sum, file) => sum + sizes[file]!, 0);
       ticker.begin('dedupe', candidates.length, bytes);
-      await hashInWorkers(workers, candidates, (hashed) => table.add(hashed));
+      await hashInWorkers(workers, candidates, (hashed) => {
+        table.add(hashed);
+        if (base !== null) table.addSums(hashed, (file) => sizes[file]!);
+      });
+      if (base !== null) await comparePacked(base, equalSizes, table, workers, ticker);
       const list = join(folder, DUPLICATES_FILE);
-      const counts = await writeList(list, table, files, classesOf(files, plan));
+      const counts = await writeList(list, table, files, plan);
       return { ...counts, write: (target) => addToList(list, join(target, DUPLICATES_FILE)), close };
     } finally {
       await table.close();
@@ -83,11 +93,19 @@ async function addToList(list: string, target: string): Promise<void> {
   if (statSync(list).size === 0) return;
   if (!existsSync(target)) return copyFileSync(list, target);
   const before = readFileSync(target, 'utf8');
-  const known = new Set(before.split('\n'));
-  const lines = readFileSync(list, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '' && !known.has(line));
+  const known = new Set(linesOf(before).map(pairIn));
+  const lines = linesOf(readFileSync(list, 'utf8')).filter((line) => !known.has(pairIn(line)));
   if (lines.length > 0) await writeDurably(target, Buffer.from(`${before}${lines.join('\n')}\n`));
+}
+
+function linesOf(text: string): string[] {
+  return text.split('\n').filter((line) => line !== '');
+}
+
+/** Which file, and what stands for it: in a new shard, or by now in one of the dataset. */
+function pairIn(line: string): string {
+  const { path, standsFor } = JSON.parse(line) as DuplicateLine;
+  return JSON.stringify([path, standsFor]);
 }
 
 /** Numbers of the images, ascending. */
@@ -112,10 +130,11 @@ async function writeList(
   path: string,
   table: DigestTable,
   files: SourceFiles,
-  classOf: (file: number) => string | null,
+  plan: PackPlan,
 ): Promise<Pick<Duplicates, 'leftOut' | 'count' | 'classConflicts'>> {
   const leftOut = new Uint8Array(files.count);
   const reader = files.reader();
+  const classOf = classesOf(files, plan);
   let count = 0;
   let classConflicts = 0;
   await pipeline(Readable.from(lines()), createWriteStream(path));
@@ -125,10 +144,16 @@ async function writeList(
     for (const { file, standsFor } of table.duplicates()) {
       leftOut[file] = 1;
       count++;
-      const classes = { class: classOf(file), standsForClass: classOf(standsFor) };
+      const other =
+        typeof standsFor === 'number'
+          ? { standsFor: reader.path(standsFor), cls: classOf(standsFor) }
+          : // The classes of the dataset keep their numbers.
+            { standsFor: standsFor.source, shard: standsFor.shard, cls: plan.classes[standsFor.cls] ?? null };
+      const { cls: standsForClass, ...names } = other;
+      const classes = { class: classOf(file), standsForClass };
       const isConflict = classes.class !== classes.standsForClass;
       if (isConflict) classConflicts++;
-      const paths = { path: reader.path(file), standsFor: reader.path(standsFor) };
+      const paths = { path: reader.path(file), ...names };
       const line: DuplicateLine = isConflict ? { ...paths, ...classes } : paths;
       yield `${JSON.stringify(line)}\n`;
     }

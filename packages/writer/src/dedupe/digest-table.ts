@@ -1,13 +1,17 @@
 import { rmSync } from 'node:fs';
 import type { RootDatabase } from 'lmdb';
 import { DIGEST_BYTES, type HashedFiles } from './hash-files.js';
+import type { PackedImage } from './packed-images.js';
 
 const NUMBER_BYTES = 4;
 
-/** A file, and the one with the same bytes that stands for it: the first in the order of the paths. */
+/**
+ * A file, and what has the same bytes and stands for it: an image of the dataset, or the first file in the order of the
+ * paths.
+ */
 export interface Duplicate {
   readonly file: number;
-  readonly standsFor: number;
+  readonly standsFor: number | PackedImage;
 }
 
 /**
@@ -19,8 +23,12 @@ export class DigestTable {
   readonly #store: RootDatabase<Buffer, Buffer>;
   /** The first file of each digest. */
   readonly #first;
-  /** The digest of each file that is not the first, in the order of their numbers. */
+  /** The digest of each file that something stands for, in the order of their numbers. */
   readonly #others;
+  /** Lengths and crc32 of files, where they are compared with a dataset. */
+  readonly #sums;
+  /** The image of the dataset that has a digest, as JSON. */
+  readonly #packed;
 
   private constructor(path: string, store: RootDatabase<Buffer, Buffer>) {
     this.#path = path;
@@ -28,21 +36,23 @@ export class DigestTable {
     const binary = { keyEncoding: 'binary', encoding: 'binary' } as const;
     this.#first = store.openDB<Buffer, Buffer>({ name: 'first', ...binary });
     this.#others = store.openDB<Buffer, Buffer>({ name: 'others', ...binary });
+    this.#sums = store.openDB<Buffer, Buffer>({ name: 'sums', ...binary });
+    this.#packed = store.openDB<Buffer, Buffer>({ name: 'packed', ...binary });
   }
 
   /** Makes the store in the folder `path`, which does not exist yet or is empty. */
   static async create(path: string): Promise<DigestTable> {
     const { open } = await import('lmdb');
     // Nothing of it has to survive a crash.
-    return new DigestTable(path, open<Buffer, Buffer>({ path, noSync: true, maxDbs: 2, compression: false }));
+    return new DigestTable(path, open<Buffer, Buffer>({ path, noSync: true, maxDbs: 4, compression: false }));
   }
 
   /** Takes digests of files, in any order. */
   add({ numbers, digests }: HashedFiles): void {
     this.#store.transactionSync(() => {
       for (const [i, number] of numbers.entries()) {
-        const digest = Buffer.from(digests.subarray(i * DIGEST_BYTES, (i + 1) * DIGEST_BYTES));
-        if (digest.every((byte) => byte === 0)) continue;
+        const digest = digestAt(digests, i);
+        if (digest === null) continue;
         const before = this.#first.get(digest);
         const first = before === undefined ? number : Math.min(number, before.readUInt32BE());
         if (before === undefined || first === number) this.#first.putSync(digest, numberBytes(number));
@@ -51,10 +61,41 @@ export class DigestTable {
     });
   }
 
+  /** Takes the lengths and crc32 of files that images of the dataset are compared with. */
+  addSums({ numbers, crc32 }: HashedFiles, bytesOf: (number: number) => number): void {
+    this.#store.transactionSync(() => {
+      for (const [i, number] of numbers.entries()) this.#sums.putSync(sumBytes(bytesOf(number), crc32[i]!), PRESENT);
+    });
+  }
+
+  /** Whether a file has this length and this crc32. */
+  hasSum(bytes: number, crc32: number): boolean {
+    return this.#sums.get(sumBytes(bytes, crc32)) !== undefined;
+  }
+
+  /**
+   * Takes digests of images of the dataset, when those of all files are there. Where several have the same, the first one
+   * stands for the files.
+   */
+  addPacked(digests: Uint8Array, images: readonly PackedImage[]): void {
+    this.#store.transactionSync(() => {
+      for (const [i, image] of images.entries()) {
+        const digest = digestAt(digests, i);
+        const first = digest === null ? undefined : this.#first.get(digest);
+        if (digest === null || first === undefined || this.#packed.get(digest) !== undefined) continue;
+        this.#packed.putSync(digest, Buffer.from(JSON.stringify(image)));
+        this.#others.putSync(first, digest);
+      }
+    });
+  }
+
   /** In the order of the files' numbers. */
   *duplicates(): Generator<Duplicate> {
     for (const { key, value } of this.#others.getRange({})) {
-      yield { file: key.readUInt32BE(), standsFor: this.#first.get(value)!.readUInt32BE() };
+      const packed = this.#packed.get(value);
+      const standsFor =
+        packed === undefined ? this.#first.get(value)!.readUInt32BE() : (JSON.parse(packed.toString()) as PackedImage);
+      yield { file: key.readUInt32BE(), standsFor };
     }
   }
 
@@ -62,6 +103,21 @@ export class DigestTable {
     await this.#store.close();
     rmSync(this.#path, { force: true, recursive: true });
   }
+}
+
+/** Null for a file that could not be read. */
+function digestAt(digests: Uint8Array, place: number): Buffer | null {
+  const digest = Buffer.from(digests.subarray(place * DIGEST_BYTES, (place + 1) * DIGEST_BYTES));
+  return digest.every((byte) => byte === 0) ? null : digest;
+}
+
+const PRESENT = Buffer.alloc(1);
+
+function sumBytes(bytes: number, crc32: number): Buffer {
+  const key = Buffer.alloc(8 + NUMBER_BYTES);
+  key.writeDoubleBE(bytes);
+  key.writeUInt32BE(crc32, 8);
+  return key;
 }
 
 /** Big-endian, so that the store sorts by number. */

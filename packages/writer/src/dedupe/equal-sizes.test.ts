@@ -1,15 +1,22 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { filesOfEqualSize } from './equal-sizes.js';
+import { EqualSizes } from './equal-sizes.js';
 
-test('files with the length of another file are found, and no others; empty ones and ones without a length never', () => {
+const sizes = fc.array(fc.integer({ min: -1, max: 12 }), { maxLength: 30 });
+
+test('files with the length of another file, or of something else, are found, and no others; empty ones and ones without a length never', () => {
   fc.assert(
-    fc.property(fc.array(fc.integer({ min: -1, max: 12 }), { maxLength: 30 }), (bytes) => {
+    fc.property(sizes, fc.array(fc.integer({ min: 1, max: 12 }), { maxLength: 4 }), (bytes, others) => {
       const files = Uint32Array.from(bytes.keys()).reverse();
+      const equal = new EqualSizes(files, Float64Array.from(bytes));
+      for (const size of others) equal.note(size);
       const expected = [...files].filter(
-        (file) => bytes[file]! > 0 && bytes.some((size, other) => other !== file && size === bytes[file]),
+        (file) =>
+          bytes[file]! > 0 &&
+          (others.includes(bytes[file]!) || bytes.some((size, other) => other !== file && size === bytes[file])),
       );
-      expect([...filesOfEqualSize(files, Float64Array.from(bytes))]).toEqual(expected);
+      expect([...equal.candidates()]).toEqual(expected);
+      for (let size = 1; size <= 12; size++) expect(equal.has(size)).toBe(bytes.includes(size));
     }),
   );
 });

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
+import { crc32 } from '@shardtool/format';
 import type { SourceFiles } from '../source-files.js';
 
 /** Of a sha256, in bytes. */
@@ -15,36 +16,81 @@ export interface HashJob {
 /** Their digests, one behind the other, in the same order; zeros for a file that cannot be read, as packing it will say. */
 export interface HashedFiles extends HashJob {
   readonly digests: Uint8Array;
+  readonly crc32: Uint32Array;
 }
 
-/** Takes the sha256 of files below `root` (with a "/" at its end). `report` hears of each file and its bytes. */
-export function hashFiles(
-  root: string,
-  files: SourceFiles,
-  { numbers }: HashJob,
-  report: (files: number, bytes: number) => void,
-): HashedFiles {
-  const digests = new Uint8Array(numbers.length * DIGEST_BYTES);
-  const piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+/** Parts of one file that are to be hashed: where each begins, and how long it is. `first` is the number of the first. */
+export interface HashPartsJob {
+  readonly path: string;
+  readonly first: number;
+  readonly offset: Float64Array;
+  readonly bytes: Float64Array;
+}
+
+/** What `report` hears of: each file, or part of one, and its bytes. */
+type Report = (files: number, bytes: number) => void;
+
+/** Takes the sha256 of files below `root` (with a "/" at its end). */
+export function hashFiles(root: string, files: SourceFiles, { numbers }: HashJob, report: Report): HashedFiles {
+  const hashed = new Hashed(numbers);
   const reader = files.reader();
   for (const [i, number] of numbers.entries()) {
-    const digest = hashFile(root + reader.path(number), piece);
-    if (digest !== null) digests.set(digest, i * DIGEST_BYTES);
+    hashed.take(i, root + reader.path(number), [{ offset: 0, bytes: Number.POSITIVE_INFINITY }]);
     report(1, reader.bytes(number));
   }
-  return { numbers, digests };
+  return hashed.result;
 }
 
-function hashFile(path: string, piece: Buffer): Uint8Array | null {
-  let fd: number | undefined;
-  try {
-    fd = openSync(path, 'r');
+/** Takes the sha256 of parts of a file, which get the numbers from `first` on. */
+export function hashParts({ path, first, offset, bytes }: HashPartsJob, report: Report): HashedFiles {
+  const hashed = new Hashed(Uint32Array.from(offset, (_, i) => first + i));
+  hashed.take(
+    0,
+    path,
+    Array.from(offset, (from, i) => ({ offset: from, bytes: bytes[i]! })),
+  );
+  report(
+    offset.length,
+    bytes.reduce((sum, length) => sum + length, 0),
+  );
+  return hashed.result;
+}
+
+class Hashed {
+  readonly result: HashedFiles;
+  readonly #piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+
+  constructor(numbers: Uint32Array) {
+    const digests = new Uint8Array(numbers.length * DIGEST_BYTES);
+    this.result = { numbers, digests, crc32: new Uint32Array(numbers.length) };
+  }
+
+  /** Hashes parts of a file, the first of which has place `at` in the result. */
+  take(at: number, path: string, parts: readonly { readonly offset: number; readonly bytes: number }[]): void {
+    let fd: number | undefined;
+    try {
+      fd = openSync(path, 'r');
+      for (const [i, { offset, bytes }] of parts.entries()) this.#hash(at + i, fd, offset, bytes);
+    } catch {
+      // What cannot be read keeps its zeros.
+    } finally {
+      if (fd !== undefined) closeSync(fd);
+    }
+  }
+
+  #hash(at: number, fd: number, offset: number, bytes: number): void {
     const hash = createHash('sha256');
-    for (let read = readSync(fd, piece); read > 0; read = readSync(fd, piece)) hash.update(piece.subarray(0, read));
-    return hash.digest();
-  } catch {
-    return null;
-  } finally {
-    if (fd !== undefined) closeSync(fd);
+    let sum = 0;
+    for (let done = 0; done < bytes; ) {
+      const length = Math.min(PIECE_BYTES, bytes - done);
+      const read = readSync(fd, this.#piece, 0, length, offset + done);
+      if (read === 0) break;
+      const piece = this.#piece.subarray(0, read);
+      hash.update(piece);
+      sum = crc32(piece, sum);
+      done += read;
+    }
+    this.result.digests.set(hash.digest(), at * DIGEST_BYTES);
+    this.result.crc32[at] = sum;
   }
 }

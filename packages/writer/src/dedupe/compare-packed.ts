@@ -1,0 +1,63 @@
+import { join } from 'node:path';
+import type { AppendBase } from '../append.js';
+import { hashPartsInWorkers, type PackWorkers } from '../pack-workers.js';
+import type { ProgressTicker } from '../progress.js';
+import type { DigestTable } from './digest-table.js';
+import type { EqualSizes } from './equal-sizes.js';
+import type { HashPartsJob } from './hash-files.js';
+import { describeImages, packedImages } from './packed-images.js';
+
+/** The lengths of all images of the dataset, so that files of the same length are hashed. */
+export async function notePackedSizes(base: AppendBase, sizes: EqualSizes): Promise<void> {
+  for await (const { offset, bytes } of packedImages(base)) {
+    for (let row = 0; row < bytes.length; row++) if (offset[row]! >= 0) sizes.note(bytes[row]!);
+  }
+}
+
+/** Images of one shard that are to be hashed. */
+interface Candidates {
+  readonly shard: number;
+  readonly rows: readonly number[];
+  readonly job: HashPartsJob;
+}
+
+/**
+ * Finds the images of the dataset that have the bytes of files in `table`: the indexes know the length and crc32 of each,
+ * and where both are those of a file, its bytes are read from the shard and hashed. Throws what `readShardIndex` throws.
+ */
+export async function comparePacked(
+  base: AppendBase,
+  sizes: EqualSizes,
+  table: DigestTable,
+  workers: PackWorkers,
+  ticker: ProgressTicker,
+): Promise<void> {
+  const candidates: Candidates[] = [];
+  let images = 0;
+  let total = 0;
+  let shard = 0;
+  for await (const { offset, bytes, crc32 } of packedImages(base)) {
+    const rows: number[] = [];
+    for (let row = 0; row < bytes.length; row++) {
+      const isThere = offset[row]! >= 0 && sizes.has(bytes[row]!);
+      if (isThere && table.hasSum(bytes[row]!, crc32[row]!)) rows.push(row);
+    }
+    if (rows.length > 0) {
+      const path = join(base.folder, base.manifest.shards[shard]!.file);
+      const lengths = Float64Array.from(rows, (row) => bytes[row]!);
+      const job = { path, first: images, offset: Float64Array.from(rows, (row) => offset[row]!), bytes: lengths };
+      candidates.push({ shard, rows, job });
+      images += rows.length;
+      total += lengths.reduce((sum, length) => sum + length, 0);
+    }
+    shard++;
+  }
+  ticker.begin('dedupe', images, total);
+  const hashed = new Map<number, Uint8Array>();
+  const jobs = candidates.map(({ job }) => job);
+  await hashPartsInWorkers(workers, jobs, ({ numbers, digests }) => hashed.set(numbers[0]!, digests));
+  // In their order, so that the first of several stands for the files.
+  for (const { shard: number, rows, job } of candidates) {
+    table.addPacked(hashed.get(job.first)!, await describeImages(base, number, rows));
+  }
+}

@@ -1,0 +1,54 @@
+import { join } from 'node:path';
+import { type FieldColumns, imageFields, indexPathOf, readShardIndex } from '@shardtool/format';
+import type { AppendBase } from '../append.js';
+
+/** An image that the dataset has: what stands for a file with the same bytes. */
+export interface PackedImage {
+  /** Below the folder that was packed. */
+  readonly source: string;
+  readonly cls: number;
+  /** Name of the shard: `000000.tar`. */
+  readonly shard: string;
+}
+
+/** The images of a shard by their rows, as its index has them. Offset -1 where a sample has none. */
+type Images = Pick<FieldColumns, 'offset' | 'bytes' | 'crc32'>;
+
+/** The lengths and checksums of all images of the dataset, shard by shard. Throws what `readShardIndex` throws. */
+export async function* packedImages({ folder, manifest }: AppendBase): AsyncGenerator<Images> {
+  for (const { file } of manifest.shards) {
+    const { samples, fields } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['fields'] });
+    yield imagesOf(samples, fields);
+  }
+}
+
+/** Of each sample the first field of an image kind, as everywhere. */
+function imagesOf(samples: number, fields: ReadonlyMap<string, FieldColumns>): Images {
+  const columns = imageFields(fields.keys()).map((name) => fields.get(name)!);
+  if (columns.length === 1) return columns[0]!;
+  const images = {
+    offset: new Float64Array(samples).fill(-1),
+    bytes: new Float64Array(samples),
+    crc32: new Uint32Array(samples),
+  };
+  for (const { offset, bytes, crc32 } of columns.reverse()) {
+    for (let row = 0; row < samples; row++) {
+      if (offset[row]! < 0) continue;
+      images.offset[row] = offset[row]!;
+      images.bytes[row] = bytes[row]!;
+      images.crc32[row] = crc32[row]!;
+    }
+  }
+  return images;
+}
+
+/** What is known of the images in these rows of a shard. */
+export async function describeImages(
+  { folder, manifest }: AppendBase,
+  shard: number,
+  rows: readonly number[],
+): Promise<PackedImage[]> {
+  const { file } = manifest.shards[shard]!;
+  const { source, cls } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['source', 'cls'] });
+  return rows.map((row) => ({ source: source[row]!, cls: cls[row]!, shard: file.split('/')[0]! }));
+}

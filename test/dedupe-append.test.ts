@@ -1,0 +1,130 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { indexPathOf, readShardIndex } from '@shardtool/format';
+import { type PackOptions, pack } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { digestsOf, jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
+
+const FORMATS = ['tar', 'msgpack', 'lmdb'] as const;
+const APPEND: PackOptions = { append: true, dedupe: true, workers: 2 };
+
+/** Two shards of two samples. */
+async function packed(options: PackOptions = {}): Promise<{ images: string; output: string }> {
+  const images = tree({
+    'cat/1.jpg': jpeg(1),
+    'cat/1.json': '{"one": 1}',
+    'cat/2.jpg': jpeg(2),
+    'dog/3.jpg': jpeg(3),
+    'dog/4.jpg': PNG,
+  });
+  const output = newFolder();
+  await pack(images, output, { maxShardSamples: 2, shuffle: false, ...options });
+  return { images, output };
+}
+
+function add(images: string, files: Readonly<Record<string, Uint8Array>>): void {
+  for (const [name, bytes] of Object.entries(files)) writeFileSync(path.join(images, name), bytes);
+}
+
+function linesIn(output: string): unknown[] {
+  const text = readFileSync(path.join(output, 'duplicates.jsonl'), 'utf8');
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+test.each(FORMATS)(
+  'new images with the bytes of ones in shards of %s are left out, and the list names those',
+  async (format) => {
+    const { images, output } = await packed({ format });
+    const before = digestsOf(output);
+    add(images, {
+      'cat/0.jpg': jpeg(3),
+      'cat/5.jpg': jpeg(1),
+      'cat/6.jpg': jpeg(6),
+      'dog/7.png': PNG,
+      'dog/8.jpg': jpeg(6),
+      'dog/9.jpg': jpeg(3),
+    });
+    const report = await pack(images, output, APPEND);
+    expect(report).toMatchObject({ samples: 1, duplicates: 5, classConflicts: 2, isCommitted: true });
+    expect(linesIn(output)).toEqual([
+      { path: 'cat/0.jpg', standsFor: 'dog/3.jpg', shard: `000001.${format}`, class: 'cat', standsForClass: 'dog' },
+      { path: 'cat/5.jpg', standsFor: 'cat/1.jpg', shard: `000000.${format}` },
+      { path: 'dog/7.png', standsFor: 'dog/4.jpg', shard: `000001.${format}` },
+      { path: 'dog/8.jpg', standsFor: 'cat/6.jpg', class: 'dog', standsForClass: 'cat' },
+      { path: 'dog/9.jpg', standsFor: 'dog/3.jpg', shard: `000001.${format}` },
+    ]);
+    expect((await samplesOf(output)).map(({ source }) => source)).toEqual([
+      ...['cat/1.jpg', 'cat/2.jpg', 'dog/3.jpg', 'dog/4.jpg', 'cat/6.jpg'],
+    ]);
+    const now = digestsOf(output);
+    for (const file of Object.keys(before).filter((name) => name.startsWith('00')))
+      expect(now[file]).toBe(before[file]);
+    expect(await pack(images, output, APPEND)).toMatchObject({ samples: 0, duplicates: 5 });
+    expect(linesIn(output)).toHaveLength(5);
+  },
+);
+
+test('of several equal images in the shards the first stands for a new one', async () => {
+  const images = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(1), 'b/3.jpg': jpeg(1), 'b/4.jpg': jpeg(4) });
+  const output = newFolder();
+  await pack(images, output, { maxShardSamples: 1, shuffle: false });
+  add(images, { 'b/5.jpg': jpeg(1) });
+  await pack(images, output, APPEND);
+  expect(linesIn(output)).toEqual([
+    { path: 'b/5.jpg', standsFor: 'a/1.jpg', shard: '000000.tar', class: 'b', standsForClass: 'a' },
+  ]);
+});
+
+test.each(FORMATS)('a sample of %s whose bytes have changed in its shard stands for no new image', async (format) => {
+  const { images, output } = await packed({ format });
+  const file = path.join(output, format === 'lmdb' ? '000000.lmdb/data.mdb' : `000000.${format}`);
+  const { fields } = await readShardIndex(indexPathOf(file));
+  const bytes = readFileSync(file);
+  bytes[fields.get('jpg')!.offset[0]! + 5]! ^= 1;
+  writeFileSync(file, bytes);
+  add(images, { 'cat/5.jpg': jpeg(1), 'cat/6.jpg': jpeg(2) });
+  expect(await pack(images, output, APPEND)).toMatchObject({ samples: 1, duplicates: 1 });
+  expect(linesIn(output)).toEqual([{ path: 'cat/6.jpg', standsFor: 'cat/2.jpg', shard: `000000.${format}` }]);
+});
+
+test('an append that was stopped goes on with the duplicates that it had found', async () => {
+  const { images, output } = await packed();
+  add(images, {
+    'cat/5.jpg': jpeg(1),
+    'cat/6.jpg': Buffer.from('no image'),
+    'cat/7.jpg': jpeg(7),
+    'cat/8.jpg': jpeg(7),
+  });
+  await expect(pack(images, output, APPEND)).rejects.toThrow('cat/6.jpg');
+  const report = await pack(images, output, { ...APPEND, onBad: 'quarantine', maxBad: 0.5 });
+  expect(report).toMatchObject({ samples: 1, duplicates: 2, quarantined: 1, isCommitted: true });
+  expect(linesIn(output)).toEqual([
+    { path: 'cat/5.jpg', standsFor: 'cat/1.jpg', shard: '000000.tar' },
+    { path: 'cat/8.jpg', standsFor: 'cat/7.jpg' },
+  ]);
+});
+
+test('on the command line it says how many were left out, and where only new images could be compared', async () => {
+  const { images, output } = await packed();
+  add(images, { 'cat/5.jpg': jpeg(1), 'cat/6.jpg': jpeg(6), 'dog/7.jpg': jpeg(6) });
+  const { code, stdout } = await shardtool('pack', images, output, '--append', '--dedupe');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^Added 1 file /);
+  expect(stdout).toContain('2 images have the bytes of others and were left out');
+  expect(stdout).not.toContain('each other only');
+  const again = await shardtool('pack', images, output, '--append', '--dedupe');
+  expect(again.stdout).toMatch(/^Added 0 files .*\n {2}2 images have the bytes/);
+
+  const small = await packed({ resize: 8 });
+  add(small.images, { 'cat/5.jpg': jpeg(1), 'cat/6.jpg': jpeg(6), 'dog/7.jpg': jpeg(6) });
+  const resized = await shardtool('pack', small.images, small.output, '--append', '--dedupe', '--resize', '8');
+  expect(resized.stdout).toMatch(/^Added 2 files /);
+  expect(resized.stdout).toContain('1 image has the bytes of another one and was left out');
+  expect(resized.stdout).toContain(
+    'new images were compared with each other only: those in the shards have other bytes',
+  );
+});
