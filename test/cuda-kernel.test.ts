@@ -1,3 +1,6 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -10,8 +13,10 @@ import {
   VALUE_BYTES,
 } from '../packages/cuda/dist/kernel.js';
 import { halfFloatTable } from '../packages/reader/dist/kernels/half-float.js';
+import { emptyFolder } from './datasets.js';
 import { GuardedKernel, wholeAxis } from './kernels-memory.js';
 import { parseModule, runThread } from './ptx-interpreter.js';
+import { pythonWith, runPython } from './python.js';
 
 const KINDS = (['uint8', 'float32', 'float16', 'bfloat16'] as const).flatMap((dtype) =>
   (['nchw', 'nhwc'] as const).flatMap((layout) => (entryName(dtype, layout) === null ? [] : [{ dtype, layout }])),
@@ -126,5 +131,30 @@ test('the module asks for nothing newer than sm_50, and its parameters lie where
     expect(module.target).toBe('sm_50');
     expect(module.entry).toBe(entryName(dtype, layout));
     expect([...module.parameters.values()]).toEqual([...PARAMETER_OFFSETS]);
+  }
+});
+
+const assembler = pythonWith('nvidia.cuda_nvcc');
+
+test.runIf(assembler !== null)("NVIDIA's assembler takes every module, for the oldest GPUs and for new ones", () => {
+  const [package_] = runPython<string[]>(
+    'import json, nvidia.cuda_nvcc as n; print(json.dumps(list(n.__path__)))',
+    null,
+  );
+  const folder = emptyFolder();
+  const assemble = (text: string, target: string): string => {
+    const [source, output] = [path.join(folder, 'module.ptx'), path.join(folder, 'module.cubin')];
+    writeFileSync(source, text);
+    const ptxas = path.join(package_!, 'bin/ptxas');
+    const { stdout, stderr } = spawnSync(ptxas, ['-arch', target, '-o', output, source], { timeout: 60_000 });
+    return `${stdout}${stderr}`.trim();
+  };
+  const files = ['bench/gpu/spin.ptx', 'test/fixtures/trap.ptx'].map((file) => readFileSync(file, 'latin1'));
+  for (const text of [...KINDS.map(({ dtype, layout }) => ptxModule(dtype, layout)), ...files]) {
+    for (const target of ['sm_50', 'sm_70', 'sm_90', 'sm_120']) expect(assemble(text, target)).toBe('');
+    // The version before does not know sm_50: a driver as old as can be takes ours.
+    expect(assemble(text.replace('.version 4.0', '.version 3.1'), 'sm_50')).toMatch(
+      /3\.1 does not support .target sm_50/,
+    );
   }
 });

@@ -15,25 +15,31 @@ import {
 import { deviceSuite } from './device-suite.js';
 import { simulatedDriver } from './simulated-driver.js';
 
-test('without a driver the loader says so in one sentence, and works again without the option', async () => {
-  const before = process.env.SHARDTOOL_CUDA_DRIVER;
-  process.env.SHARDTOOL_CUDA_DRIVER = '/nowhere/libcuda.so.1';
-  await using dataset = await openDataset(shards);
-  const error = await dataset
-    .loader(onDevice)
-    [Symbol.asyncIterator]()
-    .next()
-    .catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(NoCudaError);
-  expect((error as Error).message).toMatch(
-    /^There is no CUDA driver here \(\/nowhere\/libcuda\.so\.1: .*\): install NVIDIA's driver, name its library in SHARDTOOL_CUDA_DRIVER, or leave out the option device\.$/,
-  );
-  if (before === undefined) delete process.env.SHARDTOOL_CUDA_DRIVER;
-  else process.env.SHARDTOOL_CUDA_DRIVER = before;
-  let rows = 0;
-  for await (const batch of dataset.loader(onHost)) rows += batch.size;
-  expect(rows).toBe(60);
-});
+test.each([
+  ['/nowhere/libcuda.so.1', '/nowhere/libcuda\\.so\\.1: '],
+  ['libc.so.6', 'libc\\.so\\.6 is older than driver 450, or no CUDA driver: '],
+])(
+  'without a driver in %s the loader says so in one sentence, and works again without the option',
+  async (file, why) => {
+    const before = process.env.SHARDTOOL_CUDA_DRIVER;
+    process.env.SHARDTOOL_CUDA_DRIVER = file;
+    await using dataset = await openDataset(shards);
+    const error = await dataset
+      .loader(onDevice)
+      [Symbol.asyncIterator]()
+      .next()
+      .catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(NoCudaError);
+    const remedy =
+      "install NVIDIA's driver, name its library in SHARDTOOL_CUDA_DRIVER, or leave out the option device\\.";
+    expect((error as Error).message).toMatch(new RegExp(`^There is no CUDA driver here \\(${why}.*\\): ${remedy}$`));
+    if (before === undefined) delete process.env.SHARDTOOL_CUDA_DRIVER;
+    else process.env.SHARDTOOL_CUDA_DRIVER = before;
+    let rows = 0;
+    for await (const batch of dataset.loader(onHost)) rows += batch.size;
+    expect(rows).toBe(60);
+  },
+);
 
 test('options that no device can do are refused with the remedy', async () => {
   await using dataset = await openDataset(shards);

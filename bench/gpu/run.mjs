@@ -1,10 +1,10 @@
 // On a machine with an NVIDIA GPU: host to device GB/s of the batch slots, pinned and pageable; the share of a batch's way
 // to the device that hides behind a kernel of 30 ms; images/s from shards to normalised float16 on the GPU; and what torch
-// reaches of that in the same run (torch_gpu.py, where python3 has it).
+// reaches of that in the same run (torch_gpu.py, where SHARDTOOL_PYTHON or python3 has it).
 // Usage: npm run bench:gpu [-- --photos 24576 --batch-size 256 --device cuda:0 --seconds 10 --work FOLDER --out FILE.json]
 // Prints a table and writes the same as JSON. Exit status 2 without a GPU, after one sentence; 1 where a part failed.
 import { spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -55,6 +55,7 @@ async function part(name, measure) {
 const copies = await part('copies', () => measureCopies(device, batchSize * 224 * 224 * 3));
 const overlap = await part('overlap', () => measureOverlap(device, { batchSize, batches: Number(values.batches) }));
 await part('photos', async () => {
+  mkdirSync(values.work, { recursive: true });
   await makePhotos({ count: photoCount, out: photos, log: console.error });
   if (!existsSync(path.join(shards, 'dataset.json'))) await pack(photos, shards);
 });
@@ -88,10 +89,11 @@ process.exit(failures.length > 0 ? 1 : 0);
 function measureTorch() {
   const program = path.join(folder, 'torch_gpu.py');
   const args = [program, photos, String(batchSize), values.device, values.seconds, values.batches];
-  const { status, signal, stdout, stderr, error } = spawnSync('python3', args, { encoding: 'utf8', timeout: 300_000 });
+  const python = process.env.SHARDTOOL_PYTHON ?? 'python3';
+  const { status, signal, stdout, stderr, error } = spawnSync(python, args, { encoding: 'utf8', timeout: 300_000 });
   if (error !== undefined) throw error;
   process.stderr.write(stderr);
-  if (status !== 0) throw new Error(stderr.trim().split('\n').at(-1) || `python3 ended with ${status ?? signal}`);
+  if (status !== 0) throw new Error(stderr.trim().split('\n').at(-1) || `${python} ended with ${status ?? signal}`);
   return JSON.parse(stdout.trim().split('\n').at(-1));
 }
 

@@ -6,8 +6,10 @@ from collections import deque
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import shardtool
+from datasets import pack
 from shardtool import cuda
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -171,6 +173,40 @@ def test_simulated_values_are_those_of_the_reader_bit_for_bit(simulated, small):
     normalize = {"name": "normalize", "mean": list(MEAN), "std": list(STD)}
     host = on_the_host(small, transform=[*OPTIONS["transform"], normalize])
     same(on_the_device(small, mean=MEAN, std=STD), host)
+
+
+@pytest.fixture(scope="module")
+def along(tmp_path_factory):
+    """20 images, each with a second one and a mask of the values 0 to 4."""
+    folder = tmp_path_factory.mktemp("along")
+    rng = np.random.default_rng(3)
+    for number in range(20):
+        stem = folder / "images" / "ab"[number % 2] / f"{number:02}"
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        for suffix in (".jpg", ".right.png"):
+            Image.fromarray(rng.integers(0, 256, (32, 40, 3), dtype=np.uint8)).save(f"{stem}{suffix}")
+        Image.fromarray(rng.integers(0, 5, (32, 40), dtype=np.uint8)).save(f"{stem}.seg.png")
+    return pack(folder / "images", folder / "shards", "--fields", "seg.png", "--fields", "right.png")
+
+
+def test_simulated_masks_keep_their_values_and_more_images_are_normalized(simulated, along):
+    names = {"image": "jpg", "masks": ["seg.png"], "more_images": ["right.png"]}
+    options = {**OPTIONS, **names, "transform": [{"name": "random_resized_crop", "size": 24}]}
+    with shardtool.Loader(along, **options) as loader:
+        expected = [
+            (batch.images.clone(), batch.masks["seg.png"].clone(), batch.more_images["right.png"].clone())
+            for batch in loader
+        ]
+    with shardtool.Loader(along, device="cuda", dtype="float16", mean=MEAN, std=STD, **options) as loader:
+        got = list(loader)
+        for ready in SimulatedCuda.latest.ready:
+            ready.synchronize()
+    assert len(got) == len(expected) == 3
+    for batch, (images, mask, right) in zip(got, expected):
+        assert batch.masks["seg.png"].dtype == torch.uint8 and torch.equal(batch.masks["seg.png"], mask)
+        assert set(mask.unique().tolist()) <= {0, 1, 2, 3, 4}
+        assert torch.equal(batch.images, expected_values(images, torch.float16))
+        assert torch.equal(batch.more_images["right.png"], expected_values(right, torch.float16))
 
 
 def test_simulated_slots_that_cannot_be_pinned_are_copied_once_more_after_a_warning(simulated, small, monkeypatch):
