@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:
 import path from 'node:path';
 import { type PackOptions, PlanChangedError, pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
+import { packInProcess } from './pack-processes.js';
 import { digestsOf, jpeg, newFolder, tree } from './pack-workbench.js';
 
 /** With this, all that a plan knows of the source's files lies on the disk. */
@@ -76,4 +77,15 @@ test('a changed source is refused by name, and a pack that fails leaves nothing 
   await expect(again).rejects.toBeInstanceOf(PlanChangedError);
   await expect(again).rejects.toThrow('c/zz.jpg had 8 bytes');
   expect(readdirSync(parent)).toEqual(['out']);
+});
+
+test('where there is no room for the plan, that is what the error says, and nothing is left', async () => {
+  const files = Array.from({ length: 300 }, (_, i) => [`${'long'.repeat(40)}/${i}.jpg`, jpeg(i)]);
+  const images = tree(Object.fromEntries(files));
+  const output = newFolder();
+  // Blocks of 1024 bytes; the plan needs 53 of them.
+  const { stdout } = await packInProcess(images, output, ON_DISK, 'ulimit -f 30;');
+  expect(stdout).toMatch(/^DiskFullError: The disk of .* is full \(EFBIG/);
+  expect(existsSync(output)).toBe(false);
+  expect(await pack(images, output, ON_DISK)).toMatchObject({ samples: 300, isCommitted: true });
 });
