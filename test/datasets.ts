@@ -55,7 +55,15 @@ export async function packedSmall(images: SmallImages, options: PackOptions = {}
   return output;
 }
 
-async function smallPhotos(): Promise<Buffer[]> {
+let photosAtHand: Promise<Buffer[]> | undefined;
+
+/** Made once for all tests of a file: it takes longer than most packs of them. */
+function smallPhotos(): Promise<Buffer[]> {
+  photosAtHand ??= makeSmallPhotos();
+  return photosAtHand;
+}
+
+async function makeSmallPhotos(): Promise<Buffer[]> {
   await using dataset = await openDataset(await packedPhotos({ resize: 32 }));
   const photos: Buffer[] = [];
   for await (const { fields } of dataset.samples()) photos.push(Buffer.from(fields.jpg!));
