@@ -2,8 +2,8 @@
 
     python3 shardtool-gpu.pyz [--out results] [--work FOLDER] [options of bench:gpu]
 
-Leaves the bench's table and report, and the tests' report and output, in the folder `results`. Exit status 2 without a GPU,
-after one sentence; 1 where a test or a part of the bench failed.
+Leaves the bench's table and report, and the tests' report and output, in the folder `results`. Exit status 2 without a
+GPU, after one sentence; 1 where a test or a part of the bench failed.
 """
 
 import argparse
@@ -22,15 +22,18 @@ NO_GPU = 2
 
 def unpack(folder):
     trusting = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
-    with zipfile.ZipFile(Path(__file__).parent) as archive, archive.open("payload.tar.xz") as payload:
-        with tarfile.open(fileobj=payload, mode="r|xz") as tar:
-            tar.extractall(folder, **trusting)
+    with (
+        zipfile.ZipFile(Path(__file__).parent) as archive,
+        archive.open("payload.tar") as payload,
+        tarfile.open(fileobj=payload, mode="r|*") as tar,
+    ):
+        tar.extractall(folder, **trusting)
 
 
 def run(folder, arguments, seconds, output, environment=()):
     """The exit status; what is printed goes to `output`."""
     env = {**os.environ, "SHARDTOOL_PYTHON": sys.executable, **dict(environment)}
-    with open(output, "wb") as file:
+    with output.open("wb") as file:
         try:
             command = [str(folder / "node"), *arguments]
             return subprocess.run(command, cwd=folder, env=env, stdout=file, stderr=None, timeout=seconds).returncode

@@ -1,5 +1,6 @@
-"""What torch does on the same GPU, for run.mjs: host to device GB/s of pageable and pinned memory, the share of a batch's way
-to the device that hides behind a kernel of 30 ms, and images/s of its DataLoader with pin_memory and non_blocking.
+"""What torch does on the same GPU, for run.mjs: host to device GB/s of pageable and pinned memory, the share of a
+batch's way to the device that hides behind a kernel of 30 ms, and images/s of its DataLoader with pin_memory and
+non_blocking.
 
 Arguments: photos, batch size, device, seconds, batches. Prints one line of JSON; a part that fails is named in it.
 """
