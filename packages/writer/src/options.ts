@@ -62,7 +62,8 @@ export interface PackOptions extends OutputOptions {
   stripMetadata?: boolean | undefined;
   /**
    * Packs images with the same bytes once: the first by its path stands for the others, which duplicates.jsonl lists.
-   * With `append` the new images are compared with each other.
+   * With `append` an image of the dataset stands for new ones with its bytes. Where packing changes the bytes (`resize`,
+   * `quality`, `imageFormat`, `stripMetadata`) the new images are compared with each other only.
    */
   dedupe?: boolean | undefined;
   /** What becomes of a file that cannot be packed: end with an error, or list it in quarantine.jsonl. */

@@ -80,7 +80,7 @@ export const packCommand = command({
         type: 'boolean',
         defaultDescription: 'false',
         describe:
-          'Pack images with the same bytes once: duplicates.jsonl lists the others; with --append those in the shards count, too, unless they are encoded anew',
+          'Pack images with the same bytes once: duplicates.jsonl lists the others; with --append those in the shards count, too, unless packing changes their bytes',
       })
       .option('on-bad', {
         choices: ['stop', 'quarantine'] as const,
