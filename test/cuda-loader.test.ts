@@ -194,6 +194,27 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     simulation.reset();
   });
 
+  test.each([
+    ['that is not page-locked', /^memory that is not page-locked is copied asynchronously$/],
+    ['that is given back before it is copied', /^page-locked memory was given back before it was copied$/],
+    ['that is changed before it is copied', /^host memory was changed before it was copied$/],
+  ] as const)('the simulated driver sees host memory %s', async (fault, failure) => {
+    const device = await Device.open(0);
+    const stream = device.createStream();
+    const target = device.allocate(4096);
+    const memory = new Uint8Array(4096);
+    const address = fault === 'that is not page-locked' ? device.address(memory) : device.register(memory);
+    const work = () => {
+      device.copyToDevice(target, address, 4096, stream);
+      if (fault === 'that is given back before it is copied') device.unregister(address);
+      memory[4095] = 1;
+      device.synchronize(stream);
+    };
+    expect(work).toThrow();
+    expect(simulation.failure()).toMatch(failure);
+    simulation.reset();
+  });
+
   test('where the driver refuses the slots, each batch is copied once more, and report says why', async () => {
     const expected = summed(await seenOnHost());
     simulation.fail('cuMemHostRegister_v2', 0, 801);
