@@ -49,7 +49,7 @@ test('names, order, classes, fields and patterns come from flags', async () => {
       '--classes',
       path.join(source, 'classes.txt'),
       '--fields',
-      'seg.png',
+      'seg.png,box.npy',
       '--include',
       'cat/**',
       '--include',

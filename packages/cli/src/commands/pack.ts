@@ -44,7 +44,11 @@ export const packCommand = command({
         requiresArg: true,
         describe: 'Text file with the paths to pack, instead of the whole folder',
       })
-      .option('fields', { ...several, describe: 'Endings that belong to the image with the same stem: seg.png' })
+      .option('fields', {
+        ...several,
+        coerce: (endings: string[]) => endings.flatMap((ending) => ending.split(',')),
+        describe: 'Endings that belong to the image with the same stem: seg.png, or seg.png,box.npy',
+      })
       .option('include', { ...several, describe: 'Glob pattern below the source: pack only what fits one' })
       .option('exclude', { ...several, describe: 'Glob pattern below the source: leave out what fits one' })
       .option(

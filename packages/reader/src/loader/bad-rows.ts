@@ -48,11 +48,16 @@ export function judgeRow(
     throw new BadSampleError(
       { shard, key },
       `${shard}: no sample of the block of "${key}" can take its row; it cannot be used itself: ` +
-        `${pending.reasons.get(row)}. Run "shardtool verify --decode" to list every bad sample.`,
+        `${pending.reasons.get(row)}. ${remedyOf(block.items, dropped)}`,
     );
   }
   pending.items[row] = next;
   return true;
+}
+
+function remedyOf(items: number, dropped: boolean): string {
+  const longer = `Its block is ${items} ${items === 1 ? 'sample' : 'samples'} long: choose fewer streams, or a larger shuffleBufferSize`;
+  return dropped ? `${longer}.` : `${longer}. Run "shardtool verify --decode" to list every bad sample.`;
 }
 
 /** Whether a bad sample was skipped in this row. */

@@ -109,7 +109,12 @@ const step = z.strictObject({
 const schema = z.strictObject({
   batchSize: count.optional(),
   globalBatchSize: count.optional(),
-  transform: z.custom<TransformInput | 'raw'>((value) => typeof value === 'string' || Array.isArray(value)).optional(),
+  transform: z
+    .custom<TransformInput | 'raw'>(
+      (value) => typeof value === 'string' || Array.isArray(value),
+      "it is a list of steps, 'train224', 'eval224' or 'raw'",
+    )
+    .optional(),
   seed: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
   epoch: z.number().int().min(0).max(0xffffffff).optional(),
   repeat: z.union([count, z.literal(Number.POSITIVE_INFINITY)]).default(1),
@@ -132,7 +137,12 @@ const schema = z.strictObject({
   collate: z.enum(['stack', 'list']).default('stack'),
   image: z.string().optional(),
   steps: z.strictObject({ fields: step.optional(), pixels: step.optional(), batch: step.optional() }).default({}),
-  mix: z.custom<MixInput | readonly MixInput[]>((value) => typeof value === 'object').optional(),
+  mix: z
+    .custom<MixInput | readonly MixInput[]>(
+      (value) => typeof value === 'object',
+      "it is { name: 'mixup' or 'cutmix', alpha }, or a list of those",
+    )
+    .optional(),
   moreImages: z.array(z.string()).default([]),
   masks: z.array(z.string()).default([]),
   fields: z.array(z.string()).optional(),
