@@ -1,34 +1,27 @@
 import type { ShardLayout } from '@shardtool/format';
-import type { AppendBase } from './append.js';
 import { stemsOf } from './complete-pack.js';
-import { type CheckedOptions, imageStepOptions, recodeOptions } from './options.js';
+import { imageStepOptions, recodeOptions } from './options.js';
 import type { OutputFolder } from './output-folder.js';
 import { planPath } from './pack-state.js';
 import type { PackedShard } from './pack-worker.js';
-import { type PackWorkers, writeShards } from './pack-workers.js';
+import { writeShards } from './pack-workers.js';
 import { isTurnOf, type Part } from './parts.js';
 import { type PlanHeader, type PlanPlace, readPlanHeader } from './plan-record.js';
-import { type PreparedPack, prepare, prepareUnlessKnown, rootOf } from './prepare.js';
-import type { ProgressTicker } from './progress.js';
+import { type PreparedPack, planSurvey, prepare } from './prepare.js';
 import { checkBadShare, type QuarantinedFile } from './quarantine.js';
 import { recordedOptions } from './recorded-options.js';
 import { checkPlan, checkPlannedOptions, publishPlan } from './shared-plan.js';
+import { type PrepareWork, rootOf, surveySource } from './survey.js';
 
 /** What a pack works with. */
-export interface PackWork {
-  readonly source: string;
+export interface PackWork extends Omit<PrepareWork, 'output'> {
   readonly folder: OutputFolder;
   readonly layout: ShardLayout;
-  readonly options: CheckedOptions;
   readonly part: Part | null;
-  /** The dataset that is added to. */
-  readonly base: AppendBase | null;
-  readonly workers: PackWorkers;
-  readonly ticker: ProgressTicker;
 }
 
-export function prepareAll({ source, folder, options, workers, ticker, base }: PackWork): Promise<PreparedPack> {
-  return prepare(source, folder.path, options, workers, ticker, base);
+export function prepareAll(work: PackWork): Promise<PreparedPack> {
+  return prepare({ ...work, output: work.folder.path });
 }
 
 /** Plans, and makes the folder ready for the shards. */
@@ -49,12 +42,16 @@ export async function begin(work: PackWork): Promise<PlanHeader> {
 
 /** Looks whether the plan that lies in the folder is still that of the source: where anything is new, by planning again. */
 export async function goOn(work: PackWork): Promise<PlanHeader> {
-  const { source, folder, options, workers, ticker, base } = work;
-  const { path } = folder;
+  const { path } = work.folder;
   const header = readPlanHeader(planPath(path));
-  checkPlannedOptions(path, header, await recordedOptions(options, base));
-  const prepared = await prepareUnlessKnown(header.sourceDigest, source, path, options, workers, ticker, base);
-  if (prepared === null) return header;
+  checkPlannedOptions(path, header, await recordedOptions(work.options, work.base));
+  const again = { ...work, output: path };
+  const survey = await surveySource(again);
+  if (survey.digest !== null && survey.digest === header.sourceDigest) {
+    survey.files.close();
+    return header;
+  }
+  const prepared = await planSurvey(again, survey);
   try {
     checkPlan(path, header, prepared);
     await prepared.duplicates?.write(path);

@@ -81,8 +81,8 @@ export async function pack(source: string, output: string, options: PackOptions 
     return withProgress(workers, checked, (ticker) => work(workers, ticker));
   };
   if (checked.dryRun) {
-    return run(async (...crew) => {
-      const prepared = await prepare(source, output, checked, ...crew);
+    return run(async (workers, ticker) => {
+      const prepared = await prepare({ source, output, options: checked, base: null, workers, ticker });
       prepared.close();
       return plannedReport(prepared);
     });
