@@ -84,7 +84,11 @@ class Hashed {
     for (let done = 0; done < bytes; ) {
       const length = Math.min(PIECE_BYTES, bytes - done);
       const read = readSync(fd, this.#piece, 0, length, offset + done);
-      if (read === 0) break;
+      if (read === 0) {
+        // A part that is cut is not what it was.
+        if (Number.isFinite(bytes)) return;
+        break;
+      }
       const piece = this.#piece.subarray(0, read);
       hash.update(piece);
       sum = crc32(piece, sum);
