@@ -28,12 +28,14 @@ export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabe
   const { grouping } = plan;
   const samples = plan.order.subarray(plan.shardStart[shard]!, plan.shardStart[shard + 1]!);
   const fileStart = new Uint32Array(samples.length + 1);
-  for (const [i, sample] of samples.entries()) {
+  for (let i = 0; i < samples.length; i++) {
+    const sample = samples[i]!;
     fileStart[i + 1] = fileStart[i]! + grouping.fileStart[sample + 1]! - grouping.fileStart[sample]!;
   }
   const members = new Uint32Array(fileStart[samples.length]!);
-  for (const [i, sample] of samples.entries()) {
-    members.set(grouping.files.subarray(grouping.fileStart[sample]!, grouping.fileStart[sample + 1]!), fileStart[i]!);
+  for (let i = 0; i < samples.length; i++) {
+    let member = grouping.fileStart[samples[i]!]!;
+    for (let to = fileStart[i]!; to < fileStart[i + 1]!; to++) members[to] = grouping.files[member++]!;
   }
   const row = (image: number) => labels!.rowOfFile[members[image]!]!;
   const images = fileStart.subarray(0, samples.length);
@@ -60,13 +62,14 @@ function takeFiles(files: SourceFiles, chosen: Uint32Array): FileTable {
   let text = Buffer.allocUnsafe(count * USUAL_PATH_BYTES);
   let textBytes = 0;
   for (let i = 0; i < count; i++) {
-    const path = reader.rawPath(chosen[i]!);
-    if (textBytes + path.length > text.length) text = Buffer.concat([text], 2 * (textBytes + path.length));
-    path.copy(text, textBytes);
-    textBytes += path.length;
-    ends[i] = textBytes;
-    bytes[i] = reader.bytes(chosen[i]!);
-    mtimeMs[i] = reader.mtimeMs(chosen[i]!);
+    const file = chosen[i]!;
+    const end = textBytes + reader.pathBytes(file);
+    if (end > text.length) text = Buffer.concat([text], 2 * end);
+    reader.copyPath(file, text, textBytes);
+    textBytes = end;
+    ends[i] = end;
+    bytes[i] = reader.bytes(file);
+    mtimeMs[i] = reader.mtimeMs(file);
   }
   return { count, text: text.subarray(0, textBytes), ends, bytes, mtimeMs };
 }

@@ -121,10 +121,10 @@ export class FileReader {
     return this.#window.readDoubleLE(start + 8);
   }
 
-  /** The path's UTF-8 as a part of memory that stays as it is until the next call. */
-  rawPath(file: number): Buffer {
+  /** Copies the path's UTF-8 to `target`, from `at` on. */
+  copyPath(file: number, target: Buffer, at: number): void {
     const start = this.#hold(file);
-    return this.#window.subarray(start + FACTS_BYTES, pathEnd(this.#window, this.#ends[file]! * UNIT - this.#from));
+    this.#window.copy(target, at, start + FACTS_BYTES, pathEnd(this.#window, this.#ends[file]! * UNIT - this.#from));
   }
 
   /** The file with this path; -1 where there is none. */
@@ -135,12 +135,19 @@ export class FileReader {
     let to = this.#ends.length;
     while (from < to) {
       const middle = (from + to) >>> 1;
-      const order = wanted.compare(this.rawPath(middle));
+      const order = this.#compare(middle, wanted);
       if (order === 0) return middle;
-      if (order < 0) to = middle;
-      else from = middle + 1;
+      if (order < 0) from = middle + 1;
+      else to = middle;
     }
     return -1;
+  }
+
+  /** Below 0 where the path of a file comes before `wanted`, above 0 where it comes after it. */
+  #compare(file: number, wanted: Buffer): number {
+    const start = this.#hold(file) + FACTS_BYTES;
+    const end = pathEnd(this.#window, this.#ends[file]! * UNIT - this.#from);
+    return this.#window.compare(wanted, 0, wanted.length, start, end);
   }
 
   /** Has the record of a file in the window, and says where it begins there. */
