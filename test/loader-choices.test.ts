@@ -151,3 +151,14 @@ test('of a sparse selection only what is selected is kept in memory, though it i
   // Each sample of a tar takes two headers and fills blocks of 512 bytes.
   expect(loader.report().readBufferPeakBytes).toBeLessThan(bytes + 20 * 4 * 1024);
 });
+
+test('a device that is undefined is none: batches stay in the memory of the host', async () => {
+  const dataset = await openDataset(shards);
+  const loader = dataset.loader({ ...base, device: undefined });
+  for await (const batch of loader) {
+    expect(batch.size).toBe(16);
+    break;
+  }
+  await loader.close();
+  await dataset.close();
+});

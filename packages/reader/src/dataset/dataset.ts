@@ -28,6 +28,9 @@ export interface DatasetParts {
   readonly fields: readonly string[];
 }
 
+/** Where batches go; undefined leaves them in the memory of the host. */
+type Device = DeviceLoaderOptions['device'] | undefined;
+
 /** Shards that belong together. Opening reads the manifest; indexes and shards are read when they are needed. */
 export class Dataset implements AsyncDisposable {
   readonly location: string;
@@ -107,9 +110,10 @@ export class Dataset implements AsyncDisposable {
    * allowed.
    */
   loader(options: DeviceLoaderOptions): DeviceLoader;
-  loader(options?: LoaderOptions): Loader;
-  loader(options: LoaderOptions | DeviceLoaderOptions = {}): Loader | DeviceLoader {
-    return 'device' in options ? new DeviceLoader(this, options) : new Loader(this, options);
+  loader(options?: LoaderOptions & { readonly device?: undefined }): Loader;
+  loader(options: LoaderOptions & { readonly device?: Device }): Loader | DeviceLoader;
+  loader({ device, ...host }: LoaderOptions & { readonly device?: Device } = {}): Loader | DeviceLoader {
+    return device === undefined ? new Loader(this, host) : new DeviceLoader(this, { ...host, device });
   }
 
   /** Closes the shards. Loaders of this dataset end with an error. */
