@@ -182,8 +182,13 @@ function pathEnd(bytes: Buffer, end: number): number {
 /** The files with these paths, which are sorted. */
 export function sourceFilesOf(paths: Iterable<string>, place: SpoolPlace): SourceFiles {
   const files = new SourceFilesBuilder(place);
-  for (const path of paths) files.add(path);
-  return files.finish();
+  try {
+    for (const path of paths) files.add(path);
+    return files.finish();
+  } catch (error) {
+    files.close();
+    throw error;
+  }
 }
 
 /** Takes paths one by one, sorted, so that no string of them need be kept. */

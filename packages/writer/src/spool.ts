@@ -36,12 +36,15 @@ export class Spool {
   /** Throws {@link DiskFullError} where there is no room. */
   append(bytes: Uint8Array): void {
     const length = this.#length + bytes.length;
-    if (this.#fd === null && length > this.#place.memoryBytes) this.#moveToDisk();
+    try {
+      if (this.#fd === null && length > this.#place.memoryBytes) this.#moveToDisk();
+      if (this.#fd !== null) writeWhole(this.#fd, bytes, this.#length);
+    } catch (error) {
+      throw asDiskFull(error, this.#place.folder);
+    }
     if (this.#fd === null) {
       this.#makeRoom(length);
       this.#memory.set(bytes, this.#length);
-    } else {
-      this.#writeToDisk(bytes, this.#length);
     }
     this.#length = length;
   }
@@ -71,16 +74,8 @@ export class Spool {
     this.#fd = openSync(path, 'wx+');
     unlinkSync(path);
     if (isMade) rmdirSync(folder);
-    this.#writeToDisk(this.#memory.subarray(0, this.#length), 0);
+    writeWhole(this.#fd, this.#memory.subarray(0, this.#length), 0);
     this.#memory = Buffer.alloc(0);
-  }
-
-  #writeToDisk(bytes: Uint8Array, at: number): void {
-    try {
-      writeWhole(this.#fd!, bytes, at);
-    } catch (error) {
-      throw asDiskFull(error, this.#place.folder);
-    }
   }
 }
 
