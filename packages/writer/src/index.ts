@@ -4,7 +4,7 @@ export { type ConvertOptions, type ConvertReport, convert } from './convert/conv
 export * from './errors.js';
 export { type IndexReport, indexShards } from './index-shards.js';
 export type { LmdbValues } from './layout-choice.js';
-export { type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
+export { changesBytes, type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
 export type { OtherIndex } from './other-indexes.js';
 export { type PackReport, pack } from './pack.js';
 export { type PartOfEnvironment, partOfEnvironment } from './parts.js';

@@ -228,15 +228,17 @@ export interface RecodeOptions {
   readonly imageFormat: ImageFormat | undefined;
 }
 
-export function recodeOptions(options: CheckedOptions): RecodeOptions | null {
+type RecodeChoice = Pick<PackOptions, 'resize' | 'quality' | 'imageFormat'>;
+
+export function recodeOptions(options: RecodeChoice): RecodeOptions | null {
   const { resize, quality, imageFormat } = options;
   if (resize === undefined && quality === undefined && imageFormat === undefined) return null;
   return { resize, quality: quality ?? PACK_DEFAULTS.quality, imageFormat };
 }
 
-/** Whether the bytes of a sample may be others than those of its file. */
-export function changesBytes(options: CheckedOptions): boolean {
-  return recodeOptions(options) !== null || options.stripMetadata;
+/** Whether the bytes of a sample may be others than those of its file: such a pack is not compared with its dataset. */
+export function changesBytes(options: RecodeChoice & Pick<PackOptions, 'stripMetadata'>): boolean {
+  return recodeOptions(options) !== null || options.stripMetadata === true;
 }
 
 /** What is done to every image before it goes into its shard. */

@@ -130,7 +130,7 @@ export const packCommand = command({
       .example('$0 pack photos shards --append', 'Add what is new since the last pack')
       .example('$0 pack photos shards --part 3/16', 'What the third of 16 machines does'),
   handler: async (given) => {
-    const { pack, partOfEnvironment } = await import('@shardtool/writer');
+    const { changesBytes, pack, partOfEnvironment } = await import('@shardtool/writer');
     const { source, output, json, quiet, dryRun = false } = given;
     const view = json || quiet ? null : await ProgressView.open();
     const options = optionsOf(given);
@@ -149,7 +149,8 @@ export const packCommand = command({
       view?.hide();
     }
     if (json) console.log(JSON.stringify(report));
-    else if (!quiet) console.log(describe(report, source, output, options));
+    else if (!quiet)
+      console.log(describe(report, source, output, { ...options, hasOtherBytes: changesBytes(options) }));
   },
 });
 
@@ -170,7 +171,7 @@ function describe(
   report: PackReport,
   source: string,
   output: string,
-  { dryRun, append, dedupe, part, resize, quality, imageFormat, stripMetadata }: PackOptions,
+  { dryRun, append, dedupe, part, hasOtherBytes }: PackOptions & { readonly hasOtherBytes: boolean },
 ): string {
   const {
     keptShards,
@@ -187,7 +188,6 @@ function describe(
     quarantined,
     partialFields,
   } = report;
-  const isEncodedAnew = stripMetadata || [resize, quality, imageFormat].some((option) => option !== undefined);
   if (append && report.samples + quarantined + duplicates === 0) return `${output} has all of ${source} already.`;
   const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
   return [
@@ -226,7 +226,7 @@ function describe(
       'of them is of another class than the image that stands for it',
       'of them are of other classes than the images that stand for them',
     ),
-    ...(append && dedupe && isEncodedAnew
+    ...(append && dedupe && hasOtherBytes
       ? ['  new images were compared with each other only: those in the shards have other bytes than their files']
       : []),
     ...countLine(
