@@ -54,6 +54,33 @@ export function placeOf(block: Block, stretches: readonly Stretch[], offset: num
 /** The sample that each item of a block is, in the order in which items are consumed. */
 export type BlockItems = Pick<Block, 'shard' | 'row' | 'occurrence'>;
 
+/** Where a block is in the plan, and what it is made of. */
+interface PlannedItems {
+  readonly planned: PlannedBlock;
+  readonly first: Float64Array;
+  readonly selection: Selection;
+}
+
+/** A block of `reader` that has no memory of its own. */
+export function blockWithoutMemory(
+  reader: BlockReader,
+  { planned, first, selection }: PlannedItems,
+  { shards, inShards }: Pick<Block, 'shards' | 'inShards'>,
+): Block {
+  return {
+    ...blockItems(planned, first, selection),
+    reader,
+    ordinal: planned.ordinal,
+    pass: planned.pass,
+    items: planned.samples.length,
+    shards,
+    inShards,
+    left: planned.uses,
+    place: 0,
+    bytes: 0,
+  };
+}
+
 /** Rows of a shard's index, in the order of the line; a row may come more than once. */
 export interface ShardRows {
   readonly shard: number;

@@ -1,6 +1,6 @@
 import type { PlannedBlock } from '../order/batches.js';
 import type { Selection } from '../selection/selection.js';
-import { type Block, type BlockReader, blockItems, type LoadedShard } from './block.js';
+import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from './block.js';
 
 export interface ResidentOptions {
   readonly blocks: Iterator<PlannedBlock>;
@@ -41,17 +41,6 @@ export class ResidentReader implements BlockReader {
 
   #block(planned: PlannedBlock): Block {
     const { first, selection, shards } = this.#options;
-    return {
-      ...blockItems(planned, first, selection),
-      reader: this,
-      ordinal: planned.ordinal,
-      pass: planned.pass,
-      items: planned.samples.length,
-      shards,
-      inShards: false,
-      left: planned.uses,
-      place: 0,
-      bytes: 0,
-    };
+    return blockWithoutMemory(this, { planned, first, selection }, { shards, inShards: false });
   }
 }

@@ -1,6 +1,6 @@
 import type { PlannedBlock } from '../order/batches.js';
 import type { Selection } from '../selection/selection.js';
-import { type Block, type BlockReader, blockItems, type LoadedShard } from './block.js';
+import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from './block.js';
 import type { ShardStore } from './load-shards.js';
 
 export interface UnreadOptions {
@@ -52,17 +52,6 @@ export class UnreadReader implements BlockReader {
     for (const { shard } of planned.pieces) {
       if (!shards.has(shard)) shards.set(shard, { index: await store.index(shard), stretches: WHOLE_SHARD });
     }
-    return {
-      ...blockItems(planned, first, selection),
-      reader: this,
-      ordinal: planned.ordinal,
-      pass: planned.pass,
-      items: planned.samples.length,
-      shards,
-      inShards: true,
-      left: planned.uses,
-      place: 0,
-      bytes: 0,
-    };
+    return blockWithoutMemory(this, { planned, first, selection }, { shards, inShards: true });
   }
 }
