@@ -1,6 +1,7 @@
 /**
  * The kernel that makes values of bytes, as PTX text (NVIDIA, "PTX ISA") for sm_50, from which the driver compiles for
- * whatever is newer; version 4.0 is the first that knows sm_50, and drivers refuse versions newer than themselves. One template gives an entry for each kind of value and layout.
+ * whatever is newer; version 4.0 is the first that knows sm_50, and drivers refuse versions newer than themselves. One
+ * template gives an entry for each kind of value and layout.
  *
  * A thread takes one pixel: three bytes of [n, height, width, 3], `byte * scale + bias` in float32 with two roundings, as
  * the CPU kernel does it, then rounded to the dtype, ties to even. bfloat16 is rounded in integers: sm_50 has no instruction

@@ -49,7 +49,8 @@ interface DuplicateLine {
 
 /**
  * Finds images with the same bytes, by sha256, in the order of their paths: the first stands for the others, and an image
- * that the dataset `base` has for all. What is known meanwhile lies on the disk, in a folder beside `output`. Whoever asks closes it.
+ * that the dataset `base` has for all. What is known meanwhile lies on the disk, in a folder beside `output`. Whoever asks
+ * closes it.
  */
 export async function findDuplicates(
   files: SourceFiles,
