@@ -1,5 +1,5 @@
 import { EntryNameError, OptionError } from '../errors.js';
-import type { ShardIndex } from '../shard-index.js';
+import type { ShardIndex } from '../shard-index/shard-index.js';
 
 const VERSION = 'v1.2';
 /** What ends a word for the C++ streams with which DALI reads the file. */

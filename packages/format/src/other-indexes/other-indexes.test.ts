@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FieldColumns, ShardIndex } from '../shard-index.js';
+import type { FieldColumns, ShardIndex } from '../shard-index/shard-index.js';
 import { daliIndex, daliIndexPath } from './dali.js';
 import { widsIndex } from './wids.js';
 

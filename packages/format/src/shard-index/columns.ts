@@ -1,8 +1,8 @@
 import { OptionError } from '../errors.js';
-import type { FieldColumns, ShardIndex } from '../shard-index.js';
+import type { Column, ParquetFile } from '../parquet/parquet.js';
+import type { ColumnValues, ValueType } from '../parquet/values.js';
 import { type ColumnType, type ColumnValue, columnTypeOf, labelsOf, labelType, labelValues } from './label-column.js';
-import type { Column, ParquetFile } from './parquet.js';
-import type { ColumnValues, ValueType } from './values.js';
+import type { FieldColumns, ShardIndex } from './shard-index.js';
 
 /** Columns of every index. The columns of field `jpg` are `jpg.offset`, `jpg.bytes` and `jpg.crc32`. */
 const FIXED = ['key', 'source', 'offset', 'bytes', 'width', 'height', 'orientation', 'cls'] as const;

@@ -1,5 +1,5 @@
 import { OptionError } from '../errors.js';
-import type { ColumnValues } from './values.js';
+import type { ColumnValues } from '../parquet/values.js';
 
 /** A value that came with the labels; null where a sample has none. */
 export type ColumnValue = string | number | boolean | null;

@@ -1,0 +1,196 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FileError, ManifestError, ShardtoolError, UnfinishedPackError, VersionError } from '../errors.js';
+import {
+  createManifest,
+  identityOf,
+  type Manifest,
+  type ManifestShard,
+  parseManifest,
+  readManifest,
+  writeManifest,
+} from './manifest.js';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'manifest-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const shards: readonly ManifestShard[] = [
+  { file: '000000.tar', bytes: 51_200, samples: 20, crc32: '0badcafe', maxSampleBytes: 4096 },
+  { file: '000001.tar', bytes: 10_240, samples: 4, crc32: '00000001', maxSampleBytes: 5120 },
+];
+
+const manifest = createManifest({
+  format: 'tar',
+  classes: [
+    { name: 'cat', samples: 14 },
+    { name: 'Prüfung "x"', samples: 10 },
+  ],
+  fields: [
+    { name: 'cls', samples: 24 },
+    { name: 'jpg', samples: 24 },
+  ],
+  columns: [{ name: 'split', type: 'string' }],
+  shards,
+});
+
+async function folderWith(text: string): Promise<string> {
+  const own = await mkdtemp(join(folder, 'd-'));
+  await writeFile(join(own, 'dataset.json'), text);
+  return own;
+}
+
+/** The manifest with something else in place of some of it. */
+const altered = (change: object) => JSON.stringify({ ...manifest, ...change });
+
+test('a manifest comes back as it was, and nothing else is left in the folder', async () => {
+  const own = await mkdtemp(join(folder, 'd-'));
+  await writeManifest(own, manifest);
+  expect(await readManifest(own)).toEqual(manifest);
+  expect(await readdir(own)).toEqual(['dataset.json']);
+});
+
+test('it is one line a class and a shard, the same bytes every time', async () => {
+  const own = await mkdtemp(join(folder, 'd-'));
+  await writeManifest(own, manifest);
+  expect(await readFile(join(own, 'dataset.json'), 'utf8')).toBe(`{
+  "version": 1,
+  "format": "tar",
+  "identity": "${manifest.identity}",
+  "samples": 24,
+  "bytes": 61440,
+  "classes": [
+    {"name":"cat","samples":14},
+    {"name":"Prüfung \\"x\\"","samples":10}
+  ],
+  "fields": [
+    {"name":"cls","samples":24},
+    {"name":"jpg","samples":24}
+  ],
+  "columns": [
+    {"name":"split","type":"string"}
+  ],
+  "shards": [
+    {"file":"000000.tar","bytes":51200,"samples":20,"crc32":"0badcafe","maxSampleBytes":4096},
+    {"file":"000001.tar","bytes":10240,"samples":4,"crc32":"00000001","maxSampleBytes":5120}
+  ],
+  "crc32": "e77e02e2"
+}
+`);
+});
+
+test('the identity is the one of version 1 and changes with name, samples, content and order of the shards', () => {
+  const identity = identityOf(shards);
+  expect(identity).toBe('71d45f9d6ccc889d0c7da43869d82cc7255ddcd32527699c9a456e95ecea5bd2');
+  const [first, second] = [shards[0]!, shards[1]!];
+  for (const other of [
+    [second, first],
+    [first],
+    [{ ...first, file: 'a.tar' }, second],
+    [{ ...first, samples: 21 }, second],
+    [first, { ...second, crc32: '00000002' }],
+  ]) {
+    expect(identityOf(other)).not.toBe(identity);
+  }
+  expect(identityOf([{ ...first, bytes: 1, maxSampleBytes: 1 }, second])).toBe(identity);
+});
+
+test('a folder without a manifest is an unfinished pack, and says so', async () => {
+  const own = await mkdtemp(join(folder, 'd-'));
+  await expect(readManifest(own)).rejects.toThrow(UnfinishedPackError);
+  await expect(readManifest(own)).rejects.toThrow(/has no dataset\.json: it is no dataset, or its pack did not end/);
+});
+
+test('a folder that does not exist, or whose manifest cannot be read, is an error of the file', async () => {
+  await expect(readManifest(join(folder, 'none'))).rejects.toThrow(FileError);
+  const own = await mkdtemp(join(folder, 'd-'));
+  await mkdir(join(own, 'dataset.json'));
+  await expect(readManifest(own)).rejects.toThrow(FileError);
+});
+
+test('a manifest of a newer version is an error that names both versions', async () => {
+  const own = await folderWith('{"version": 3, "shards": "of another kind"}');
+  await expect(readManifest(own)).rejects.toThrow(VersionError);
+  await expect(readManifest(own)).rejects.toThrow(/version 3.*version 1/);
+});
+
+test('what is wrong in a manifest is named', async () => {
+  const parse = (text: string) => parseManifest(text, 'd/dataset.json');
+  await expect(parse('{"version": 1,')).rejects.toThrow(ManifestError);
+  await expect(parse('null')).rejects.toThrow(ManifestError);
+  await expect(parse('{"version": "1"}')).rejects.toThrow(/d\/dataset\.json is damaged: version/);
+  await expect(parse(altered({ format: 'zip' }))).rejects.toThrow('format');
+  await expect(parse(altered({ samples: -1 }))).rejects.toThrow('samples');
+  await expect(parse(altered({ classes: [{ name: 1, samples: 0 }] }))).rejects.toThrow('classes.0.name');
+  await expect(parse(altered({ samples: 25 }))).rejects.toThrow('does not agree with its totals and identity');
+  await expect(parse(altered({ shards: [...shards].reverse() }))).rejects.toThrow('does not agree');
+});
+
+test('a shard outside the folder of the dataset is refused', async () => {
+  const paths = [
+    '',
+    '.',
+    '..',
+    '../x.tar',
+    '/etc/x.tar',
+    'a/../x.tar',
+    'a/b/c.tar',
+    'a//b',
+    '..\\x.tar',
+    'C:x.tar',
+    '.x',
+    'a/.b',
+    'x\0.tar',
+    'a/',
+  ];
+  for (const file of paths) {
+    const wrong = createManifest({ ...manifest, shards: [{ ...shards[0]!, file }] });
+    await expect(parseManifest(JSON.stringify(wrong), 'dataset.json')).rejects.toThrow(
+      /shards\.0\.file: must be the name/,
+    );
+  }
+  for (const file of ['a..b.tar', 'train-000000.tar', '000000.lmdb/data.mdb', 'Fotos é.tar']) {
+    const right = createManifest({ ...manifest, shards: [{ ...shards[0]!, file }] });
+    expect(await parseManifest(JSON.stringify(right), 'dataset.json')).toEqual(right);
+  }
+});
+
+test('a damaged manifest ends in an error of ours, or in one that says the same', async () => {
+  const text = JSON.stringify(manifest);
+  const changes = fc.array(fc.tuple(fc.nat({ max: text.length - 1 }), fc.string({ minLength: 1, maxLength: 1 })), {
+    minLength: 1,
+    maxLength: 3,
+  });
+  await fc.assert(
+    fc.asyncProperty(changes, fc.nat({ max: text.length }), async (edits, length) => {
+      const letters = [...text];
+      for (const [at, letter] of edits) letters[at] = letter;
+      const damaged = letters.join('').slice(0, length > text.length / 2 ? text.length : length);
+      let read: Manifest;
+      try {
+        read = await parseManifest(damaged, 'dataset.json');
+      } catch (error) {
+        expect(error).toBeInstanceOf(ShardtoolError);
+        return;
+      }
+      expect(identityOf(read.shards)).toBe(manifest.identity);
+    }),
+  );
+});
+
+test('a manifest of 10,000 shards opens in far less than a second', async () => {
+  const many = createManifest({
+    ...manifest,
+    shards: Array.from({ length: 10_000 }, (_, n) => ({ ...shards[0]!, file: `${String(n).padStart(6, '0')}.tar` })),
+  });
+  const own = await mkdtemp(join(folder, 'd-'));
+  await writeManifest(own, many);
+  const start = performance.now();
+  expect((await readManifest(own)).samples).toBe(200_000);
+  expect(performance.now() - start).toBeLessThan(1000);
+});

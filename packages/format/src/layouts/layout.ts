@@ -1,0 +1,96 @@
+import type { Source } from '../source.js';
+
+/** The kinds of shard files. */
+export type LayoutName = 'tar' | 'lmdb' | 'msgpack';
+
+/** Where one field of a sample lies in its shard: `offset` and `bytes` of the payload alone. */
+export interface FieldPosition {
+  readonly name: string;
+  readonly offset: number;
+  readonly bytes: number;
+  /**
+   * In msgpack: the bytes are not the payload itself but a value (an integer, for `cls`) whose text is the payload.
+   * `fieldPayload` gives the payload in either case. Absent means false.
+   */
+  readonly msgpack?: boolean;
+}
+
+/** Where one sample lies in its shard: the smallest span that holds all of it, headers included. */
+export interface SamplePosition {
+  readonly key: string;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly fields: readonly FieldPosition[];
+}
+
+/** One field to be written. Its name says whether it is typed, where the layout has types: see `fieldType`. */
+export interface FieldSize {
+  readonly name: string;
+  readonly bytes: number;
+}
+
+/** What a finished shard is, and where everything in it lies, in the order in which samples were committed. */
+export interface FinishedShard {
+  /** Size of the file in bytes. */
+  readonly bytes: number;
+  /** crc32 of the whole file. */
+  readonly crc32: number;
+  /** Per sample: offset and length of its span. */
+  readonly sampleOffset: Float64Array;
+  readonly sampleBytes: Float64Array;
+  /** Per field, samples in order and each sample's fields in the order in which they were begun: payload offset. */
+  readonly payloadOffset: Float64Array;
+  /**
+   * Per field, where any is stored as a msgpack value (see {@link FieldPosition}): 1 for those that are, and how many
+   * bytes each takes in the file. Absent where every payload lies there as it was given.
+   */
+  readonly payloadMsgpack?: Uint8Array;
+  readonly payloadBytes?: Float64Array;
+}
+
+/**
+ * Writes one shard front to back. Synchronous, since it runs in a worker that has nothing else to do; payloads are read
+ * straight into the write buffer, so that no byte is copied without need.
+ */
+export interface ShardWriter {
+  /**
+   * Lays out the next sample in the write buffer and returns the place of each payload, in the order of `fields`
+   * (sorted by name by the caller). The caller fills them, then calls {@link commit} or {@link discard}.
+   */
+  begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[];
+  /**
+   * The sample that was begun is complete. `payloadCrc32`, the crc32 of each payload where the caller knows them, spares
+   * a layout that keeps payloads as they are from reading them again for the checksum of the file.
+   */
+  commit(payloadCrc32?: readonly number[]): void;
+  /** The sample that was begun is not to be written; nothing of it stays. */
+  discard(): void;
+  /** Writes the rest and flushes it to the disk (fdatasync). The file descriptor stays open. */
+  finish(): FinishedShard;
+}
+
+/** Hears of a file in a shard that belongs to no sample: in tar, a dotfile or a name without a dot. */
+export type OnSkipped = (name: string, offset: number) => void;
+
+/** One kind of shard file: an object of functions. */
+export interface ShardLayout {
+  readonly name: LayoutName;
+  /** With the dot: `.tar`. */
+  readonly extension: string;
+  /** A shard is a folder of that extension, and this is the file in it: `data.mdb`. Absent where the shard is the file. */
+  readonly innerFile?: string;
+  /** A sample is stored as its image alone: the writer takes exactly one field. Absent means false. */
+  readonly imageOnly?: boolean;
+  /** Opens a writer on a new, empty file. `shard` is its final name, for messages. */
+  createWriter(fd: number, shard: string): ShardWriter;
+  /**
+   * Walks a shard by its headers and yields its samples in the order of the file, some hundreds at a time. Throws a
+   * tagged error with shard and offset at the first thing that is not as the layout says.
+   */
+  samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]>;
+  /**
+   * What is left of a damaged shard: yields every sample that can be found, also behind damage, and never throws for what
+   * is wrong with the data. A key may come twice, with some of its fields each time, and what is found may be damaged.
+   */
+  salvage(source: Source): AsyncGenerator<SamplePosition>;
+}

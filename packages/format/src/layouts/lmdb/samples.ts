@@ -1,0 +1,107 @@
+import { isUtf8 } from 'node:buffer';
+import { EntryNameError } from '../../errors.js';
+import { fieldOfKind } from '../../image/kind.js';
+import { imageKindOf, SIGNATURE_BYTES } from '../../image/signature.js';
+import { whyUnsafe } from '../../sample/sample-name.js';
+import type { Source } from '../../source.js';
+import { FileWindow } from '../file-window.js';
+import type { FieldPosition, SamplePosition } from '../layout.js';
+import { decodeHead } from '../msgpack/object.js';
+import { SampleWalk } from '../msgpack/walk.js';
+import { PAGE_HEADER_BYTES } from './page.js';
+import { LmdbDatabase, type LmdbEntry } from './read.js';
+
+const BATCH_SAMPLES = 256;
+
+/**
+ * Yields the samples of an LMDB shard in the order of their keys. The first entry says how all of them are stored: as a
+ * msgpack map of the fields, or as an image alone. What stands before damage comes before the error about it.
+ */
+export async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[]> {
+  let batch: SamplePosition[] = [];
+  try {
+    const database = await LmdbDatabase.open(source);
+    const reader = new ValueReader(source, database);
+    for await (const entries of database.scan()) {
+      for (const entry of entries) batch.push(await reader.position(entry));
+      if (batch.length < BATCH_SAMPLES) continue;
+      yield batch;
+      batch = [];
+    }
+  } catch (error) {
+    if (batch.length > 0) yield batch;
+    throw error;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Finds the fields in values. Small ones are at hand; of others only the few bytes between the payloads are read. */
+class ValueReader {
+  readonly #source: Source;
+  readonly #database: LmdbDatabase;
+  readonly #file: FileWindow;
+  #areMaps: boolean | null = null;
+
+  constructor(source: Source, database: LmdbDatabase) {
+    this.#source = source;
+    this.#database = database;
+    this.#file = new FileWindow(source);
+  }
+
+  async position(entry: LmdbEntry): Promise<SamplePosition> {
+    const key = keyText(entry, this.#source.location);
+    const head = await this.#head(entry);
+    this.#areMaps ??= isSampleMap(head);
+    if (this.#areMaps) return this.#walk(key, entry);
+    const { offset, bytes } = entry;
+    return { key, offset, bytes, fields: [imageOf(head, offset, bytes)] };
+  }
+
+  /** The first bytes of the value. Where it has pages of its own, their header is checked on the way. */
+  async #head(entry: LmdbEntry): Promise<Buffer> {
+    if (entry.inline !== null) return entry.inline;
+    const wanted = PAGE_HEADER_BYTES + Math.min(entry.bytes, SIGNATURE_BYTES);
+    const pages = await this.#file.at(entry.offset - PAGE_HEADER_BYTES, wanted);
+    this.#database.checkRun(pages, entry);
+    return pages.subarray(PAGE_HEADER_BYTES, wanted);
+  }
+
+  async #walk(key: string, { offset, bytes, inline }: LmdbEntry): Promise<SamplePosition> {
+    const walk = new SampleWalk({ shard: this.#source.location, start: offset, end: offset + bytes, key });
+    const samples: SamplePosition[] = [];
+    while (!walk.done) {
+      const window = inline?.subarray(walk.position - offset) ?? (await this.#file.at(walk.position, walk.needed));
+      walk.advance(window, samples);
+    }
+    return samples[0]!;
+  }
+}
+
+/** The field of a value that is an image alone and begins with `head`; `bin` where it is none that is known. */
+export function imageOf(head: Buffer, offset: number, bytes: number): FieldPosition {
+  const kind = imageKindOf(head);
+  return { name: kind === undefined ? 'bin' : fieldOfKind(kind), offset, bytes };
+}
+
+/**
+ * Whether a value that begins with `head` is a map: its first key is a string, or it is empty and all of the value. No image
+ * begins like that: the 0x89 of PNG is a map too, but its P is no string.
+ */
+export function isSampleMap(head: Buffer): boolean {
+  if (head.length === 0) return false;
+  const map = decodeHead(head, 0);
+  if (map?.kind !== 'map') return false;
+  if (map.children === 0) return head.length === map.bytes;
+  return head.length > map.bytes && decodeHead(head, map.bytes)?.kind === 'str';
+}
+
+/** Keys are text here. They may not lead out of the folder into which samples are unpacked. */
+function keyText(entry: LmdbEntry, shard: string): string {
+  const { key, offset } = entry;
+  const text = isUtf8(key) ? key.toString('utf8') : null;
+  const reason = text === null ? 'is not UTF-8' : whyUnsafe(text);
+  if (text !== null && reason === null) return text;
+  const name = text === null ? `0x${key.toString('hex')}` : JSON.stringify(text);
+  const message = `${shard}: the key ${name} ${reason}, so it cannot be a sample's; write the shard anew with another.`;
+  throw new EntryNameError({ shard, offset }, message);
+}

@@ -1,0 +1,144 @@
+import { fdatasyncSync, ftruncateSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
+import { crc32Combine } from '../../crc32-combine.js';
+import { DuplicateKeyError, OptionError } from '../../errors.js';
+import { SampleCheck } from '../../sample/sample-check.js';
+import { summedPayloads, type ValueEncoder } from '../../sample/sample-codec.js';
+import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
+import { NumberList } from '../number-list.js';
+import { PositionLog } from '../position-log.js';
+import { type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
+import { KeyTable } from './key-table.js';
+import { encodeMetas } from './meta.js';
+import {
+  encodeRunHeader,
+  FIRST_DATA_PAGE,
+  fitsLeaf,
+  MAX_KEY_BYTES,
+  MAX_VALUE_BYTES,
+  PAGE_BYTES,
+  PAGE_HEADER_BYTES,
+  runPages,
+} from './page.js';
+import { SmallValues } from './small-values.js';
+import { writeTree } from './tree.js';
+
+/**
+ * Writes an LMDB shard in one pass: values that have pages of their own go out as they come, small ones are kept until
+ * the tree is written behind them, and the meta pages at the front come last. So memory holds the keys and the small
+ * values. A file that was not finished has no meta pages, and nothing takes it for a database. The same samples give the
+ * same bytes.
+ */
+export class LmdbWriter implements ShardWriter {
+  readonly #fd: number;
+  readonly #shard: string;
+  readonly #output: WriteBuffer;
+  readonly #check: SampleCheck;
+  readonly #encoder: ValueEncoder;
+  readonly #keys = new KeyTable();
+  readonly #small = new SmallValues();
+  readonly #valueBytes = new NumberList();
+  readonly #valuePlace = new NumberList();
+  readonly #log = new PositionLog();
+  #runPages = 0;
+  /** The sample that was begun: its key, and its room in the output with the page header in front. */
+  #begun: { key: Buffer; room: Buffer } | null = null;
+
+  /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
+  constructor(fd: number, shard: string, encoder: ValueEncoder) {
+    this.#fd = fd;
+    this.#shard = shard;
+    this.#output = new WriteBuffer(fd, shard, FIRST_DATA_PAGE * PAGE_BYTES);
+    this.#check = new SampleCheck(shard, MAX_KEY_BYTES);
+    this.#encoder = encoder;
+  }
+
+  begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {
+    this.#check.check(key, fields);
+    const keyBytes = Buffer.from(key);
+    if (this.#keys.has(keyBytes)) throw this.#duplicate(key);
+    const most = this.#encoder.plan(key, fields);
+    if (most > MAX_VALUE_BYTES) throw this.#tooLarge(key, most);
+    const room = this.#output.room(runPages(most, PAGE_BYTES) * PAGE_BYTES);
+    this.#begun = { key: keyBytes, room };
+    return this.#encoder.layOut(room.subarray(PAGE_HEADER_BYTES));
+  }
+
+  commit(payloadCrc32: readonly number[] = []): void {
+    if (this.#begun === null) throw new Error('commit() without begin()');
+    const { key, room } = this.#begun;
+    this.#begun = null;
+    const bytes = this.#encoder.settle();
+    if (fitsLeaf(key.length, bytes, PAGE_BYTES)) {
+      this.#valuePlace.push(this.#small.add(room.subarray(PAGE_HEADER_BYTES, PAGE_HEADER_BYTES + bytes)));
+    } else {
+      const summed = summedPayloads(this.#encoder.placed, payloadCrc32, PAGE_HEADER_BYTES);
+      this.#valuePlace.push(this.#appendRun(room, bytes, summed));
+    }
+    this.#keys.add(key);
+    this.#valueBytes.push(bytes);
+    this.#log.add(bytes, this.#encoder.placed);
+  }
+
+  discard(): void {
+    this.#begun = null;
+  }
+
+  finish(): FinishedShard {
+    const valueBytes = this.#valueBytes.toArray();
+    const valueOffset = new Float64Array(valueBytes.length);
+    const tree = writeTree(this.#output, {
+      keys: this.#keys,
+      order: this.#keys.sorted(),
+      valueBytes,
+      valuePlace: this.#valuePlace.toArray(),
+      small: this.#small,
+      valueOffset,
+    });
+    this.#output.flush();
+    const bytes = this.#output.position;
+    const lastPage = bytes / PAGE_BYTES - 1;
+    const metas = encodeMetas({ ...tree, entries: this.#keys.count, runPages: this.#runPages }, lastPage, PAGE_BYTES);
+    this.#writeMetas(metas, bytes);
+    const checksum = crc32Combine(crc32(metas), this.#output.crc32, bytes - metas.length);
+    return { bytes, crc32: checksum, ...this.#log.positions(valueOffset) };
+  }
+
+  /**
+   * Completes the pages of a value, which lies in its room already, and returns the number of the first. `summed` counts
+   * from the start of the room.
+   */
+  #appendRun(room: Buffer, bytes: number, summed: readonly SummedBytes[]): number {
+    const pages = runPages(bytes, PAGE_BYTES);
+    const number = this.#output.position / PAGE_BYTES;
+    encodeRunHeader(room, number, pages);
+    room.fill(0, PAGE_HEADER_BYTES + bytes, pages * PAGE_BYTES);
+    this.#output.append(pages * PAGE_BYTES, summed);
+    this.#runPages += pages;
+    return number;
+  }
+
+  /** The pages that the metas name are on the disk before the metas are. */
+  #writeMetas(metas: Buffer, bytes: number): void {
+    try {
+      ftruncateSync(this.#fd, bytes);
+      fdatasyncSync(this.#fd);
+      writeAt(this.#fd, metas, 0);
+      fdatasyncSync(this.#fd);
+    } catch (cause) {
+      throw unwritable(this.#shard, cause);
+    }
+  }
+
+  #duplicate(key: string): DuplicateKeyError {
+    const shard = this.#shard;
+    const message = `${shard}: the key "${key}" comes a second time; each key must come once in a shard.`;
+    return new DuplicateKeyError({ shard, key }, message);
+  }
+
+  #tooLarge(key: string, bytes: number): OptionError {
+    const shard = this.#shard;
+    const message = `${shard}: sample "${key}" takes ${bytes} bytes, and LMDB holds ${MAX_VALUE_BYTES} at most; leave it out, or pack to tar.`;
+    return new OptionError({ shard, key }, message);
+  }
+}

@@ -1,0 +1,60 @@
+import { fdatasyncSync } from 'node:fs';
+import { SampleCheck } from '../../sample/sample-check.js';
+import { MapEncoder, summedPayloads } from '../../sample/sample-codec.js';
+import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
+import { NumberList } from '../number-list.js';
+import { PositionLog } from '../position-log.js';
+import { unwritable, WriteBuffer } from '../write-buffer.js';
+
+/** What the reader takes. */
+const MAX_KEY_BYTES = 0xffff;
+
+/** Writes a msgpack shard: one map a sample, one after the other. The same samples give the same bytes. */
+export class MsgpackWriter implements ShardWriter {
+  readonly #fd: number;
+  readonly #shard: string;
+  readonly #output: WriteBuffer;
+  readonly #check: SampleCheck;
+  readonly #encoder = new MapEncoder(true);
+  readonly #sampleOffset = new NumberList();
+  readonly #log = new PositionLog();
+  #begun = false;
+
+  /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
+  constructor(fd: number, shard: string) {
+    this.#fd = fd;
+    this.#shard = shard;
+    this.#output = new WriteBuffer(fd, shard);
+    this.#check = new SampleCheck(shard, MAX_KEY_BYTES);
+  }
+
+  begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {
+    this.#check.check(key, fields);
+    this.#begun = true;
+    return this.#encoder.layOut(this.#output.room(this.#encoder.plan(key, fields)));
+  }
+
+  commit(payloadCrc32: readonly number[] = []): void {
+    if (!this.#begun) throw new Error('commit() without begin()');
+    this.#begun = false;
+    const bytes = this.#encoder.settle();
+    this.#sampleOffset.push(this.#output.position);
+    this.#log.add(bytes, this.#encoder.placed);
+    this.#output.append(bytes, summedPayloads(this.#encoder.placed, payloadCrc32));
+  }
+
+  discard(): void {
+    this.#begun = false;
+  }
+
+  finish(): FinishedShard {
+    this.#output.flush();
+    try {
+      fdatasyncSync(this.#fd);
+    } catch (cause) {
+      throw unwritable(this.#shard, cause);
+    }
+    const { position, crc32 } = this.#output;
+    return { bytes: position, crc32, ...this.#log.positions(this.#sampleOffset.toArray()) };
+  }
+}

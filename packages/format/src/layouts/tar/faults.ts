@@ -1,0 +1,62 @@
+import { CutShardError, DamagedShardError, EntryNameError, UnsupportedEntryError } from '../../errors.js';
+
+// What can be wrong with an archive, in one sentence each. `offset` is that of the header it is about.
+
+/** `trouble` goes on after "the header at byte N". */
+export function damaged(shard: string, offset: number, trouble: string): DamagedShardError {
+  const message = `${shard}: the header at byte ${offset} ${trouble}; the shard is damaged: fetch or write it again.`;
+  return new DamagedShardError({ shard, offset }, message);
+}
+
+export function compressed(shard: string): DamagedShardError {
+  const message = `${shard}: this is compressed with gzip, and shards are read in place; run gunzip on it first.`;
+  return new DamagedShardError({ shard, offset: 0 }, message);
+}
+
+export function notText(shard: string, offset: number): EntryNameError {
+  const message = `${shard}: the name of the entry at byte ${offset} is not UTF-8; write the archive anew with UTF-8 names.`;
+  return new EntryNameError({ shard, offset }, message);
+}
+
+/** `reason` goes on after "a name that". */
+export function unsafeName(shard: string, offset: number, path: string, reason: string): EntryNameError {
+  const message =
+    `${shard}: the entry at byte ${offset} has a name that ${reason} (${JSON.stringify(path)}); ` +
+    `write the archive anew with relative names.`;
+  return new EntryNameError({ shard, path, offset }, message);
+}
+
+export function unsupported(shard: string, offset: number, path: string, kind: string): UnsupportedEntryError {
+  const message =
+    `${shard}: ${JSON.stringify(path)} at byte ${offset} is ${kind}, and shards hold plain files only; ` +
+    `write the archive anew from plain files (tar --dereference --hard-dereference).`;
+  return new UnsupportedEntryError({ shard, path, offset }, message);
+}
+
+export function cutInPayload(shard: string, offset: number, path: string, bytes: number, left: number): CutShardError {
+  const message =
+    `${shard}: ${JSON.stringify(path)} at byte ${offset} is ${bytes} bytes long, ` +
+    `but the shard ends after ${left} of them; it has been cut off: fetch or write it again.`;
+  return new CutShardError({ shard, path, offset }, message);
+}
+
+export function cutBeforeEnd(shard: string, size: number): CutShardError {
+  const message =
+    `${shard}: it ends at byte ${size} without the zeros that end an archive, so samples may be missing; ` +
+    `fetch or write it again (or append 1,024 zero bytes, if it is known to be whole).`;
+  return new CutShardError({ shard, offset: size }, message);
+}
+
+export function becameShorter(shard: string, offset: number): CutShardError {
+  const message =
+    `${shard}: it ended at byte ${offset} while it was read, earlier than when it was opened; ` +
+    `wait until it is written, and try again.`;
+  return new CutShardError({ shard, offset }, message);
+}
+
+export function moreBehindEnd(shard: string, offset: number): DamagedShardError {
+  const message =
+    `${shard}: there is more at byte ${offset}, behind the zeros that end the archive; ` +
+    `it is damaged, or several archives were put one behind the other: fetch it again, or take them apart.`;
+  return new DamagedShardError({ shard, offset }, message);
+}

@@ -1,0 +1,79 @@
+import { DuplicateKeyError } from '../../errors.js';
+import { splitEntryName } from '../../sample/sample-name.js';
+import type { FieldPosition, OnSkipped, SamplePosition } from '../layout.js';
+import { BLOCK_BYTES } from './header.js';
+import type { TarEntry } from './walk.js';
+
+/**
+ * Puts the files of a shard together to samples: neighbours with one key are one sample, as WebDataset has it. Unlike
+ * there, a key that comes back later in the shard is an error, since one of the two would be lost.
+ */
+export class SampleGrouper {
+  readonly #shard: string;
+  readonly #onSkipped: OnSkipped | undefined;
+  /** Where each key stood first. */
+  readonly #seen = new Map<string, number>();
+  /** The sample whose files are coming. */
+  #open: OpenSample | null = null;
+
+  constructor(shard: string, onSkipped?: OnSkipped) {
+    this.#shard = shard;
+    this.#onSkipped = onSkipped;
+  }
+
+  /** Takes the next files and adds the samples that they complete to `samples`. */
+  push(entries: readonly TarEntry[], samples: SamplePosition[]): void {
+    for (const entry of entries) {
+      const name = splitEntryName(entry.name);
+      if (name === null) {
+        this.#onSkipped?.(entry.name, entry.start);
+        continue;
+      }
+      if (this.#open?.key !== name.key) {
+        this.finish(samples);
+        this.#begin(name.key, entry);
+      }
+      this.#addField(this.#open!, name.field, entry);
+    }
+  }
+
+  /** Adds the last sample, after which nothing comes. */
+  finish(samples: SamplePosition[]): void {
+    if (this.#open !== null) samples.push(this.#open);
+    this.#open = null;
+  }
+
+  #begin(key: string, entry: TarEntry): void {
+    const { start } = entry;
+    const first = this.#seen.get(key);
+    if (first !== undefined) {
+      throw new DuplicateKeyError(
+        { shard: this.#shard, key, path: entry.name, offset: start, otherOffset: first },
+        `${this.#shard}: the key ${JSON.stringify(key)} at byte ${start} stood at byte ${first} already, ` +
+          `with others in between; a sample's files must follow each other, and each key must come once in a shard.`,
+      );
+    }
+    this.#seen.set(key, start);
+    this.#open = { key, offset: start, bytes: 0, fields: [] };
+  }
+
+  #addField(sample: OpenSample, field: string, entry: TarEntry): void {
+    for (const other of sample.fields) {
+      if (other.name !== field) continue;
+      const offset = entry.offset - BLOCK_BYTES;
+      const otherOffset = other.offset - BLOCK_BYTES;
+      throw new DuplicateKeyError(
+        { shard: this.#shard, key: sample.key, path: entry.name, offset, otherOffset },
+        `${this.#shard}: sample ${JSON.stringify(sample.key)} has the field "${field}" twice, ` +
+          `at bytes ${otherOffset} and ${offset}; write the shard anew with one of them.`,
+      );
+    }
+    sample.fields.push({ name: field, offset: entry.offset, bytes: entry.bytes });
+    sample.bytes = entry.offset + entry.bytes - sample.offset;
+  }
+}
+
+interface OpenSample extends SamplePosition {
+  bytes: number;
+  readonly fields: FieldPosition[];
+}

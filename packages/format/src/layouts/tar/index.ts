@@ -1,0 +1,38 @@
+import type { Source } from '../../source.js';
+import type { OnSkipped, SamplePosition, ShardLayout } from '../layout.js';
+import { SampleGrouper } from './group.js';
+import { salvage } from './salvage.js';
+import { scanEntries } from './scan.js';
+import { TarWriter } from './write.js';
+
+export * as tarFaults from './faults.js';
+
+/**
+ * Shards as tar archives, one entry a field, named `key.field`. Written as ustar with pax records; read in every format
+ * that GNU tar, Python's tarfile and WebDataset write: v7, ustar, GNU, pax.
+ */
+export const tar: ShardLayout = {
+  name: 'tar',
+  extension: '.tar',
+  createWriter: (fd, shard) => new TarWriter(fd, shard),
+  samples,
+  salvage,
+};
+
+async function* samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]> {
+  const grouper = new SampleGrouper(source.location, onSkipped);
+  let complete: SamplePosition[] = [];
+  try {
+    for await (const entries of scanEntries(source)) {
+      grouper.push(entries, complete);
+      if (complete.length > 0) yield complete;
+      complete = [];
+    }
+    grouper.finish(complete);
+  } catch (error) {
+    // What stands before the damage is whole.
+    if (complete.length > 0) yield complete;
+    throw error;
+  }
+  if (complete.length > 0) yield complete;
+}

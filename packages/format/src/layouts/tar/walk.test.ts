@@ -1,0 +1,197 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { archive, END, entry, gnuLong, header, pax, record } from '../../../../../test/tar-craft.js';
+import {
+  CutShardError,
+  DamagedShardError,
+  EntryNameError,
+  ShardtoolError,
+  UnsupportedEntryError,
+} from '../../errors.js';
+import { type TarEntry, TarWalk } from './walk.js';
+import { windowOn } from './window.js';
+
+/** Walks `bytes` in windows of the sizes that `next` gives, but never less than is needed. */
+function walk(bytes: Buffer, next: () => number = () => bytes.length): TarEntry[] {
+  const core = new TarWalk('a.tar', bytes.length);
+  const entries: TarEntry[] = [];
+  while (!core.done) {
+    const length = Math.min(Math.max(next(), core.needed), bytes.length - core.position);
+    const copy = Buffer.alloc(length);
+    bytes.copy(copy, 0, core.position);
+    core.advance(windowOn(copy, length), entries);
+  }
+  return entries;
+}
+
+const names = (bytes: Buffer) => walk(bytes).map(({ name }) => name);
+
+function failure(bytes: Buffer): ShardtoolError {
+  try {
+    walk(bytes);
+  } catch (error) {
+    if (error instanceof ShardtoolError) return error;
+    throw error;
+  }
+  throw new Error('it was walked without an error');
+}
+
+test('every file comes with the places of its first header and its payload', () => {
+  const bytes = archive(entry({ name: 'a.jpg' }, 'x'.repeat(600)), pax(record('path', 'b.jpg')), entry({}, 'yy'));
+  expect(walk(bytes)).toEqual([
+    { name: 'a.jpg', start: 0, offset: 512, bytes: 600 },
+    { name: 'b.jpg', start: 1536, offset: 3072, bytes: 2 },
+  ]);
+});
+
+test('pax records override the header, local ones global ones, and an empty path takes back a global one', () => {
+  const bytes = archive(
+    pax(record('path', 'global.jpg') + record('size', '3'), 'g'),
+    entry({ name: 'a.jpg', size: 0 }, 'abc'),
+    pax(record('path', 'local.jpg') + record('size', '2')),
+    entry({ name: 'a.jpg', size: 0 }, 'ab'),
+    pax(record('path', '')),
+    entry({ name: 'b.jpg' }, 'abc'),
+    entry({ name: 'c.jpg' }, 'abc'),
+  );
+  expect(walk(bytes).map(({ name, bytes: size }) => [name, size])).toEqual([
+    ['global.jpg', 3],
+    ['local.jpg', 2],
+    ['b.jpg', 3],
+    ['global.jpg', 3],
+  ]);
+});
+
+test('a GNU long name belongs to the next entry alone, and a long link name to nothing that is read', () => {
+  const long = `${'n'.repeat(300)}.jpg`;
+  const bytes = archive(
+    gnuLong('t'.repeat(200), 'K'),
+    gnuLong(long),
+    entry({ magic: 'gnu' }, 'x'),
+    entry({ name: 'b.jpg' }),
+  );
+  expect(names(bytes)).toEqual([long, 'b.jpg']);
+  expect(walk(bytes)[0]!.start).toBe(0);
+});
+
+test('folders and volume labels are skipped, also old folders, which are files with a slash at the end', () => {
+  const bytes = archive(
+    entry({ name: 'a label', type: 'V', magic: 'gnu' }),
+    header({ name: 'a/', type: '5', size: 4096 }),
+    entry({ name: 'b/', type: '\0', magic: 'v7' }),
+    entry({ name: 'b/', type: 'D', magic: 'gnu' }, 'Yc.jpg\0\0'),
+    entry({ name: 'b/c.jpg' }),
+  );
+  expect(names(bytes)).toEqual(['b/c.jpg']);
+});
+
+test.each([
+  ['a hard link', '1'],
+  ['a symbolic link', '2'],
+  ['a character device', '3'],
+  ['a block device', '4'],
+  ['a FIFO', '6'],
+  ['a sparse file', 'S'],
+  ['the rest of a file from another volume', 'M'],
+  ['of the unknown type "Q"', 'Q'],
+])('%s is refused by name, with its offset', (kind, type) => {
+  const error = failure(archive(entry({ name: 'a.jpg' }, 'x'), header({ name: 'b.jpg', type, linkName: 'a.jpg' })));
+  expect(error).toBeInstanceOf(UnsupportedEntryError);
+  expect(error).toMatchObject({ shard: 'a.tar', offset: 1024, path: 'b.jpg' });
+  expect(error.message).toContain(kind);
+});
+
+test('a sparse file in pax records is refused', () => {
+  for (const type of ['x', 'g'] as const) {
+    const error = failure(archive(pax(record('GNU.sparse.major', '1'), type), entry({}, 'x')));
+    expect(error).toBeInstanceOf(UnsupportedEntryError);
+    expect(error.message).toContain('a sparse file');
+  }
+});
+
+test.each(['/etc/a.jpg', '../a.jpg', 'a/../../b.jpg', 'a/..', ''])(
+  'the name %j is refused, wherever it stands',
+  (name) => {
+    const places = [entry({ name }, 'x'), Buffer.concat([gnuLong(name), entry({ name }, 'x')])];
+    if (name !== '') places.push(Buffer.concat([pax(record('path', name)), entry({}, 'x')]));
+    for (const bad of places) {
+      const error = failure(archive(entry({ name: 'ok.jpg' }), bad));
+      expect(error).toBeInstanceOf(EntryNameError);
+      expect(error.shard).toBe('a.tar');
+      expect(error.offset).toBeGreaterThanOrEqual(512);
+    }
+  },
+);
+
+test('a size beyond the end of the file is an error that names file, size and what there is', () => {
+  const error = failure(archive(entry({ name: 'big.jpg', size: 1_000_000 }, 'x')));
+  expect(error).toBeInstanceOf(CutShardError);
+  expect(error).toMatchObject({ offset: 0, path: 'big.jpg' });
+  expect(error.message).toContain('1000000 bytes long, but the shard ends after 1536');
+  const huge = entry({ sizeField: Uint8Array.of(0x80, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) }, 'x');
+  expect(failure(archive(huge))).toBeInstanceOf(CutShardError);
+  expect(failure(archive(pax(record('size', '99999999999999999999')), entry({}, 'x')))).toBeInstanceOf(CutShardError);
+});
+
+test('records of more than 1 MiB, and records that no file follows, are errors', () => {
+  expect(failure(archive(header({ type: 'x', size: 2 ** 21 }), Buffer.alloc(2 ** 21)))).toMatchObject({ offset: 0 });
+  const dangling = failure(archive(entry({}, 'x'), pax(record('path', 'b.jpg'))));
+  expect(dangling).toBeInstanceOf(DamagedShardError);
+  expect(dangling).toMatchObject({ offset: 1024 });
+});
+
+test('an archive cut anywhere before its zeros is an error, and what is left of the zeros does not matter', () => {
+  const whole = archive(pax(record('path', 'c/a.jpg')), entry({}, 'x'.repeat(700)), gnuLong('b.jpg'), entry({}, 'yy'));
+  const zeros = whole.length - END.length;
+  for (let length = 0; length < zeros + 512; length++) {
+    const error = failure(whole.subarray(0, length));
+    expect(error, String(length)).toBeInstanceOf(CutShardError);
+    expect(error.offset).toBeLessThanOrEqual(length);
+  }
+  for (let length = zeros + 512; length <= whole.length; length++) {
+    expect(names(whole.subarray(0, length))).toEqual(['c/a.jpg', 'b.jpg']);
+  }
+});
+
+test('zeros behind the end are padding, anything else there is an error, since a second archive would be lost', () => {
+  const one = archive(entry({}, 'x'));
+  expect(names(Buffer.concat([one, Buffer.alloc(9000)]))).toEqual(['a.jpg']);
+  const error = failure(Buffer.concat([one, archive(entry({ name: 'b.jpg' }))]));
+  expect(error).toBeInstanceOf(DamagedShardError);
+  expect(error.offset).toBe(one.length);
+});
+
+test('an archive without files, and a file that is none, compressed or empty', () => {
+  expect(names(archive())).toEqual([]);
+  expect(failure(Buffer.alloc(0))).toBeInstanceOf(CutShardError);
+  expect(failure(Buffer.alloc(5000, 'no tar'))).toMatchObject({ offset: 0 });
+  expect(failure(Buffer.concat([Buffer.of(0x1f, 0x8b, 8), Buffer.alloc(5000, 1)])).message).toContain('gunzip');
+});
+
+const piece = fc.oneof(
+  fc
+    .record({ name: fc.stringMatching(/^[a-z]{1,40}\.[a-z]{1,4}$/), size: fc.nat({ max: 3000 }) })
+    .map(({ name, size }) => entry({ name }, Buffer.alloc(size, 0x61))),
+  fc.stringMatching(/^[a-zé]{1,900}$/).map((name) => Buffer.concat([pax(record('path', name)), entry({}, 'pax')])),
+  fc.stringMatching(/^[a-zé]{1,900}$/).map((name) => Buffer.concat([gnuLong(name), entry({ magic: 'gnu' }, 'gnu')])),
+  fc.constant(header({ name: 'folder/', type: '5' })),
+);
+
+test('however the archive is cut into windows, the walk comes out the same', () => {
+  const sizes = fc.array(fc.nat({ max: 5000 }), { minLength: 1 });
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), sizes, (pieces, windows) => {
+      const bytes = archive(...pieces);
+      let i = 0;
+      expect(walk(bytes, () => windows[i++ % windows.length]!)).toEqual(walk(bytes));
+    }),
+  );
+});
+
+test('what stands before the first damage has been given out', () => {
+  const bytes = archive(entry({ name: 'a.jpg' }), entry({ name: 'b.jpg' }), header({ checksumField: '1' }));
+  const core = new TarWalk('a.tar', bytes.length);
+  const entries: TarEntry[] = [];
+  expect(() => core.advance(windowOn(bytes, bytes.length), entries)).toThrowError(DamagedShardError);
+  expect(entries.map(({ name }) => name)).toEqual(['a.jpg', 'b.jpg']);
+});

@@ -1,0 +1,180 @@
+import { whyUnsafe } from '../../sample/sample-name.js';
+import { cutBeforeEnd, cutInPayload, damaged, moreBehindEnd, notText, unsafeName, unsupported } from './faults.js';
+import { BLOCK_BYTES, decodeHeader, EntryType, padded, type TarHeader } from './header.js';
+import { decodePax, type PaxOverrides } from './pax.js';
+import { decodeText } from './text.js';
+import type { Window } from './window.js';
+
+/** A file in an archive. Places are in bytes from the start of the archive. */
+export interface TarEntry {
+  readonly name: string;
+  /** Where its first header begins, long name and pax records included. */
+  readonly start: number;
+  /** Where its payload begins. */
+  readonly offset: number;
+  /** Length of the payload. */
+  readonly bytes: number;
+}
+
+/** Long names and pax records that wait for their entry. `start` is where the first of them stands. */
+interface Records {
+  readonly start: number;
+  readonly longName?: string;
+  readonly pax?: PaxOverrides;
+}
+
+/** Far more than any name; what announces more is damaged or means harm. */
+const MAX_RECORD_BYTES = 1 << 20;
+
+const SPARSE = 'a sparse file';
+const REFUSED: Readonly<Record<string, string>> = {
+  '1': 'a hard link',
+  '2': 'a symbolic link',
+  '3': 'a character device',
+  '4': 'a block device',
+  '6': 'a FIFO',
+  M: 'the rest of a file from another volume',
+  S: SPARSE,
+};
+
+/** GNU tar's list of a folder's files, and its label of a volume. */
+const GNU_FOLDER_LIST = 'D';
+const GNU_VOLUME_LABEL = 'V';
+
+/**
+ * The walk over an archive's headers, without I/O: it says what it needs next and takes it from windows of the file, in
+ * whatever sizes they come. Payloads are neither looked at nor copied.
+ *
+ * An archive ends with a block of zeros, and nothing but zeros may follow. An archive without one counts as cut off
+ * even between two entries, and one behind another is an error: either way samples would be lost without a word.
+ */
+export class TarWalk {
+  /** Where the next window has to begin. */
+  position = 0;
+  /** How many bytes it has to hold at least. */
+  needed = BLOCK_BYTES;
+  /** The whole archive has been walked. */
+  done = false;
+
+  readonly #shard: string;
+  readonly #size: number;
+  /** The block of zeros has been seen. */
+  #ended = false;
+  #records: Records | null = null;
+  #global: PaxOverrides | null = null;
+
+  /** `shard` is for messages; `size` is that of the whole file in bytes. */
+  constructor(shard: string, size: number) {
+    this.#shard = shard;
+    this.#size = size;
+    this.#move(0, BLOCK_BYTES);
+  }
+
+  /**
+   * Walks as far as `window` goes, which begins at `position`, and adds the files whose headers it saw to `entries`.
+   * Throws a tagged error with the offset of the first header that is not right; `entries` then has what stands before.
+   */
+  advance(window: Window, entries: TarEntry[]): void {
+    const windowStart = this.position;
+    const windowEnd = windowStart + window.bytes.length;
+    while (!this.done && this.position + this.needed <= windowEnd) {
+      const at = this.position - windowStart;
+      if (this.#ended) this.#zeros(window.bytes, at);
+      else this.#header(window, at, entries);
+    }
+  }
+
+  #header(window: Window, at: number, entries: TarEntry[]): void {
+    const header = decodeHeader(window, at, this.#shard, this.position);
+    if (header === null) this.#endMark();
+    else if (isRecord(header.type)) this.#record(header, window.bytes, at);
+    else this.#entry(header, entries);
+  }
+
+  #endMark(): void {
+    if (this.#records !== null) throw damaged(this.#shard, this.#records.start, 'belongs to no file');
+    this.#ended = true;
+    this.#move(this.position + BLOCK_BYTES, 1);
+  }
+
+  #zeros(window: Buffer, at: number): void {
+    for (let i = at; i < window.length; i++) {
+      if (window[i] !== 0) throw moreBehindEnd(this.#shard, this.position + i - at);
+    }
+    this.#move(this.position + window.length - at, 1);
+  }
+
+  /** A long name or pax records, once the window holds all of it. */
+  #record(header: TarHeader, window: Buffer, at: number): void {
+    const start = this.position;
+    if (header.bytes > MAX_RECORD_BYTES) throw damaged(this.#shard, start, `has a record of ${header.bytes} bytes`);
+    const whole = BLOCK_BYTES + padded(header.bytes);
+    if (at + whole > window.length) {
+      this.#move(start, whole);
+      return;
+    }
+    this.#keepRecord(header.type, window.subarray(at + BLOCK_BYTES, at + BLOCK_BYTES + header.bytes));
+    this.#move(start + whole, BLOCK_BYTES);
+  }
+
+  #keepRecord(type: string, payload: Buffer): void {
+    const offset = this.position;
+    if (type === EntryType.GlobalPax) {
+      this.#global = { ...this.#global, ...decodePax(payload, this.#shard, offset) };
+      return;
+    }
+    this.#records ??= { start: offset };
+    if (type === EntryType.GnuLongName) {
+      const longName = decodeText(payload, 0, payload.length);
+      if (longName === null) throw notText(this.#shard, offset);
+      this.#records = { ...this.#records, longName };
+    } else if (type === EntryType.LocalPax) {
+      const pax = { ...this.#records.pax, ...decodePax(payload, this.#shard, offset) };
+      this.#records = { ...this.#records, pax };
+    }
+  }
+
+  #entry(header: TarHeader, entries: TarEntry[]): void {
+    const headerAt = this.position;
+    const records = this.#records;
+    const pax = records !== null || this.#global !== null ? { ...this.#global, ...records?.pax } : null;
+    this.#records = null;
+    const name = pax?.path || records?.longName || header.name;
+    const bytes = pax?.bytes ?? header.bytes;
+    const offset = headerAt + BLOCK_BYTES;
+    const isFile = this.#isFile(header.type, name, headerAt, pax?.sparse === true);
+    // A folder's size is no payload (POSIX.1-2017 pax, "ustar Interchange Format", typeflag 5).
+    const end = offset + (header.type === EntryType.Directory ? 0 : bytes);
+    if (end > this.#size) throw cutInPayload(this.#shard, headerAt, name, bytes, this.#size - offset);
+    if (isFile) entries.push({ name, start: records?.start ?? headerAt, offset, bytes });
+    this.#move(offset + padded(end - offset), BLOCK_BYTES);
+  }
+
+  /** False for what is skipped: folders and labels. Throws for what is refused. */
+  #isFile(type: string, name: string, offset: number, sparse: boolean): boolean {
+    if (type === EntryType.Directory || type === GNU_FOLDER_LIST || type === GNU_VOLUME_LABEL) return false;
+    const kind = sparse ? SPARSE : (REFUSED[type] ?? `of the unknown type ${JSON.stringify(type)}`);
+    if (sparse || type !== EntryType.File) throw unsupported(this.#shard, offset, name, kind);
+    const reason = whyUnsafe(name);
+    if (reason !== null) throw unsafeName(this.#shard, offset, name, reason);
+    // Old tars write folders as files with a slash at the end.
+    return !name.endsWith('/');
+  }
+
+  /** Goes on at `position`. Throws where the file ends before what is needed there. */
+  #move(position: number, needed: number): void {
+    this.position = position;
+    this.needed = needed;
+    if (this.#ended) this.done = position >= this.#size;
+    else if (position + needed > this.#size) throw cutBeforeEnd(this.#shard, this.#size);
+  }
+}
+
+function isRecord(type: string): boolean {
+  return (
+    type === EntryType.LocalPax ||
+    type === EntryType.GlobalPax ||
+    type === EntryType.GnuLongName ||
+    type === EntryType.GnuLongLink
+  );
+}

@@ -1,0 +1,117 @@
+import { writeSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
+import { crc32Combine } from '../crc32-combine.js';
+import { FileError, ShardtoolError } from '../errors.js';
+
+/**
+ * Samples are collected here, and go to the file in one write. What was read into it is still in the processor's cache
+ * when it is summed up and written.
+ */
+const BUFFER_BYTES = 1 << 20;
+/** One larger sample is often not the last: the buffer then doubles, and keeps up to so much. */
+const DOUBLED_BYTES = 64 << 20;
+/** Above this a system call takes only a part anyway. */
+const MAX_WRITE_BYTES = 1 << 30;
+/** From here on combining two checksums is quicker than reading the bytes again. */
+export const COMBINE_BYTES = 8 << 10;
+
+/** Bytes of the room whose checksum is known. */
+export interface SummedBytes {
+  /** From the start of the room. */
+  readonly offset: number;
+  readonly bytes: number;
+  readonly crc32: number;
+}
+
+/** The end of a file that is being written front to back. What is laid out in it can still be taken back. */
+export class WriteBuffer {
+  readonly #fd: number;
+  readonly #shard: string;
+  #buffer: Buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  /** Where in the file the buffer begins. */
+  #start: number;
+  #length = 0;
+  /** How far in the buffer the checksum has come. */
+  #summed = 0;
+  #crc32 = 0;
+
+  /** `start` is where in the file the first byte goes; `shard` is for messages. */
+  constructor(fd: number, shard: string, start = 0) {
+    this.#fd = fd;
+    this.#shard = shard;
+    this.#start = start;
+  }
+
+  /** Where in the file the next byte goes. */
+  get position(): number {
+    return this.#start + this.#length;
+  }
+
+  /** crc32 of everything that has been flushed. */
+  get crc32(): number {
+    return this.#crc32;
+  }
+
+  /** Room for `bytes` behind everything that was appended. Nothing of it is kept until {@link append}. */
+  room(bytes: number): Buffer {
+    if (this.#length + bytes > this.#buffer.length) this.flush();
+    if (bytes > this.#buffer.length) this.#grow(bytes);
+    return this.#buffer.subarray(this.#length, this.#length + bytes);
+  }
+
+  /**
+   * Keeps the first `bytes` of the room. `summed` (rising) spares reading those bytes again for the checksum: worth it
+   * from {@link COMBINE_BYTES} on.
+   */
+  append(bytes: number, summed: readonly SummedBytes[] = []): void {
+    for (const known of summed) {
+      this.#sumTo(this.#length + known.offset);
+      this.#crc32 = crc32Combine(this.#crc32, known.crc32, known.bytes);
+      this.#summed += known.bytes;
+    }
+    this.#length += bytes;
+  }
+
+  /** Writes what was appended. Throws {@link FileError}. */
+  flush(): void {
+    this.#sumTo(this.#length);
+    try {
+      writeAt(this.#fd, this.#buffer.subarray(0, this.#length), this.#start);
+    } catch (cause) {
+      throw unwritable(this.#shard, cause);
+    }
+    this.#start += this.#length;
+    this.#length = 0;
+    this.#summed = 0;
+    if (this.#buffer.length > DOUBLED_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  }
+
+  #sumTo(end: number): void {
+    this.#crc32 = crc32(this.#buffer.subarray(this.#summed, end), this.#crc32);
+    this.#summed = end;
+  }
+
+  #grow(bytes: number): void {
+    try {
+      this.#buffer = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(2 * this.#buffer.length, DOUBLED_BYTES)));
+    } catch (cause) {
+      const message = `${this.#shard}: a sample needs ${bytes} bytes of memory at once, more than there is; leave it out.`;
+      throw new ShardtoolError({ shard: this.#shard }, message, { cause });
+    }
+  }
+}
+
+/** Writes all of `bytes` at `position`. */
+export function writeAt(fd: number, bytes: Uint8Array, position: number): void {
+  for (let at = 0; at < bytes.length; ) {
+    at += writeSync(fd, bytes, at, Math.min(bytes.length - at, MAX_WRITE_BYTES), position + at);
+  }
+}
+
+/** The system could not write a shard. `cause` is its own error. */
+export function unwritable(shard: string, cause: unknown): FileError {
+  const remedy =
+    (cause as NodeJS.ErrnoException).code === 'ENOSPC' ? 'free some space on its disk' : 'check its folder';
+  const message = `${shard} cannot be written (${(cause as Error).message}); ${remedy}, then pack again.`;
+  return new FileError({ shard, path: shard }, message, { cause });
+}

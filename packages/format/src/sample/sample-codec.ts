@@ -1,0 +1,213 @@
+import { isUtf8 } from 'node:buffer';
+import { Packr } from 'msgpackr/pack';
+import { OptionError } from '../errors.js';
+import type { FieldSize } from '../layouts/layout.js';
+import { digitsOf } from '../layouts/msgpack/digits.js';
+import { jsonText } from '../layouts/msgpack/json-text.js';
+import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes } from '../layouts/msgpack/object.js';
+import { COMBINE_BYTES, type SummedBytes } from '../layouts/write-buffer.js';
+import { type FieldType, fieldType } from './field-type.js';
+
+/** The entry of a map that has the sample's key, where the layout itself has no keys. */
+export const KEY_ENTRY = '__key__';
+
+/** Where the encoder has put one field, counted from the start of the sample's value. */
+export interface PlacedField {
+  offset: number;
+  bytes: number;
+  /** The bytes are a msgpack value whose text is the payload: see {@link fieldPayload}. */
+  msgpack: boolean;
+}
+
+/** Lays a sample out as one value, around payloads that the caller reads into their places. */
+export interface ValueEncoder {
+  /** Takes up a sample and returns how many bytes its value takes at most. */
+  plan(key: string, fields: readonly FieldSize[]): number;
+  /** Writes what is known before the payloads to `target` and returns the payloads' places, in the order of the fields. */
+  layOut(target: Buffer): readonly Uint8Array[];
+  /** Completes the value, now that the payloads are there, and returns its length. */
+  settle(): number;
+  /** Where the fields lie once the value is settled, in the order in which they were given. */
+  readonly placed: readonly PlacedField[];
+}
+
+const packr = new Packr({ useRecords: false });
+const keyEntryName = Uint8Array.from(packr.pack(KEY_ENTRY));
+
+/**
+ * A sample as a msgpack map: its key where `withKey` says so, then its fields. A field whose name promises text or an
+ * integer is written as `str` or `int`, but only where that gives the same bytes back; anything else is `bin`. Typed
+ * fields come last, since an integer is shorter than its digits, and the images before them then stay where they are.
+ */
+export class MapEncoder implements ValueEncoder {
+  readonly placed: PlacedField[] = [];
+  readonly #withKey: boolean;
+  #fields: readonly FieldSize[] = [];
+  #shape: MapShape = mapShape([]);
+  #packedKey: Uint8Array = new Uint8Array(0);
+  #target: Buffer = Buffer.alloc(0);
+  /** Where the entries of typed fields begin. */
+  #typedAt = 0;
+
+  constructor(withKey: boolean) {
+    this.#withKey = withKey;
+  }
+
+  plan(key: string, fields: readonly FieldSize[]): number {
+    this.#fields = fields;
+    if (!hasNames(this.#shape, fields)) this.#shape = mapShape(fields);
+    let bytes = mapHeadBytes(fields.length + 1) + this.#shape.packedBytes;
+    if (this.#withKey) {
+      this.#packedKey = packr.pack(key);
+      bytes += keyEntryName.length + this.#packedKey.length;
+    }
+    for (const { bytes: payload } of fields) bytes += binHeadBytes(payload) + payload;
+    return bytes;
+  }
+
+  layOut(target: Buffer): readonly Uint8Array[] {
+    const { order, packed, untyped } = this.#shape;
+    this.#target = target;
+    let at = encodeMapHead(target, 0, order.length + (this.#withKey ? 1 : 0));
+    if (this.#withKey) at = put(target, put(target, at, keyEntryName), this.#packedKey);
+    this.placed.length = order.length;
+    this.#typedAt = at;
+    for (const [i, field] of order.entries()) {
+      const { bytes } = this.#fields[field]!;
+      const offset = encodeBinHead(target, put(target, at, packed[field]!), bytes);
+      this.placed[field] = { offset, bytes, msgpack: false };
+      at = offset + bytes;
+      if (i < untyped) this.#typedAt = at;
+    }
+    return this.placed.map(({ offset, bytes }) => target.subarray(offset, offset + bytes));
+  }
+
+  settle(): number {
+    const { order, packed, untyped, types } = this.#shape;
+    let at = this.#typedAt;
+    for (let i = untyped; i < order.length; i++) {
+      const field = order[i]!;
+      at = this.#settleField(types[field]!, put(this.#target, at, packed[field]!), this.placed[field]!);
+    }
+    return at;
+  }
+
+  /** Writes the value of a typed field at `at`, which is never behind where its payload lies, and returns its end. */
+  #settleField(type: FieldType, at: number, placed: PlacedField): number {
+    const target = this.#target;
+    const payload = target.subarray(placed.offset, placed.offset + placed.bytes);
+    const integer = type === 'integer' ? canonicalInteger(payload) : null;
+    if (integer !== null) {
+      const end = put(target, at, packr.pack(integer));
+      placed.offset = at;
+      placed.bytes = end - at;
+      placed.msgpack = true;
+      return end;
+    }
+    const encodeHead = type !== 'integer' && isUtf8(payload) ? encodeStrHead : encodeBinHead;
+    const offset = encodeHead(target, at, placed.bytes);
+    if (offset !== placed.offset) target.copyWithin(offset, placed.offset, placed.offset + placed.bytes);
+    placed.offset = offset;
+    return offset + placed.bytes;
+  }
+}
+
+/** What the names of a sample's fields decide; the next sample mostly has the same. */
+interface MapShape {
+  readonly names: readonly string[];
+  readonly types: readonly FieldType[];
+  /** The names as they stand in the map. */
+  readonly packed: readonly Uint8Array[];
+  readonly packedBytes: number;
+  /**
+   * Fields in the order of the map: first what stays where it is laid out (the first `untyped`), then texts, which move
+   * by a few bytes at most, then integers.
+   */
+  readonly order: readonly number[];
+  readonly untyped: number;
+}
+
+function mapShape(fields: readonly FieldSize[]): MapShape {
+  const names = fields.map(({ name }) => name);
+  const types = names.map(fieldType);
+  const packed = names.map((name) => Uint8Array.from(packr.pack(name)));
+  const rank = (field: number) => (types[field] === 'bytes' ? 0 : types[field] === 'integer' ? 2 : 1);
+  return {
+    names,
+    types,
+    packed,
+    packedBytes: packed.reduce((sum, { length }) => sum + length, 0),
+    order: Array.from(names.keys()).sort((a, b) => rank(a) - rank(b)),
+    untyped: types.filter((type) => type === 'bytes').length,
+  };
+}
+
+function hasNames(shape: MapShape, fields: readonly FieldSize[]): boolean {
+  return fields.length === shape.names.length && fields.every(({ name }, i) => name === shape.names[i]);
+}
+
+/** A sample as its image alone, as torchvision's LSUN has it in LMDB. Throws {@link OptionError} where it has other fields. */
+export class ImageEncoder implements ValueEncoder {
+  readonly placed: [PlacedField] = [{ offset: 0, bytes: 0, msgpack: false }];
+
+  plan(key: string, fields: readonly FieldSize[]): number {
+    if (fields.length !== 1) {
+      const message = `Sample "${key}" has ${fields.length} fields, and this kind of shard stores its image alone; leave the others out.`;
+      throw new OptionError({ key }, message);
+    }
+    this.placed[0].bytes = fields[0]!.bytes;
+    return this.placed[0].bytes;
+  }
+
+  layOut(target: Buffer): readonly Uint8Array[] {
+    return [target.subarray(0, this.placed[0].bytes)];
+  }
+
+  settle(): number {
+    return this.placed[0].bytes;
+  }
+}
+
+/**
+ * Which bytes of a settled value have the checksums that the caller knows: those of the payloads that lie in it as they
+ * were given, and are worth it. In the order of the value, which begins at `start` of the room.
+ */
+export function summedPayloads(
+  placed: readonly PlacedField[],
+  payloadCrc32: readonly number[],
+  start = 0,
+): readonly SummedBytes[] {
+  const summed: SummedBytes[] = [];
+  for (let i = 0; i < payloadCrc32.length; i++) {
+    const { offset, bytes, msgpack } = placed[i]!;
+    if (!msgpack && bytes >= COMBINE_BYTES) summed.push({ offset: start + offset, bytes, crc32: payloadCrc32[i]! });
+  }
+  return summed.length > 1 ? summed.sort((a, b) => a.offset - b.offset) : summed;
+}
+
+/**
+ * The payload of a field as it was given to the writer, from the bytes at its position. Where the position says
+ * `msgpack`, that is the JSON text of the value that stands there (`7` for the integer 7); otherwise the bytes are the
+ * payload. Throws a SyntaxError where the value has no JSON text.
+ */
+export function fieldPayload(stored: Uint8Array, msgpack: boolean | undefined): Uint8Array {
+  if (!msgpack) return stored;
+  return digitsOf(stored) ?? Buffer.from(jsonText(stored));
+}
+
+/** The integer that these digits are, where writing it gives the same digits and msgpack can hold it; otherwise null. */
+function canonicalInteger(digits: Buffer): number | bigint | null {
+  if (digits.length === 0 || digits.length > 20) return null;
+  const text = digits.toString('latin1');
+  if (!/^(0|-?[1-9][0-9]*)$/.test(text)) return null;
+  if (text.length < 10) return Number(text);
+  const integer = BigInt(text);
+  if (integer >= 2n ** 64n || integer < -(2n ** 63n)) return null;
+  // msgpackr writes numbers above 32 bits as floats.
+  return integer > 0xffffffffn || integer < -0x80000000n ? integer : Number(integer);
+}
+
+function put(target: Uint8Array, at: number, bytes: Uint8Array): number {
+  target.set(bytes, at);
+  return at + bytes.length;
+}

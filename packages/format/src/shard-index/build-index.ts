@@ -1,0 +1,215 @@
+import { crc32 } from '../checksum.js';
+import { DamagedShardError, ImageError, NpyError } from '../errors.js';
+import { imageFields } from '../image/kind.js';
+import { type ImageHeader, probeImage } from '../image/probe.js';
+import { becameShorter } from '../layouts/file-window.js';
+import type { FieldPosition, OnSkipped, SamplePosition, ShardLayout } from '../layouts/layout.js';
+import { isNpy, probeNpyImage } from '../npy/index.js';
+import { fieldPayload } from '../sample/sample-codec.js';
+import type { Source } from '../source.js';
+import { planRuns, type Span } from './read-runs.js';
+import type { FieldColumns, ShardIndex } from './shard-index.js';
+
+/** Longer payloads are summed piece by piece, and their header is read from the first piece. */
+const HELD_BYTES = 64 << 20;
+const PIECE_BYTES = 4 << 20;
+const CLASS_FIELD = 'cls';
+
+/**
+ * Makes the index of a shard that has none, from its headers and payloads: positions, crc32, size and orientation of the
+ * image (0, 0 and 1 where it is none), class number from the text of `cls`. Samples stand in the order of the file;
+ * `source` is '' and there are no label columns. Reads the shard once more or less front to back, holding at most one
+ * read, or one payload of up to 64 MiB. Throws what the layout's walk throws.
+ */
+export async function buildShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
+  const rows = new IndexRows();
+  const buffer = new ReadBuffer(source);
+  for await (const samples of layout.samples(source, onSkipped)) {
+    const payloads = samples.flatMap((sample) => rows.add(sample));
+    for (const run of planRuns(payloads)) {
+      if (run.bytes > HELD_BYTES) {
+        await sumPieces(run.spans[0]!, buffer, rows);
+        continue;
+      }
+      const bytes = await buffer.read(run);
+      for (const payload of run.spans) {
+        const start = payload.offset - run.offset;
+        const stored = bytes.subarray(start, start + payload.bytes);
+        const given = payloadOf(payload, stored, source.location);
+        rows.note(payload, crc32(given), given);
+      }
+    }
+  }
+  return rows.toIndex();
+}
+
+/** One field of one sample, on its way into the index. */
+interface Payload extends FieldPosition {
+  readonly row: number;
+  readonly key: string;
+  /** Whether it is the image of its sample. */
+  readonly image: boolean;
+}
+
+async function sumPieces(payload: Payload, buffer: ReadBuffer, rows: IndexRows): Promise<void> {
+  let sum = 0;
+  for (let done = 0; done < payload.bytes; done += PIECE_BYTES) {
+    const bytes = Math.min(PIECE_BYTES, payload.bytes - done);
+    const piece = await buffer.read({ offset: payload.offset + done, bytes });
+    sum = crc32(piece, sum);
+    rows.note(payload, sum, done === 0 ? piece : null);
+  }
+}
+
+function payloadOf({ msgpack, key, name, offset }: Payload, stored: Uint8Array, shard: string): Uint8Array {
+  try {
+    return fieldPayload(stored, msgpack);
+  } catch (cause) {
+    const message = `${shard}: field "${name}" of sample "${key}" holds a value that is not understood (${(cause as Error).message}).`;
+    throw new DamagedShardError({ shard, key, offset }, message, { cause });
+  }
+}
+
+/** Memory for one read after the other. */
+class ReadBuffer {
+  readonly #source: Source;
+  #memory = Buffer.allocUnsafeSlow(PIECE_BYTES);
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
+
+  /** Valid until the next read. */
+  async read({ offset, bytes }: Span): Promise<Uint8Array> {
+    if (this.#memory.length < bytes) this.#memory = Buffer.allocUnsafeSlow(bytes);
+    const target = this.#memory.subarray(0, bytes);
+    const read = await this.#source.readAt(offset, target);
+    if (read < bytes) throw becameShorter(this.#source.location, offset + read);
+    return target;
+  }
+}
+
+/** Gathers the rows of an index of unknown length. */
+class IndexRows {
+  readonly #key: string[] = [];
+  readonly #offset: number[] = [];
+  readonly #bytes: number[] = [];
+  readonly #fields = new Map<string, FieldRows>();
+  readonly #width: number[] = [];
+  readonly #height: number[] = [];
+  readonly #orientation: number[] = [];
+  readonly #cls: number[] = [];
+
+  /** Takes up a sample and returns its payloads, which are to be read and noted. */
+  add({ key, offset, bytes, fields }: SamplePosition): Payload[] {
+    const row = this.#key.length;
+    this.#key.push(key);
+    this.#offset.push(offset);
+    this.#bytes.push(bytes);
+    this.#width.push(0);
+    this.#height.push(0);
+    this.#orientation.push(1);
+    this.#cls.push(-1);
+    const image = imageFieldOf(fields);
+    return fields.map((field) => {
+      this.#fieldRows(field.name).set(row, field);
+      return { ...field, row, key, image: field.name === image };
+    });
+  }
+
+  /** Takes up the crc32 of a payload, and what its first bytes say; null where they were given before. */
+  note({ row, name, image }: Payload, sum: number, bytes: Uint8Array | null): void {
+    this.#fieldRows(name).crc32[row] = sum;
+    if (bytes === null) return;
+    if (name === CLASS_FIELD) this.#cls[row] = classNumber(bytes);
+    const header = image ? headerOf(bytes) : null;
+    if (header === null) return;
+    this.#width[row] = header.width;
+    this.#height[row] = header.height;
+    this.#orientation[row] = header.orientation;
+  }
+
+  /** Fields sorted by name. */
+  toIndex(): ShardIndex {
+    const samples = this.#key.length;
+    const names = [...this.#fields.keys()].sort();
+    return {
+      samples,
+      key: this.#key,
+      source: new Array<string>(samples).fill(''),
+      offset: Float64Array.from(this.#offset),
+      bytes: Float64Array.from(this.#bytes),
+      fields: new Map(names.map((name) => [name, this.#fieldRows(name).toColumns(samples)])),
+      width: Int32Array.from(this.#width),
+      height: Int32Array.from(this.#height),
+      orientation: Uint8Array.from(this.#orientation),
+      cls: Int32Array.from(this.#cls),
+      columns: new Map(),
+    };
+  }
+
+  #fieldRows(name: string): FieldRows {
+    let rows = this.#fields.get(name);
+    if (rows === undefined) {
+      rows = new FieldRows();
+      this.#fields.set(name, rows);
+    }
+    return rows;
+  }
+}
+
+/** The rows of one field; samples that lack it are filled in behind. */
+class FieldRows {
+  readonly #offset: number[] = [];
+  readonly #bytes: number[] = [];
+  readonly crc32: number[] = [];
+  readonly #msgpack: number[] = [];
+
+  set(row: number, { offset, bytes, msgpack }: FieldPosition): void {
+    this.#fillTo(row);
+    this.#push(offset, bytes, msgpack ? 1 : 0);
+  }
+
+  toColumns(samples: number): FieldColumns {
+    this.#fillTo(samples);
+    return {
+      offset: Float64Array.from(this.#offset),
+      bytes: Float64Array.from(this.#bytes),
+      crc32: Uint32Array.from(this.crc32),
+      ...(this.#msgpack.includes(1) && { msgpack: Uint8Array.from(this.#msgpack) }),
+    };
+  }
+
+  #fillTo(row: number): void {
+    while (this.#offset.length < row) this.#push(-1, 0, 0);
+  }
+
+  #push(offset: number, bytes: number, msgpack: number): void {
+    this.#offset.push(offset);
+    this.#bytes.push(bytes);
+    this.crc32.push(0);
+    this.#msgpack.push(msgpack);
+  }
+}
+
+/** The field that is a sample's image: the first of {@link imageFields}. */
+export function imageFieldOf(fields: readonly { readonly name: string }[]): string | undefined {
+  return imageFields(fields.map(({ name }) => name))[0];
+}
+
+/** What the header of an image says; null for what is no image that can be decoded. */
+export function headerOf(bytes: Uint8Array): Omit<ImageHeader, 'kind'> | null {
+  try {
+    return isNpy(bytes) ? { ...probeNpyImage(bytes), orientation: 1 } : probeImage(bytes);
+  } catch (error) {
+    if (error instanceof ImageError || error instanceof NpyError) return null;
+    throw error;
+  }
+}
+
+/** The number that the text of a field `cls` is, as Python's `int` reads it; -1 where it is none, or no class number. */
+export function classNumber(bytes: Uint8Array): number {
+  const text = bytes.length > 64 ? '' : Buffer.from(bytes).toString('latin1').trim();
+  const number = /^\+?\d+$/.test(text) ? Number(text) : -1;
+  return number <= 0x7fffffff ? number : -1;
+}
