@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 /** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
 const PACKAGES = {
   format: ['index'],
-  reader: ['index', 'loader/decode-worker', 'bridge/main'],
+  reader: ['index', 'loader/work/decode-worker', 'bridge/main'],
   cuda: ['index'],
   writer: ['index', 'pack-worker', 'convert/convert-worker', 'repair/repair-worker', 'verify/verify-worker'],
   cli: ['index', 'main'],

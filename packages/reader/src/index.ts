@@ -8,8 +8,9 @@ export { openDataset } from './dataset/open.js';
 export type { RepeatedKeys } from './dataset/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { type DatasetStats, datasetStats } from './dataset/stats.js';
-export { BadSampleError, OwnStepError } from './loader/bad-rows.js';
-export type { Batch, BatchMix, ImageArray } from './loader/batch.js';
+export { BadSampleError, OwnStepError } from './loader/deliver/bad-rows.js';
+export type { Batch, BatchMix, ImageArray } from './loader/deliver/batch.js';
+export type { BadSample, LoaderReport } from './loader/deliver/statistics.js';
 export type {
   Channels,
   DeviceArray,
@@ -23,9 +24,9 @@ export type {
   ReadyEvent,
   StreamHandle,
   Uploads,
-} from './loader/device-batch.js';
-export { type DeviceLoader, NoDevicePackageError } from './loader/device-loader.js';
-export type { DeviceLoaderOptions, DeviceOptions } from './loader/device-options.js';
+} from './loader/device/device-batch.js';
+export { type DeviceLoader, NoDevicePackageError } from './loader/device/device-loader.js';
+export type { DeviceLoaderOptions, DeviceOptions } from './loader/device/device-options.js';
 export type { Loader } from './loader/loader.js';
 export type { LoaderInfo } from './loader/loader-info.js';
 export type { LoaderOptions } from './loader/options.js';
@@ -38,9 +39,8 @@ export type {
   PixelsStep,
   StepBatch,
   StepContext,
-} from './loader/own-steps.js';
-export { WorkerDiedError } from './loader/pool.js';
-export type { BadSample, LoaderReport } from './loader/statistics.js';
+} from './loader/work/own-steps.js';
+export { WorkerDiedError } from './loader/work/pool.js';
 export type { PlanReport } from './order/report.js';
 export type { LoaderState } from './order/state.js';
 export { type DatasetPlanOptions, planOf } from './plan-dataset.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Batch } from '../loader/batch.js';
+import type { Batch } from '../loader/deliver/batch.js';
 import type { LoaderState } from '../order/state.js';
 import { frameBatch } from './batch-frame.js';
 

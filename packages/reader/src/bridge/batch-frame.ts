@@ -1,6 +1,6 @@
 import type { NpyArray } from '@shardtool/format';
 import type { FieldValue } from '../dataset/field-values.js';
-import type { Batch } from '../loader/batch.js';
+import type { Batch } from '../loader/deliver/batch.js';
 import type { LoaderState } from '../order/state.js';
 import type { Dtype } from '../transform/transform.js';
 

@@ -1,7 +1,7 @@
 import { OptionError, ShardtoolError } from '@shardtool/format';
 import type { Dataset } from '../dataset/dataset.js';
 import { openDataset } from '../dataset/open.js';
-import type { Batch } from '../loader/batch.js';
+import type { Batch } from '../loader/deliver/batch.js';
 import type { Loader } from '../loader/loader.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { frameBatch, type Shown } from './batch-frame.js';

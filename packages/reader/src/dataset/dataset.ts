@@ -1,6 +1,6 @@
 import { type LayoutName, ShardtoolError } from '@shardtool/format';
-import { DeviceLoader } from '../loader/device-loader.js';
-import type { DeviceLoaderOptions } from '../loader/device-options.js';
+import { DeviceLoader } from '../loader/device/device-loader.js';
+import type { DeviceLoaderOptions } from '../loader/device/device-options.js';
 import { Loader } from '../loader/loader.js';
 import type { LoaderOptions } from '../loader/options.js';
 import { KeyTable } from './key-table.js';

@@ -7,7 +7,7 @@ import {
   ShardtoolError,
   type Source,
 } from '@shardtool/format';
-import type { ShardStore } from '../loader/load-shards.js';
+import type { ShardStore } from '../loader/read/load-shards.js';
 import { Recent } from './recent.js';
 
 /** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */

@@ -3,18 +3,18 @@ import type { Dataset } from '../dataset/dataset.js';
 import type { LoaderState } from '../order/state.js';
 import { type DrawnMix, drawMix } from '../transform/mix.js';
 import { FIRST_NUMBER, SampleRandom } from '../transform/random.js';
-import type { Batch } from './batch.js';
-import { Engine } from './engine.js';
-import { EpochReaders } from './epoch-readers.js';
-import type { FedEpoch } from './feeder.js';
-import { Iteration } from './iteration.js';
-import { leastBytes } from './least-bytes.js';
+import type { Batch } from './deliver/batch.js';
+import type { FedEpoch } from './deliver/feeder.js';
+import { Iteration } from './deliver/iteration.js';
+import type { PendingBatch } from './deliver/pending-batch.js';
+import { type LoaderReport, Statistics } from './deliver/statistics.js';
 import { type LoaderInfo, loaderInfo } from './loader-info.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
-import type { PendingBatch } from './pending-batch.js';
+import { EpochReaders } from './read/epoch-readers.js';
+import { leastBytes } from './read/least-bytes.js';
+import { storageReadBytes } from './read/storage-reads.js';
 import { type LoaderSetup, setUp } from './setup.js';
-import { type LoaderReport, Statistics } from './statistics.js';
-import { storageReadBytes } from './storage-reads.js';
+import { Engine } from './work/engine.js';
 
 /** A loader was closed while it was being iterated. */
 export class LoaderClosedError extends ShardtoolError {}

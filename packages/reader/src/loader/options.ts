@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Weights } from '../selection/weights.js';
 import type { MixInput } from '../transform/mix.js';
 import type { TransformInput } from '../transform/transform.js';
-import type { OwnSteps } from './own-steps.js';
+import type { OwnSteps } from './work/own-steps.js';
 
 /** What {@link Dataset.loader} takes. Everything is optional. */
 export interface LoaderOptions {

@@ -14,14 +14,14 @@ import { checkEpochSamples, type Selection, type Subset, selectSamples } from '.
 import { checkMixing, type Mixing } from '../transform/mix.js';
 import { type CompiledTransform, compileTransform, valueBytes } from '../transform/transform.js';
 import { commonShape } from './common-shape.js';
-import type { Companion } from './companions.js';
-import type { EngineOptions } from './engine.js';
-import type { BatchOutput } from './finished-batch.js';
-import type { UpcomingEpoch } from './least-bytes.js';
+import type { BatchOutput } from './deliver/finished-batch.js';
 import type { CheckedOptions } from './options.js';
-import { type OwnStep, type OwnSteps, resolveStep } from './own-steps.js';
-import { planReadBuffers, type ReadBufferPlan } from './read-buffers.js';
-import { type MemoryPlan, planMemory } from './slots.js';
+import type { UpcomingEpoch } from './read/least-bytes.js';
+import { planReadBuffers, type ReadBufferPlan } from './read/read-buffers.js';
+import type { Companion } from './ring/companions.js';
+import { type MemoryPlan, planMemory } from './ring/slots.js';
+import type { EngineOptions } from './work/engine.js';
+import { type OwnStep, type OwnSteps, resolveStep } from './work/own-steps.js';
 
 /** Everything about a loader that does not change from epoch to epoch. */
 export interface LoaderSetup {

@@ -1,5 +1,5 @@
-import type { EpochPlan } from '../order/batches.js';
-import type { Selection } from '../selection/selection.js';
+import type { EpochPlan } from '../../order/batches.js';
+import type { Selection } from '../../selection/selection.js';
 import { placeBytes, SEGMENT_BYTES } from './arena.js';
 import { blockRows } from './block.js';
 import { planLoad, type ShardStore } from './load-shards.js';

@@ -1,5 +1,5 @@
+import type { WorkerMessage } from '../work/decode-worker.js';
 import { type BadRowOptions, countBadRows, isSkipped, judgeRow, stepError } from './bad-rows.js';
-import type { WorkerMessage } from './decode-worker.js';
 import type { Feeder } from './feeder.js';
 import type { PendingBatch } from './pending-batch.js';
 import { readFields } from './row-fields.js';

@@ -1,5 +1,5 @@
+import type { Demand } from '../read/block-reader.js';
 import type { Batch } from './batch.js';
-import type { Demand } from './block-reader.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
 import { type FedEpoch, Feeder } from './feeder.js';
 import { type FinishedBatchOptions, finishedBatch } from './finished-batch.js';

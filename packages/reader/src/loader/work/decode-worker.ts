@@ -6,15 +6,15 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
 import { crc32Hex, fieldPayload, SampleDecodeError } from '@shardtool/format';
-import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions } from '../decoder.js';
-import type { Mixing } from '../transform/mix.js';
-import { arenaView } from './arena.js';
-import type { BatchFactsBuffers } from './batch-facts.js';
-import { type Companion, PartTable } from './companions.js';
-import { Control, type ControlBuffers, emptyJob, type Job, WHOLE_BATCH } from './control.js';
+import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions } from '../../decoder.js';
+import type { Mixing } from '../../transform/mix.js';
+import { arenaView } from '../read/arena.js';
+import type { BatchFactsBuffers } from '../ring/batch-facts.js';
+import { type Companion, PartTable } from '../ring/companions.js';
+import { Control, type ControlBuffers, emptyJob, type Job, WHOLE_BATCH } from '../ring/control.js';
+import { type MemoryPlan, scratchAddress, slotAddress } from '../ring/slots.js';
 import type { OwnSteps } from './own-steps.js';
 import { ShardImages } from './shard-images.js';
-import { type MemoryPlan, scratchAddress, slotAddress } from './slots.js';
 import { DroppedSample, loadWorkSteps, OwnStepFailure, type WorkSteps } from './work-steps.js';
 
 export interface DecodeWorkerData {

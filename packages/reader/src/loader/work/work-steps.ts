@@ -1,10 +1,11 @@
 /** What a worker does besides decoding: a person's own steps, and mixing. */
-import type { CompanionImage, Decoder } from '../decoder.js';
-import { EffectKernels } from '../kernels/effects.js';
-import { drawMix } from '../transform/mix.js';
-import { FIRST_NUMBER, SampleRandom } from '../transform/random.js';
-import { BatchFacts } from './batch-facts.js';
-import type { Job } from './control.js';
+import type { CompanionImage, Decoder } from '../../decoder.js';
+import { EffectKernels } from '../../kernels/effects.js';
+import { drawMix } from '../../transform/mix.js';
+import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
+import { BatchFacts } from '../ring/batch-facts.js';
+import type { Job } from '../ring/control.js';
+import { slotAddress } from '../ring/slots.js';
 import type { DecodeWorkerData } from './decode-worker.js';
 import { mixRows } from './mix-rows.js';
 import {
@@ -16,7 +17,6 @@ import {
   type StepBatch,
   type StepContext,
 } from './own-steps.js';
-import { slotAddress } from './slots.js';
 
 /** A person's own step left the sample out. */
 export class DroppedSample extends Error {}

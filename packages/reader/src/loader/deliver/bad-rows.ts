@@ -1,6 +1,6 @@
 import { ShardtoolError } from '@shardtool/format';
-import { type Block, keyOf } from './block.js';
-import type { Engine } from './engine.js';
+import { type Block, keyOf } from '../read/block.js';
+import type { Engine } from '../work/engine.js';
 import type { BatchOutput } from './finished-batch.js';
 import type { PendingBatch, Trouble } from './pending-batch.js';
 import type { Statistics } from './statistics.js';

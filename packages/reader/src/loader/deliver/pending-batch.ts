@@ -1,7 +1,7 @@
-import type { FieldValue } from '../dataset/field-values.js';
-import type { PlannedBatch } from '../order/batches.js';
+import type { FieldValue } from '../../dataset/field-values.js';
+import type { PlannedBatch } from '../../order/batches.js';
+import type { Block } from '../read/block.js';
 import type { ImageArray } from './batch.js';
-import type { Block } from './block.js';
 
 /** A row whose sample cannot be used. `reason` is a sentence without shard and key. */
 export interface Trouble {

@@ -1,7 +1,7 @@
-import { fieldBytes } from '../dataset/field-bytes.js';
-import { type FieldValue, fieldValue } from '../dataset/field-values.js';
-import type { Arena } from './arena.js';
-import { type Block, keyOf, locate, placeOf } from './block.js';
+import { fieldBytes } from '../../dataset/field-bytes.js';
+import { type FieldValue, fieldValue } from '../../dataset/field-values.js';
+import type { Arena } from '../read/arena.js';
+import { type Block, keyOf, locate, placeOf } from '../read/block.js';
 import type { PendingBatch } from './pending-batch.js';
 
 export interface RowFieldOptions {

@@ -1,5 +1,5 @@
 import type { ShardIndex } from '@shardtool/format';
-import type { Selection } from '../selection/selection.js';
+import type { Selection } from '../../selection/selection.js';
 import type { Arena } from './arena.js';
 import { consecutive, type LoadedShard, type ShardRows } from './block.js';
 import { readsOf, type StretchRead, stretchBytes, stretchesOf } from './stretches.js';

@@ -1,8 +1,8 @@
 import { OptionError } from '@shardtool/format';
 import { z } from 'zod';
-import { compileTransform, type StepInput, type TransformInput } from '../transform/transform.js';
+import { compileTransform, type StepInput, type TransformInput } from '../../transform/transform.js';
+import type { LoaderOptions } from '../options.js';
 import type { Channels, DeviceDtype, DeviceLayout, DevicePlan, StreamHandle } from './device-batch.js';
-import type { LoaderOptions } from './options.js';
 
 /** Where batches are to go, and as what. */
 export interface DeviceOptions {

@@ -1,11 +1,11 @@
 import { OptionError, ShardtoolError } from '@shardtool/format';
-import type { Dataset } from '../dataset/dataset.js';
-import type { LoaderState } from '../order/state.js';
+import type { Dataset } from '../../dataset/dataset.js';
+import type { LoaderState } from '../../order/state.js';
+import type { LoaderReport } from '../deliver/statistics.js';
+import { Loader, LoaderClosedError } from '../loader.js';
+import type { LoaderInfo } from '../loader-info.js';
 import type { DeviceBatch, DevicePlan, DeviceReport, DeviceStage, Uploads } from './device-batch.js';
 import { type DeviceLoaderOptions, planDevice } from './device-options.js';
-import { Loader, LoaderClosedError } from './loader.js';
-import type { LoaderInfo } from './loader-info.js';
-import type { LoaderReport } from './statistics.js';
 
 /** The package `@shardtool/cuda` is not installed, or does not load. */
 export class NoDevicePackageError extends ShardtoolError {}

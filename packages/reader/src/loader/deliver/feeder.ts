@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OptionError, type ShardIndex } from '@shardtool/format';
-import type { EpochPlan } from '../order/batches.js';
-import type { BatchFacts } from './batch-facts.js';
-import type { Bell } from './bell.js';
-import { type Block, type BlockReader, placeOf } from './block.js';
-import type { Demand } from './block-reader.js';
-import type { Companion, PartTable } from './companions.js';
-import { type Control, emptyJob, type Job, WHOLE_BATCH } from './control.js';
-import { imageColumn } from './image-column.js';
+import type { EpochPlan } from '../../order/batches.js';
+import { type Block, type BlockReader, placeOf } from '../read/block.js';
+import type { Demand } from '../read/block-reader.js';
+import { imageColumn } from '../read/image-column.js';
+import type { BatchFacts } from '../ring/batch-facts.js';
+import type { Bell } from '../ring/bell.js';
+import type { Companion, PartTable } from '../ring/companions.js';
+import { type Control, emptyJob, type Job, WHOLE_BATCH } from '../ring/control.js';
 import { PendingBatch } from './pending-batch.js';
 
 /** One epoch that is to be fed: its plan, where its blocks come from, and whether its images' crc32 is checked. */

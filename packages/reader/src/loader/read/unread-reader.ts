@@ -1,5 +1,5 @@
-import type { PlannedBlock } from '../order/batches.js';
-import type { Selection } from '../selection/selection.js';
+import type { PlannedBlock } from '../../order/batches.js';
+import type { Selection } from '../../selection/selection.js';
 import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from './block.js';
 import type { ShardStore } from './load-shards.js';
 

@@ -1,11 +1,11 @@
-import type { Size } from '../transform/crops.js';
-import type { DrawnMix } from '../transform/mix.js';
-import type { Dtype } from '../transform/transform.js';
+import type { Size } from '../../transform/crops.js';
+import type { DrawnMix } from '../../transform/mix.js';
+import type { Dtype } from '../../transform/transform.js';
+import { keyOf, locate, placeOf } from '../read/block.js';
+import { imageColumn } from '../read/image-column.js';
+import type { Companion } from '../ring/companions.js';
+import type { Engine } from '../work/engine.js';
 import type { Batch } from './batch.js';
-import { keyOf, locate, placeOf } from './block.js';
-import type { Companion } from './companions.js';
-import type { Engine } from './engine.js';
-import { imageColumn } from './image-column.js';
 import type { PendingBatch } from './pending-batch.js';
 
 /** What the images of a batch are: pixels of one shape, a list, or encoded bytes. */

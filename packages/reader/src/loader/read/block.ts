@@ -1,7 +1,7 @@
 import type { ShardIndex } from '@shardtool/format';
-import type { PlannedBlock } from '../order/batches.js';
-import { lastAtMost } from '../order/units.js';
-import type { Selection } from '../selection/selection.js';
+import type { PlannedBlock } from '../../order/batches.js';
+import { lastAtMost } from '../../order/units.js';
+import type { Selection } from '../../selection/selection.js';
 import { placeWithin, type Stretch } from './stretches.js';
 
 /** What batches ask for blocks. */

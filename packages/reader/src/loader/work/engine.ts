@@ -1,16 +1,16 @@
 import { OptionError } from '@shardtool/format';
-import type { DecoderOptions } from '../decoder.js';
-import type { Mixing } from '../transform/mix.js';
-import { Arena } from './arena.js';
-import { BatchFacts } from './batch-facts.js';
-import { Bell } from './bell.js';
-import { type Companion, PartTable } from './companions.js';
-import { Control } from './control.js';
+import type { DecoderOptions } from '../../decoder.js';
+import type { Mixing } from '../../transform/mix.js';
+import { Arena } from '../read/arena.js';
+import { BatchFacts } from '../ring/batch-facts.js';
+import { Bell } from '../ring/bell.js';
+import { type Companion, PartTable } from '../ring/companions.js';
+import { Control } from '../ring/control.js';
+import { layOverFile } from '../ring/slot-file.js';
+import { type MemoryPlan, slotAddress } from '../ring/slots.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
 import type { OwnSteps } from './own-steps.js';
 import { WorkerPool } from './pool.js';
-import { layOverFile } from './slot-file.js';
-import { type MemoryPlan, slotAddress } from './slots.js';
 
 export interface EngineOptions {
   readonly plan: MemoryPlan;

@@ -1,8 +1,8 @@
 import { totalmem } from 'node:os';
 import { OptionError } from '@shardtool/format';
-import type { Dataset } from '../dataset/dataset.js';
-import type { Unit } from '../order/batches.js';
-import type { Selection } from '../selection/selection.js';
+import type { Dataset } from '../../dataset/dataset.js';
+import type { Unit } from '../../order/batches.js';
+import type { Selection } from '../../selection/selection.js';
 import { placeBytes, SEGMENT_BYTES } from './arena.js';
 import { leastBytes, type UpcomingEpoch } from './least-bytes.js';
 import { planLoad, selectedOf, selectedRows } from './load-shards.js';

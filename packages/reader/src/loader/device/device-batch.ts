@@ -1,5 +1,5 @@
-import type { LoaderState } from '../order/state.js';
-import type { Batch } from './batch.js';
+import type { LoaderState } from '../../order/state.js';
+import type { Batch } from '../deliver/batch.js';
 
 /** bfloat16 is the upper half of a float32. */
 export type DeviceDtype = 'uint8' | 'float32' | 'float16' | 'bfloat16';
