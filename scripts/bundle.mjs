@@ -14,7 +14,7 @@ const PACKAGES = {
   format: ['index'],
   reader: ['index', 'loader/work/decode-worker', 'bridge/main'],
   cuda: ['index'],
-  writer: ['index', 'pack-worker', 'convert/convert-worker', 'repair/repair-worker', 'verify/verify-worker'],
+  writer: ['index', 'pack/pack-worker', 'convert/convert-worker', 'repair/repair-worker', 'verify/verify-worker'],
   cli: ['index', 'main'],
 };
 const INCLUDED = /^zod(\/|$)/;

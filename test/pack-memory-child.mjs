@@ -3,10 +3,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { planShards } from '../packages/writer/dist/plan.js';
-import { writePlanRecord } from '../packages/writer/dist/plan-record.js';
-import { shardPlanOf } from '../packages/writer/dist/shard-plan.js';
-import { SourceFilesBuilder } from '../packages/writer/dist/source-files.js';
+import { planShards } from '../packages/writer/dist/plan/plan.js';
+import { writePlanRecord } from '../packages/writer/dist/plan/plan-record.js';
+import { shardPlanOf } from '../packages/writer/dist/plan/shard-plan.js';
+import { SourceFilesBuilder } from '../packages/writer/dist/source/source-files.js';
 
 const CLASSES = 1000;
 const count = Number(process.argv[2]);

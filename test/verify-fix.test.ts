@@ -4,7 +4,7 @@ import { indexPathOf, type LayoutName, readManifest, readShardIndex } from '@sha
 import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { findDatasetShards } from '../packages/writer/dist/dataset-shards.js';
+import { findDatasetShards } from '../packages/writer/dist/shard/dataset-shards.js';
 import { verifyShard } from '../packages/writer/dist/verify/verify-shard.js';
 import { shardtool } from './cli-process.js';
 import { emptyFolder } from './datasets.js';

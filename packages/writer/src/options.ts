@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { type LayoutName, MAX_PIXELS, OptionError } from '@shardtool/format';
 import { z } from 'zod';
-import type { LmdbValues } from './layout-choice.js';
-import type { OtherIndex } from './other-indexes.js';
+import type { LmdbValues } from './shard/layout-choice.js';
+import type { OtherIndex } from './shard/other-indexes.js';
 
 /** What is written, and how: packing and converting have these options in common. */
 export interface OutputOptions {

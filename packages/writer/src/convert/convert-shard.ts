@@ -9,10 +9,10 @@ import {
   type ShardWriter,
 } from '@shardtool/format';
 import { Dataset, type Sample } from '@shardtool/reader';
-import type { DatasetShard } from '../dataset-shards.js';
-import { createShard, type ShardRecord, type ShardTarget } from '../new-shard.js';
-import type { Report } from '../shard-job.js';
-import type { SampleRow } from '../shard-rows.js';
+import type { DatasetShard } from '../shard/dataset-shards.js';
+import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-shard.js';
+import type { Report } from '../shard/shard-job.js';
+import type { SampleRow } from '../shard/shard-rows.js';
 
 /** What became of a shard. */
 export interface ConvertedShard extends ShardRecord {

@@ -10,9 +10,9 @@ import {
   readShardIndex,
   type ShardWriter,
 } from '@shardtool/format';
-import { createShard, type ShardRecord, type ShardTarget } from '../new-shard.js';
-import { entryBytes } from '../plan.js';
-import type { ShardRows } from '../shard-rows.js';
+import { entryBytes } from '../plan/plan.js';
+import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-shard.js';
+import type { ShardRows } from '../shard/shard-rows.js';
 import { SeenKeys } from './seen-keys.js';
 import { type StreamedField, type StreamedSample, streamSamples } from './stream-samples.js';
 

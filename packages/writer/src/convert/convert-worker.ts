@@ -1,9 +1,9 @@
 /** The worker thread of a conversion: writes whole shards. */
-import { report } from '../crew-member.js';
-import type { DatasetShard } from '../dataset-shards.js';
-import { type LayoutChoice, layoutOfChoice } from '../layout-choice.js';
-import type { ShardTarget } from '../new-shard.js';
-import { answer, takeMessages } from '../worker-jobs.js';
+import { report } from '../crew/crew-member.js';
+import { answer, takeMessages } from '../crew/worker-jobs.js';
+import type { DatasetShard } from '../shard/dataset-shards.js';
+import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
+import type { ShardTarget } from '../shard/new-shard.js';
 import { type ConvertedShard, convertShard } from './convert-shard.js';
 
 /** What {@link ShardTarget} is made of in each worker. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { AppendBase } from '../append.js';
-import { hashPartsInWorkers, type PackWorkers } from '../pack-workers.js';
+import type { AppendBase } from '../pack/append.js';
+import { hashPartsInWorkers, type PackWorkers } from '../pack/pack-workers.js';
 import type { ProgressTicker } from '../progress.js';
 import type { DigestTable } from './digest-table.js';
 import type { EqualSizes } from './equal-sizes.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { crc32 } from '@shardtool/format';
-import type { SourceFiles } from '../source-files.js';
+import type { SourceFiles } from '../source/source-files.js';
 
 /** Of a sha256, in bytes. */
 export const DIGEST_BYTES = 32;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type FieldColumns, imageFields, indexPathOf, readShardIndex } from '@shardtool/format';
-import type { AppendBase } from '../append.js';
+import type { AppendBase } from '../pack/append.js';
 
 /** An image that the dataset has: what stands for a file with the same bytes. */
 export interface PackedImage {

@@ -11,7 +11,7 @@ import {
   type Source,
   salvageShardIndex,
 } from '@shardtool/format';
-import type { DatasetShard } from '../dataset-shards.js';
+import type { DatasetShard } from '../shard/dataset-shards.js';
 import { FrontToBack } from '../verify/front-to-back.js';
 
 /** All that is left of a shard that something is wrong with. */

@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ShardLayout } from '@shardtool/format';
-import { shardPaths } from '../shard-paths.js';
+import { shardPaths } from '../shard/shard-paths.js';
 
 /** The folder below the dataset's that keeps what was taken out, until somebody deletes it. */
 export const QUARANTINE_FOLDER = 'quarantine';

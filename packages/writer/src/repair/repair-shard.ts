@@ -15,12 +15,12 @@ import {
   type ShardWriter,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
-import type { DatasetShard } from '../dataset-shards.js';
-import { createShard, type ShardRecord } from '../new-shard.js';
-import type { OtherIndex } from '../other-indexes.js';
-import type { QuarantinedSample } from '../quarantine.js';
-import { shardPaths } from '../shard-paths.js';
-import type { SampleRow } from '../shard-rows.js';
+import type { QuarantinedSample } from '../output/quarantine.js';
+import type { DatasetShard } from '../shard/dataset-shards.js';
+import { createShard, type ShardRecord } from '../shard/new-shard.js';
+import type { OtherIndex } from '../shard/other-indexes.js';
+import { shardPaths } from '../shard/shard-paths.js';
+import type { SampleRow } from '../shard/shard-rows.js';
 import { type Evidence, gatherEvidence } from './evidence.js';
 import { type ExpectedSample, expectedSamples } from './expected-samples.js';
 import { type RecoveredField, type RecoverySetting, recoverSample, type SampleFacts } from './recover-sample.js';

@@ -2,10 +2,10 @@
 import { workerData } from 'node:worker_threads';
 import { MAX_PIXELS } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
-import type { DatasetShard } from '../dataset-shards.js';
+import { answer, takeMessages } from '../crew/worker-jobs.js';
+import type { DatasetShard } from '../shard/dataset-shards.js';
 import type { VerifyAnswer, VerifyJob } from '../verify/verify.js';
 import { verifyShard } from '../verify/verify-shard.js';
-import { answer, takeMessages } from '../worker-jobs.js';
 import { type RepairedShard, type RepairSetting, repairShard } from './repair-shard.js';
 
 export interface RepairJob {

@@ -11,16 +11,16 @@ import {
   readShardIndex,
   WIDS_INDEX_FILE,
 } from '@shardtool/format';
-import { commitDataset } from '../commit.js';
-import { type DatasetShard, packedShards } from '../dataset-shards.js';
-import { lockFolder } from '../lock.js';
-import type { ShardRecord } from '../new-shard.js';
-import { md5Of, type OtherIndex } from '../other-indexes.js';
-import { addToQuarantine, type QuarantinedSample } from '../quarantine.js';
-import { checkSource } from '../scan.js';
-import { addTo } from '../shard-rows.js';
+import { WorkerPool } from '../crew/worker-pool.js';
+import { commitDataset } from '../output/commit.js';
+import { lockFolder } from '../output/lock.js';
+import { addToQuarantine, type QuarantinedSample } from '../output/quarantine.js';
+import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';
+import type { ShardRecord } from '../shard/new-shard.js';
+import { md5Of, type OtherIndex } from '../shard/other-indexes.js';
+import { addTo } from '../shard/shard-rows.js';
+import { checkSource } from '../source/scan.js';
 import { checkWorkers, poolSize, type VerifyAnswer, type VerifyProgress, verifyIn } from '../verify/verify.js';
-import { WorkerPool } from '../worker-pool.js';
 import { exchangeShard } from './exchange.js';
 import type { RepairedShard, RepairSetting } from './repair-shard.js';
 import type { RepairAnswer, ShardWork } from './repair-worker.js';

@@ -17,8 +17,8 @@ import {
   ShardtoolError,
   VersionError,
 } from '@shardtool/format';
-import { folderClass } from '../classes.js';
-import { shardPaths } from '../shard-paths.js';
+import { folderClass } from '../plan/classes.js';
+import { shardPaths } from '../shard/shard-paths.js';
 
 /** The manifest of a dataset, be it one that was put together from what is left. */
 export interface KnownManifest {

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { MAX_PIXELS, OptionError } from '@shardtool/format';
-import { findDatasetShards } from '../dataset-shards.js';
-import { WorkerPool } from '../worker-pool.js';
+import { WorkerPool } from '../crew/worker-pool.js';
+import { findDatasetShards } from '../shard/dataset-shards.js';
 import type { Fault } from './faults.js';
 import type { ShardToVerify, ShardVerdict } from './verify-shard.js';
 import type { VerifyWorkerData } from './verify-worker.js';

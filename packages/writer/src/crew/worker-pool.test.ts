@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { WorkerDiedError } from '../errors.js';
+import { WorkerPool } from './worker-pool.js';
+
+/** A worker that does what a job says. */
+const SCRIPT = `
+const { parentPort, workerData } = require('node:worker_threads');
+const stopped = workerData;
+parentPort.on('message', async (job) => {
+  if (job === null) return parentPort.close();
+  if (job.do === 'die') throw new Error('the tape is torn');
+  if (job.do === 'exit') process.exit(7);
+  if (job.do === 'fail') {
+    const error = { name: 'FileError', message: 'no disk', stack: 'stack', fields: { path: 'x' }, cause: undefined };
+    parentPort.postMessage({ error });
+  } else if (job.do === 'wait') {
+    while (Atomics.load(stopped, 0) === 0) Atomics.wait(stopped, 0, 0, 50);
+    parentPort.postMessage({ result: 'stopped' });
+  } else parentPort.postMessage({ result: job.value });
+});`;
+
+interface Job {
+  readonly do?: 'die' | 'exit' | 'fail' | 'wait';
+  readonly value?: number;
+}
+
+async function run(jobs: Iterable<Job>, size = 2): Promise<unknown[]> {
+  const stopped = new Int32Array(new SharedArrayBuffer(4));
+  const script = new URL(
+    `data:text/javascript,${encodeURIComponent(`import { createRequire } from 'node:module'; const require = createRequire('/'); ${SCRIPT}`)}`,
+  );
+  const pool = new WorkerPool<Job, unknown>(script, size, () => stopped);
+  const results: unknown[] = [];
+  try {
+    await pool.run(
+      jobs,
+      (result) => results.push(result),
+      () => Atomics.store(stopped, 0, 1),
+    );
+    return results;
+  } finally {
+    await pool.close();
+  }
+}
+
+test('every job is done once', async () => {
+  const results = await run(Array.from({ length: 20 }, (_, value) => ({ value })));
+  expect(results.sort((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 20 }, (_, i) => i));
+});
+
+test('an error comes back with its class and fields, after the other workers were told to stop', async () => {
+  await expect(run([{ do: 'wait' }, { do: 'fail' }, { value: 1 }])).rejects.toMatchObject({
+    name: 'FileError',
+    message: 'no disk',
+    path: 'x',
+  });
+});
+
+test('a worker that dies ends the run with its reason, and no other worker is waited for in vain', async () => {
+  await expect(run([{ do: 'wait' }, { do: 'die' }])).rejects.toThrow('the tape is torn');
+  await expect(run([{ do: 'wait' }, { do: 'exit' }])).rejects.toThrow('exit code 7');
+  await expect(run([{ do: 'exit' }])).rejects.toBeInstanceOf(WorkerDiedError);
+});
+
+test('no job begins after a failure', async () => {
+  let begun = 0;
+  function* jobs(): Generator<Job> {
+    for (; ; begun++) yield begun === 3 ? { do: 'fail' } : { value: begun };
+  }
+  await expect(run(jobs(), 1)).rejects.toThrow('no disk');
+  expect(begun).toBe(3);
+});

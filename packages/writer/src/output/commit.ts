@@ -1,0 +1,56 @@
+import { crc32Hex, createManifest, type LayoutName, type Manifest, writeManifest } from '@shardtool/format';
+import type { ShardRecord } from '../shard/new-shard.js';
+import { type OtherIndex, readWidsIndex, writeWidsIndex } from '../shard/other-indexes.js';
+import { addTo } from '../shard/shard-rows.js';
+
+/** What dataset.json says beside what the shards themselves are. */
+export interface DatasetFacts {
+  readonly format: LayoutName;
+  /** Names of the classes in the order of their numbers. */
+  readonly classes: readonly string[];
+  readonly columns: Manifest['columns'];
+  readonly otherIndexes: readonly OtherIndex[];
+  /** The dataset that the shards are added to. */
+  readonly base?: Manifest | undefined;
+}
+
+/** A field that some samples have and others lack. */
+export interface PartialField {
+  readonly name: string;
+  /** How many have it. */
+  readonly samples: number;
+}
+
+/**
+ * Makes the shards, in this order, a dataset, or adds them to one: writes dataset.json, before it the index for wids where that is wanted.
+ * Returns the fields that not all samples have.
+ */
+export async function commitDataset(
+  output: string,
+  shards: readonly ShardRecord[],
+  { format, classes, columns, otherIndexes, base }: DatasetFacts,
+): Promise<readonly PartialField[]> {
+  const classCounts = new Map(base?.classes.map(({ samples }, cls) => [cls, samples]));
+  const fieldCounts = new Map(base?.fields.map(({ name, samples }) => [name, samples]));
+  for (const shard of shards) {
+    for (const [cls, samples] of shard.classCounts) addTo(classCounts, cls, samples);
+    for (const [field, samples] of shard.fieldCounts) addTo(fieldCounts, field, samples);
+  }
+  const manifest = createManifest({
+    format,
+    classes: classes.map((name, cls) => ({ name, samples: classCounts.get(cls) ?? 0 })),
+    fields: [...fieldCounts.keys()].sort().map((name) => ({ name, samples: fieldCounts.get(name)! })),
+    columns,
+    shards: [...(base?.shards ?? []), ...shards.map(manifestShard)],
+  });
+  if (otherIndexes.includes('wids')) {
+    const named = shards.map(({ file, samples, bytes, md5 }) => ({ file, samples, bytes, md5: md5! }));
+    await writeWidsIndex(output, base === undefined ? named : [...readWidsIndex(output, base.shards), ...named]);
+  }
+  await writeManifest(output, manifest);
+  return manifest.fields.filter(({ samples }) => samples < manifest.samples);
+}
+
+function manifestShard({ file, bytes, samples, crc32, maxSampleBytes }: ShardRecord): Manifest['shards'][number] {
+  return { file, bytes, samples, crc32: crc32Hex(crc32), maxSampleBytes };
+}

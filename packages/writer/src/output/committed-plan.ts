@@ -1,0 +1,43 @@
+import { join } from 'node:path';
+import { readManifest, readShardIndex, type ShardLayout, ShardtoolError } from '@shardtool/format';
+import type { PreparedPack } from '../plan/prepare.js';
+import { numberedStem, shardPaths } from '../shard/shard-paths.js';
+import { pathAt } from '../source/file-table.js';
+import { readQuarantine } from './quarantine.js';
+
+/**
+ * Whether the dataset in a folder is what a plan makes: its shards have the plan's names, and their samples come from the
+ * plan's files, in its order, without those in quarantine.
+ */
+export async function isDatasetOf(
+  output: string,
+  layout: ShardLayout,
+  name: string,
+  { shards, shardCount }: PreparedPack,
+): Promise<boolean> {
+  const manifest = await readManifest(output);
+  if (manifest.shards.length !== shardCount) return false;
+  const bad = new Set(readQuarantine(output).map(({ path }) => path));
+  let number = 0;
+  for (const { samples, fileStart, files } of shards()) {
+    const paths = shardPaths(layout, numberedStem(name, number));
+    if (manifest.shards[number++]!.file !== paths.file) return false;
+    const source = await sourcesIn(join(output, paths.index));
+    let row = 0;
+    for (let sample = 0; sample < samples; sample++) {
+      const path = pathAt(files, fileStart[sample]!);
+      if (!bad.has(path) && path !== source?.[row++]) return false;
+    }
+    if (row !== source?.length) return false;
+  }
+  return true;
+}
+
+async function sourcesIn(index: string): Promise<readonly string[] | null> {
+  try {
+    return (await readShardIndex(index, { parts: ['source'] })).source;
+  } catch (error) {
+    if (error instanceof ShardtoolError) return null;
+    throw error;
+  }
+}

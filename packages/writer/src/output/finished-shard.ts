@@ -1,0 +1,95 @@
+import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32, crc32Hex, writeDurably } from '@shardtool/format';
+import type { ShardTarget } from '../shard/new-shard.js';
+import type { ShardResult } from '../shard/shard-job.js';
+import { shardPaths } from '../shard/shard-paths.js';
+import { finishedPath } from './pack-state.js';
+
+/** A shard as it was noted down. */
+export interface FinishedShard extends ShardResult {
+  /** Of the index file: where that is the same, its keys are those of the plan, and the crc32 of every field stands there. */
+  readonly indexCrc32: number;
+}
+
+/**
+ * Notes down that a shard is finished, with all that dataset.json and the report will say of it: one line, the crc32 of
+ * the rest in front. `digest` is the plan's. Throws {@link FileError}.
+ */
+export async function noteFinished(
+  { output, layout }: ShardTarget,
+  stem: string,
+  digest: string,
+  result: ShardResult,
+): Promise<void> {
+  const { classCounts, fieldCounts, ...rest } = result;
+  const indexCrc32 = crc32OfFile(join(output, shardPaths(layout, stem).index));
+  const counts = { classCounts: [...classCounts], fieldCounts: [...fieldCounts] };
+  const json = JSON.stringify({ plan: digest, ...rest, indexCrc32, ...counts });
+  await writeDurably(finishedPath(output, stem), Buffer.from(`${crc32Hex(crc32(json))} ${json}\n`));
+}
+
+/** What was noted of a shard; null where there is no note, or none that can be trusted. */
+export function readFinished(output: string, stem: string, digest: string): FinishedShard | null {
+  let text: string;
+  try {
+    text = readFileSync(finishedPath(output, stem), 'utf8');
+  } catch {
+    return null;
+  }
+  const json = text.slice(9, -1);
+  if (text.slice(0, 9) !== `${crc32Hex(crc32(json))} `) return null;
+  const { plan, classCounts, fieldCounts, ...rest } = JSON.parse(json);
+  if (plan !== digest) return null;
+  return { ...rest, classCounts: new Map(classCounts), fieldCounts: new Map(fieldCounts) } as FinishedShard;
+}
+
+export function forgetFinished(output: string, stem: string): void {
+  rmSync(finishedPath(output, stem), { force: true });
+}
+
+/**
+ * Whether the shard lies there as it was noted down: its file has its size, and its index is byte for byte the one that
+ * was written with it. `recheck` sums the file again.
+ */
+export function isAsNoted(
+  { bytes, crc32: expected, indexCrc32 }: FinishedShard,
+  stem: string,
+  { output, layout, otherIndexes }: ShardTarget,
+  recheck: boolean,
+): boolean {
+  const paths = shardPaths(layout, stem);
+  const file = join(output, paths.file);
+  if (!hasSize(file, bytes)) return false;
+  if (otherIndexes.includes('dali') && !existsSync(join(output, paths.daliIndex))) return false;
+  try {
+    if (crc32OfFile(join(output, paths.index)) !== indexCrc32) return false;
+    return !recheck || crc32OfFile(file) === expected;
+  } catch {
+    // What cannot be read is packed again.
+    return false;
+  }
+}
+
+/** Whether there is a file of this size. */
+export function hasSize(path: string, bytes: number): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.size === bytes;
+}
+
+/** Short enough to stay in the processor's cache. */
+const PIECE_BYTES = 1 << 20;
+
+function crc32OfFile(path: string): number {
+  const fd = openSync(path, 'r');
+  try {
+    const piece = new Uint8Array(PIECE_BYTES);
+    let sum = 0;
+    for (;;) {
+      const read = readSync(fd, piece, 0, piece.length, null);
+      if (read === 0) return sum;
+      sum = crc32(piece.subarray(0, read), sum);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,244 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  FileError,
+  layoutOf,
+  MANIFEST_FILE,
+  OptionError,
+  PACK_NOTE_FILE,
+  type ShardLayout,
+  WIDS_INDEX_FILE,
+} from '@shardtool/format';
+import { DUPLICATES_FILE } from '../dedupe/dedupe.js';
+import { DiskFullError, OutputNotEmptyError } from '../errors.js';
+import { findPlan } from '../plan/plan-record.js';
+import type { OtherIndex } from '../shard/other-indexes.js';
+import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
+import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
+import { type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
+import { planPath, STATE_FOLDER } from './pack-state.js';
+import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
+import { QUARANTINE_FILE } from './quarantine.js';
+
+/** What a pack finds in its output folder. */
+export type PackState = 'nothing' | 'dataset' | 'plan';
+
+/** What lies in the folder before the plan does; a pack that is killed then has made no shard. */
+const OF_BEGINNING: ReadonlySet<string> = new Set([PACK_NOTE_FILE, `${PACK_NOTE_FILE}${TEMPORARY}`, STATE_FOLDER]);
+
+/** The folder that a pack writes into: made if need be, and locked until {@link OutputFolder.release}. */
+export class OutputFolder {
+  readonly path: string;
+  readonly #made: boolean;
+  readonly #unlock: Unlock;
+  /** Shards that were announced. */
+  #shards: readonly string[] = [];
+
+  private constructor(path: string, made: boolean, unlock: Unlock) {
+    this.path = path;
+    this.#made = made;
+    this.#unlock = unlock;
+  }
+
+  /**
+   * Opens the folder for one who packs the whole of it, or for a part that others may pack beside. Throws
+   * {@link OutputLockedError} where somebody is at work in it who must not be beside, {@link FileError} where it cannot
+   * be made.
+   */
+  static async open(path: string, part: Part | null = null, signal?: AbortSignal): Promise<OutputFolder> {
+    try {
+      const made = mkdirSync(path, { recursive: true }) !== undefined;
+      const unlock = await lockFolderPatiently(path, part === null ? LOCK_FILE : partLock(part), signal);
+      const folder = new OutputFolder(path, made, unlock);
+      try {
+        checkNeighbours(path, part);
+      } catch (error) {
+        folder.release();
+        throw error;
+      }
+      return folder;
+    } catch (cause) {
+      if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
+      throw new FileError({ path }, `The output folder ${path} cannot be written to (${cause.message}).`, { cause });
+    }
+  }
+
+  /** Throws {@link OutputNotEmptyError} where something is in the folder, unless it may be replaced. */
+  checkEmpty(overwrite: boolean): void {
+    const entries = this.#entries();
+    if (entries.length > 0 && !overwrite) throw notEmpty(this.path, entries);
+  }
+
+  /**
+   * Looks what an earlier pack left here: a dataset, a plan to go on with, or nothing that need stay. Throws
+   * {@link OutputNotEmptyError} where something else is in the folder, unless it may be replaced.
+   */
+  look({ overwrite, restart }: { readonly overwrite: boolean; readonly restart: boolean }): PackState {
+    const entries = this.#entries();
+    if (overwrite) return 'nothing';
+    if (entries.includes(MANIFEST_FILE)) return this.#tidyDataset();
+    if (restart && entries.includes(PACK_NOTE_FILE)) return 'nothing';
+    if (existsSync(planPath(this.path))) return 'plan';
+    const others = entries.filter((entry) => !OF_BEGINNING.has(entry));
+    // A pack that ended before its plan was written has no shards.
+    if (others.length === 0) return 'nothing';
+    // Parts may have committed between the two looks.
+    if (existsSync(join(this.path, MANIFEST_FILE))) return this.#tidyDataset();
+    throw notEmpty(this.path, entries);
+  }
+
+  /** Throws {@link OutputNotEmptyError}, since there is a dataset. */
+  refuseDataset(): never {
+    throw notEmpty(this.path, this.#entries());
+  }
+
+  /** A pack that was killed when it had just committed left its state; one that adds to the dataset is not at its end. */
+  #tidyDataset(): PackState {
+    if (!isGrowing(this.path)) this.#removeState();
+    return 'dataset';
+  }
+
+  /** The shards that are announced next come beside those that an earlier pack has noted down. */
+  keepNoted(): void {
+    this.#shards = readNote(this.path).shards;
+  }
+
+  /** The indexes for other loaders that lie beside the shards. */
+  notedIndexes(): readonly OtherIndex[] {
+    return readNote(this.path).otherIndexes;
+  }
+
+  /** Removes what a pack left here that was to add to the dataset of these shards. */
+  clearAdded(layout: ShardLayout, shards: readonly { readonly file: string }[]): void {
+    const committed = new Set(shards.map(({ file }) => file));
+    for (const stem of readNote(this.path).shards) {
+      const paths = shardPaths(layout, stem);
+      if (committed.has(paths.file)) continue;
+      this.#remove(paths.file, paths.index, paths.daliIndex);
+      this.#removeTemporary(paths);
+    }
+    this.#removeState();
+  }
+
+  #entries(): string[] {
+    return readdirSync(this.path).filter((entry) => !isLockFile(entry));
+  }
+
+  /** Removes what an earlier pack left here, and nothing else. */
+  async clear(): Promise<void> {
+    if (!existsSync(join(this.path, PACK_NOTE_FILE))) {
+      this.#removeState();
+      return;
+    }
+    const note = readNote(this.path);
+    const layout = await layoutOf(note.format);
+    // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
+    for (const file of [MANIFEST_FILE, QUARANTINE_FILE, DUPLICATES_FILE]) this.#remove(file, `${file}${TEMPORARY}`);
+    if (note.otherIndexes.includes('wids')) this.#remove(WIDS_INDEX_FILE);
+    for (const stem of note.shards) {
+      const paths = shardPaths(layout, stem);
+      this.#remove(paths.file, paths.index);
+      if (note.otherIndexes.includes('dali')) this.#remove(paths.daliIndex);
+      this.#removeTemporary(paths);
+    }
+    this.#removeState();
+    this.#remove(PACK_NOTE_FILE);
+  }
+
+  /**
+   * Notes down which shards are going to be made, in addition to those of earlier calls, and with which indexes for
+   * other loaders. Throws {@link OutputNotEmptyError} where one is in the way, {@link OptionError} for a name that no
+   * shard can have.
+   */
+  async announce(layout: ShardLayout, stems: readonly string[], otherIndexes: readonly OtherIndex[]): Promise<void> {
+    const wrong = stems.find((stem) => !SHARD_STEM.test(stem));
+    if (wrong !== undefined) {
+      const message = `No shard can be called ${JSON.stringify(wrong)}; it must not begin with a dot, nor have "/", "\\" or ":" in it.`;
+      throw new OptionError({ shard: wrong }, message);
+    }
+    const taken = new Set(readdirSync(this.path));
+    const wanted = this.#shards.length === 0 ? [MANIFEST_FILE, QUARANTINE_FILE, PACK_NOTE_FILE] : [];
+    if (otherIndexes.includes('wids') && this.#shards.length === 0) wanted.push(WIDS_INDEX_FILE);
+    for (const stem of stems) {
+      const { file, folder, index, daliIndex } = shardPaths(layout, stem);
+      wanted.push(folder ?? file, index);
+      if (otherIndexes.includes('dali')) wanted.push(daliIndex);
+    }
+    const inTheWay = wanted.filter((file) => taken.has(file));
+    if (inTheWay.length > 0) throw notEmpty(this.path, inTheWay);
+    this.#shards = [...new Set([...this.#shards, ...stems])];
+    const note: PackNote = {
+      version: 1,
+      format: layout.name,
+      shards: [...this.#shards],
+      otherIndexes: [...otherIndexes],
+    };
+    await writeNote(this.path, note);
+  }
+
+  /** Removes the temporary files that a worker leaves when it dies; `stems` are its shards. */
+  removeTemporaryFiles(layout: ShardLayout, stems: Iterable<string> = this.#shards): void {
+    for (const stem of stems) this.#removeTemporary(shardPaths(layout, stem));
+  }
+
+  /** Throws {@link DiskFullError} where the disk has less room than `bytes`. */
+  checkRoom(bytes: number): void {
+    const { bavail, bsize, blocks } = statfsSync(this.path);
+    const free = bavail * bsize;
+    if (blocks === 0 || free >= bytes) return;
+    const message = `The pack takes ${megabytes(bytes)} and ${this.path} has room for ${megabytes(free)}; make room, or pack to another disk.`;
+    throw new DiskFullError({ path: this.path }, message);
+  }
+
+  /** Gives the lock back, and removes the folder again if it was made here and stayed empty. */
+  release(): void {
+    this.#unlock();
+    if (this.#made && readdirSync(this.path).length === 0) removeIfEmpty(this.path);
+  }
+
+  #removeState(): void {
+    rmSync(join(this.path, STATE_FOLDER), { recursive: true, force: true });
+    this.#remove(`${PACK_NOTE_FILE}${TEMPORARY}`);
+  }
+
+  #remove(...files: string[]): void {
+    for (const file of files) rmSync(join(this.path, file), { force: true });
+  }
+
+  #removeTemporary({ file, folder, index, daliIndex }: ShardPaths): void {
+    for (const unfinished of [file, index, daliIndex]) this.#remove(`${unfinished}${TEMPORARY}`);
+    if (folder !== null) removeIfEmpty(join(this.path, folder));
+  }
+}
+
+function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch {
+    // It is not there, or something lies in it.
+  }
+}
+
+/** Whether a pack that did not end was to add to the dataset that lies in the folder. */
+function isGrowing(folder: string): boolean {
+  try {
+    const base = findPlan(folder)?.base;
+    return (
+      base !== undefined && base.identity === JSON.parse(readFileSync(join(folder, MANIFEST_FILE), 'utf8')).identity
+    );
+  } catch {
+    return false;
+  }
+}
+
+function notEmpty(path: string, entries: readonly string[]): OutputNotEmptyError {
+  const remedy = 'pack to another folder, or replace what an earlier pack left with "overwrite" (--overwrite)';
+  let what = `holds ${entries[0]}${entries.length > 1 ? ` and ${entries.length - 1} more` : ''}`;
+  if (entries.includes(MANIFEST_FILE)) what = 'holds a dataset already';
+  else if (entries.includes(PACK_NOTE_FILE)) what = 'holds a pack that did not end';
+  return new OutputNotEmptyError({ path }, `The output folder ${path} ${what}; ${remedy}.`);
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1e6).toLocaleString('en')} MB`;
+}

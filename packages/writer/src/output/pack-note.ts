@@ -1,0 +1,49 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PACK_NOTE_FILE, writeDurably } from '@shardtool/format';
+import { z } from 'zod';
+import { OutputNotEmptyError } from '../errors.js';
+import type { OtherIndex } from '../shard/other-indexes.js';
+
+/** As dataset.json has them: one name that stays in its folder, on Windows too. */
+export const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;
+
+/**
+ * What a pack writes first: which shards it is about to make. Beside dataset.json it says that a pack made them; without
+ * dataset.json, that the pack did not end.
+ */
+const NOTE = z.object({
+  version: z.literal(1),
+  format: z.enum(['tar', 'lmdb', 'msgpack']),
+  /** What the shards are called, without their ending: never a way out of the folder. */
+  shards: z.array(z.string().regex(SHARD_STEM)),
+  otherIndexes: z.array(z.enum(['wids', 'dali'])),
+});
+
+export type PackNote = z.infer<typeof NOTE>;
+
+/** Throws {@link OutputNotEmptyError} where the note does not say what it should. */
+export function readNote(folder: string): PackNote {
+  const path = join(folder, PACK_NOTE_FILE);
+  try {
+    return NOTE.parse(JSON.parse(readFileSync(path, 'utf8')));
+  } catch (cause) {
+    const message = `${path} does not say which shards lie beside it; empty the folder by hand, or pack to another one.`;
+    throw new OutputNotEmptyError({ path }, message, { cause });
+  }
+}
+
+export async function writeNote(folder: string, note: PackNote): Promise<void> {
+  await writeDurably(join(folder, PACK_NOTE_FILE), Buffer.from(`${JSON.stringify(note)}\n`));
+}
+
+/**
+ * Indexes for other loaders are about to be made beside shards that are there: from now on they go when the shards are
+ * replaced, and grow when shards are added. A folder without a note is none of ours to replace.
+ */
+export async function noteOtherIndexes(folder: string, wanted: readonly OtherIndex[]): Promise<void> {
+  if (!existsSync(join(folder, PACK_NOTE_FILE))) return;
+  const note = readNote(folder);
+  const otherIndexes = [...new Set([...note.otherIndexes, ...wanted])];
+  if (otherIndexes.length > note.otherIndexes.length) await writeNote(folder, { ...note, otherIndexes });
+}

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeDurably } from '@shardtool/format';
+import { TooManyBadError } from '../errors.js';
+
+/** An image that was left out, with the files beside it. */
+export interface QuarantinedFile {
+  /** Below the source. */
+  readonly path: string;
+  readonly reason: string;
+}
+
+export const QUARANTINE_FILE = 'quarantine.jsonl';
+
+/** Throws {@link TooManyBadError} where more than the share `maxBad` of the samples is bad. */
+export function checkBadShare(quarantined: readonly QuarantinedFile[], samples: number, maxBad: number): void {
+  if (quarantined.length <= maxBad * samples) return;
+  const limit = `${Number((maxBad * 100).toFixed(4))} %`;
+  throw new TooManyBadError(
+    { path: quarantined[0]!.path },
+    `${quarantined.length} of ${samples} images are bad, more than ${limit} (--max-bad); the first: ${quarantined[0]!.reason}`,
+  );
+}
+
+/** Writes the list, one JSON object a line; no file where nothing was left out. */
+export async function writeQuarantine(output: string, quarantined: readonly QuarantinedFile[]): Promise<void> {
+  if (quarantined.length === 0) return;
+  const lines = quarantined.map((file) => `${JSON.stringify(file)}\n`);
+  await writeDurably(join(output, QUARANTINE_FILE), Buffer.from(lines.join('')));
+}
+
+/** Reads the list of a folder. */
+export function readQuarantine(output: string): QuarantinedFile[] {
+  try {
+    const lines = readFileSync(join(output, QUARANTINE_FILE), 'utf8').trimEnd().split('\n');
+    return lines.map((line) => JSON.parse(line) as QuarantinedFile);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** A sample that a repair took out of its shard. */
+export interface QuarantinedSample extends QuarantinedFile {
+  readonly shard: string;
+  readonly key: string;
+}
+
+/** Adds samples to the list of what was left out when the dataset was packed. */
+export async function addToQuarantine(output: string, samples: readonly QuarantinedSample[]): Promise<void> {
+  if (samples.length > 0) await writeQuarantine(output, [...readQuarantine(output), ...samples]);
+}

@@ -1,0 +1,145 @@
+import { join } from 'node:path';
+import {
+  type ColumnType,
+  indexPathOf,
+  type Manifest,
+  OptionError,
+  packedName,
+  readShardIndex,
+} from '@shardtool/format';
+import { KeyCollisionError } from '../errors.js';
+import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
+import type { QuarantinedFile } from '../output/quarantine.js';
+import type { ShardPlan } from '../plan/shard-plan.js';
+import type { OtherIndex } from '../shard/other-indexes.js';
+import { pathAt } from '../source/file-table.js';
+import type { SourceFiles } from '../source/source-files.js';
+
+/** The dataset that a pack adds shards to. */
+export interface AppendBase {
+  readonly folder: string;
+  readonly manifest: Manifest;
+  /** What was bad when it was packed. */
+  readonly quarantined: readonly QuarantinedFile[];
+}
+
+/**
+ * The options of a pack that adds to the dataset in `output`: what is left out is as the dataset has it. Throws
+ * {@link OptionError} where something is given that the dataset has otherwise, and those of `checkOptions`.
+ */
+export function settleAppend(
+  output: string,
+  { format, shards }: Manifest,
+  otherIndexes: readonly OtherIndex[],
+  options: PackOptions,
+): CheckedOptions {
+  if (options.format !== undefined && options.format !== format) {
+    const message = `The dataset ${output} has shards of the format ${format}, and the option "format" is ${options.format}; leave it out.`;
+    throw new OptionError({ path: output }, message);
+  }
+  const { name, index } = options;
+  return checkOptions({ ...options, format, name: name ?? nameOf(shards.at(-1)?.file), index: index ?? otherIndexes });
+}
+
+/** What stands in front of a shard's number and a dash. */
+function nameOf(file: string | undefined): string {
+  return /^(.+)-\d{6,}\./.exec(file ?? '')?.[1] ?? '';
+}
+
+/** The number of the first shard that is added: behind all that have the same name in front. */
+export function nextNumber({ shards }: Manifest, name: string): number {
+  let next = 0;
+  for (const { file } of shards) {
+    const number = /(?:^|-)(\d{6,})\.[^.]*$/.exec(file.split('/')[0]!)?.[1];
+    if (number !== undefined && nameOf(file) === name) next = Math.max(next, Number(number) + 1);
+  }
+  return next;
+}
+
+/**
+ * 1 for each of the files that is the image of a sample of the dataset, or was bad when it was packed. Throws
+ * {@link OptionError} where the indexes do not say which files the samples come from.
+ */
+export async function markPacked(
+  { folder, manifest, quarantined }: AppendBase,
+  files: SourceFiles,
+): Promise<Uint8Array> {
+  const packed = new Uint8Array(files.count);
+  const reader = files.reader();
+  const mark = (path: string) => {
+    const file = reader.find(path);
+    if (file !== -1) packed[file] = 1;
+  };
+  for (const { file } of manifest.shards) {
+    const { source } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['source'] });
+    if (source.includes('')) {
+      const message = `${join(folder, file)}: its index does not say which files its samples come from, so nobody knows which are new; pack all of them to another folder.`;
+      throw new OptionError({ shard: file }, message);
+    }
+    for (const path of source) mark(path);
+  }
+  for (const { path } of quarantined) mark(path);
+  return packed;
+}
+
+/**
+ * Throws {@link KeyCollisionError} where a new sample has the key of one that is packed already: `cat/1.png`, where
+ * `cat/1.jpg` was packed.
+ */
+export async function checkNewKeys(
+  { folder, manifest }: AppendBase,
+  shards: Iterable<ShardPlan>,
+  fields: readonly string[],
+): Promise<void> {
+  const added = new Map<string, string>();
+  for (const { samples, fileStart, files } of shards) {
+    for (let sample = 0; sample < samples; sample++) {
+      const path = pathAt(files, fileStart[sample]!);
+      added.set(packedName(path, fields)!.key, path);
+    }
+  }
+  if (added.size === 0) return;
+  for (const { file } of manifest.shards) {
+    const { key, source } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['key', 'source'] });
+    const row = key.findIndex((packed) => added.has(packed));
+    if (row === -1) continue;
+    const paths = [source[row]!, added.get(key[row]!)!];
+    throw new KeyCollisionError(
+      { shard: file, key: key[row], paths },
+      `${paths[1]} would be "${key[row]}", as ${paths[0]} is in the dataset already; rename or exclude it.`,
+    );
+  }
+}
+
+/** The types of the label columns of new shards. Throws {@link OptionError} unless they are those of the dataset. */
+export function appendColumnTypes(
+  { columns }: Manifest,
+  found: ReadonlyMap<string, ColumnType>,
+): ReadonlyMap<string, ColumnType> {
+  const strange = [...found.keys()].find((name) => !columns.some((column) => column.name === name));
+  if (strange !== undefined) {
+    throw new OptionError(
+      {},
+      `The labels have the column "${strange}", which the dataset does not have; leave it out.`,
+    );
+  }
+  return new Map(columns.map(({ name, type }) => [name, checkType(name, type, found.get(name))]));
+}
+
+function checkType(name: string, type: ColumnType, found: ColumnType | undefined): ColumnType {
+  if (found === type || (found === 'int' && type === 'double')) return type;
+  const what =
+    found === undefined
+      ? `has the label column "${name}"`
+      : `has values of the type ${type} in the label column "${name}"`;
+  const given = found === undefined ? 'give labels with it' : `the labels have ${found}; give them the same type`;
+  throw new OptionError({}, `The dataset ${what}, and ${given}.`);
+}
+
+/** Where there are new classes, they come behind those of the dataset, whose numbers stay. */
+export function checkAppendedClasses({ classes }: Manifest, given: readonly string[]): void {
+  const moved = classes.findIndex(({ name }, number) => given[number] !== name);
+  if (moved === -1) return;
+  const message = `Class ${moved} of the dataset is "${classes[moved]!.name}", and the option "classes" has "${given[moved] ?? ''}" there; begin the list with the dataset's.`;
+  throw new OptionError({}, message);
+}

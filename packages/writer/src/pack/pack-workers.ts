@@ -1,0 +1,80 @@
+import { setImmediate } from 'node:timers/promises';
+import { WorkerCrew } from '../crew/worker-crew.js';
+import type { HashedFiles, HashPartsJob } from '../dedupe/hash-files.js';
+import { createMeasureTurn, isMeasured, measureSlices } from '../source/measure.js';
+import type { SourceFiles } from '../source/source-files.js';
+import type { PackedShard, PackJob, PackNews, PackResult, PackSetting, PlannedShard } from './pack-worker.js';
+
+/** The worker threads of one pack. */
+export type PackWorkers = WorkerCrew<PackJob, PackResult>;
+
+export function createPackWorkers(size: number): PackWorkers {
+  return new WorkerCrew(new URL('./pack-worker.js', import.meta.url), size);
+}
+
+/**
+ * Fills in the size of each file below `root` (with a "/" at its end). This thread begins while the workers still start,
+ * and is often done before they are; it lets others in after each slice.
+ */
+export async function measureFiles(workers: PackWorkers, root: string, files: SourceFiles): Promise<void> {
+  const turn = createMeasureTurn();
+  const news: PackNews = { type: 'files', root, files: files.share() };
+  workers.tell(news);
+  const helped = workers.run(new Array(workers.size).fill({ type: 'measure', turn }), () => undefined);
+  // What ends a worker here ends its next job as well.
+  helped.catch(() => undefined);
+  try {
+    for (const measured of measureSlices(root, files, turn)) {
+      workers.count(measured, 0);
+      await setImmediate();
+    }
+  } catch (stopped) {
+    await helped;
+    throw stopped;
+  }
+  if (!isMeasured(files, turn)) await helped;
+}
+
+/** So many files at a time: few enough that all threads end together. */
+const HASHED_AT_ONCE = 256;
+
+/** Takes the sha256 of files of the table that was measured, and hands over the digests as they come. */
+export async function hashInWorkers(
+  workers: PackWorkers,
+  files: Uint32Array,
+  done: (hashed: HashedFiles) => void,
+): Promise<void> {
+  await workers.run(hashJobs(files), (result) => done(result as HashedFiles));
+}
+
+function* hashJobs(files: Uint32Array): Generator<PackJob> {
+  for (let from = 0; from < files.length; from += HASHED_AT_ONCE) {
+    yield { type: 'hash', numbers: files.slice(from, from + HASHED_AT_ONCE) };
+  }
+}
+
+/** The same for parts of other files. */
+export async function hashPartsInWorkers(
+  workers: PackWorkers,
+  parts: readonly HashPartsJob[],
+  done: (hashed: HashedFiles) => void,
+): Promise<void> {
+  const jobs = parts.map((job) => ({ type: 'hash-parts', ...job }) as const);
+  await workers.run(jobs, (result) => done(result as HashedFiles));
+}
+
+/** Writes these shards, or keeps those that are finished, and hands over each result as it comes. */
+export async function writeShards(
+  workers: PackWorkers,
+  setting: PackSetting,
+  shards: Iterable<PlannedShard>,
+  done: (result: PackedShard) => void,
+): Promise<void> {
+  const news: PackNews = { type: 'setting', ...setting };
+  workers.tell(news);
+  await workers.run(jobsOf(shards), (result) => done(result as PackedShard));
+}
+
+function* jobsOf(shards: Iterable<PlannedShard>): Generator<PackJob> {
+  for (const shard of shards) yield { type: 'shard', ...shard };
+}

@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto';
+import { type CheckedOptions, recodeOptions } from '../options.js';
+import { readTextFile } from '../source/list.js';
+import type { AppendBase } from './append.js';
+
+/**
+ * The options that the result depends on, by name, as a pack that goes on compares them: the labels by the sha256 of
+ * their text, the dataset that grows by its identity, and with re-encoding the versions of what encodes. Left out are those that change no byte of a shard, and
+ * those whose whole effect is which files and classes there are: they are compared themselves.
+ */
+export async function recordedOptions(
+  options: CheckedOptions,
+  base: AppendBase | null = null,
+): Promise<Record<string, unknown>> {
+  const { workers, overwrite, restart, recheck, part, onProgress, signal, dryRun, onBad, maxBad, ...rest } = options;
+  const { planMemory, files, classes, labels, append, ...recorded } = rest;
+  const all: Record<string, unknown> = { ...recorded };
+  if (labels !== undefined) all.labels = createHash('sha256').update(readTextFile(labels)).digest('hex');
+  if (base !== null) all.append = base.manifest.identity;
+  if (recodeOptions(options) !== null) {
+    const { versions } = (await import('sharp')).default;
+    all.encoder = `sharp ${versions.sharp}, libvips ${versions.vips}`;
+  }
+  const names = Object.keys(all).filter((name) => all[name] !== undefined);
+  return Object.fromEntries(names.sort().map((name) => [name, all[name]]));
+}

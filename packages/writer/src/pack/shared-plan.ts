@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ShardLayout } from '@shardtool/format';
+import { PlanChangedError } from '../errors.js';
+import { isCommitted, plannedTarget, stemsOf } from '../output/complete-pack.js';
+import { tryLock } from '../output/lock.js';
+import type { OutputFolder } from '../output/output-folder.js';
+import { planPath, STATE_FOLDER } from '../output/pack-state.js';
+import { changedOptions, changedSource } from '../plan/plan-changes.js';
+import { encodePlan, findPlan, type PlanHeader, readPlanHeader, writePlanRecord } from '../plan/plan-record.js';
+import type { PreparedPack } from '../plan/prepare.js';
+import { asDiskFull } from '../shard/new-shard.js';
+
+/** Of the lock that one part holds while it plans for all of them. */
+const PLAN_LOCK = 'pack.plan.lock';
+const LOOK_AGAIN_MS = 200;
+
+/**
+ * The plan that lies in the folder, or the one that `make` makes: whoever comes first makes it, the others wait. Null
+ * where the folder has become a dataset meanwhile.
+ */
+export async function sharedPlan(
+  output: string,
+  make: () => Promise<PlanHeader>,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly header: PlanHeader; readonly isMine: boolean } | null> {
+  for (;;) {
+    const header = findPlan(output);
+    if (header !== null) return { header, isMine: false };
+    if (isCommitted(output)) return null;
+    const lock = tryLock(join(output, PLAN_LOCK));
+    if (typeof lock === 'function') {
+      try {
+        if (findPlan(output) === null && !isCommitted(output)) return { header: await make(), isMine: true };
+      } finally {
+        lock();
+      }
+    } else {
+      await sleep(LOOK_AGAIN_MS, undefined, { signal });
+    }
+  }
+}
+
+/**
+ * Announces the shards of a new plan and lays its record into the folder, where all parts find it. Throws
+ * {@link PlanChangedError} where another one has come before it.
+ */
+export async function publishPlan(folder: OutputFolder, layout: ShardLayout, pack: PreparedPack): Promise<PlanHeader> {
+  const path = planPath(folder.path);
+  const mine = `${path}.${randomUUID()}`;
+  try {
+    mkdirSync(join(folder.path, STATE_FOLDER), { recursive: true });
+    const header = writePlanRecord(mine, pack.facts, pack.shards());
+    if (header.base !== undefined) folder.keepNoted();
+    await folder.announce(layout, stemsOf(header), plannedTarget(header).index);
+    place(mine, path);
+    const placed = readPlanHeader(path);
+    if (placed.digest !== header.digest) checkPlan(folder.path, placed, pack);
+    return header;
+  } catch (error) {
+    throw asDiskFull(error, folder.path);
+  } finally {
+    rmSync(mine, { force: true });
+  }
+}
+
+/** What file systems answer that have no hard links. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+
+/** Gives a file its name; one that is there already stays. */
+function place(file: string, name: string): void {
+  try {
+    linkSync(file, name);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? '';
+    if (NO_LINKS.has(code)) renameSync(file, name);
+    else if (code !== 'EEXIST') throw error;
+  }
+}
+
+/** Throws {@link PlanChangedError} where the plan in the folder is of other options, naming them. */
+export function checkPlannedOptions(
+  output: string,
+  header: PlanHeader,
+  options: PreparedPack['facts']['options'],
+): void {
+  const change = changedOptions(header.options, options);
+  if (change !== null) throw changed(output, change);
+}
+
+/** Throws {@link PlanChangedError} where the plan in the folder is not that of `pack`, naming what has changed. */
+export function checkPlan(output: string, header: PlanHeader, { facts, shards }: PreparedPack): void {
+  checkPlannedOptions(output, header, facts.options);
+  if (encodePlan(facts, shards()).digest === header.digest) return;
+  throw changed(output, changedSource(header, planPath(output), facts, shards()));
+}
+
+function changed(output: string, what: string): PlanChangedError {
+  return new PlanChangedError(
+    { path: output },
+    `The output folder ${output} holds a pack that did not end, and ${what}; go on with what it began with, or throw ` +
+      'away what it has made and begin anew with "restart" (--restart).',
+  );
+}

@@ -1,0 +1,219 @@
+import { OptionError, shuffle } from '@shardtool/format';
+import type { FileReader, SourceFiles } from '../source/source-files.js';
+import { addClasses, folderClass } from './classes.js';
+import { type Grouping, groupFiles } from './grouping.js';
+
+/**
+ * Which sample goes to which shard, the same for every number of workers: plain numbers, 20 bytes a sample of one file.
+ * Samples are numbered in the order of their images' paths, files as in {@link SourceFiles}.
+ */
+export interface PackPlan {
+  /** Names of the classes in the order of their numbers. */
+  readonly classes: readonly string[];
+  readonly grouping: Grouping;
+  /** Class number of each sample; -1 where it has none. */
+  readonly cls: Int32Array;
+  /** The samples in the order in which shards have them. */
+  readonly order: Uint32Array;
+  readonly shards: number;
+  /** Shard k has the samples `order[shardStart[k]]` to `order[shardStart[k + 1] - 1]`. */
+  readonly shardStart: Uint32Array;
+  /** Size of all files of the plan, in bytes. */
+  readonly sourceBytes: number;
+  /** Size of all shards as tars, at most, in bytes. */
+  readonly shardBytes: number;
+}
+
+export interface PlanOptions {
+  /** Fields of files that belong to an image, and are never the image themselves. */
+  readonly fields: readonly string[];
+  readonly maxShardBytes: number;
+  readonly maxShardSamples: number;
+  readonly seed: number;
+  readonly shuffle: boolean;
+  /** The classes in the order of their numbers; null takes those that are found. */
+  readonly classes: readonly string[] | null;
+  /** What a labels file says; then only the images that it names are packed. */
+  readonly labels: PlannedLabels | null;
+  /** 1 for each image that is not packed because another one stands for it. */
+  readonly leftOut?: Uint8Array | undefined;
+  /** Of a dataset that grows: its classes, which come first, and 1 for each file that is packed already. */
+  readonly base?: { readonly classes: readonly string[]; readonly packed: Uint8Array } | undefined;
+}
+
+export interface PlannedLabels {
+  /** Row of each file; -1 where no row names it. */
+  readonly rowOfFile: Int32Array;
+  /** Class of each row, '' for none; null takes the folders as classes. */
+  readonly cls: readonly string[] | null;
+}
+
+/** Keeps the order of a pack apart from the orders of epochs, which have other stream numbers. */
+const PACK_STREAM = 0xfffffffd;
+
+/**
+ * Says which sample goes to which shard, in which order. Pure: the same files and options give the same plan, and each
+ * shard can be written by anyone. The files are measured. Throws {@link KeyCollisionError} for two files at one key,
+ * {@link OptionError} for a class that a fixed list does not have.
+ */
+export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
+  const { labels, base, leftOut } = options;
+  const isWanted = (file: number) =>
+    (labels === null || labels.rowOfFile[file] !== -1) && base?.packed[file] !== 1 && leftOut?.[file] !== 1;
+  const grouped = groupFiles(files, options.fields, isWanted);
+  const { classes, cls } = numberClasses(files, grouped, options);
+  const grouping = withoutClassFiles(files, grouped, cls);
+  const { sizes, sourceBytes, shardBytes } = measureSamples(files, grouping, cls);
+  const order = Uint32Array.from({ length: grouping.samples }, (_, sample) => sample);
+  if (options.shuffle) shuffle(order, order.length, options.seed, 0, PACK_STREAM, 0);
+  const shardStart = cutShards(sizes, order, options.maxShardBytes, options.maxShardSamples);
+  const shards = shardStart.length - 1;
+  return {
+    classes,
+    grouping,
+    cls,
+    order,
+    shards,
+    shardStart,
+    sourceBytes,
+    shardBytes: shardBytes + shards * END_OF_ARCHIVE,
+  };
+}
+
+/** A class of its own goes before the one in a file beside the image. */
+function withoutClassFiles(files: SourceFiles, grouping: Grouping, cls: Int32Array): Grouping {
+  const { samples } = grouping;
+  if (grouping.files.length === samples) return grouping;
+  const reader = files.reader();
+  const fileStart = new Uint32Array(samples + 1);
+  const kept = new Uint32Array(grouping.files.length);
+  let used = 0;
+  for (let sample = 0; sample < samples; sample++) {
+    const image = grouping.fileStart[sample]!;
+    for (let member = image; member < grouping.fileStart[sample + 1]!; member++) {
+      const file = grouping.files[member]!;
+      if (cls[sample] !== -1 && member > image && isClassFile(reader.path(file))) continue;
+      kept[used++] = file;
+    }
+    fileStart[sample + 1] = used;
+  }
+  return { samples, fileStart, files: kept.subarray(0, used) };
+}
+
+function isClassFile(path: string): boolean {
+  return path.toLowerCase().endsWith('.cls');
+}
+
+/** The size of each sample in a shard, of all samples there, and of all source files, in bytes. */
+function measureSamples(files: SourceFiles, grouping: Grouping, cls: Int32Array) {
+  const reader = files.reader();
+  const sizes = new Float64Array(grouping.samples);
+  let sourceBytes = 0;
+  let shardBytes = 0;
+  for (let sample = 0; sample < sizes.length; sample++) {
+    let size = cls[sample] === -1 ? 0 : entryBytes(1, 0);
+    for (let member = grouping.fileStart[sample]!; member < grouping.fileStart[sample + 1]!; member++) {
+      const file = grouping.files[member]!;
+      const bytes = Math.max(0, reader.bytes(file));
+      size += entryBytes(bytes, reader.pathBytes(file));
+      sourceBytes += bytes;
+    }
+    sizes[sample] = size;
+    shardBytes += size;
+  }
+  return { sizes, sourceBytes, shardBytes };
+}
+
+interface ClassNumbers {
+  readonly classes: readonly string[];
+  /** By sample. */
+  readonly cls: Int32Array;
+}
+
+function numberClasses(files: SourceFiles, grouping: Grouping, options: PlanOptions): ClassNumbers {
+  const { labels } = options;
+  const imageOf = (sample: number) => grouping.files[grouping.fileStart[sample]!]!;
+  const reader = files.reader();
+  const found = new Map<string, number>();
+  const numberFound = (name: string | undefined): number => {
+    if (name === undefined) return -1;
+    const known = found.get(name);
+    if (known === undefined) found.set(name, found.size);
+    return known ?? found.size - 1;
+  };
+  const cls = new Int32Array(grouping.samples);
+  for (let sample = 0; sample < cls.length; sample++) {
+    cls[sample] = numberFound(classOf(reader, imageOf(sample), labels));
+  }
+  const fromLabels = labels !== null && labels.cls !== null;
+  const classes = options.classes ?? addClasses(options.base?.classes ?? [], [...found.keys()], fromLabels);
+  const numbers = new Map(classes.map((name, number) => [name, number]));
+  const numberOf = [...found].map(
+    ([name, id]) => numbers.get(name) ?? refuseClass(name, reader.path(imageOf(cls.indexOf(id)))),
+  );
+  for (const [sample, id] of cls.entries()) cls[sample] = id === -1 ? -1 : numberOf[id]!;
+  return { classes, cls };
+}
+
+function classOf(files: FileReader, image: number, labels: PlannedLabels | null): string | undefined {
+  if (labels === null || labels.cls === null) return folderClass(files.path(image));
+  const name = labels.cls[labels.rowOfFile[image]!]!;
+  return name === '' ? undefined : name;
+}
+
+function refuseClass(name: string, path: string): never {
+  throw new OptionError(
+    { path },
+    `${path} has the class "${name}", which the list of classes does not have; add it at the end, or exclude the file.`,
+  );
+}
+
+const BLOCK = 512;
+const END_OF_ARCHIVE = 2 * BLOCK;
+
+/**
+ * Bytes of one field in a tar, at most: header, payload in blocks of 512, and a pax record for a long name. All layouts
+ * are cut by this measure, so that a dataset has the same shards in each of them.
+ */
+export function entryBytes(payload: number, nameBytes: number): number {
+  const pax = nameBytes > 100 ? BLOCK + inBlocks(nameBytes + 16) : 0;
+  return pax + BLOCK + inBlocks(payload);
+}
+
+function inBlocks(bytes: number): number {
+  return Math.ceil(bytes / BLOCK) * BLOCK;
+}
+
+/**
+ * Cuts samples of these sizes, in this order, into shards of about equal size (or equal count, where that is the closer
+ * limit), none above a limit unless a single sample is. Returns where each shard starts, and the end.
+ */
+export function cutShards(sizes: Float64Array, order: Uint32Array, maxBytes: number, maxSamples: number): Uint32Array {
+  const limit = maxBytes - END_OF_ARCHIVE;
+  const largest = sizes.reduce((most, size) => Math.max(most, size), 0);
+  // A shard ends with the sample that reaches its share: so much room is left for that one.
+  const usable = Math.max(1, limit - Math.min(largest, limit / 8));
+  const starts = [0];
+  let bytesLeft = sizes.reduce((sum, size) => sum + size, 0);
+  let at = 0;
+  while (at < sizes.length) {
+    const samplesLeft = sizes.length - at;
+    const byBytes = Math.ceil(bytesLeft / usable);
+    const bySamples = Math.ceil(samplesLeft / maxSamples);
+    const share = bySamples >= byBytes ? samplesLeft / bySamples : bytesLeft / byBytes;
+    let bytes = 0;
+    let samples = 0;
+    do {
+      bytes += sizes[order[at++]!]!;
+      samples++;
+    } while (
+      at < sizes.length &&
+      (bySamples >= byBytes ? samples : bytes) < share &&
+      samples < maxSamples &&
+      bytes + sizes[order[at]!]! <= limit
+    );
+    bytesLeft -= bytes;
+    starts.push(at);
+  }
+  return Uint32Array.from(starts);
+}

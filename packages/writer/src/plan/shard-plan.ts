@@ -1,0 +1,127 @@
+import type { ColumnValue } from '@shardtool/format';
+import type { FileTable } from '../source/file-table.js';
+import type { Labels } from '../source/labels.js';
+import type { SourceFiles } from '../source/source-files.js';
+import type { PackPlan } from './plan.js';
+
+/** What one shard is going to hold: all that a worker must know to write it. */
+export interface ShardPlan {
+  readonly samples: number;
+  /** Sample s has the files `fileStart[s]` to `fileStart[s + 1] - 1` of the table, its image first. */
+  readonly fileStart: Uint32Array;
+  readonly files: FileTable;
+  /** Class number of each sample; -1 where it has none. */
+  readonly cls: Int32Array;
+  /** Label columns, one value a sample. */
+  readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+}
+
+/** What a labels file says of the files of a table. */
+export interface FileLabels {
+  readonly table: Labels;
+  /** -1 where no row names the file. */
+  readonly rowOfFile: Int32Array;
+}
+
+/** The part of the plan that is shard `shard`. */
+export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabels | null, shard: number): ShardPlan {
+  const { grouping } = plan;
+  const samples = plan.order.subarray(plan.shardStart[shard]!, plan.shardStart[shard + 1]!);
+  const fileStart = new Uint32Array(samples.length + 1);
+  for (let i = 0; i < samples.length; i++) {
+    const sample = samples[i]!;
+    fileStart[i + 1] = fileStart[i]! + grouping.fileStart[sample + 1]! - grouping.fileStart[sample]!;
+  }
+  const members = new Uint32Array(fileStart[samples.length]!);
+  for (let i = 0; i < samples.length; i++) {
+    let member = grouping.fileStart[samples[i]!]!;
+    for (let to = fileStart[i]!; to < fileStart[i + 1]!; to++) members[to] = grouping.files[member++]!;
+  }
+  const row = (image: number) => labels!.rowOfFile[members[image]!]!;
+  const images = fileStart.subarray(0, samples.length);
+  const columns = [...(labels?.table.columns ?? [])].map(([name, values]): [string, ColumnValue[]] => [
+    name,
+    Array.from(images, (image) => values[row(image)]!),
+  ]);
+  return {
+    samples: samples.length,
+    fileStart,
+    files: takeFiles(files, members),
+    cls: Int32Array.from(samples, (sample) => plan.cls[sample]!),
+    columns: new Map(columns),
+  };
+}
+
+/** A table of these files, in this order. */
+function takeFiles(files: SourceFiles, chosen: Uint32Array): FileTable {
+  const count = chosen.length;
+  const reader = files.reader();
+  const bytes = new Float64Array(count);
+  const mtimeMs = new Float64Array(count);
+  const ends = new Float64Array(count);
+  let text = Buffer.allocUnsafe(count * USUAL_PATH_BYTES);
+  let textBytes = 0;
+  for (let i = 0; i < count; i++) {
+    const file = chosen[i]!;
+    const end = textBytes + reader.pathBytes(file);
+    if (end > text.length) text = Buffer.concat([text], 2 * end);
+    reader.copyPath(file, text, textBytes);
+    textBytes = end;
+    ends[i] = end;
+    bytes[i] = reader.bytes(file);
+    mtimeMs[i] = reader.mtimeMs(file);
+  }
+  return { count, text: text.subarray(0, textBytes), ends, bytes, mtimeMs };
+}
+
+const USUAL_PATH_BYTES = 64;
+
+/** Four numbers of 32 bits come first: samples, files, bytes of the paths, bytes of the label columns as JSON. */
+const HEAD_BYTES = 16;
+
+/** Where everything lies, in bytes: the sizes of the files come behind the head. */
+function placesOf(samples: number, files: number, textBytes: number, columnsBytes: number) {
+  const fileStart = HEAD_BYTES + files * 8;
+  const cls = fileStart + (samples + 1) * 4;
+  const ends = cls + samples * 4;
+  const text = ends + files * 4;
+  const columns = text + textBytes;
+  const times = Math.ceil((columns + columnsBytes) / 8) * 8;
+  return { sizes: HEAD_BYTES, fileStart, cls, ends, text, columns, times, end: times + files * 8 };
+}
+
+/** Equal plans give equal bytes. Numbers are little-endian, as on every machine that Node runs on. */
+export function encodeShardPlan({ samples, fileStart, files, cls, columns }: ShardPlan): Uint8Array {
+  const json = Buffer.from(columns.size === 0 ? '' : JSON.stringify([...columns]));
+  const at = placesOf(samples, files.count, files.text.length, json.length);
+  const block = new Uint8Array(at.end);
+  new Uint32Array(block.buffer, 0, 4).set([samples, files.count, files.text.length, json.length]);
+  new Float64Array(block.buffer, at.sizes, files.count).set(files.bytes);
+  new Uint32Array(block.buffer, at.fileStart, samples + 1).set(fileStart);
+  new Int32Array(block.buffer, at.cls, samples).set(cls);
+  new Uint32Array(block.buffer, at.ends, files.count).set(files.ends);
+  block.set(files.text, at.text);
+  block.set(json, at.columns);
+  new Float64Array(block.buffer, at.times, files.count).set(files.mtimeMs);
+  return block;
+}
+
+/** The inverse of {@link encodeShardPlan}, in place: `block` has an ArrayBuffer of its own. */
+export function decodeShardPlan({ buffer }: Uint8Array<ArrayBuffer>): ShardPlan {
+  const [samples, count, textBytes, columnsBytes] = new Uint32Array(buffer, 0, 4) as unknown as number[];
+  const at = placesOf(samples!, count!, textBytes!, columnsBytes!);
+  const json = Buffer.from(buffer, at.columns, columnsBytes!).toString();
+  return {
+    samples: samples!,
+    fileStart: new Uint32Array(buffer, at.fileStart, samples! + 1),
+    cls: new Int32Array(buffer, at.cls, samples!),
+    files: {
+      count: count!,
+      text: Buffer.from(buffer, at.text, textBytes!),
+      ends: Float64Array.from(new Uint32Array(buffer, at.ends, count!)),
+      bytes: new Float64Array(buffer, at.sizes, count!),
+      mtimeMs: new Float64Array(buffer, at.times, count!),
+    },
+    columns: new Map(json === '' ? [] : (JSON.parse(json) as [string, ColumnValue[]][])),
+  };
+}

@@ -1,0 +1,102 @@
+import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type ColumnType,
+  type ShardIndex,
+  type ShardLayout,
+  type ShardWriter,
+  writeShardIndex,
+} from '@shardtool/format';
+import { DiskFullError } from '../errors.js';
+import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
+import { shardPaths, TEMPORARY } from './shard-paths.js';
+import { ShardRows } from './shard-rows.js';
+
+/** What all new shards of a dataset have in common. */
+export interface ShardTarget {
+  /** The folder of the dataset. */
+  readonly output: string;
+  readonly layout: ShardLayout;
+  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+  /** Indexes for other loaders, beside the shard's own. */
+  readonly otherIndexes: readonly OtherIndex[];
+}
+
+/** What is known of a shard that was written: dataset.json is made of these. */
+export interface ShardRecord {
+  /** Below the output folder. */
+  readonly file: string;
+  readonly bytes: number;
+  readonly crc32: number;
+  /** In hexadecimal; null unless the index for wids is wanted. */
+  readonly md5: string | null;
+  readonly samples: number;
+  /** Length of the longest span of a sample, in bytes. */
+  readonly maxSampleBytes: number;
+  /** Samples of each class, by its number. */
+  readonly classCounts: ReadonlyMap<number, number>;
+  /** Samples that have each field. */
+  readonly fieldCounts: ReadonlyMap<string, number>;
+}
+
+/** Writes the samples of a shard and their rows, and returns the label columns of the rows. */
+export type FillShard = (
+  writer: ShardWriter,
+  rows: ShardRows,
+) => ShardIndex['columns'] | Promise<ShardIndex['columns']>;
+
+/**
+ * Makes the shard that is called `stem`, with its indexes: each file under a temporary name, flushed, then renamed.
+ * `capacity` is how many samples it will have, as far as that is known. Throws what `fill` throws, {@link DiskFullError}
+ * and {@link FileError}; nothing of the shard is left then.
+ */
+export async function createShard(
+  target: ShardTarget,
+  stem: string,
+  capacity: number,
+  fill: FillShard,
+): Promise<ShardRecord> {
+  const { output, layout, columnTypes, otherIndexes } = target;
+  const paths = shardPaths(layout, stem);
+  const { file, folder } = paths;
+  const path = join(output, file);
+  const temporary = `${path}${TEMPORARY}`;
+  try {
+    if (folder !== null) mkdirSync(join(output, folder), { recursive: true });
+    const fd = openSync(temporary, 'w+');
+    try {
+      const rows = new ShardRows(capacity);
+      const writer = layout.createWriter(fd, file);
+      const columns = await fill(writer, rows);
+      const { bytes, crc32, ...places } = writer.finish();
+      const index = { ...rows.toIndex({ bytes, crc32, ...places }), columns, columnTypes };
+      await writeShardIndex(join(output, paths.index), index);
+      if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
+      const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
+      renameSync(temporary, path);
+      const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);
+      const { samples, classCounts, fieldCounts } = rows;
+      return { file, bytes, crc32, md5, samples, maxSampleBytes, classCounts, fieldCounts };
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    for (const index of [paths.index, paths.daliIndex]) rmSync(join(output, index), { force: true });
+    if (folder !== null) rmSync(join(output, folder), { force: true, recursive: true });
+    throw asDiskFull(error, output);
+  }
+}
+
+/** What the system says when there is no room: on the disk, in the user's share of it, or in one file. */
+const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+
+/** The error that ends a pack: {@link DiskFullError} where `error` is at bottom one of the system's that say so. */
+export function asDiskFull(error: unknown, output: string): unknown {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (!NO_ROOM.has((cause as NodeJS.ErrnoException).code ?? '')) continue;
+    const message = `The disk of ${output} is full (${cause.message}); make room, or pack to another disk.`;
+    return new DiskFullError({ path: output }, message, { cause: error });
+  }
+  return error;
+}

@@ -1,0 +1,102 @@
+import { ImageError, type ShardIndex } from '@shardtool/format';
+import { BadFileError } from '../errors.js';
+import type { QuarantinedFile } from '../output/quarantine.js';
+import type { ShardPlan } from '../plan/shard-plan.js';
+import { pathAt } from '../source/file-table.js';
+import { BadFile, checkUnchanged } from '../source/source-file.js';
+import type { ImageStep } from './image-step.js';
+import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js';
+import { type PlannedSample, type SampleOptions, writeSample, writeSteppedSample } from './sample-writer.js';
+
+/** What all shards of a pack have in common. */
+export interface ShardSetting extends ShardTarget {
+  readonly sample: SampleOptions;
+  /** Null where nothing is done to the images: their bytes go straight into the shard. */
+  readonly step: ImageStep | null;
+  readonly onBad: 'stop' | 'quarantine';
+  /** The files were measured a while ago: one whose time is another by now is bad. */
+  readonly checkTimes: boolean;
+}
+
+/** One shard to be written. */
+export interface ShardJob {
+  readonly shard: number;
+  /** What the shard is called, without its ending. */
+  readonly stem: string;
+  readonly plan: ShardPlan;
+}
+
+/** What became of a shard. */
+export interface ShardResult extends ShardRecord {
+  readonly shard: number;
+  readonly files: number;
+  readonly renamed: number;
+  readonly orientationBaked: number;
+  readonly warnings: number;
+  readonly metadataKept: number;
+  readonly quarantined: readonly QuarantinedFile[];
+}
+
+/** Is told after each sample how many files and source bytes are done; throws where the pack is to end. */
+export type Report = (files: number, bytes: number) => void;
+
+/**
+ * Writes one shard and its indexes. Throws {@link BadFileError} for a file that cannot be packed (unless bad files go to
+ * quarantine), and what {@link createShard} throws; nothing of the shard is left then.
+ */
+export async function writeShard(job: ShardJob, setting: ShardSetting, report: Report): Promise<ShardResult> {
+  const { sample: options, step } = setting;
+  const { plan } = job;
+  const quarantined: QuarantinedFile[] = [];
+  const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0 };
+  const record = await createShard(setting, job.stem, plan.samples, async (writer, rows) => {
+    const kept: number[] = [];
+    for (let s = 0; s < plan.samples; s++) {
+      const sample = sampleAt(plan, s);
+      try {
+        if (setting.checkTimes) checkUnchanged(options.root, plan.files, plan.fileStart[s]!, plan.fileStart[s + 1]!);
+        const { row, renamed, orientationBaked, warnings, metadataKept } =
+          step === null
+            ? writeSample(writer, sample, options)
+            : await writeSteppedSample(writer, sample, options, step);
+        rows.add(row);
+        kept.push(s);
+        count.files += sample.files.length;
+        if (renamed) count.renamed++;
+        if (orientationBaked) count.orientationBaked++;
+        if (metadataKept) count.metadataKept++;
+        count.warnings += warnings;
+      } catch (error) {
+        writer.discard();
+        if (!(error instanceof BadFile || error instanceof ImageError)) throw error;
+        if (setting.onBad === 'stop') throw badFile(error, sample.files[0]!.path);
+        quarantined.push({ path: sample.files[0]!.path, reason: error.message });
+      }
+      report(sample.files.length, sourceBytes(sample));
+    }
+    return keepRows(plan.columns, kept);
+  });
+  return { shard: job.shard, ...record, ...count, quarantined };
+}
+
+function sampleAt({ fileStart, files, cls }: ShardPlan, sample: number): PlannedSample {
+  const members: { path: string; bytes: number }[] = [];
+  for (let file = fileStart[sample]!; file < fileStart[sample + 1]!; file++) {
+    members.push({ path: pathAt(files, file), bytes: files.bytes[file]! });
+  }
+  return { files: members, cls: cls[sample]! };
+}
+
+function sourceBytes(sample: PlannedSample): number {
+  return sample.files.reduce((sum, { bytes }) => sum + Math.max(0, bytes), 0);
+}
+
+function keepRows(columns: ShardPlan['columns'], kept: readonly number[]): ShardIndex['columns'] {
+  return new Map([...columns].map(([name, values]) => [name, kept.map((row) => values[row] ?? null)]));
+}
+
+/** The error that ends a pack at a bad file. */
+export function badFile(bad: Error, path: string): BadFileError {
+  const message = `${bad.message} Or have such files left out and listed in quarantine.jsonl: --on-bad quarantine.`;
+  return new BadFileError({ path }, message, { cause: bad });
+}

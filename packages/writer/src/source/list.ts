@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { FileNameError, LabelsError, SourceError } from '../errors.js';
+import { sortByCodePoint, withoutRepeats } from './file-table.js';
+import { type SourceFiles, sourceFilesOf } from './source-files.js';
+import type { SpoolPlace } from './spool.js';
+
+/** The files that a list names: paths, or a text file with one path a line, relative to `source`. */
+export function listFiles(source: string, list: string | readonly string[], place: SpoolPlace): SourceFiles {
+  const lines = typeof list === 'string' ? readLines(list) : list;
+  const paths = lines.map((line, i) =>
+    pathBelow(source, line, typeof list === 'string' ? `${list}:${i + 1}` : 'files'),
+  );
+  return sourceFilesOf(withoutRepeats(sortByCodePoint(paths.filter((path) => path !== ''))), place);
+}
+
+/** The lines of a text file. */
+export function readLines(path: string): string[] {
+  return readTextFile(path)
+    .replace(/\r?\n$/, '')
+    .split(/\r?\n/);
+}
+
+/** The text of a file that was given as an option, without a byte order mark. */
+export function readTextFile(path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new SourceError({ path }, `The file ${path} cannot be read (${(cause as Error).message}).`, { cause });
+  }
+  if (text.includes('\ufffd'))
+    throw new FileNameError({ path }, `The file ${path} is not UTF-8; convert it (iconv does it).`);
+  return text.replace(/^\ufeff/, '');
+}
+
+/** A relative path without ".", "..", empty names and backslashes, which some systems take for slashes. */
+const PLAIN_PATH = /^(?!\.{1,2}(?:\/|$))[^/\\:]+(?:\/(?!\.{1,2}(?:\/|$))[^/\\:]+)*$/;
+
+/** A path as it stands in a list, made relative to `source`. Throws {@link LabelsError} where it leads out of it. */
+export function pathBelow(source: string, path: string, where: string): string {
+  // Most paths stand there as they are to be: lists have millions of them.
+  if (path === '' || PLAIN_PATH.test(path)) return path;
+  const below = relative(source, resolve(source, path)).split(sep).join('/');
+  if (below === '' || below === '..' || below.startsWith('../') || isAbsolute(below)) {
+    throw new LabelsError(
+      { path },
+      `${where}: ${path} does not lie below ${source}; give a source folder above all files.`,
+    );
+  }
+  return below;
+}

@@ -1,0 +1,148 @@
+import { statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { SourceError } from '../errors.js';
+import { sortByCodePoint, withoutRepeats } from './file-table.js';
+import { type FolderEntry, FolderReader } from './folder-reader.js';
+import { type SourceFiles, SourceFilesBuilder, sourceFilesOf } from './source-files.js';
+import type { SpoolPlace } from './spool.js';
+
+/** The files below a source, sorted by path; whoever gets them closes them. */
+export interface Scan {
+  readonly files: SourceFiles;
+  /** Folders that were left out because another path leads to them too. */
+  readonly repeatedFolders: readonly string[];
+  /** Folders that were left out for the dot in front of their names. */
+  readonly hiddenFolders: readonly string[];
+}
+
+export interface ScanOptions {
+  readonly include: readonly string[];
+  readonly exclude: readonly string[];
+  readonly place: SpoolPlace;
+  readonly signal?: AbortSignal | undefined;
+  /** Told now and then how many files were found. */
+  readonly onFound?: ((files: number) => void) | undefined;
+}
+
+/** Throws {@link SourceError} unless `source` is a folder. */
+export function checkSource(source: string): void {
+  const stat = statSync(source, { throwIfNoEntry: false });
+  if (stat === undefined) throw new SourceError({ path: source }, `The source ${source} does not exist.`);
+  if (!stat.isDirectory()) {
+    throw new SourceError(
+      { path: source },
+      `The source ${source} is not a folder; give the folder that holds the images.`,
+    );
+  }
+}
+
+/**
+ * Finds the files below the folder `source` that fit a pattern of `include` and none of `exclude`; names that begin with
+ * a dot are left out, links are followed (see {@link FolderReader} for the errors).
+ */
+export async function scanFolder(source: string, options: ScanOptions): Promise<Scan> {
+  const root = resolve(source);
+  const reader = new FolderReader(root);
+  const everything = options.exclude.length === 0 && options.include.every((pattern) => pattern === '**');
+  const files = everything ? await walk(root, reader, options) : await match(root, reader, options);
+  return { files, repeatedFolders: reader.repeated, hiddenFolders: reader.hiddenFolders() };
+}
+
+/** A folder that is being walked. */
+interface OpenFolder {
+  /** Its path below the root, with a "/" at its end; '' for the root itself. */
+  readonly path: string;
+  /** Names of its files and, with a "/" at the end, of its folders. */
+  readonly names: readonly string[];
+  next: number;
+}
+
+/**
+ * All files below `root`. Folders are walked in the order in which their names, with a "/" at the end, stand among the
+ * files' names: so the paths come out sorted, and are never held as strings.
+ */
+async function walk(root: string, reader: FolderReader, options: ScanOptions): Promise<SourceFiles> {
+  const files = new SourceFilesBuilder(options.place);
+  try {
+    await walkInto(files, root, reader, options);
+    return files.finish();
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+async function walkInto(
+  files: SourceFilesBuilder,
+  root: string,
+  reader: FolderReader,
+  { signal, onFound }: ScanOptions,
+): Promise<void> {
+  const open: OpenFolder[] = [{ path: '', names: namesIn(reader.list(root)), next: 0 }];
+  while (open.length > 0) {
+    const folder = open.at(-1)!;
+    if (!takeFiles(folder, files)) {
+      open.pop();
+      continue;
+    }
+    const path = folder.path + folder.names[folder.next++]!;
+    open.push({ path, names: namesIn(reader.list(join(root, path.slice(0, -1)))), next: 0 });
+    signal?.throwIfAborted();
+    onFound?.(files.count);
+    await setImmediate();
+  }
+}
+
+/** Takes the files up to the next folder; false where there is none. */
+function takeFiles(folder: OpenFolder, files: SourceFilesBuilder): boolean {
+  for (; folder.next < folder.names.length; folder.next++) {
+    const name = folder.names[folder.next]!;
+    if (name.endsWith('/')) return true;
+    files.add(folder.path + name);
+  }
+  return false;
+}
+
+function namesIn(entries: readonly FolderEntry[]): string[] {
+  const names: string[] = [];
+  for (const entry of entries) {
+    if (entry.isDirectory()) names.push(`${entry.name}/`);
+    else if (entry.isFile()) names.push(entry.name);
+  }
+  return sortByCodePoint(names);
+}
+
+/** The files below `root` that fit the patterns. */
+async function match(root: string, reader: FolderReader, options: ScanOptions): Promise<SourceFiles> {
+  const { include, exclude, place, signal, onFound } = options;
+  const { default: fastGlob } = await import('fast-glob');
+  const stream = fastGlob.stream([...include], {
+    cwd: root,
+    ignore: [...exclude],
+    // Without "unique" the paths would be kept a second time; patterns that overlap are met after sorting.
+    unique: false,
+    concurrency: 1,
+    fs: { readdir: listThrough(reader) as typeof import('node:fs').readdir },
+  });
+  const paths: string[] = [];
+  for await (const path of stream) {
+    if (paths.push(path as string) % 4096 > 0) continue;
+    signal?.throwIfAborted();
+    onFound?.(paths.length);
+  }
+  return sourceFilesOf(withoutRepeats(sortByCodePoint(paths)), place);
+}
+
+/** A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. */
+function listThrough(reader: FolderReader) {
+  return (path: string, _options: unknown, callback: (error: Error | null, entries?: unknown) => void): void => {
+    queueMicrotask(() => {
+      try {
+        callback(null, reader.list(path));
+      } catch (error) {
+        callback(error as Error);
+      }
+    });
+  };
+}

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { closeSync, mkdirSync, openSync, readSync, rmdirSync, unlinkSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { asDiskFull } from '../shard/new-shard.js';
+
+/** Where the bytes of a {@link Spool} go. */
+export interface SpoolPlace {
+  /** So many bytes stay in memory; what is longer lies on the disk as a whole. */
+  readonly memoryBytes: number;
+  /** Of the file, made if need be. The file loses its name at once, so a process that is killed leaves nothing behind. */
+  readonly folder: string;
+}
+
+/** A spool as other threads of the process get it. */
+export type SharedSpool = { readonly memory: SharedArrayBuffer } | { readonly fd: number };
+
+const FIRST_BYTES = 1 << 16;
+
+/** Bytes that are appended once and then read, by all threads: in memory up to a limit, in a file beyond it. */
+export class Spool {
+  readonly #place: SpoolPlace;
+  #length = 0;
+  #memory: Buffer;
+  #fd: number | null = null;
+
+  constructor(place: SpoolPlace) {
+    this.#place = place;
+    const maxByteLength = Math.max(FIRST_BYTES, place.memoryBytes);
+    this.#memory = viewOf(new SharedArrayBuffer(FIRST_BYTES, { maxByteLength }));
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Throws {@link DiskFullError} where there is no room. */
+  append(bytes: Uint8Array): void {
+    const length = this.#length + bytes.length;
+    try {
+      if (this.#fd === null && length > this.#place.memoryBytes) this.#moveToDisk();
+      if (this.#fd !== null) writeWhole(this.#fd, bytes, this.#length);
+    } catch (error) {
+      throw asDiskFull(error, this.#place.folder);
+    }
+    if (this.#fd === null) {
+      this.#makeRoom(length);
+      this.#memory.set(bytes, this.#length);
+    }
+    this.#length = length;
+  }
+
+  share(): SharedSpool {
+    return this.#fd === null ? { memory: this.#memory.buffer as SharedArrayBuffer } : { fd: this.#fd };
+  }
+
+  /** Gives the bytes up, in all threads. */
+  close(): void {
+    this.#memory = Buffer.alloc(0);
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
+  }
+
+  #makeRoom(length: number): void {
+    const memory = this.#memory.buffer as SharedArrayBuffer;
+    if (length <= memory.byteLength) return;
+    memory.grow(Math.min(memory.maxByteLength, Math.max(length, 2 * memory.byteLength)));
+    this.#memory = viewOf(memory);
+  }
+
+  #moveToDisk(): void {
+    const { folder } = this.#place;
+    const isMade = mkdirSync(folder, { recursive: true }) !== undefined;
+    const path = join(folder, `spool-${randomUUID()}`);
+    this.#fd = openSync(path, 'wx+');
+    unlinkSync(path);
+    if (isMade) rmdirSync(folder);
+    writeWhole(this.#fd, this.#memory.subarray(0, this.#length), 0);
+    this.#memory = Buffer.alloc(0);
+  }
+}
+
+/** The bytes of a spool that nothing is appended to any more. */
+export class SpooledBytes {
+  /** All bytes; null where they lie on the disk. */
+  readonly memory: Buffer | null;
+  readonly #fd: number;
+
+  constructor(shared: SharedSpool) {
+    this.memory = 'memory' in shared ? viewOf(shared.memory) : null;
+    this.#fd = 'fd' in shared ? shared.fd : -1;
+  }
+
+  /** Reads bytes from the disk. Fewer come where the spool ends. */
+  read(target: Buffer, from: number): number {
+    let done = 0;
+    while (done < target.length) {
+      const read = readSync(this.#fd, target, done, target.length - done, from + done);
+      if (read === 0) break;
+      done += read;
+    }
+    return done;
+  }
+
+  /** The bytes from `from` up to `to`. */
+  span(from: number, to: number): Buffer {
+    if (this.memory !== null) return this.memory.subarray(from, to);
+    const bytes = Buffer.allocUnsafe(to - from);
+    return bytes.subarray(0, this.read(bytes, from));
+  }
+
+  /** Hands over the bytes from `from` up to `to`, to be changed. */
+  change(from: number, to: number, work: (bytes: Buffer) => void): void {
+    const bytes = this.span(from, to);
+    work(bytes);
+    if (this.memory === null) writeWhole(this.#fd, bytes, from);
+  }
+}
+
+function viewOf(memory: SharedArrayBuffer): Buffer {
+  // With its length, the view is one of fixed length: those are faster, and all that system calls take.
+  return Buffer.from(memory, 0, memory.byteLength);
+}
+
+function writeWhole(fd: number, bytes: Uint8Array, at: number): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done, at + done);
+}

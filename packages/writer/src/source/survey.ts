@@ -1,0 +1,89 @@
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type ColumnType, checkLabelColumns, columnTypeOf } from '@shardtool/format';
+import type { CheckedOptions } from '../options.js';
+import { STATE_FOLDER } from '../output/pack-state.js';
+import { type AppendBase, appendColumnTypes, checkAppendedClasses, markPacked } from '../pack/append.js';
+import { measureFiles, type PackWorkers } from '../pack/pack-workers.js';
+import { checkClasses } from '../plan/classes.js';
+import type { FileLabels } from '../plan/shard-plan.js';
+import type { ProgressTicker } from '../progress.js';
+import { readLabels, rowsOfFiles } from './labels.js';
+import { listFiles, readLines } from './list.js';
+import { type Scan, scanFolder } from './scan.js';
+import { digestOfSource } from './source-digest.js';
+
+/** What a pack is prepared with. */
+export interface PrepareWork {
+  readonly source: string;
+  readonly output: string;
+  readonly options: CheckedOptions;
+  /** The dataset that is added to. */
+  readonly base: AppendBase | null;
+  readonly workers: PackWorkers;
+  readonly ticker: ProgressTicker;
+}
+
+/** All that a plan is made from. Whoever gets it closes its files. */
+export interface Survey extends Scan {
+  /** The source folder, with a "/" at its end. */
+  readonly root: string;
+  /** The list of classes that was given. */
+  readonly classes: readonly string[] | null;
+  readonly labels: FileLabels | null;
+  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+  /** Of a dataset that grows: 1 for each file that it has. */
+  readonly packed: Uint8Array | null;
+  /**
+   * Equal where the recorded options and this make the same plan: see {@link digestOfSource}. Null where they alone do
+   * not tell.
+   */
+  readonly digest: string | null;
+}
+
+/** Finds the files of the source, measures them, and reads what else is given. Throws where it is not as it should be. */
+export async function surveySource(work: PrepareWork): Promise<Survey> {
+  const { source, output, options, base, workers, ticker } = work;
+  const root = rootOf(source);
+  const classes = readClasses(options.classes);
+  const table = options.labels === undefined ? null : readLabels(options.labels, root);
+  if (base !== null && classes !== null) checkAppendedClasses(base.manifest, classes);
+  const found = new Map([...(table?.columns ?? [])].map(([name, values]) => [name, columnTypeOf(name, values)]));
+  const columnTypes = base === null ? found : appendColumnTypes(base.manifest, found);
+  checkLabelColumns(columnTypes.keys(), []);
+  ticker.begin('scan');
+  const scan = await findFiles(root, output, options, ticker);
+  const { files } = scan;
+  try {
+    const labels = table && { table, rowOfFile: rowsOfFiles(files, table) };
+    const packed = base && (await markPacked(base, files));
+    ticker.begin('measure', files.count);
+    await measureFiles(workers, root, files);
+    // Which images are duplicates is not known by sizes and times.
+    const digest = options.dedupe ? null : digestOfSource(root, files, classes);
+    return { ...scan, root, classes, labels, columnTypes, packed, digest };
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+/** The absolute path of the source folder, with a "/" at its end. */
+export function rootOf(source: string): string {
+  return `${resolve(source)}/`;
+}
+
+function readClasses(classes: string | readonly string[] | undefined): readonly string[] | null {
+  if (classes === undefined) return null;
+  return typeof classes === 'string' ? checkClasses(readLines(classes), classes) : checkClasses(classes);
+}
+
+async function findFiles(root: string, output: string, options: CheckedOptions, ticker: ProgressTicker): Promise<Scan> {
+  const { include, exclude, signal } = options;
+  // A dry run makes nothing, and so no output folder.
+  const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
+  if (options.files !== undefined) {
+    return { files: listFiles(root, options.files, place), repeatedFolders: [], hiddenFolders: [] };
+  }
+  return await scanFolder(root, { include, exclude, place, signal, onFound: (files) => ticker.found(files) });
+}
