@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
+import { CONTROL_WORD } from '../packages/reader/dist/loader/ring/control.js';
 import { packedPhotos } from './datasets.js';
 
 const shards = await packedPhotos();
@@ -151,8 +152,7 @@ test('workers that end with an error, or not at all, when the loader is closed, 
       const wait = Atomics.wait;
       Atomics.wait = (words, ...given) => {
         const result = wait(words, ...given);
-        // Word 3 tells the workers to end.
-        while (words[3] === 1) if (workerData.worker === 1) throw new Error('at the end');
+        while (words[${CONTROL_WORD.stop}] === 1) if (workerData.worker === 1) throw new Error('at the end');
         return result;
       };
     }`;

@@ -1,5 +1,6 @@
 import { ShardtoolError } from '@shardtool/format';
 import { type Block, keyOf } from '../read/block.js';
+import { WHOLE_BATCH } from '../ring/job.js';
 import type { Engine } from '../work/engine.js';
 import type { BatchOutput } from './finished-batch.js';
 import type { PendingBatch, Trouble } from './pending-batch.js';
@@ -80,7 +81,7 @@ export function countBadRows(pending: PendingBatch, options: BadRowOptions): voi
   }
 }
 
-/** What a person's own step threw, of one row or (row -1) of the whole batch. */
+/** What a person's own step threw, of one row or of the batch as a whole. */
 export function stepError(
   pending: PendingBatch,
   { row, reason, stack }: Trouble,
@@ -89,7 +90,7 @@ export function stepError(
   const cause = Object.assign(new Error(reason), { stack });
   const at = Math.max(0, row);
   const { shard, key } = whereabouts(pending.blocks[at]!, pending.items[at]!, options);
-  const where = row < 0 ? `the batch that begins with sample "${key}"` : `sample "${key}"`;
+  const where = row === WHOLE_BATCH ? `the batch that begins with sample "${key}"` : `sample "${key}"`;
   return new OwnStepError({ shard, key }, `${shard}: ${where}: ${reason}\n${stack}`, { cause });
 }
 

@@ -49,11 +49,11 @@ export class Delivery {
 
   /** A row whose sample has no image never becomes a job: it is bad at once. */
   reject(pending: PendingBatch, row: number, reason: string): void {
-    const { control } = this.#options.engine;
+    const { slots } = this.#options.engine.control;
     pending.bad.push({ row, reason });
     pending.messages++;
-    control.countPosted(pending.slot);
-    control.finish(pending.slot);
+    slots.countPosted(pending.slot);
+    slots.finish(pending.slot);
   }
 
   #hear(message: WorkerMessage): void {
@@ -70,17 +70,18 @@ export class Delivery {
   #decodeAgain(pending: PendingBatch, rows: readonly number[], feeder: Feeder): void {
     const { engine, whole } = this.#options;
     const { control } = engine;
-    if (whole && !control.isWholePending(pending.slot)) {
-      control.openSlot(pending.slot, pending.rows, true);
+    const { slots } = control;
+    if (whole && slots.state(pending.slot) === 'ready') {
+      slots.open(pending.slot, pending.rows, true);
       // As if a worker had reported trouble: the whole is left to this thread, which first reads the fields again.
-      control.countPosted(pending.slot);
+      slots.countPosted(pending.slot);
       pending.messages = 1;
       for (let row = 0; row < pending.rows; row++) {
-        if (isSkipped(pending, row)) control.finish(pending.slot);
+        if (isSkipped(pending, row)) slots.finish(pending.slot);
         else feeder.push(pending, row);
       }
     } else if (rows.length > 0) {
-      control.reopenSlot(pending.slot, rows.length);
+      slots.reopen(pending.slot, rows.length);
       for (const row of rows) feeder.push(pending, row);
     }
     control.ring();
@@ -88,22 +89,21 @@ export class Delivery {
 
   /** A batch without trouble is worked on by whoever finishes its last row; any other one when its rows are good. */
   async #whenWhole(pending: PendingBatch, feeder: Feeder): Promise<void> {
-    const { engine } = this.#options;
-    const { control } = engine;
-    if (control.isWholePending(pending.slot) && control.posted(pending.slot) > 0) feeder.pushWhole(pending);
-    while (control.isWholePending(pending.slot)) {
+    const { slots } = this.#options.engine.control;
+    if (slots.state(pending.slot) === 'whole' && slots.posted(pending.slot) > 0) feeder.pushWhole(pending);
+    while (slots.state(pending.slot) === 'whole') {
       this.#check(pending, feeder);
-      await control.whenWhole(pending.slot);
+      await slots.whenLeft(pending.slot, 'whole');
     }
     await this.#whenHeard(pending, feeder);
   }
 
   /** Every row is finished, for better or worse, and all that workers say about them has arrived. */
   async #whenFull(pending: PendingBatch, feeder: Feeder): Promise<void> {
-    const { control } = this.#options.engine;
-    while (!control.isFull(pending.slot)) {
+    const { slots } = this.#options.engine.control;
+    while (slots.state(pending.slot) === 'filling') {
       this.#check(pending, feeder);
-      await control.whenFull(pending.slot);
+      await slots.whenLeft(pending.slot, 'filling');
     }
     await this.#whenHeard(pending, feeder);
     // What was not troubled is being worked on as a whole: it must not be touched meanwhile.
@@ -113,7 +113,7 @@ export class Delivery {
   /** All that workers say about the batch has arrived. Throws what a person's own step threw. */
   async #whenHeard(pending: PendingBatch, feeder: Feeder): Promise<void> {
     const { control, bell } = this.#options.engine;
-    while (pending.messages < control.posted(pending.slot)) {
+    while (pending.messages < control.slots.posted(pending.slot)) {
       this.#check(pending, feeder);
       await bell.wait();
     }

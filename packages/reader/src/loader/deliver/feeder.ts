@@ -7,7 +7,8 @@ import { imageColumn } from '../read/image-column.js';
 import type { BatchFacts } from '../ring/batch-facts.js';
 import type { Bell } from '../ring/bell.js';
 import type { Companion, PartTable } from '../ring/companions.js';
-import { type Control, emptyJob, type Job, WHOLE_BATCH } from '../ring/control.js';
+import type { Control } from '../ring/control.js';
+import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
 import { PendingBatch } from './pending-batch.js';
 
 /** One epoch that is to be fed: its plan, where its blocks come from, and whether its images' crc32 is checked. */
@@ -43,8 +44,6 @@ export interface FeederOptions {
   /** The sample of a row has no image. */
   onMissingImage(pending: PendingBatch, row: number): void;
 }
-
-const ABSENT = { offset: -1, bytes: 0, crc32: -1, msgpack: false } as const;
 
 /** Jobs are announced to sleeping workers in lots of this size. */
 const RING_EVERY = 16;
@@ -111,7 +110,7 @@ export class Feeder implements Demand {
   async settle(): Promise<boolean> {
     const { control, bytesAreHeld } = this.#options;
     while (!bytesAreHeld && !this.#closed && this.#filling !== null) {
-      if (control.finished(this.#filling.slot) >= this.#filling.given) return true;
+      if (control.slots.finished(this.#filling.slot) >= this.#filling.given) return true;
       await sleep(1);
     }
     return false;
@@ -161,7 +160,7 @@ export class Feeder implements Demand {
       this.#options.onMissingImage(pending, row);
       return;
     }
-    job.shard = block.inShards ? shard : -1;
+    job.shard = block.inShards ? shard : IN_ARENA;
     job.offset = placeOf(block, stretches, offset);
     job.bytes = column.bytes[indexRow]!;
     job.epoch = block.pass;
@@ -169,7 +168,7 @@ export class Feeder implements Demand {
     job.slot = pending.slot;
     job.row = row;
     job.orientation = orientationOf(index, indexRow);
-    job.crc32 = pending.checksum ? column.crc32[indexRow]! : -1;
+    job.crc32 = pending.checksum ? column.crc32[indexRow]! : UNCHECKED;
     if (whole) {
       facts.setLabel(pending.slot, row, pending.labels[row]!);
       if (row === 0) facts.setFirst(pending.slot, job);
@@ -181,7 +180,7 @@ export class Feeder implements Demand {
   /** Publishes the job of the batch as a whole. */
   pushWhole(pending: PendingBatch): void {
     const { control } = this.#options;
-    control.push({ ...emptyJob(), slot: pending.slot, row: WHOLE_BATCH });
+    control.push(wholeBatchJob(pending.slot));
     control.ring();
   }
 
@@ -192,11 +191,11 @@ export class Feeder implements Demand {
     companions.forEach(({ field }, i) => {
       const column = index.fields.get(field);
       const offset = column?.offset[indexRow] ?? -1;
-      if (column === undefined || offset < 0) parts.set(slot, row, i, ABSENT);
+      if (column === undefined || offset < 0) parts.set(slot, row, i, null);
       else {
         const msgpack = column.msgpack?.[indexRow] === 1;
         // The checksum of a msgpack value is that of the text that it stands for.
-        const crc32 = checksum && !msgpack ? column.crc32[indexRow]! : -1;
+        const crc32 = checksum && !msgpack ? column.crc32[indexRow]! : UNCHECKED;
         const bytes = column.bytes[indexRow]!;
         parts.set(slot, row, i, { offset: placeOf(block, stretches, offset), bytes, crc32, msgpack });
       }
@@ -205,7 +204,7 @@ export class Feeder implements Demand {
 
   #wake(): void {
     this.#options.bell.ring();
-    this.#options.control.wake();
+    this.#options.control.slots.wake();
   }
 
   /** Never rejects: what goes wrong is heard by whoever waits for a batch. */
@@ -234,7 +233,7 @@ export class Feeder implements Demand {
       const slot = await this.#freeSlot();
       if (this.#closed) return;
       const pending = new PendingBatch(slot, planned, fed.epoch, fed.checksum, fields);
-      control.openSlot(slot, pending.rows, this.#options.whole);
+      control.slots.open(slot, pending.rows, this.#options.whole);
       this.#options.onOpen(pending);
       this.#filling = pending;
       this.#pending.push(pending);

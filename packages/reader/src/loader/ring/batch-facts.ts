@@ -1,3 +1,5 @@
+import { layOut } from './fields.js';
+
 /** What workers must know of a batch as a whole, in shared memory: its labels, and which sample its random numbers are of. */
 export interface BatchFactsBuffers {
   readonly labels: SharedArrayBuffer;
@@ -11,7 +13,12 @@ export interface FirstSample {
   readonly occurrence: number;
 }
 
-const FIRST_NUMBERS = 3;
+const { places, bytes: FIRST_BYTES } = layOut<keyof FirstSample>({
+  epoch: 'float64',
+  number: 'float64',
+  occurrence: 'float64',
+});
+const FIRST_NUMBERS = FIRST_BYTES / 8;
 
 export class BatchFacts {
   readonly buffers: BatchFactsBuffers;
@@ -23,7 +30,7 @@ export class BatchFacts {
   constructor({ slots, rows }: { readonly slots: number; readonly rows: number }, buffers?: BatchFactsBuffers) {
     this.buffers = buffers ?? {
       labels: new SharedArrayBuffer(slots * rows * 4),
-      firsts: new SharedArrayBuffer(slots * FIRST_NUMBERS * 8),
+      firsts: new SharedArrayBuffer(slots * FIRST_BYTES),
     };
     this.#labels = new Int32Array(this.buffers.labels);
     this.#firsts = new Float64Array(this.buffers.firsts);
@@ -41,10 +48,17 @@ export class BatchFacts {
 
   first(slot: number): FirstSample {
     const at = slot * FIRST_NUMBERS;
-    return { epoch: this.#firsts[at]!, number: this.#firsts[at + 1]!, occurrence: this.#firsts[at + 2]! };
+    return {
+      epoch: this.#firsts[at + places.epoch]!,
+      number: this.#firsts[at + places.number]!,
+      occurrence: this.#firsts[at + places.occurrence]!,
+    };
   }
 
   setFirst(slot: number, { epoch, number, occurrence }: FirstSample): void {
-    this.#firsts.set([epoch, number, occurrence], slot * FIRST_NUMBERS);
+    const at = slot * FIRST_NUMBERS;
+    this.#firsts[at + places.epoch] = epoch;
+    this.#firsts[at + places.number] = number;
+    this.#firsts[at + places.occurrence] = occurrence;
   }
 }

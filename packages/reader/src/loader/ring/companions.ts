@@ -1,3 +1,6 @@
+import { layOut } from './fields.js';
+import { UNCHECKED } from './job.js';
+
 /**
  * Further fields of a sample that workers need: more images and masks, which become pixels with it, and what a person's own
  * step looks at. Where their bytes lie is written into shared memory beside the ring of jobs, so that a job itself stays as
@@ -10,16 +13,25 @@ export interface Companion {
 
 /** Where the bytes of one companion of a row are in the arena. */
 export interface Part {
-  /** -1 where the sample lacks the field. */
-  offset: number;
-  bytes: number;
-  /** Expected crc32, or -1 not to check. */
-  crc32: number;
+  readonly offset: number;
+  readonly bytes: number;
+  /** Expected crc32, or UNCHECKED. */
+  readonly crc32: number;
   /** They are a msgpack value that stands for the field's text. */
-  msgpack: boolean;
+  readonly msgpack: boolean;
 }
 
-const NUMBERS = 4;
+/** The `offset` of a part that its sample lacks. */
+const ABSENT = -1;
+
+/** How a part lies in the table: one entry a field. */
+const { places, bytes: PART_BYTES } = layOut<keyof Part>({
+  offset: 'float64',
+  bytes: 'float64',
+  crc32: 'float64',
+  msgpack: 'float64',
+});
+const NUMBERS = PART_BYTES / 8;
 
 /** The parts of every row of every slot. The main thread writes those of a row before it publishes the row's job. */
 export class PartTable {
@@ -33,25 +45,31 @@ export class PartTable {
     size: { readonly slots: number; readonly rows: number; readonly parts: number },
     buffer?: SharedArrayBuffer,
   ) {
-    this.buffer = buffer ?? new SharedArrayBuffer(Math.max(1, size.slots * size.rows * size.parts) * NUMBERS * 8);
+    this.buffer = buffer ?? new SharedArrayBuffer(Math.max(1, size.slots * size.rows * size.parts) * PART_BYTES);
     this.#numbers = new Float64Array(this.buffer);
     this.#rows = size.rows;
     this.#parts = size.parts;
   }
 
-  set(slot: number, row: number, part: number, { offset, bytes, crc32, msgpack }: Part): void {
-    this.#numbers.set([offset, bytes, crc32, msgpack ? 1 : 0], this.#at(slot, row, part));
+  /** Null: the sample lacks the field. */
+  set(slot: number, row: number, part: number, value: Part | null): void {
+    const at = this.#at(slot, row, part);
+    this.#numbers[at + places.offset] = value?.offset ?? ABSENT;
+    this.#numbers[at + places.bytes] = value?.bytes ?? 0;
+    this.#numbers[at + places.crc32] = value?.crc32 ?? UNCHECKED;
+    this.#numbers[at + places.msgpack] = value?.msgpack === true ? 1 : 0;
   }
 
-  get(slot: number, row: number, part: number): Part {
+  get(slot: number, row: number, part: number): Part | null {
     const at = this.#at(slot, row, part);
-    const [offset, bytes, crc32, msgpack] = this.#numbers.subarray(at, at + NUMBERS) as unknown as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    return { offset, bytes, crc32, msgpack: msgpack === 1 };
+    const offset = this.#numbers[at + places.offset]!;
+    if (offset === ABSENT) return null;
+    return {
+      offset,
+      bytes: this.#numbers[at + places.bytes]!,
+      crc32: this.#numbers[at + places.crc32]!,
+      msgpack: this.#numbers[at + places.msgpack] === 1,
+    };
   }
 
   #at(slot: number, row: number, part: number): number {

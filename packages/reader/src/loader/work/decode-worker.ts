@@ -11,7 +11,8 @@ import type { Mixing } from '../../transform/mix.js';
 import { arenaView } from '../read/arena.js';
 import type { BatchFactsBuffers } from '../ring/batch-facts.js';
 import { type Companion, PartTable } from '../ring/companions.js';
-import { Control, type ControlBuffers, emptyJob, type Job, WHOLE_BATCH } from '../ring/control.js';
+import { Control, type ControlBuffers } from '../ring/control.js';
+import { emptyJob, IN_ARENA, type Job, UNCHECKED, WHOLE_BATCH } from '../ring/job.js';
 import { type MemoryPlan, scratchAddress, slotAddress } from '../ring/slots.js';
 import type { OwnSteps } from './own-steps.js';
 import { ShardImages } from './shard-images.js';
@@ -41,7 +42,7 @@ export interface DecodeWorkerData {
 
 /**
  * A sample that could not be decoded, or that a person's own step left out or threw for. `reason` is a sentence without
- * shard and key, which the main thread knows. Row -1 is the batch as a whole.
+ * shard and key, which the main thread knows; `row` may be WHOLE_BATCH.
  */
 export interface BadRow {
   readonly kind: 'bad';
@@ -71,7 +72,7 @@ const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: da
 
 /** Counted first, so that the main thread, which may look at the slot before it hears the message, waits for it. */
 function post(message: BadRow | ListImage, transfer: ArrayBuffer[] = []): void {
-  control.countPosted(message.slot);
+  control.slots.countPosted(message.slot);
   parentPort!.postMessage(message, transfer);
 }
 
@@ -93,12 +94,12 @@ async function run(): Promise<void> {
     const isLast = typeof done === 'boolean' ? done : await done;
     if (!isLast || steps === null) continue;
     try {
-      await steps.wholeBatch(job.slot, control.rows(job.slot));
+      await steps.wholeBatch(job.slot, control.slots.rows(job.slot));
     } catch (error) {
       if (!(error instanceof OwnStepFailure)) throw error;
       post({ kind: 'bad', slot: job.slot, row: WHOLE_BATCH, reason: error.message, stack: error.stack });
     }
-    control.finishWhole(job.slot);
+    control.slots.finishWhole(job.slot);
   }
   decoder?.close();
   shardImages.close();
@@ -107,7 +108,7 @@ async function run(): Promise<void> {
 /** Does a job. True where the batch as a whole is to be worked on now. Not async, so that nothing is awaited in vain. */
 function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): boolean | Promise<boolean> {
   try {
-    const pending = job.shard < 0 ? decodeRead(job, decoder, steps) : decodeStored(job, decoder!);
+    const pending = job.shard === IN_ARENA ? decodeRead(job, decoder, steps) : decodeStored(job, decoder!);
     if (pending === undefined) return finish(job, decoder);
     return pending.then(
       () => finish(job, decoder),
@@ -157,7 +158,7 @@ function report(error: unknown, { slot, row }: Job): void {
 
 function finish(job: Job, decoder: Decoder | null): boolean {
   if (decoder !== null && decoder.warnings > 0) control.countWarnings(decoder.takeWarnings());
-  return control.finish(job.slot);
+  return control.slots.finish(job.slot);
 }
 
 /** The images and masks that come along with a job's image, and the bytes of the fields that a step looks at. */
@@ -166,7 +167,7 @@ function companionsOf(job: Job): { images: CompanionImage[]; fields: Record<stri
   const fields: Record<string, Uint8Array> = {};
   for (const [i, { field, kind }] of data.companions.entries()) {
     const part = parts.get(job.slot, job.row, i);
-    if (part.offset < 0) {
+    if (part === null) {
       if (kind === 'field') continue;
       throw new SampleDecodeError({}, `it has no field "${field}"`);
     }
@@ -182,7 +183,7 @@ function companionsOf(job: Job): { images: CompanionImage[]; fields: Record<stri
 }
 
 function checkBytes(bytes: Uint8Array, { crc32: wanted }: Pick<Job, 'crc32'>): void {
-  if (wanted < 0) return;
+  if (wanted === UNCHECKED) return;
   const actual = crc32(bytes);
   if (actual !== wanted) {
     const expected = crc32Hex(wanted);

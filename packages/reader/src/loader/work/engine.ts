@@ -48,7 +48,7 @@ export class Engine {
   static async start(options: EngineOptions): Promise<Engine> {
     const { plan } = options;
     const bell = new Bell();
-    const control = new Control({ slots: plan.slots, jobs: plan.slots * options.rows });
+    const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
     const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: options.companions.length });
     const facts = new BatchFacts({ slots: plan.slots, rows: options.rows });
     const arena = reserve('readBufferBytes', () => new Arena(options.arenaBytes));
@@ -81,7 +81,7 @@ export class Engine {
         if (engine !== undefined) engine.#onMessage(message);
       },
       onFailure: () => {
-        control.wake();
+        control.slots.wake();
         bell.ring();
       },
       stop: () => control.stop(),

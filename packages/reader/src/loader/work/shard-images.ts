@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { FileError, SampleDecodeError } from '@shardtool/format';
 import type { StoredImage } from '../../codec/npy.js';
-import type { Job } from '../ring/control.js';
+import type { Job } from '../ring/job.js';
 
 /** Open files of one worker. */
 const OPEN_FILES = 64;

@@ -4,7 +4,7 @@ import { EffectKernels } from '../../kernels/effects.js';
 import { drawMix } from '../../transform/mix.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import { BatchFacts } from '../ring/batch-facts.js';
-import type { Job } from '../ring/control.js';
+import type { Job } from '../ring/job.js';
 import { slotAddress } from '../ring/slots.js';
 import type { DecodeWorkerData } from './decode-worker.js';
 import { mixRows } from './mix-rows.js';

@@ -1,0 +1,22 @@
+/** Numbers of records in shared memory: an integer of 32 bits, or a float64, which holds whole numbers up to 2^53. */
+type FieldKind = 'float64' | 'int32' | 'uint32';
+
+/** Where the fields of a record lie. */
+export interface RecordLayout<Name extends string> {
+  /** By field: its place in the first record, counted in numbers of its own kind. */
+  readonly places: Readonly<Record<Name, number>>;
+  /** From one record to the next, in bytes: a multiple of 8. */
+  readonly bytes: number;
+}
+
+/** Lays the fields of a record one behind the other: what is longer comes first, else in the order of the table. */
+export function layOut<Name extends string>(fields: Readonly<Record<Name, FieldKind>>): RecordLayout<Name> {
+  const names = Object.keys(fields) as Name[];
+  const long = names.filter((name) => fields[name] === 'float64');
+  const short = names.filter((name) => fields[name] !== 'float64');
+  const places = Object.fromEntries([
+    ...long.map((name, i) => [name, i]),
+    ...short.map((name, i) => [name, long.length * 2 + i]),
+  ]) as Record<Name, number>;
+  return { places, bytes: Math.ceil((long.length * 8 + short.length * 4) / 8) * 8 };
+}

@@ -1,0 +1,117 @@
+import { layOut } from './fields.js';
+
+/** What a worker needs to know to decode one sample into one row, or that a batch as a whole is to be worked on. */
+export interface Job {
+  /** The shard whose file the encoded image is read from, or {@link IN_ARENA}. */
+  shard: number;
+  /** Place of the encoded image in the shard or in the arena, and its length in bytes. */
+  offset: number;
+  bytes: number;
+  /** The sample's number in the dataset: with seed and epoch the origin of its random numbers. */
+  number: number;
+  epoch: number;
+  /** 0, or higher where the same sample comes more than once in an epoch. */
+  occurrence: number;
+  slot: number;
+  /** The row of the slot, or {@link WHOLE_BATCH}. */
+  row: number;
+  /** EXIF orientation 1..8. */
+  orientation: number;
+  /** Expected crc32 of the encoded image, or {@link UNCHECKED}. */
+  crc32: number;
+}
+
+/** The `shard` of a job whose bytes are in the arena. */
+export const IN_ARENA = -1;
+/** The `crc32` of bytes that are not to be checked. */
+export const UNCHECKED = -1;
+/** The `row` of what is about a batch as a whole: a job, or what became of it. */
+export const WHOLE_BATCH = -1;
+
+/** How a job lies in the ring: one entry a field. */
+const { places, bytes: JOB_BYTES } = layOut<keyof Job>({
+  offset: 'float64',
+  number: 'float64',
+  crc32: 'float64',
+  bytes: 'int32',
+  epoch: 'uint32',
+  occurrence: 'int32',
+  slot: 'int32',
+  row: 'int32',
+  orientation: 'int32',
+  shard: 'int32',
+});
+// Read once: a job is written and read a million times.
+const { offset, number, crc32, bytes, epoch, occurrence, slot, row, orientation, shard } = places;
+const LONGS = JOB_BYTES / 8;
+const SHORTS = JOB_BYTES / 4;
+
+export function emptyJob(): Job {
+  return {
+    shard: IN_ARENA,
+    offset: 0,
+    bytes: 0,
+    number: 0,
+    epoch: 0,
+    occurrence: 0,
+    slot: 0,
+    row: 0,
+    orientation: 1,
+    crc32: UNCHECKED,
+  };
+}
+
+/** The job to work on the batch of a slot as a whole. */
+export function wholeBatchJob(ofSlot: number): Job {
+  return { ...emptyJob(), slot: ofSlot, row: WHOLE_BATCH };
+}
+
+/** Memory for so many jobs. */
+export function jobMemory(jobs: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(jobs * JOB_BYTES);
+}
+
+/** The places of a ring of jobs, which are written and read one by one. */
+export class JobRecords {
+  readonly length: number;
+  readonly #longs: Float64Array;
+  readonly #shorts: Int32Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.length = memory.byteLength / JOB_BYTES;
+    this.#longs = new Float64Array(memory);
+    this.#shorts = new Int32Array(memory);
+  }
+
+  write(place: number, job: Job): void {
+    const [longs, shorts] = [this.#longs, this.#shorts];
+    const n = place * LONGS;
+    const i = place * SHORTS;
+    longs[n + offset] = job.offset;
+    longs[n + number] = job.number;
+    longs[n + crc32] = job.crc32;
+    shorts[i + bytes] = job.bytes;
+    shorts[i + epoch] = job.epoch;
+    shorts[i + occurrence] = job.occurrence;
+    shorts[i + slot] = job.slot;
+    shorts[i + row] = job.row;
+    shorts[i + orientation] = job.orientation;
+    shorts[i + shard] = job.shard;
+  }
+
+  read(place: number, job: Job): void {
+    const [longs, shorts] = [this.#longs, this.#shorts];
+    const n = place * LONGS;
+    const i = place * SHORTS;
+    job.offset = longs[n + offset]!;
+    job.number = longs[n + number]!;
+    job.crc32 = longs[n + crc32]!;
+    job.bytes = shorts[i + bytes]!;
+    job.epoch = shorts[i + epoch]! >>> 0;
+    job.occurrence = shorts[i + occurrence]!;
+    job.slot = shorts[i + slot]!;
+    job.row = shorts[i + row]!;
+    job.orientation = shorts[i + orientation]!;
+    job.shard = shorts[i + shard]!;
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The states of a batch slot, in shared memory. Whoever brings a slot out of a state wakes those that wait for that.
+ *
+ *   free ──open──► filling ──last finish──► whole ──finishWhole──► ready ──handed out, released──► free
+ *                    ▲ │                      │                     │ ▲
+ *                    │ └──last finish, where nothing is done to the batch as a whole────┘
+ *                    └──────reopen, for bad rows──────────────────┘
+ *
+ * `filling`: rows are still to be finished, each by one {@link SlotStates.finish}. `whole`: all rows are there, and the
+ * batch as a whole is to be worked on: by the worker that finished the last row; or, where a message was posted about one
+ * of the rows, by whoever takes the job that the main thread gives out once the bad rows are dealt with. `ready`: nothing
+ * is to be done. Free slots are the main thread's own list; in here they are as ready as they were.
+ */
+export type SlotState = 'filling' | 'whole' | 'ready';
+
+/** Words of one slot (Int32), one entry a word. */
+const WORD = {
+  /** Rows that are finished, and rows of the batch. */
+  finished: 0,
+  rows: 1,
+  /** Messages that workers have posted about the slot since it was opened. */
+  posted: 2,
+  /** 1 while the batch as a whole is still to be worked on. */
+  whole: 3,
+} as const;
+/** A cache line apart, so that workers on different slots do not disturb each other. */
+const SLOT_WORDS = 16;
+
+/** Memory for the states of so many slots. */
+export function slotStateMemory(slots: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(slots * SLOT_WORDS * 4);
+}
+
+export class SlotStates {
+  readonly #words: Int32Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory);
+  }
+
+  state(slot: number): SlotState {
+    const at = slot * SLOT_WORDS;
+    if (Atomics.load(this.#words, at + WORD.finished) < Atomics.load(this.#words, at + WORD.rows)) return 'filling';
+    return Atomics.load(this.#words, at + WORD.whole) === 1 ? 'whole' : 'ready';
+  }
+
+  /** The slot takes a batch of `rows` rows; with `whole` the batch is worked on as a whole after them. */
+  open(slot: number, rows: number, whole: boolean): void {
+    const at = slot * SLOT_WORDS;
+    Atomics.store(this.#words, at + WORD.finished, 0);
+    Atomics.store(this.#words, at + WORD.rows, rows);
+    Atomics.store(this.#words, at + WORD.posted, 0);
+    Atomics.store(this.#words, at + WORD.whole, whole ? 1 : 0);
+  }
+
+  /** So many rows of a batch that is there are to be finished once more. */
+  reopen(slot: number, rows: number): void {
+    Atomics.sub(this.#words, slot * SLOT_WORDS + WORD.finished, rows);
+  }
+
+  /**
+   * A row is finished, for better or worse. True for the last row of a batch without any trouble that is to be worked on as
+   * a whole: the caller does that, and then {@link finishWhole}.
+   */
+  finish(slot: number): boolean {
+    const at = slot * SLOT_WORDS;
+    const finished = Atomics.add(this.#words, at + WORD.finished, 1) + 1;
+    if (finished < Atomics.load(this.#words, at + WORD.rows)) return false;
+    const isUntroubled = Atomics.load(this.#words, at + WORD.posted) === 0;
+    Atomics.notify(this.#words, at + WORD.finished);
+    return isUntroubled && Atomics.load(this.#words, at + WORD.whole) === 1;
+  }
+
+  /** The batch has been worked on as a whole. */
+  finishWhole(slot: number): void {
+    const at = slot * SLOT_WORDS + WORD.whole;
+    Atomics.store(this.#words, at, 0);
+    Atomics.notify(this.#words, at);
+  }
+
+  /** Resolves when the slot has left this state, or at {@link wake}. The promise alone keeps no process alive. */
+  async whenLeft(slot: number, state: 'filling' | 'whole'): Promise<void> {
+    const at = slot * SLOT_WORDS + (state === 'filling' ? WORD.finished : WORD.whole);
+    const now = Atomics.load(this.#words, at);
+    if (this.state(slot) !== state) return;
+    const wait = Atomics.waitAsync(this.#words, at, now);
+    if (wait.async) await wait.value;
+  }
+
+  /** Ends every {@link whenLeft}. */
+  wake(): void {
+    for (let at = 0; at < this.#words.length; at += SLOT_WORDS) {
+      Atomics.notify(this.#words, at + WORD.finished);
+      Atomics.notify(this.#words, at + WORD.whole);
+    }
+  }
+
+  rows(slot: number): number {
+    return Atomics.load(this.#words, slot * SLOT_WORDS + WORD.rows);
+  }
+
+  finished(slot: number): number {
+    return Atomics.load(this.#words, slot * SLOT_WORDS + WORD.finished);
+  }
+
+  /** Messages that workers have posted about this slot since it was opened: so many will arrive. */
+  posted(slot: number): number {
+    return Atomics.load(this.#words, slot * SLOT_WORDS + WORD.posted);
+  }
+
+  /** To be called right before a message about this slot is posted. */
+  countPosted(slot: number): void {
+    Atomics.add(this.#words, slot * SLOT_WORDS + WORD.posted, 1);
+  }
+}
