@@ -1,14 +1,8 @@
 import { OptionError } from '@shardtool/format';
 import { type PlannedBlock, plannedBlocks } from './blocks.js';
-import {
-  checkOrderOptions,
-  checkWhole,
-  type EpochOrder,
-  epochOrder,
-  type OrderOptions,
-  sampleAt,
-} from './epoch-order.js';
+import { checkOrderOptions, checkWhole, epochOrder, type OrderOptions, sampleAt } from './epoch-order.js';
 import { epochSpan, locate, modulo } from './legs.js';
+import { rememberLast } from './remember-last.js';
 import { type PlannedBatch, plannedBatches } from './rows.js';
 import { type Unit, unitOf } from './units.js';
 
@@ -84,6 +78,7 @@ export function planEpoch(options: PlanOptions): EpochPlan {
   const rows = rowsOf(lastBatch, batches, batchSize, Math.max(0, Math.ceil((span.samples - first) / worldSize)));
   const range = { span, start: position, rows, rank, worldSize, cut: { samples: passSamples, streams, blockSamples } };
   const unit = options.unit ?? unitOf(counts, streams, blockSamples);
+  // An order holds the permuted line, so only the latest pass is kept.
   const orderOf = rememberLast((pass) => epochOrder({ ...options, unit, epoch: pass }));
   return {
     samples: span.samples,
@@ -102,7 +97,7 @@ export function planEpoch(options: PlanOptions): EpochPlan {
 }
 
 /** Rows of a rank that still owns `owned` samples. With `partial`, every rank has at least one row in each batch. */
-function rowsOf(lastBatch: LastBatch, batches: number, batchSize: number, owned: number): number {
+export function rowsOf(lastBatch: LastBatch, batches: number, batchSize: number, owned: number): number {
   if (lastBatch !== 'partial' || batches === 0) return batches * batchSize;
   return Math.max(owned, (batches - 1) * batchSize + 1);
 }
@@ -123,15 +118,4 @@ function checkWorldSize(worldSize: number, streams: number, globalBatch: number)
     `${worldSize} ranks cannot share ${streams} streams and batches of ${globalBatch} rows evenly: use ` +
       `${legalWorldSizes(streams, globalBatch).join(', ')} ranks, or other streams or another batch size.`,
   );
-}
-
-/** An order holds the permuted line, so only the latest pass is kept. */
-function rememberLast(make: (pass: number) => EpochOrder): (pass: number) => EpochOrder {
-  let last = -1;
-  let order: EpochOrder | undefined;
-  return (pass) => {
-    if (order === undefined || pass !== last) order = make(pass);
-    last = pass;
-    return order;
-  };
 }

@@ -27,27 +27,43 @@ export interface BatchSizes {
  * comes to its next block. Blocks are numbered as plannedBlocks numbers them, since both go by first need.
  */
 export function* plannedBatches(range: RowRange, sizes: BatchSizes): Generator<PlannedBatch, undefined> {
-  const legs = legsOfRange(range);
-  const ordinals = { next: 0 };
-  let leg: LegRows | undefined;
+  const walk = new RowWalk(range, { next: 0 });
   let left = range.rows;
   for (let index = 0; index < sizes.batches; index++) {
     const rows = Math.min(left, sizes.batchSize);
-    const block = new Int32Array(rows);
-    const item = new Int32Array(rows);
-    const valid = new Uint8Array(rows);
-    for (let row = 0; row < rows; ) {
-      if (leg === undefined || leg.left === 0) {
-        leg = new LegRows(legs.next().value!, range.cut, range.worldSize, ordinals);
-        continue;
-      }
-      const taken = leg.take(block, item, row, rows - row);
-      if (leg.valid) valid.fill(1, row, row + taken);
-      row += taken;
-    }
+    const columns = { block: new Int32Array(rows), item: new Int32Array(rows), valid: new Uint8Array(rows) };
+    walk.take(columns, 0, rows);
     left -= rows;
     const position = Math.min(range.span.samples, range.start + (index + 1) * sizes.globalBatch);
-    yield { index, block, item, valid, position };
+    yield { index, ...columns, position };
+  }
+}
+
+/** The rows of a range, some at a time. Blocks get the numbers of `ordinals`, which several walks may share. */
+export class RowWalk {
+  readonly #range: RowRange;
+  readonly #legs: Generator<Leg, undefined>;
+  readonly #ordinals: { next: number };
+  #leg: LegRows | undefined;
+
+  constructor(range: RowRange, ordinals: { next: number }) {
+    this.#range = range;
+    this.#legs = legsOfRange(range);
+    this.#ordinals = ordinals;
+  }
+
+  /** Fills the rows `from` to `from + count - 1`, of which the range must have as many left. */
+  take({ block, item, valid }: Pick<PlannedBatch, 'block' | 'item' | 'valid'>, from: number, count: number): void {
+    const { cut, worldSize } = this.#range;
+    for (let row = from, end = from + count; row < end; ) {
+      if (this.#leg === undefined || this.#leg.left === 0) {
+        this.#leg = new LegRows(this.#legs.next().value!, cut, worldSize, this.#ordinals);
+        continue;
+      }
+      const taken = this.#leg.take(block, item, row, end - row);
+      if (this.#leg.valid) valid.fill(1, row, row + taken);
+      row += taken;
+    }
   }
 }
 

@@ -1,0 +1,72 @@
+import { OptionError } from '@shardtool/format';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { defaultGroup, defaultSourceStreams } from './defaults.js';
+import { epochCounts, largestRemainder, wholeShares } from './shares.js';
+
+test('weights are taken as they are written, not as floats', () => {
+  expect(wholeShares([0.7, 0.3])).toEqual([7n, 3n]);
+  expect(wholeShares([1e-7, 3, 0.25])).toEqual([1n, 30_000_000n, 2_500_000n]);
+});
+
+test('without weights every sample of all sources comes once, and repeats are rounded half up', () => {
+  expect(epochCounts([16, 7])).toEqual([16, 7]);
+  expect(epochCounts([16, 7], { repeat: [2, 0.5] })).toEqual([32, 4]);
+});
+
+test('the source that ends an epoch comes exactly once in it, and is the first of equal ones', () => {
+  expect(epochCounts([100, 50], { weights: [1, 1] })).toEqual([50, 50]);
+  expect(epochCounts([100, 50], { weights: [1, 1], end: 'last' })).toEqual([100, 100]);
+  expect(epochCounts([100, 50, 10], { weights: [2, 1, 1], end: 1 })).toEqual([100, 50, 50]);
+  expect(epochCounts([100, 50], { weights: [2, 1], end: 'first' })).toEqual([100, 50]);
+});
+
+test('rows of each source in every batch', () => {
+  expect(epochCounts([1000, 100], { perBatch: [192, 64] })).toEqual([192, 64]);
+  expect(epochCounts([1000, 100], { perBatch: [192, 64], end: 'last' })).toEqual([192 * 6, 64 * 6]);
+  expect(epochCounts([1000, 100], { perBatch: [192, 64], epochSamples: 1000 })).toEqual([192 * 3, 64 * 3]);
+});
+
+test('a number of samples is shared out to the last one, the nearest to the weights', () => {
+  const weights = fc.array(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 6 });
+  fc.assert(
+    fc.property(weights, fc.integer({ min: 1, max: 1e9 }), (list, total) => {
+      const shares = wholeShares(list);
+      const counts = largestRemainder(total, shares);
+      expect(counts.reduce((a, b) => a + b, 0)).toBe(total);
+      const all = list.reduce((a, b) => a + b, 0);
+      counts.forEach((count, d) => {
+        expect(Math.abs(count - (total * list[d]!) / all)).toBeLessThan(1 + total * 1e-9);
+      });
+    }),
+  );
+});
+
+test.each([
+  [[16, 0], {}, /Dataset 1 of the mixture has no samples/],
+  [[], {}, /at least one dataset/],
+  [[16, 7], { weights: [1, 0] }, /weight of a mixture is 0: it must be a number above 0/],
+  [[16, 7], { weights: [1, -1] }, /is -1/],
+  [[16, 7], { weights: [1, Number.NaN] }, /is NaN/],
+  [[16, 7], { weights: [1] }, /weights has 1 entries for 2 datasets/],
+  [[16, 7], { weights: [1, 1], repeat: [1, 1] }, /repeat and weights: give one/],
+  [[16, 7], { weights: [1, 1], end: 2 }, /end is 2: the datasets of this mixture are 0 to 1/],
+  [[16, 7], { weights: [1, 1], end: 'last', epochSamples: 3 }, /end and epochSamples both/],
+  [[16, 7], { perBatch: [3, 0] }, /perBatch has 0/],
+  [[16, 7], { epochSamples: 5 }, /epochSamples says where an epoch of weights/],
+] as const)('sizes %j with %j are refused with a sentence', (sizes, policy, sentence) => {
+  const count = () => epochCounts(sizes, policy);
+  expect(count).toThrow(OptionError);
+  expect(count).toThrow(sentence);
+});
+
+test('one group fits 1, 2, 4, 8 and 16 ranks at batches of 256, and other numbers where they need another', () => {
+  expect([1, 2, 4, 8, 16].map((ranks) => defaultGroup(256, ranks))).toEqual([16, 16, 16, 16, 16]);
+  expect(defaultGroup(64, 8)).toBe(8);
+  expect(defaultGroup(60, 5)).toBe(5);
+  expect(() => defaultGroup(10, 3)).toThrow(/3 ranks cannot share batches of 10 rows/);
+});
+
+test('sources share the streams of one dataset', () => {
+  expect([0.7, 0.2, 0.1].map((share) => defaultSourceStreams(share * 1000, 1000, 16))).toEqual([144, 48, 32]);
+});

@@ -1,0 +1,142 @@
+import { OptionError } from '@shardtool/format';
+
+/** At which source an epoch ends: the one whose samples end first or last under the weights, or the one of this number. */
+export type MixtureEnd = 'first' | 'last' | number;
+
+/**
+ * How many samples of each source an epoch has. At most one of `repeat`, `weights` and `perBatch`, each with an entry a
+ * source; without any, every sample of all sources comes once.
+ */
+export interface MixturePolicy {
+  /** How often each source comes in an epoch: 2, 0.5. */
+  readonly repeat?: readonly number[] | undefined;
+  /** Shares of the epoch, taken exactly as they are written in decimal: 0.7 and 0.3 are 7 and 3. */
+  readonly weights?: readonly number[] | undefined;
+  /** Rows of each source in every global batch. */
+  readonly perBatch?: readonly number[] | undefined;
+  /** With `weights` or `perBatch`. Default `first`. */
+  readonly end?: MixtureEnd | undefined;
+  /** With `weights` or `perBatch`: samples of an epoch, instead of `end`. */
+  readonly epochSamples?: number | undefined;
+}
+
+/**
+ * Samples of each source in one epoch: the numbers that decide the order of a mixture. `sizes` are the samples of the
+ * sources. Throws {@link OptionError} for an empty source, a share that is not above 0, or options that contradict.
+ */
+export function epochCounts(sizes: readonly number[], policy: MixturePolicy = {}): number[] {
+  checkPolicy(sizes, policy);
+  const { repeat, weights, perBatch, epochSamples, end = 'first' } = policy;
+  if (perBatch !== undefined) {
+    const batches = batchesOf(sizes, perBatch, end, epochSamples);
+    return perBatch.map((rows) => rows * batches);
+  }
+  if (weights === undefined) {
+    return sizes.map((size, d) => {
+      const [times, once] = wholeShares([repeat?.[d] ?? 1, 1]);
+      return roundHalfUp(BigInt(size) * times!, once!);
+    });
+  }
+  const shares = wholeShares(weights);
+  if (epochSamples !== undefined) return largestRemainder(epochSamples, shares);
+  const last = endingSource(sizes, shares, end);
+  return sizes.map((size, d) => (d === last ? size : roundHalfUp(BigInt(sizes[last]!) * shares[d]!, shares[last]!)));
+}
+
+/** Decimal numbers as the smallest whole numbers in the same proportion, exactly. Throws {@link OptionError} unless above 0. */
+export function wholeShares(shares: readonly number[]): bigint[] {
+  const parts = shares.map((share) => {
+    const match = /^(\d*)\.?(\d*)(?:e([+-]?\d+))?$/.exec(String(share));
+    if (match === null || !(share > 0) || !Number.isFinite(share)) {
+      throw new OptionError({}, `A weight of a mixture is ${share}: it must be a number above 0.`);
+    }
+    const [, whole, fraction, exponent = '0'] = match;
+    return { digits: BigInt(whole! + fraction!), exponent: Number(exponent) - fraction!.length };
+  });
+  const least = Math.min(...parts.map(({ exponent }) => exponent));
+  const whole = parts.map(({ digits, exponent }) => digits * 10n ** BigInt(exponent - least));
+  const divisor = whole.reduce(greatestCommonDivisor);
+  return whole.map((share) => share / divisor);
+}
+
+/** `total` in proportion to `shares`: the whole parts, then one more for the largest remainders, of equal ones the first. */
+export function largestRemainder(total: number, shares: readonly bigint[]): number[] {
+  const all = shares.reduce((a, b) => a + b, 0n);
+  const counts = shares.map((share) => Number((BigInt(total) * share) / all));
+  const remainders = shares.map((share, d) => ({ d, rest: (BigInt(total) * share) % all }));
+  remainders.sort((a, b) => (a.rest === b.rest ? a.d - b.d : a.rest > b.rest ? -1 : 1));
+  const left = total - counts.reduce((a, b) => a + b, 0);
+  for (const { d } of remainders.slice(0, left)) counts[d]!++;
+  return counts;
+}
+
+function checkPolicy(sizes: readonly number[], policy: MixturePolicy): void {
+  const empty = sizes.findIndex((size) => size < 1);
+  if (sizes.length === 0) throw new OptionError({}, 'A mixture needs at least one dataset.');
+  if (empty >= 0) {
+    throw new OptionError({}, `Dataset ${empty} of the mixture has no samples: leave it out, or select others of it.`);
+  }
+  const ways = (['repeat', 'weights', 'perBatch'] as const).filter((way) => policy[way] !== undefined);
+  if (ways.length > 1) throw new OptionError({}, `A mixture has ${ways.join(' and ')}: give one of them.`);
+  const [way] = ways;
+  if (way !== undefined && policy[way]!.length !== sizes.length) {
+    throw new OptionError(
+      {},
+      `${way} has ${policy[way]!.length} entries for ${sizes.length} datasets: give one for each dataset.`,
+    );
+  }
+  const { end, epochSamples } = policy;
+  if (way === undefined || way === 'repeat') {
+    const needless = end !== undefined ? 'end' : epochSamples !== undefined ? 'epochSamples' : undefined;
+    if (needless === undefined) return;
+    throw new OptionError(
+      {},
+      `${needless} says where an epoch of weights or perBatch ends: give those too, or leave it.`,
+    );
+  }
+  if (end !== undefined && epochSamples !== undefined) {
+    throw new OptionError({}, 'end and epochSamples both say how long an epoch is: give one of the two.');
+  }
+  if (typeof end === 'number' && !(Number.isInteger(end) && end >= 0 && end < sizes.length)) {
+    throw new OptionError({}, `end is ${end}: the datasets of this mixture are 0 to ${sizes.length - 1}.`);
+  }
+  if (epochSamples !== undefined && !(Number.isSafeInteger(epochSamples) && epochSamples >= 1)) {
+    throw new OptionError({}, `epochSamples is ${epochSamples}: it must be a whole number from 1 on.`);
+  }
+  const wrong = policy.perBatch?.find((rows) => !(Number.isSafeInteger(rows) && rows >= 1));
+  if (wrong !== undefined) {
+    throw new OptionError({}, `perBatch has ${wrong}: rows of a batch are whole numbers from 1 on.`);
+  }
+}
+
+function batchesOf(
+  sizes: readonly number[],
+  perBatch: readonly number[],
+  end: MixtureEnd,
+  epochSamples: number | undefined,
+): number {
+  if (epochSamples !== undefined) return Math.floor(epochSamples / perBatch.reduce((a, b) => a + b, 0));
+  if (typeof end === 'number') return Math.floor(sizes[end]! / perBatch[end]!);
+  return end === 'first'
+    ? Math.min(...sizes.map((size, d) => Math.floor(size / perBatch[d]!)))
+    : Math.max(...sizes.map((size, d) => Math.ceil(size / perBatch[d]!)));
+}
+
+/** The source with the least or the greatest size by share, of equal ones the first. */
+function endingSource(sizes: readonly number[], shares: readonly bigint[], end: MixtureEnd): number {
+  if (typeof end === 'number') return end;
+  let last = 0;
+  for (let d = 1; d < sizes.length; d++) {
+    const later = BigInt(sizes[d]!) * shares[last]! - BigInt(sizes[last]!) * shares[d]!;
+    if (end === 'first' ? later < 0n : later > 0n) last = d;
+  }
+  return last;
+}
+
+function roundHalfUp(numerator: bigint, denominator: bigint): number {
+  return Number((2n * numerator + denominator) / (2n * denominator));
+}
+
+function greatestCommonDivisor(a: bigint, b: bigint): bigint {
+  return b === 0n ? a : greatestCommonDivisor(b, a % b);
+}

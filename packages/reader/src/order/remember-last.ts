@@ -1,0 +1,10 @@
+/** Keeps what was made for the last number alone: for things that are large, and asked for many times in a row. */
+export function rememberLast<T>(make: (key: number) => T): (key: number) => T {
+  let last = -1;
+  let made: T | undefined;
+  return (key) => {
+    if (made === undefined || key !== last) made = make(key);
+    last = key;
+    return made;
+  };
+}
