@@ -144,7 +144,7 @@ test('samples without an image, or with a field that is not what its name says, 
   const options = { ...base, shuffle: false, batchSize: 6 } as const;
   await expect(run(options, file)).rejects.toThrow('sample "s2" cannot be used: it has no image');
   await expect(run({ ...options, keys: ['s3', 's4'] }, file)).rejects.toThrow(
-    'sample "s4" cannot be used: field "json" is not what its name says',
+    'sample "s4" cannot be used: its field "json" is not what its name says',
   );
   await using dataset = await openDataset(file);
   for await (const { valid, fields } of dataset.loader({ ...options, onBadSample: 'skip' })) {
@@ -177,7 +177,8 @@ async function damage(location: string, key: string): Promise<void> {
   await file.close();
 }
 
-const hasChanged = /cannot be used: it has changed since it was packed: crc32 [0-9a-f]{8}, the index says [0-9a-f]{8}/;
+const hasChanged =
+  /cannot be used: it has changed since it was packed \(checksum: crc32 [0-9a-f]{8}, the index says [0-9a-f]{8}\)/;
 
 test.each([
   ['always', 0, true],

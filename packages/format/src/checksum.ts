@@ -12,6 +12,11 @@ export function crc32Hex(checksum: number): string {
   return checksum.toString(16).padStart(8, '0');
 }
 
+/** The end of a sentence about bytes whose crc32 is not the one in the index. */
+export function changedSincePacked(actual: number, expected: number): string {
+  return `has changed since it was packed (checksum: crc32 ${crc32Hex(actual)}, the index says ${crc32Hex(expected)})`;
+}
+
 /** Compares one field of a sample with what the index says. Throws {@link SampleChecksumError}. */
 export function checkFieldCrc32(field: {
   readonly shard: string;
@@ -25,7 +30,7 @@ export function checkFieldCrc32(field: {
   if (actual === expected) return;
   throw new SampleChecksumError(
     { shard, key, field: name, expected, actual },
-    `${shard}: field "${name}" of sample "${key}" has changed since it was packed (crc32 ${crc32Hex(actual)}, the index ` +
-      `says ${crc32Hex(expected)}). Run "shardtool verify" to list every damaged sample.`,
+    `${shard}: field "${name}" of sample "${key}" ${changedSincePacked(actual, expected)}. Run "shardtool verify" to list ` +
+      'every damaged sample.',
   );
 }

@@ -16,9 +16,13 @@ export function fieldBytes(
   } catch (cause) {
     throw new DamagedShardError(
       { shard, key, offset: column.offset[row] },
-      `${shard}: field "${field}" of sample "${key}" is damaged (${(cause as Error).message}). Run "shardtool verify" to ` +
-        'list every damaged sample.',
+      `${shard}: field "${field}" of sample "${key}" ${notAValue(cause)}. Run "shardtool verify" to list every damaged sample.`,
       { cause },
     );
   }
+}
+
+/** The end of a sentence about bytes that are no msgpack value, although the index says so: they have nothing to be summed. */
+export function notAValue(cause: unknown): string {
+  return `has changed since it was packed (checksum: what stands there is no value any more, ${(cause as Error).message})`;
 }

@@ -254,7 +254,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     return this.#hasReadAll && this.#storageBefore - before <= most;
   }
 
-  /** Whether the images of the epoch that begins now are checked. */
+  /** Whether what the epoch that begins now delivers is checked. */
   #checksum(): boolean {
     const { checksum } = this.#options;
     return checksum === 'always' || (checksum === 'first-epoch' && !this.#hasReadAll);

@@ -51,7 +51,7 @@ export interface LoaderOptions {
   readonly workers?: number;
   /** Batch slots: batches that are made ahead, the consumer's included. Default 4. */
   readonly prefetchBatches?: number;
-  /** Whether crc32 of each image is checked. Default `first-epoch`. */
+  /** Whether the crc32 of each image, mask and field that is delivered is checked. Default `first-epoch`. */
   readonly checksum?: 'first-epoch' | 'always' | 'never';
   /** `stack` (default): one array of images of one size. `list`: an array for each image. */
   readonly collate?: 'stack' | 'list';

@@ -130,6 +130,6 @@ export class Delivery {
 
   #readFields(pending: PendingBatch, row: number): void {
     if (isSkipped(pending, row)) return;
-    readFields(pending, row, { arena: this.#options.engine.arena, shardName: this.#options.shardName });
+    readFields(pending, row, this.#options.engine.arena);
   }
 }

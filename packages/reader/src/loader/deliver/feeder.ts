@@ -11,7 +11,7 @@ import type { Control } from '../ring/control.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
 import { PendingBatch } from './pending-batch.js';
 
-/** One epoch that is to be fed: its plan, where its blocks come from, and whether its images' crc32 is checked. */
+/** One epoch that is to be fed: its plan, where its blocks come from, and whether the crc32 of its images and fields is checked. */
 export interface FedEpoch {
   readonly epoch: number;
   readonly plan: EpochPlan;
@@ -193,10 +193,9 @@ export class Feeder implements Demand {
       const offset = column?.offset[indexRow] ?? -1;
       if (column === undefined || offset < 0) parts.set(slot, row, i, null);
       else {
-        const msgpack = column.msgpack?.[indexRow] === 1;
-        // The checksum of a msgpack value is that of the text that it stands for.
-        const crc32 = checksum && !msgpack ? column.crc32[indexRow]! : UNCHECKED;
         const bytes = column.bytes[indexRow]!;
+        const crc32 = checksum ? column.crc32[indexRow]! : UNCHECKED;
+        const msgpack = column.msgpack?.[indexRow] === 1;
         parts.set(slot, row, i, { offset: placeOf(block, stretches, offset), bytes, crc32, msgpack });
       }
     });

@@ -18,7 +18,7 @@ export class PendingBatch {
   readonly slot: number;
   readonly epoch: number;
   readonly planned: PlannedBatch;
-  /** Whether its images' crc32 is checked. */
+  /** Whether the crc32 of its images and fields is checked. */
   readonly checksum: boolean;
   /** Per row: the block and the item of it that the row shows (or was to show, where it was substituted). */
   readonly blocks: Block[];

@@ -1,34 +1,55 @@
-import { fieldBytes } from '../../dataset/field-bytes.js';
+import { changedSincePacked, crc32, type FieldColumns, fieldPayload } from '@shardtool/format';
+import { notAValue } from '../../dataset/field-bytes.js';
 import { type FieldValue, fieldValue } from '../../dataset/field-values.js';
 import type { Arena } from '../read/arena.js';
-import { type Block, keyOf, locate, placeOf } from '../read/block.js';
+import { locate, placeOf } from '../read/block.js';
 import type { PendingBatch } from './pending-batch.js';
 
-export interface RowFieldOptions {
-  readonly arena: Arena;
-  readonly shardName: (shard: number) => string;
-}
-
-/** Puts the values of a row's fields into the batch. One that cannot be read makes the sample a bad one. */
-export function readFields(pending: PendingBatch, row: number, options: RowFieldOptions): void {
+/**
+ * Puts the values of a row's fields into the batch. One whose bytes have changed, or that cannot be read, makes the sample a
+ * bad one.
+ */
+export function readFields(pending: PendingBatch, row: number, arena: Arena): void {
   const block = pending.blocks[row]!;
+  const { index, indexRow, stretches } = locate(block, pending.items[row]!);
   for (const name in pending.fields) {
-    try {
-      pending.fields[name]![row] = readField(block, pending.items[row]!, name, options);
-    } catch (error) {
-      const { message } = ((error as Error).cause ?? error) as Error;
-      pending.bad.push({ row, reason: `field "${name}" is not what its name says (${message})` });
+    const column = index.fields.get(name);
+    const offset = column?.offset[indexRow] ?? -1;
+    if (column === undefined || offset < 0) {
+      pending.fields[name]![row] = null;
+      continue;
+    }
+    const stored = arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);
+    const result = read(name, stored, column, indexRow, pending.checksum);
+    if ('fault' in result) {
+      pending.bad.push({ row, reason: `its field "${name}" ${result.fault}` });
       return;
     }
+    pending.fields[name]![row] = result.value;
   }
 }
 
-function readField(block: Block, item: number, name: string, { arena, shardName }: RowFieldOptions): FieldValue | null {
-  const { index, indexRow, stretches } = locate(block, item);
-  const column = index.fields.get(name);
-  const offset = column?.offset[indexRow] ?? -1;
-  if (column === undefined || offset < 0) return null;
-  const stored = arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);
-  const place = { shard: shardName(block.shard[item]!), key: keyOf(block, item), field: name };
-  return fieldValue(name, fieldBytes(stored, column, indexRow, place));
+/** The value, or what is wrong with it: the end of a sentence. */
+function read(
+  name: string,
+  stored: Uint8Array,
+  { msgpack, crc32: expected }: FieldColumns,
+  indexRow: number,
+  checksum: boolean,
+): { readonly value: FieldValue } | { readonly fault: string } {
+  let payload: Uint8Array;
+  try {
+    payload = fieldPayload(stored, msgpack?.[indexRow] === 1);
+  } catch (cause) {
+    return { fault: notAValue(cause) };
+  }
+  if (checksum) {
+    const actual = crc32(payload);
+    if (actual !== expected[indexRow]) return { fault: changedSincePacked(actual, expected[indexRow]!) };
+  }
+  try {
+    return { value: fieldValue(name, payload) };
+  } catch (error) {
+    return { fault: `is not what its name says (${(error as Error).message})` };
+  }
 }

@@ -15,7 +15,7 @@ export interface Companion {
 export interface Part {
   readonly offset: number;
   readonly bytes: number;
-  /** Expected crc32, or UNCHECKED. */
+  /** Expected crc32 of the payload, or UNCHECKED. */
   readonly crc32: number;
   /** They are a msgpack value that stands for the field's text. */
   readonly msgpack: boolean;

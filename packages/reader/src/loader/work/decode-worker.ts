@@ -5,12 +5,13 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
-import { crc32Hex, fieldPayload, SampleDecodeError } from '@shardtool/format';
+import { changedSincePacked, fieldPayload, SampleDecodeError } from '@shardtool/format';
+import { notAValue } from '../../dataset/field-bytes.js';
 import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions } from '../../decoder.js';
 import type { Mixing } from '../../transform/mix.js';
 import { arenaView } from '../read/arena.js';
 import type { BatchFactsBuffers } from '../ring/batch-facts.js';
-import { type Companion, PartTable } from '../ring/companions.js';
+import { type Companion, type Part, PartTable } from '../ring/companions.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, WHOLE_BATCH } from '../ring/job.js';
 import { type MemoryPlan, scratchAddress, slotAddress } from '../ring/slots.js';
@@ -134,7 +135,7 @@ function decodeStored(job: Job, decoder: Decoder): void | Promise<void> {
 
 function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
   const bytes = arenaView(data.arena, job.offset, job.bytes);
-  checkBytes(bytes, job);
+  checkBytes(bytes, job.crc32, 'it');
   if (decoder === null) return;
   if (data.list) {
     return decoder.decodeToArray(bytes, job).then(({ pixels, height, width }) => {
@@ -171,9 +172,8 @@ function companionsOf(job: Job): { images: CompanionImage[]; fields: Record<stri
       if (kind === 'field') continue;
       throw new SampleDecodeError({}, `it has no field "${field}"`);
     }
-    const bytes = arenaView(data.arena, part.offset, part.bytes);
-    checkBytes(bytes, part);
-    if (kind === 'field') fields[field] = fieldPayload(bytes, part.msgpack);
+    const bytes = payloadOf(part, field);
+    if (kind === 'field') fields[field] = bytes;
     else {
       const { offset, rowBytes } = data.plan.companions[i]!;
       images.push({ field, kind, bytes, target: slotAddress(data.plan, job.slot) + offset + job.row * rowBytes });
@@ -182,16 +182,23 @@ function companionsOf(job: Job): { images: CompanionImage[]; fields: Record<stri
   return { images, fields };
 }
 
-function checkBytes(bytes: Uint8Array, { crc32: wanted }: Pick<Job, 'crc32'>): void {
-  if (wanted === UNCHECKED) return;
-  const actual = crc32(bytes);
-  if (actual !== wanted) {
-    const expected = crc32Hex(wanted);
-    throw new SampleDecodeError(
-      {},
-      `it has changed since it was packed: crc32 ${crc32Hex(actual)}, the index says ${expected}`,
-    );
+/** The bytes of a companion as they were packed, checked where that is wanted. */
+function payloadOf(part: Part, field: string): Uint8Array {
+  const stored = arenaView(data.arena, part.offset, part.bytes);
+  let payload: Uint8Array;
+  try {
+    payload = fieldPayload(stored, part.msgpack);
+  } catch (cause) {
+    throw new SampleDecodeError({}, `its field "${field}" ${notAValue(cause)}`);
   }
+  checkBytes(payload, part.crc32, `its field "${field}"`);
+  return payload;
+}
+
+function checkBytes(bytes: Uint8Array, expected: number, what: string): void {
+  if (expected === UNCHECKED) return;
+  const actual = crc32(bytes);
+  if (actual !== expected) throw new SampleDecodeError({}, `${what} ${changedSincePacked(actual, expected)}`);
 }
 
 await run();
