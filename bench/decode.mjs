@@ -4,13 +4,13 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Scratch } from '../packages/reader/dist/codec/scratch.js';
-import { openCodecs, openImage } from '../packages/reader/dist/codec/select.js';
-import { createDecoder } from '../packages/reader/dist/decoder.js';
-import { inputOf } from '../packages/reader/dist/transform/passes.js';
-import { planSample } from '../packages/reader/dist/transform/plan.js';
-import { SampleRandom } from '../packages/reader/dist/transform/random.js';
-import { compileTransform } from '../packages/reader/dist/transform/transform.js';
+import { openCodecs, openImage } from '#reader/codec-select';
+import { createDecoder } from '#reader/decoder';
+import { inputOf } from '#reader/passes';
+import { SampleRandom } from '#reader/random';
+import { Scratch } from '#reader/scratch';
+import { compileTransform } from '#reader/transform';
+import { planSample } from '#reader/transform-plan';
 
 const { values: options } = parseArgs({
   options: {

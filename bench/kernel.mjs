@@ -7,7 +7,7 @@
  * Each crop runs many times, layouts in turn; its fastest run counts, since other work on the machine only ever adds.
  * The pixels are arbitrary: the time does not depend on them.
  */
-import { ResizeKernel, scratchBytes } from '../packages/reader/dist/kernels/resize.js';
+import { ResizeKernel, scratchBytes } from '#reader/resize-kernel';
 
 const width = Number(process.argv[2] ?? 500);
 const height = Number(process.argv[3] ?? 375);

@@ -9,8 +9,8 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { planEpoch } from '../packages/reader/dist/order/batches.js';
-import { mixingScore } from '../packages/reader/dist/order/mixing.js';
+import { planEpoch } from '#reader/epoch-order';
+import { mixingScore } from '#reader/mixing';
 
 const HUGE = {
   counts: new Float64Array(40_000).fill(10_000),

@@ -12,10 +12,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openDataset } from '@shardtool/reader';
-import { Scratch } from '../packages/reader/dist/codec/scratch.js';
-import { EffectKernels } from '../packages/reader/dist/kernels/effects.js';
-import { rotationOf } from '../packages/reader/dist/transform/rotation.js';
-import { allocatePicture, runEffects } from '../packages/reader/dist/transform/run-effects.js';
+import { EffectKernels } from '#reader/effect-kernels';
+import { rotationOf } from '#reader/rotation';
+import { allocatePicture, runEffects } from '#reader/run-effects';
+import { Scratch } from '#reader/scratch';
 import { preparePhotos, prepareShards } from './peers/data.mjs';
 import { prepareEnvironment, reasonOf } from './peers/environments.mjs';
 

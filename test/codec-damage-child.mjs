@@ -2,8 +2,8 @@
 // PROGRESS, so that a crash or a hang can be told; at the end one line of JSON says what came of them.
 import { openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { SampleDecodeError } from '@shardtool/format';
-import { createDecoder, scratchBytesFor } from '../packages/reader/dist/decoder.js';
-import { compileTransform } from '../packages/reader/dist/transform/transform.js';
+import { createDecoder, scratchBytesFor } from '#reader/decoder';
+import { compileTransform } from '#reader/transform';
 
 const [first, count, progress] = [Number(process.argv[2]), Number(process.argv[3]), process.argv[4]];
 const folder = new URL('./fixtures/codec/', import.meta.url);

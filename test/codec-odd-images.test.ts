@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, expect, test } from 'vitest';
-import { createChecker } from '../packages/reader/dist/codec/check.js';
+import { createChecker } from '#reader/codec-check';
 import { cut, difference, fixture, MAX_PIXELS, Workbench, wholeOf } from './codec-workbench.js';
 
 /**

@@ -1,8 +1,7 @@
-/// <reference path="../packages/reader/src/webassembly.d.ts" />
 import { readFileSync } from 'node:fs';
-import type { ImageCodec, Rect, Reduction } from '../packages/reader/dist/codec/codec.js';
-import { Scratch } from '../packages/reader/dist/codec/scratch.js';
-import { type OpenCodecs, openCodecs, openImage } from '../packages/reader/dist/codec/select.js';
+import type { ImageCodec, Rect, Reduction } from '#reader/codec';
+import { type OpenCodecs, openCodecs, openImage } from '#reader/codec-select';
+import { Scratch } from '#reader/scratch';
 
 /** Decoded RGB, without gaps between rows. */
 export interface Picture {

@@ -11,8 +11,8 @@ import {
   packParameters,
   ptxModule,
   VALUE_BYTES,
-} from '../packages/cuda/dist/kernel.js';
-import { halfFloatTable } from '../packages/reader/dist/kernels/half-float.js';
+} from '#cuda/kernel';
+import { halfFloatTable } from '#reader/half-float';
 import { emptyFolder } from './datasets.js';
 import { GuardedKernel, wholeAxis } from './kernels-memory.js';
 import { parseModule, runThread } from './ptx-interpreter.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { StepInput } from '../packages/reader/dist/transform/transform.js';
+import type { StepInput } from '#reader/transform';
 import { cut, difference, fixture } from './codec-workbench.js';
 import { GuardedDecoder, sample } from './decoder-workbench.js';
 

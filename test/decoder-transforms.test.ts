@@ -1,13 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import {
-  centerCropRect,
-  randomCropRect,
-  randomResizedCropRect,
-  resizedSize,
-} from '../packages/reader/dist/transform/crops.js';
-import { SampleRandom } from '../packages/reader/dist/transform/random.js';
-import type { StepInput } from '../packages/reader/dist/transform/transform.js';
+import { centerCropRect, randomCropRect, randomResizedCropRect, resizedSize } from '#reader/crops';
+import { SampleRandom } from '#reader/random';
+import type { StepInput } from '#reader/transform';
 import { dice, difference, fixture } from './codec-workbench.js';
 import { GuardedDecoder, sample } from './decoder-workbench.js';
 import { resizeReference } from './kernels-reference.js';

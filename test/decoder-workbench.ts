@@ -1,4 +1,3 @@
-/// <reference path="../packages/reader/src/webassembly.d.ts" />
 import {
   createDecoder,
   type DecodedImage,
@@ -6,8 +5,8 @@ import {
   type DecoderOptions,
   type SampleIdentity,
   scratchBytesFor,
-} from '../packages/reader/dist/decoder.js';
-import { compileTransform, type TransformInput, valueBytes } from '../packages/reader/dist/transform/transform.js';
+} from '#reader/decoder';
+import { compileTransform, type TransformInput, valueBytes } from '#reader/transform';
 import { MAX_PIXELS } from './codec-workbench.js';
 
 const PAGE = 65_536;

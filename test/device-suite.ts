@@ -4,14 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { CudaError, Device } from '@shardtool/cuda';
 import { type DeviceDtype, openDataset, type TransformInput } from '@shardtool/reader';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import {
-  affine,
-  BLOCK_THREADS,
-  entryName,
-  PARAMETER_OFFSETS,
-  packParameters,
-  ptxModule,
-} from '../packages/cuda/dist/kernel.js';
+import { affine, BLOCK_THREADS, entryName, PARAMETER_OFFSETS, packParameters, ptxModule } from '#cuda/kernel';
 import {
   bfloat16,
   distance,

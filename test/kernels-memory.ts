@@ -1,4 +1,3 @@
-/// <reference path="../packages/reader/src/webassembly.d.ts" />
 import {
   type LargestResize,
   type Normalization,
@@ -6,8 +5,8 @@ import {
   ResizeKernel,
   SOURCE_SLACK_BYTES,
   scratchBytes,
-} from '../packages/reader/dist/kernels/resize.js';
-import { type Axis, sourceRange } from '../packages/reader/dist/kernels/taps.js';
+} from '#reader/resize-kernel';
+import { type Axis, sourceRange } from '#reader/taps';
 
 /** A picture: pixels are [height, width, 3]. */
 export interface Picture {

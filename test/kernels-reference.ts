@@ -1,4 +1,4 @@
-import type { Axis } from '../packages/reader/dist/kernels/taps.js';
+import type { Axis } from '#reader/taps';
 
 /**
  * The resize of the kernel, written down plainly: a triangle filter in floating point, rows first, columns second, rounded

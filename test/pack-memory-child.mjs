@@ -3,10 +3,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { planShards } from '../packages/writer/dist/plan/plan.js';
-import { writePlanRecord } from '../packages/writer/dist/plan/plan-record.js';
-import { shardPlanOf } from '../packages/writer/dist/plan/shard-plan.js';
-import { SourceFilesBuilder } from '../packages/writer/dist/source/source-files.js';
+import { planShards } from '#writer/plan';
+import { writePlanRecord } from '#writer/plan-record';
+import { shardPlanOf } from '#writer/shard-plan';
+import { SourceFilesBuilder } from '#writer/source-files';
 
 const CLASSES = 1000;
 const count = Number(process.argv[2]);

@@ -1,15 +1,14 @@
-/// <reference path="../packages/reader/src/webassembly.d.ts" />
-import { Scratch } from '../packages/reader/dist/codec/scratch.js';
-import { EffectKernels } from '../packages/reader/dist/kernels/effects.js';
-import { halfFloatTable } from '../packages/reader/dist/kernels/half-float.js';
-import { ResizeKernel, scratchBytes } from '../packages/reader/dist/kernels/resize.js';
-import type { Effect } from '../packages/reader/dist/transform/effects.js';
-import { eraseValues } from '../packages/reader/dist/transform/erase-values.js';
-import { inputOf, runPasses } from '../packages/reader/dist/transform/passes.js';
-import { planSample } from '../packages/reader/dist/transform/plan.js';
-import type { Random } from '../packages/reader/dist/transform/random.js';
-import { allocatePicture, runEffects } from '../packages/reader/dist/transform/run-effects.js';
-import { compileTransform, type TransformInput, valueBytes } from '../packages/reader/dist/transform/transform.js';
+import { EffectKernels } from '#reader/effect-kernels';
+import type { Effect } from '#reader/effects';
+import { eraseValues } from '#reader/erase-values';
+import { halfFloatTable } from '#reader/half-float';
+import { inputOf, runPasses } from '#reader/passes';
+import type { Random } from '#reader/random';
+import { ResizeKernel, scratchBytes } from '#reader/resize-kernel';
+import { allocatePicture, runEffects } from '#reader/run-effects';
+import { Scratch } from '#reader/scratch';
+import { compileTransform, type TransformInput, valueBytes } from '#reader/transform';
+import { planSample } from '#reader/transform-plan';
 import type { Picture } from './kernels-memory.js';
 
 const GUARD_BYTES = 256;

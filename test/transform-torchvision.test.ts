@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { Effect, Rgb } from '../packages/reader/dist/transform/effects.js';
-import { transformMask } from '../packages/reader/dist/transform/mask.js';
-import { planSample } from '../packages/reader/dist/transform/plan.js';
-import { rotatedSize, rotationOf } from '../packages/reader/dist/transform/rotation.js';
-import { compileTransform, type StepInput } from '../packages/reader/dist/transform/transform.js';
+import type { Effect, Rgb } from '#reader/effects';
+import { transformMask } from '#reader/mask';
+import { rotatedSize, rotationOf } from '#reader/rotation';
+import { compileTransform, type StepInput } from '#reader/transform';
+import { planSample } from '#reader/transform-plan';
 import { floatOfHalf } from './half-floats.js';
 import type { Picture } from './kernels-memory.js';
 import { TransformBench } from './transform-memory.js';

@@ -4,7 +4,7 @@ import { indexPathOf, type LayoutName, readManifest, readShardIndex } from '@sha
 import { type Fault, pack, type VerifyOptions, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type ShardToVerify, verifyShard } from '../packages/writer/dist/verify/verify-shard.js';
+import { type ShardToVerify, verifyShard } from '#writer/verify-shard';
 import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder, tree } from './pack-workbench.js';
 

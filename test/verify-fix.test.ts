@@ -4,8 +4,8 @@ import { indexPathOf, type LayoutName, readManifest, readShardIndex } from '@sha
 import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { findDatasetShards } from '../packages/writer/dist/shard/dataset-shards.js';
-import { verifyShard } from '../packages/writer/dist/verify/verify-shard.js';
+import { findDatasetShards } from '#writer/dataset-shards';
+import { verifyShard } from '#writer/verify-shard';
 import { shardtool } from './cli-process.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, jpeg, newFolder, type PackedSample, PNG, samplesOf, tree } from './pack-workbench.js';

@@ -18,7 +18,7 @@ TRAIN = [
 
 REFEREE = """
 import { crc32 } from 'node:zlib';
-import { openDataset } from './packages/reader/lib/index.js';
+import { openDataset } from '@shardtool/reader';
 const [location, options] = process.argv.slice(1);
 const dataset = await openDataset(location);
 const loader = dataset.loader(JSON.parse(options));

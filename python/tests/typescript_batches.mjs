@@ -1,6 +1,6 @@
 // The batches of the TypeScript loader, a line of JSON each: LOCATION OPTIONS EPOCHS. The referee for those seen in Python.
 import { crc32 } from 'node:zlib';
-import { openDataset } from '../../packages/reader/lib/index.js';
+import { openDataset } from '@shardtool/reader';
 
 const [location, options, epochs] = process.argv.slice(2);
 const dataset = await openDataset(location);

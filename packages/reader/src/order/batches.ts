@@ -8,7 +8,7 @@ import { type Unit, unitOf } from './units.js';
 
 export type { PlannedBlock } from './blocks.js';
 export type { PlannedBatch } from './rows.js';
-export type { Piece, SampleNumbers, Unit } from './units.js';
+export type { Unit } from './units.js';
 
 /**
  * What becomes of the rows that do not fill a last batch: `drop` leaves them out; `pad` fills up with the first samples
