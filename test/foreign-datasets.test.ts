@@ -71,6 +71,25 @@ test('a folder and a list of tars are one dataset, in the order of the names and
   expect(await keys(tars)).toEqual([...second!, ...first!]);
 });
 
+test("img2dataset's own Parquet file beside a tar stays as it is: the tar opens, and its index lies under another name", async () => {
+  const folder = emptyFolder();
+  copyFileSync(path.join(fixtures, 'webdataset-0.tar'), path.join(folder, '00000.tar'));
+  copyFileSync('test/fixtures/img2dataset/00000.parquet', path.join(folder, '00000.parquet'));
+  writeFileSync(path.join(folder, '00000.idx'), 'v1.2 0\n');
+  const theirs = readFileSync(path.join(folder, '00000.parquet'));
+  const samples = await samplesOf(folder);
+  expect(samples).toHaveLength(expected['webdataset-0.tar']!.samples.length);
+  for (const overwrite of [false, true]) {
+    expect(await indexShards([folder], { overwrite })).toMatchObject({ shards: 1, samples: samples.length });
+  }
+  expect(await indexShards([folder])).toMatchObject({ shards: 0, kept: 1 });
+  expect(readdirSync(folder).sort()).toEqual(['00000.idx', '00000.parquet', '00000.tar', '00000.tar.shardtool']);
+  expect(readFileSync(path.join(folder, '00000.parquet'))).toEqual(theirs);
+  expect(await samplesOf(folder)).toEqual(samples);
+  await expect(indexShards([folder], { index: ['dali'] })).rejects.toThrow('00000.idx was not written by shardtool');
+  expect(readFileSync(path.join(folder, '00000.idx'), 'utf8')).toBe('v1.2 0\n');
+});
+
 test('classes come from the cls fields, and the loader streams the images', async () => {
   const folder = photoTars();
   const dataset = await openDataset(folder);

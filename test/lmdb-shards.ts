@@ -1,12 +1,12 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { lmdb, type ShardLayout } from '@shardtool/format';
+import { lmdb, type WrittenLayout } from '@shardtool/format';
 
 /** A sample of one image: its key, how long it is, and the byte that fills it. */
 export type Filled = readonly [key: string, bytes: number, fill: number];
 
 /** Writes `data.mdb` into a new folder and returns the folder. */
-export function writeDatabase(folder: string, samples: Iterable<Filled>, layout: ShardLayout = lmdb): string {
+export function writeDatabase(folder: string, samples: Iterable<Filled>, layout: WrittenLayout = lmdb): string {
   mkdirSync(folder, { recursive: true });
   const path = join(folder, layout.innerFile!);
   const fd = openSync(path, 'wx');

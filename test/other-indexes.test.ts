@@ -3,15 +3,7 @@ import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import {
-  buildShardIndex,
-  daliIndex,
-  daliIndexPath,
-  openSource,
-  tar,
-  WIDS_INDEX_FILE,
-  widsIndex,
-} from '@shardtool/format';
+import { BESIDE, besidePath, buildShardIndex, daliIndex, openSource, tar, widsIndex } from '@shardtool/format';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { pythonWith, runPython } from './python.js';
 
@@ -29,7 +21,7 @@ beforeAll(async () => {
     const source = await openSource(path);
     const index = await buildShardIndex(tar, source);
     await source.close();
-    writeFileSync(daliIndexPath(path), daliIndex(index, file));
+    writeFileSync(besidePath('dali', path), daliIndex(index, file));
     const bytes = readFileSync(path);
     shards.push({
       file,
@@ -38,7 +30,7 @@ beforeAll(async () => {
       md5: createHash('md5').update(bytes).digest('hex'),
     });
   }
-  writeFileSync(join(folder, WIDS_INDEX_FILE), widsIndex(shards));
+  writeFileSync(join(folder, BESIDE.wids.fileName()), widsIndex(shards));
 });
 
 function writeShard(path: string, firstPhoto: number): void {
@@ -100,7 +92,7 @@ md5 = [wids.wids.compute_file_md5sum(os.path.join(folder, os.path.basename(s["ur
 assert md5 == [s["md5sum"] for s in dataset.shards]
 stdout.write(json.dumps(found))
 `;
-  const found = runPython<[string, string, string][]>(program, [folder, WIDS_INDEX_FILE]);
+  const found = runPython<[string, string, string][]>(program, [folder, BESIDE.wids.fileName()]);
   const wanted = [0, 5].flatMap((first) =>
     classes.flatMap((name, cls) =>
       readdirSync(join(photos, name))

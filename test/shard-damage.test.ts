@@ -4,7 +4,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { lmdb, msgpack, type ShardLayout } from '@shardtool/format';
+import { lmdb, msgpack, type WrittenLayout } from '@shardtool/format';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 
@@ -49,7 +49,7 @@ function apply(sound: Buffer, { cut, flips, numbers, move }: Damage): Buffer {
 }
 
 /** A few samples, small and large ones, so that most of the file is structure. */
-function write(layout: ShardLayout, count: number, sizeOf: (i: number) => number): Buffer {
+function write(layout: WrittenLayout, count: number, sizeOf: (i: number) => number): Buffer {
   const path = join(folder, `sound${layout.extension}`);
   const fd = openSync(path, 'w');
   const writer = layout.createWriter(fd, path);

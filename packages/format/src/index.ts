@@ -1,5 +1,6 @@
 export * from './checksum.js';
-export * from './dataset/dataset-files.js';
+export * from './dataset/beside.js';
+export * from './dataset/find-shards.js';
 export * from './dataset/manifest.js';
 export * from './durable.js';
 export * from './errors.js';
@@ -12,8 +13,8 @@ export * from './layouts/msgpack/index.js';
 export * from './layouts/registry.js';
 export * from './layouts/tar/index.js';
 export * from './npy/index.js';
-export { daliIndex, daliIndexPath } from './other-indexes/dali.js';
-export { WIDS_INDEX_FILE, type WidsShard, widsIndex } from './other-indexes/wids.js';
+export { daliIndex } from './other-indexes/dali.js';
+export { type WidsShard, widsIndex } from './other-indexes/wids.js';
 export * from './philox.js';
 export * from './sample/field-type.js';
 export { fieldPayload } from './sample/sample-codec.js';

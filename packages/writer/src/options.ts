@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { type LayoutName, MAX_PIXELS, OptionError } from '@shardtool/format';
+import { MAX_PIXELS, OptionError, WRITTEN_LAYOUTS, type WrittenLayoutName } from '@shardtool/format';
 import { z } from 'zod';
 import type { LmdbValues } from './shard/layout-choice.js';
 import type { OtherIndex } from './shard/other-indexes.js';
@@ -7,7 +7,7 @@ import type { OtherIndex } from './shard/other-indexes.js';
 /** What is written, and how: packing and converting have these options in common. */
 export interface OutputOptions {
   /** Kind of the shard files. */
-  format?: LayoutName | undefined;
+  format?: WrittenLayoutName | undefined;
   /** What an LMDB shard holds under a key: `sample`, a map of all fields, or `image`, the image and nothing else. */
   lmdbValues?: LmdbValues | undefined;
   /** Indexes for other loaders, which need tars: `wids` of webdataset, `dali` of NVIDIA DALI. */
@@ -135,7 +135,7 @@ const names = z.array(z.string().min(1));
 const OUTPUT = {
   lmdbValues: z.enum(['sample', 'image']).default(PACK_DEFAULTS.lmdbValues),
   index: z.array(z.enum(['wids', 'dali'])).default([...PACK_DEFAULTS.index]),
-  format: z.enum(['tar', 'lmdb', 'msgpack']).default(PACK_DEFAULTS.format),
+  format: z.enum(WRITTEN_LAYOUTS).default(PACK_DEFAULTS.format),
   maxShardBytes: count.default(PACK_DEFAULTS.maxShardBytes),
   maxShardSamples: count.default(PACK_DEFAULTS.maxShardSamples),
   name: z

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { WRITTEN_LAYOUTS } from '../layouts/registry.js';
 import { MANIFEST_VERSION, type Manifest } from './manifest.js';
 
 const count = z.int().nonnegative();
@@ -11,7 +12,7 @@ const FILE_BELOW = /^[^./\\:\0][^/\\:\0]*(\/[^./\\:\0][^/\\:\0]*)?$/;
 
 const MANIFEST = z.object({
   version: z.literal(MANIFEST_VERSION),
-  format: z.enum(['tar', 'lmdb', 'msgpack']),
+  format: z.enum(WRITTEN_LAYOUTS),
   identity: z.string(),
   samples: count,
   bytes: count,

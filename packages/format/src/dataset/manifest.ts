@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { crc32, crc32Hex } from '../checksum.js';
 import { flushFolder, writeDurably } from '../durable.js';
 import { FileError, ManifestError, UnfinishedPackError, VersionError } from '../errors.js';
-import type { LayoutName } from '../layouts/layout.js';
+import type { WrittenLayoutName } from '../layouts/registry.js';
 import type { ColumnType } from '../shard-index/shard-index.js';
 
 /** The newest version of dataset.json that is read, and the one that is written. */
@@ -27,7 +27,7 @@ export interface ManifestShard {
 /** What a dataset is: the content of dataset.json, which is written last and so says that the pack is whole. */
 export interface Manifest {
   readonly version: typeof MANIFEST_VERSION;
-  readonly format: LayoutName;
+  readonly format: WrittenLayoutName;
   /** See {@link identityOf}. */
   readonly identity: string;
   readonly samples: number;

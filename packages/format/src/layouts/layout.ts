@@ -1,7 +1,6 @@
+import type { ColumnValue } from '../shard-index/label-column.js';
 import type { Source } from '../source.js';
-
-/** The kinds of shard files. */
-export type LayoutName = 'tar' | 'lmdb' | 'msgpack';
+import type { LayoutName, WrittenLayoutName } from './registry.js';
 
 /** Where one field of a sample lies in its shard: `offset` and `bytes` of the payload alone. */
 export interface FieldPosition {
@@ -21,6 +20,10 @@ export interface SamplePosition {
   readonly offset: number;
   readonly bytes: number;
   readonly fields: readonly FieldPosition[];
+  /** The class number, where the layout keeps it as a value of its own; absent where a field `cls` has it. */
+  readonly cls?: number;
+  /** What else the layout keeps of a sample as single values: they become label columns of the index. */
+  readonly labels?: ReadonlyMap<string, ColumnValue>;
 }
 
 /** One field to be written. Its name says whether it is typed, where the layout has types: see `fieldType`. */
@@ -72,7 +75,7 @@ export interface ShardWriter {
 /** Hears of a file in a shard that belongs to no sample: in tar, a dotfile or a name without a dot. */
 export type OnSkipped = (name: string, offset: number) => void;
 
-/** One kind of shard file: an object of functions. */
+/** One kind of shard file: an object of functions. A layout that is only read has no writer. */
 export interface ShardLayout {
   readonly name: LayoutName;
   /** With the dot: `.tar`. */
@@ -82,7 +85,7 @@ export interface ShardLayout {
   /** A sample is stored as its image alone: the writer takes exactly one field. Absent means false. */
   readonly imageOnly?: boolean;
   /** Opens a writer on a new, empty file. `shard` is its final name, for messages. */
-  createWriter(fd: number, shard: string): ShardWriter;
+  createWriter?(fd: number, shard: string): ShardWriter;
   /**
    * Walks a shard by its headers and yields its samples in the order of the file, some hundreds at a time. Throws a
    * tagged error with shard and offset at the first thing that is not as the layout says.
@@ -91,6 +94,20 @@ export interface ShardLayout {
   /**
    * What is left of a damaged shard: yields every sample that can be found, also behind damage, and never throws for what
    * is wrong with the data. A key may come twice, with some of its fields each time, and what is found may be damaged.
+   * Absent where the layout has no way to find samples behind damage.
    */
+  salvage?(source: Source): AsyncGenerator<SamplePosition>;
+  /**
+   * The shard as if payloads lay in it as they are, where they do not: deflated, or in pages of their own coding. All
+   * positions that {@link samples} yields are then of this view; every read of a payload goes through it, so that only
+   * plain bytes reach the arena. It owns `source` and closes it.
+   */
+  expand?(source: Source): Promise<Source>;
+}
+
+/** A layout that can be written, and repaired. */
+export interface WrittenLayout extends ShardLayout {
+  readonly name: WrittenLayoutName;
+  createWriter(fd: number, shard: string): ShardWriter;
   salvage(source: Source): AsyncGenerator<SamplePosition>;
 }

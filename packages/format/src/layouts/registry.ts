@@ -1,12 +1,90 @@
-import type { LayoutName, ShardLayout } from './layout.js';
+import { openSource, type Source } from '../source.js';
+import type { ShardLayout, WrittenLayout } from './layout.js';
+import { LMDB } from './lmdb/entry.js';
+import { MSGPACK } from './msgpack/entry.js';
+import { TAR } from './tar/entry.js';
 
-/** Every kind of shard, loaded when it is first asked for. */
-const LAYOUTS: Readonly<Record<LayoutName, () => Promise<ShardLayout>>> = {
-  tar: async () => (await import('./tar/index.js')).tar,
-  lmdb: async () => (await import('./lmdb/index.js')).lmdb,
-  msgpack: async () => (await import('./msgpack/index.js')).msgpack,
+/** How shards of a layout are told and opened. Each layout's folder has one, in a file that loads nothing else of it. */
+export interface LayoutEntry {
+  /** The ending of its shards' names, with the dot: `.tar`. */
+  readonly extension: string;
+  /** A shard is a folder of that ending, and this is the file in it: `data.mdb`. Absent where the shard is the file. */
+  readonly innerFile?: string;
+  /** Whether a file of this name is such a shard. Absent: its name has the ending. */
+  isShard?(name: string): boolean;
+  /** Whether `pack` and `convert` write it. */
+  readonly isWritten: boolean;
+  load(): Promise<ShardLayout>;
+}
+
+/** Every kind of shard. A place that has shards of several is taken for the first of them. */
+export const LAYOUTS = {
+  tar: TAR,
+  lmdb: LMDB,
+  msgpack: MSGPACK,
 };
 
+/** The kinds of shard files. */
+export type LayoutName = keyof typeof LAYOUTS;
+
+/** The kinds that `pack` and `convert` write. */
+export type WrittenLayoutName = {
+  [K in LayoutName]: (typeof LAYOUTS)[K]['isWritten'] extends true ? K : never;
+}[LayoutName];
+
+/** Loads a layout when it is first asked for. */
+export function layoutOf(name: WrittenLayoutName): Promise<WrittenLayout>;
+export function layoutOf(name: LayoutName): Promise<ShardLayout>;
 export function layoutOf(name: LayoutName): Promise<ShardLayout> {
-  return LAYOUTS[name]();
+  return entryOf(name).load();
+}
+
+export function entryOf(name: LayoutName): LayoutEntry {
+  return LAYOUTS[name];
+}
+
+/** All names, in the order of {@link LAYOUTS}. */
+export function layoutNames(): LayoutName[] {
+  return Object.keys(LAYOUTS) as LayoutName[];
+}
+
+/** The names of those that are written. */
+export const WRITTEN_LAYOUTS: readonly WrittenLayoutName[] = layoutNames().filter(
+  (name): name is WrittenLayoutName => entryOf(name).isWritten,
+);
+
+/** The layout of a shard of this name, which is a file's or, for LMDB, a folder's; null where no layout has such names. */
+export function layoutOfName(name: string): LayoutName | null {
+  return layoutNames().find((layout) => isShardName(entryOf(layout), name)) ?? null;
+}
+
+export function isShardName(entry: LayoutEntry, name: string): boolean {
+  return entry.isShard?.(name) ?? (name.endsWith(entry.extension) && name.length > entry.extension.length);
+}
+
+/** What a shard is called without its ending: `000000` for `000000.tar`. A name that no layout knows stays as it is. */
+export function stemOfShard(name: string): string {
+  const entry = layoutNames()
+    .map(entryOf)
+    .find(({ extension }) => name.endsWith(extension));
+  return entry === undefined ? name : name.slice(0, -entry.extension.length);
+}
+
+/** What a shard is called whose file a manifest names: for LMDB the folder in which the file lies. */
+export function shardNameOf(file: string): string {
+  const slash = file.indexOf('/');
+  return slash === -1 ? file : file.slice(0, slash);
+}
+
+/** Opens the file of a shard so that payloads lie where its index says. Throws {@link FileError}, and what its layout throws. */
+export async function openShard(name: LayoutName, path: string): Promise<Source> {
+  const source = await openSource(path);
+  const { expand } = await layoutOf(name);
+  if (expand === undefined) return source;
+  try {
+    return await expand(source);
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
 }

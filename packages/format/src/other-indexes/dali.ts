@@ -7,11 +7,6 @@ const WHITE_SPACE = /[ \t\n\v\f\r]/;
 /** Payloads in a tar begin at a block; DALI refuses any other place. */
 const TAR_BLOCK_BYTES = 512;
 
-/** Where DALI's own tool (`wds2idx`) puts the index of a tar: beside it, with another ending. */
-export function daliIndexPath(shard: string): string {
-  return shard.replace(/\.tar$/, '.idx');
-}
-
 /**
  * The index with which `fn.readers.webdataset` of NVIDIA DALI opens a tar, version 1.2 (DALI, tools/wds2idx.py): a line
  * with the version and the number of samples, then a line a sample with four words for each of its files: field, offset

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FieldColumns, ShardIndex } from '../shard-index/shard-index.js';
-import { daliIndex, daliIndexPath } from './dali.js';
+import { daliIndex } from './dali.js';
 import { widsIndex } from './wids.js';
 
 function columns(...places: [offset: number, bytes: number][]): FieldColumns {
@@ -39,7 +39,6 @@ test("DALI's index has a line a sample, its files in the order of the tar, and l
       'cls 512 1 cats/1.cls jpg 1536 700 cats/1.jpg\n' +
       'cls 2560 2 cats/2.cls jpg 3584 512 cats/2.jpg seg.png 4608 9 cats/2.seg.png\n',
   );
-  expect(daliIndexPath('shards/train-000000.tar')).toBe('shards/train-000000.idx');
 });
 
 test("what DALI's index cannot hold is an error that names it", () => {

@@ -10,9 +10,6 @@ export interface WidsShard {
   readonly md5: string;
 }
 
-/** The name under which webdataset's own tool (`widsindex create`) writes the index. */
-export const WIDS_INDEX_FILE = 'shardindex.json';
-
 /**
  * The index with which `wids.ShardListDataset` of webdataset opens tars for access by number: JSON of the kind
  * `wids-shard-index-v1` (webdataset, wids/wids_index.py and wids/wids_specs.py). Shards of no samples are left out, since

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { crc32, crc32Hex } from '../checksum.js';
 import { CutShardError, DamagedShardError } from '../errors.js';
-import type { LayoutName, SamplePosition, ShardLayout } from '../layouts/layout.js';
-import { layoutOf } from '../layouts/registry.js';
+import type { SamplePosition, WrittenLayout } from '../layouts/layout.js';
+import { layoutOf, type WrittenLayoutName } from '../layouts/registry.js';
 import { fieldPayload } from '../sample/sample-codec.js';
 import { openSource } from '../source.js';
 import { buildShardIndex } from './build-index.js';
@@ -28,7 +28,7 @@ const SAMPLES: readonly Record<string, string | Buffer>[] = [
   { key: 'b/5', cls: '-3', jpg: photo, png: picture },
 ];
 
-function write(layout: ShardLayout): string {
+function write(layout: WrittenLayout): string {
   const path = join(folder, `shard${layout.extension}`);
   const fd = openSync(path, 'w');
   const writer = layout.createWriter(fd, path);
@@ -46,7 +46,7 @@ function write(layout: ShardLayout): string {
   return path;
 }
 
-async function build(layout: ShardLayout, path: string): Promise<ShardIndex> {
+async function build(layout: WrittenLayout, path: string): Promise<ShardIndex> {
   const source = await openSource(path);
   try {
     return await buildShardIndex(layout, source);
@@ -73,7 +73,7 @@ function digest(payload: Uint8Array): string {
   return `${payload.length} bytes, ${crc32Hex(crc32(payload))}`;
 }
 
-test.each<LayoutName>(['tar', 'lmdb', 'msgpack'])(
+test.each<WrittenLayoutName>(['tar', 'lmdb', 'msgpack'])(
   'the index of a %s shard says what its payloads are',
   async (name) => {
     const layout = await layoutOf(name);
@@ -102,7 +102,7 @@ test.each<LayoutName>(['tar', 'lmdb', 'msgpack'])(
 );
 
 /** A layout whose walk gives these positions, whatever the file holds. */
-function walking(...samples: readonly SamplePosition[]): ShardLayout {
+function walking(...samples: readonly SamplePosition[]): WrittenLayout {
   return {
     name: 'tar',
     extension: '.tar',

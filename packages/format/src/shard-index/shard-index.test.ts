@@ -13,7 +13,6 @@ import {
   columnTypeOf,
   decodeShardIndex,
   encodeShardIndex,
-  indexPathOf,
   readShardIndex,
   type ShardIndex,
   writeShardIndex,
@@ -206,12 +205,6 @@ test('writing leaves nothing behind but the index', async () => {
   await writeShardIndex(join(own, '000000.parquet'), small);
   expect(await readdir(own)).toEqual(['000000.parquet']);
   await expect(writeShardIndex(join(own, 'no-folder', 'x.parquet'), small)).rejects.toThrow(FileError);
-});
-
-test('an index lies beside its shard under the name of the shard', () => {
-  expect(indexPathOf('/data/train-000000.tar')).toBe('/data/train-000000.parquet');
-  expect(indexPathOf('a.b.lmdb')).toBe('a.b.parquet');
-  expect(indexPathOf('a/000000.lmdb/data.mdb')).toBe('a/000000.parquet');
 });
 
 test('a label column with the name of one of ours is an error that names it', () => {

@@ -79,11 +79,6 @@ const ALL_PARTS: readonly IndexPart[] = [
   'columnTypes',
 ];
 
-/** `000000.parquet` for `000000.tar` and for `000000.lmdb/data.mdb`: the index lies beside its shard. */
-export function indexPathOf(shardPath: string): string {
-  return `${shardPath.replace(/(\.tar|\.msgpack|\.lmdb(\/data\.mdb)?)$/, '')}.parquet`;
-}
-
 /**
  * The index as a Parquet file: `key`, `source`, `offset`, `bytes`; for each field `<field>.offset`, `.bytes`, `.crc32`,
  * null where a sample lacks it (and `.msgpack` where any is 1); `width`, `height`, `orientation`, `cls`; then the label

@@ -1,24 +1,25 @@
-import path from 'node:path';
 import {
   buildShardIndex,
   FileError,
+  type FoundShard,
+  findBeside,
   identityOf,
-  keptIndexPath,
+  type LayoutName,
   layoutOf,
-  openSource,
+  openShard,
   readShardIndex,
   type ShardIndex,
 } from '@shardtool/format';
 import type { DatasetParts } from './dataset.js';
 import type { ShardFile } from './shard-files.js';
 
-/** Tars are opened so many at a time. */
+/** Shards are opened so many at a time. */
 const CONCURRENCY = 4;
 
-/** Tars that other software wrote, as a dataset. Class numbers are those of their `cls` fields, without names. */
-export async function foreignParts(tars: readonly string[]): Promise<DatasetParts> {
-  if (tars.length === 0) throw new FileError({}, 'No shards were given: name a folder of shards, or tar files.');
-  const shards = await openAll(tars);
+/** Shards that other software wrote, as a dataset. Class numbers are those of their `cls` fields, without names. */
+export async function foreignParts(found: readonly FoundShard[], layout: LayoutName): Promise<DatasetParts> {
+  if (found.length === 0) throw new FileError({}, 'No shards were given: name a folder of shards, or tar files.');
+  const shards = await openAll(found, layout);
   const classSamples: number[] = [];
   const fields = new Set<string>();
   for (const { contents } of shards) {
@@ -26,8 +27,8 @@ export async function foreignParts(tars: readonly string[]): Promise<DatasetPart
     for (const name of contents.fields.keys()) fields.add(name);
   }
   return {
-    location: tars[0]!,
-    format: 'tar',
+    location: found[0]!.path,
+    format: layout,
     identity: identityOf(
       shards.map(({ file, contents }) => ({ file: file.name, samples: file.samples, crc32: contentOf(contents) })),
     ),
@@ -46,26 +47,27 @@ interface ForeignShard {
   readonly contents: Contents;
 }
 
-async function openAll(tars: readonly string[]): Promise<ForeignShard[]> {
+async function openAll(found: readonly FoundShard[], layout: LayoutName): Promise<ForeignShard[]> {
   const shards: ForeignShard[] = [];
-  for (let first = 0; first < tars.length; first += CONCURRENCY) {
-    shards.push(...(await Promise.all(tars.slice(first, first + CONCURRENCY).map(openForeign))));
+  for (let first = 0; first < found.length; first += CONCURRENCY) {
+    shards.push(
+      ...(await Promise.all(found.slice(first, first + CONCURRENCY).map((shard) => openForeign(shard, layout)))),
+    );
   }
   return shards;
 }
 
-/** With the index that is kept beside the tar, else with one that is made now and stays in memory. */
-async function openForeign(tar: string): Promise<ForeignShard> {
-  const source = await openSource(tar);
+/** With the index that is kept beside the shard, else with one that is made now and stays in memory. */
+async function openForeign({ name, path }: FoundShard, layout: LayoutName): Promise<ForeignShard> {
+  const source = await openShard(layout, path);
   try {
-    const indexPath = await keptIndexPath(tar);
-    const name = path.basename(tar);
+    const indexPath = await findBeside('index', path);
     const bytes = source.size;
     if (indexPath === null) {
-      const index = await buildShardIndex(await layoutOf('tar'), source);
+      const index = await buildShardIndex(await layoutOf(layout), source);
       const { samples } = index;
       return {
-        file: { name, path: tar, bytes, samples, loadIndex: async () => index, loadParts: async () => index },
+        file: { name, path, bytes, samples, loadIndex: async () => index, loadParts: async () => index },
         contents: index,
       };
     }
@@ -73,7 +75,7 @@ async function openForeign(tar: string): Promise<ForeignShard> {
     return {
       file: {
         name,
-        path: tar,
+        path,
         bytes,
         samples: contents.samples,
         loadIndex: () => readShardIndex(indexPath),

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { FileError, OptionError, type ShardLayout } from '@shardtool/format';
+import { FileError, OptionError, type WrittenLayout } from '@shardtool/format';
 import { WorkerCrew } from '../crew/worker-crew.js';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkOutputOptions, type OutputOptions } from '../options.js';
@@ -109,7 +109,7 @@ async function refuseSameFolder(source: string, output: string): Promise<void> {
 async function convertDataset(
   input: DatasetShards,
   folder: OutputFolder,
-  layout: ShardLayout,
+  layout: WrittenLayout,
   options: CheckedOutputOptions,
 ): Promise<ConvertReport> {
   const { format, lmdbValues, index: otherIndexes } = options;
@@ -148,7 +148,7 @@ async function convertDataset(
 async function convertTarStream(
   { bytes: input, name }: TarStream,
   folder: OutputFolder,
-  layout: ShardLayout,
+  layout: WrittenLayout,
   options: CheckedOutputOptions,
 ): Promise<ConvertReport> {
   const { format, index: otherIndexes, maxShardBytes, maxShardSamples, signal } = options;

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type FieldColumns, imageFields, indexPathOf, readShardIndex } from '@shardtool/format';
+import { type FieldColumns, imageFields, indexPathOf, readShardIndex, shardNameOf } from '@shardtool/format';
 import type { AppendBase } from '../pack/append.js';
 
 /** An image that the dataset has: what stands for a file with the same bytes. */
@@ -50,5 +50,5 @@ export async function describeImages(
 ): Promise<PackedImage[]> {
   const { file } = manifest.shards[shard]!;
   const { source, cls } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['source', 'cls'] });
-  return rows.map((row) => ({ source: source[row]!, cls: cls[row]!, shard: file.split('/')[0]! }));
+  return rows.map((row) => ({ source: source[row]!, cls: cls[row]!, shard: shardNameOf(file) }));
 }

@@ -1,11 +1,11 @@
-import { crc32Hex, createManifest, type LayoutName, type Manifest, writeManifest } from '@shardtool/format';
+import { crc32Hex, createManifest, type Manifest, type WrittenLayoutName, writeManifest } from '@shardtool/format';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { type OtherIndex, readWidsIndex, writeWidsIndex } from '../shard/other-indexes.js';
 import { addTo } from '../shard/shard-rows.js';
 
 /** What dataset.json says beside what the shards themselves are. */
 export interface DatasetFacts {
-  readonly format: LayoutName;
+  readonly format: WrittenLayoutName;
   /** Names of the classes in the order of their numbers. */
   readonly classes: readonly string[];
   readonly columns: Manifest['columns'];

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { readManifest, readShardIndex, type ShardLayout, ShardtoolError } from '@shardtool/format';
+import { readManifest, readShardIndex, ShardtoolError, type WrittenLayout } from '@shardtool/format';
 import type { PreparedPack } from '../plan/prepare.js';
 import { numberedStem, shardPaths } from '../shard/shard-paths.js';
 import { pathAt } from '../source/file-table.js';
@@ -11,7 +11,7 @@ import { readQuarantine } from './quarantine.js';
  */
 export async function isDatasetOf(
   output: string,
-  layout: ShardLayout,
+  layout: WrittenLayout,
   name: string,
   { shards, shardCount }: PreparedPack,
 ): Promise<boolean> {

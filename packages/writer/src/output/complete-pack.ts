@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type LayoutName, MANIFEST_FILE } from '@shardtool/format';
+import { MANIFEST_FILE, type WrittenLayoutName } from '@shardtool/format';
 import { PartsMissingError } from '../errors.js';
 import type { AppendBase } from '../pack/append.js';
 import type { PlanHeader } from '../plan/plan-record.js';
@@ -14,7 +14,7 @@ import { checkBadShare, writeQuarantine } from './quarantine.js';
 
 /** The options of a plan that say how its shards are called and what they are. */
 export interface PlannedTarget {
-  readonly format: LayoutName;
+  readonly format: WrittenLayoutName;
   readonly name: string;
   readonly index: readonly OtherIndex[];
 }

@@ -1,13 +1,13 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  BESIDE,
   FileError,
   layoutOf,
   MANIFEST_FILE,
   OptionError,
   PACK_NOTE_FILE,
-  type ShardLayout,
-  WIDS_INDEX_FILE,
+  type WrittenLayout,
 } from '@shardtool/format';
 import { DUPLICATES_FILE } from '../dedupe/dedupe.js';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
@@ -109,7 +109,7 @@ export class OutputFolder {
   }
 
   /** Removes what a pack left here that was to add to the dataset of these shards. */
-  clearAdded(layout: ShardLayout, shards: readonly { readonly file: string }[]): void {
+  clearAdded(layout: WrittenLayout, shards: readonly { readonly file: string }[]): void {
     const committed = new Set(shards.map(({ file }) => file));
     for (const stem of readNote(this.path).shards) {
       const paths = shardPaths(layout, stem);
@@ -134,7 +134,7 @@ export class OutputFolder {
     const layout = await layoutOf(note.format);
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
     for (const file of [MANIFEST_FILE, QUARANTINE_FILE, DUPLICATES_FILE]) this.#remove(file, `${file}${TEMPORARY}`);
-    if (note.otherIndexes.includes('wids')) this.#remove(WIDS_INDEX_FILE);
+    if (note.otherIndexes.includes('wids')) this.#remove(BESIDE.wids.fileName());
     for (const stem of note.shards) {
       const paths = shardPaths(layout, stem);
       this.#remove(paths.file, paths.index);
@@ -150,7 +150,7 @@ export class OutputFolder {
    * other loaders. Throws {@link OutputNotEmptyError} where one is in the way, {@link OptionError} for a name that no
    * shard can have.
    */
-  async announce(layout: ShardLayout, stems: readonly string[], otherIndexes: readonly OtherIndex[]): Promise<void> {
+  async announce(layout: WrittenLayout, stems: readonly string[], otherIndexes: readonly OtherIndex[]): Promise<void> {
     const wrong = stems.find((stem) => !SHARD_STEM.test(stem));
     if (wrong !== undefined) {
       const message = `No shard can be called ${JSON.stringify(wrong)}; it must not begin with a dot, nor have "/", "\\" or ":" in it.`;
@@ -158,7 +158,7 @@ export class OutputFolder {
     }
     const taken = new Set(readdirSync(this.path));
     const wanted = this.#shards.length === 0 ? [MANIFEST_FILE, QUARANTINE_FILE, PACK_NOTE_FILE] : [];
-    if (otherIndexes.includes('wids') && this.#shards.length === 0) wanted.push(WIDS_INDEX_FILE);
+    if (otherIndexes.includes('wids') && this.#shards.length === 0) wanted.push(BESIDE.wids.fileName());
     for (const stem of stems) {
       const { file, folder, index, daliIndex } = shardPaths(layout, stem);
       wanted.push(folder ?? file, index);
@@ -177,7 +177,7 @@ export class OutputFolder {
   }
 
   /** Removes the temporary files that a worker leaves when it dies; `stems` are its shards. */
-  removeTemporaryFiles(layout: ShardLayout, stems: Iterable<string> = this.#shards): void {
+  removeTemporaryFiles(layout: WrittenLayout, stems: Iterable<string> = this.#shards): void {
     for (const stem of stems) this.#removeTemporary(shardPaths(layout, stem));
   }
 

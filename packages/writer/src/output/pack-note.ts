@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PACK_NOTE_FILE, writeDurably } from '@shardtool/format';
+import { PACK_NOTE_FILE, WRITTEN_LAYOUTS, writeDurably } from '@shardtool/format';
 import { z } from 'zod';
 import { OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
@@ -14,7 +14,7 @@ export const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;
  */
 const NOTE = z.object({
   version: z.literal(1),
-  format: z.enum(['tar', 'lmdb', 'msgpack']),
+  format: z.enum(WRITTEN_LAYOUTS),
   /** What the shards are called, without their ending: never a way out of the folder. */
   shards: z.array(z.string().regex(SHARD_STEM)),
   otherIndexes: z.array(z.enum(['wids', 'dali'])),
@@ -37,8 +37,13 @@ export async function writeNote(folder: string, note: PackNote): Promise<void> {
   await writeDurably(join(folder, PACK_NOTE_FILE), Buffer.from(`${JSON.stringify(note)}\n`));
 }
 
+/** The indexes for other loaders in a folder that shardtool made; none where no note says so. */
+export function notedIndexes(folder: string): readonly OtherIndex[] {
+  return existsSync(join(folder, PACK_NOTE_FILE)) ? readNote(folder).otherIndexes : [];
+}
+
 /**
- * Indexes for other loaders are about to be made beside shards that are there: from now on they go when the shards are
+ * Indexes for other loaders were made beside shards that are there: from now on they go when the shards are
  * replaced, and grow when shards are added. A folder without a note is none of ours to replace.
  */
 export async function noteOtherIndexes(folder: string, wanted: readonly OtherIndex[]): Promise<void> {

@@ -6,6 +6,7 @@ import {
   OptionError,
   packedName,
   readShardIndex,
+  shardNameOf,
 } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
@@ -50,7 +51,7 @@ function nameOf(file: string | undefined): string {
 export function nextNumber({ shards }: Manifest, name: string): number {
   let next = 0;
   for (const { file } of shards) {
-    const number = /(?:^|-)(\d{6,})\.[^.]*$/.exec(file.split('/')[0]!)?.[1];
+    const number = /(?:^|-)(\d{6,})\.[^.]*$/.exec(shardNameOf(file))?.[1];
     if (number !== undefined && nameOf(file) === name) next = Math.max(next, Number(number) + 1);
   }
   return next;

@@ -1,4 +1,4 @@
-import type { ShardLayout } from '@shardtool/format';
+import type { WrittenLayout } from '@shardtool/format';
 import { imageStepOptions, recodeOptions } from '../options.js';
 import { stemsOf } from '../output/complete-pack.js';
 import type { OutputFolder } from '../output/output-folder.js';
@@ -16,7 +16,7 @@ import { checkPlan, checkPlannedOptions, publishPlan } from './shared-plan.js';
 /** What a pack works with. */
 export interface PackWork extends Omit<PrepareWork, 'output'> {
   readonly folder: OutputFolder;
-  readonly layout: ShardLayout;
+  readonly layout: WrittenLayout;
   readonly part: Part | null;
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ShardLayout } from '@shardtool/format';
+import type { WrittenLayout } from '@shardtool/format';
 import { PlanChangedError } from '../errors.js';
 import { isCommitted, plannedTarget, stemsOf } from '../output/complete-pack.js';
 import { tryLock } from '../output/lock.js';
@@ -47,7 +47,11 @@ export async function sharedPlan(
  * Announces the shards of a new plan and lays its record into the folder, where all parts find it. Throws
  * {@link PlanChangedError} where another one has come before it.
  */
-export async function publishPlan(folder: OutputFolder, layout: ShardLayout, pack: PreparedPack): Promise<PlanHeader> {
+export async function publishPlan(
+  folder: OutputFolder,
+  layout: WrittenLayout,
+  pack: PreparedPack,
+): Promise<PlanHeader> {
   const path = planPath(folder.path);
   const mine = `${path}.${randomUUID()}`;
   try {

@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { ShardLayout } from '@shardtool/format';
+import type { WrittenLayout } from '@shardtool/format';
 import { shardPaths } from '../shard/shard-paths.js';
 
 /** The folder below the dataset's that keeps what was taken out, until somebody deletes it. */
@@ -14,7 +14,7 @@ export const QUARANTINE_FOLDER = 'quarantine';
 export function exchangeShard(
   folder: string,
   work: string,
-  layout: ShardLayout,
+  layout: WrittenLayout,
   stem: string,
   { isNew, isFileWhole }: { readonly isNew: boolean; readonly isFileWhole: boolean },
 ): void {

@@ -10,9 +10,9 @@ import {
   imageFieldOf,
   layoutOf,
   lmdbImages,
-  type ShardLayout,
   ShardtoolError,
   type ShardWriter,
+  type WrittenLayout,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
 import type { QuarantinedSample } from '../output/quarantine.js';
@@ -125,7 +125,7 @@ async function writeAnew(
 }
 
 /** The layout, and of LMDB the one whose values are images where this shard's are. */
-async function layoutFor({ format }: DatasetShard, { index, found }: Evidence): Promise<ShardLayout> {
+async function layoutFor({ format }: DatasetShard, { index, found }: Evidence): Promise<WrittenLayout> {
   if (format !== 'lmdb') return layoutOf(format);
   // A map begins before its first field.
   const spans = [...found.values()].map(({ offset, fields }) => fields.some((field) => field.offset === offset));
@@ -178,7 +178,7 @@ function lostFrom(index: Evidence['index'], columnTypes: ReadonlyMap<string, Col
   return [...(index.source === undefined ? ['source'] : []), ...labels];
 }
 
-function removeShard(folder: string, layout: ShardLayout, stem: string): void {
+function removeShard(folder: string, layout: WrittenLayout, stem: string): void {
   const { file, folder: own, index, daliIndex } = shardPaths(layout, stem);
   for (const path of [own ?? file, index, daliIndex]) rmSync(join(folder, path), { force: true, recursive: true });
 }

@@ -1,15 +1,15 @@
 import { closeSync, existsSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  BESIDE,
+  besidePath,
   type ColumnType,
-  daliIndexPath,
   findShards,
   layoutOf,
   MANIFEST_FILE,
   type Manifest,
   OptionError,
   readShardIndex,
-  WIDS_INDEX_FILE,
 } from '@shardtool/format';
 import { WorkerPool } from '../crew/worker-pool.js';
 import { commitDataset } from '../output/commit.js';
@@ -169,8 +169,8 @@ async function faultyShards(
 /** Indexes for other loaders that lie in the folder. */
 function otherIndexesOf(location: string, shards: readonly DatasetShard[]): OtherIndex[] {
   const found: OtherIndex[] = [];
-  if (existsSync(join(location, WIDS_INDEX_FILE))) found.push('wids');
-  if (shards.some(({ path, format }) => format === 'tar' && existsSync(daliIndexPath(path)))) found.push('dali');
+  if (existsSync(join(location, BESIDE.wids.fileName()))) found.push('wids');
+  if (shards.some(({ path, format }) => format === 'tar' && existsSync(besidePath('dali', path)))) found.push('dali');
   return found;
 }
 

@@ -5,8 +5,8 @@ import {
   hasChecksum,
   indexPathOf,
   isManifestAsWritten,
-  type LayoutName,
   layoutOf,
+  layoutOfName,
   MANIFEST_FILE,
   type Manifest,
   ManifestError,
@@ -16,6 +16,8 @@ import {
   readShardIndex,
   ShardtoolError,
   VersionError,
+  WRITTEN_LAYOUTS,
+  type WrittenLayoutName,
 } from '@shardtool/format';
 import { folderClass } from '../plan/classes.js';
 import { shardPaths } from '../shard/shard-paths.js';
@@ -97,12 +99,13 @@ async function putTogether(folder: string, lines: Lines): Promise<KnownManifest>
 }
 
 /** The shards in their order, with what the manifest's lines say of each; zeros, which fit none, where they say nothing. */
-async function findShardFiles(folder: string, lines: Lines): Promise<{ format: LayoutName; shards: ManifestShard[] }> {
+async function findShardFiles(
+  folder: string,
+  lines: Lines,
+): Promise<{ format: WrittenLayoutName; shards: ManifestShard[] }> {
   const names = readdirSync(folder);
   const note = readNote(folder);
-  const format =
-    note?.format ??
-    (['lmdb', 'msgpack', 'tar'] as const).find((kind) => names.some((name) => name.endsWith(`.${kind}`)));
+  const format = note?.format ?? WRITTEN_LAYOUTS.find((kind) => names.some((name) => layoutOfName(name) === kind));
   if (format === undefined) {
     throw new ManifestError(
       { path: folder },
@@ -129,10 +132,10 @@ async function findShardFiles(folder: string, lines: Lines): Promise<{ format: L
 }
 
 /** What the note of the pack says, as far as it can be read. */
-function readNote(folder: string): { format: LayoutName; shards: readonly string[] } | null {
+function readNote(folder: string): { format: WrittenLayoutName; shards: readonly string[] } | null {
   try {
     const { format, shards } = JSON.parse(readFileSync(join(folder, PACK_NOTE_FILE), 'utf8'));
-    const isNote = ['tar', 'lmdb', 'msgpack'].includes(format) && Array.isArray(shards);
+    const isNote = WRITTEN_LAYOUTS.includes(format) && Array.isArray(shards);
     return isNote ? { format, shards } : null;
   } catch {
     return null;
@@ -156,7 +159,7 @@ async function readIndexes(folder: string, shards: readonly ManifestShard[]): Pr
   let fields: readonly string[] | null = null;
   let classes = 0;
   for (const { file } of shards) {
-    const path = indexPathOf(join(folder, file.split('/')[0]!));
+    const path = indexPathOf(join(folder, file));
     const index = await readShardIndex(path).catch((error: unknown) => {
       if (error instanceof ShardtoolError) return null;
       throw error;

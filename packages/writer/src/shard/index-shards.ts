@@ -3,19 +3,21 @@ import path from 'node:path';
 import {
   buildShardIndex,
   FileError,
+  findBeside,
   findShards,
   indexPathOf,
-  keptIndexPath,
   type LayoutName,
   layoutOf,
-  openSource,
+  layoutOfName,
+  openShard,
+  placeBeside,
   readShardIndex,
   type ShardIndex,
   UnsupportedShardError,
   type WidsShard,
   writeShardIndex,
 } from '@shardtool/format';
-import { noteOtherIndexes } from '../output/pack-note.js';
+import { notedIndexes, noteOtherIndexes } from '../output/pack-note.js';
 import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from './other-indexes.js';
 
 export interface IndexReport {
@@ -44,7 +46,7 @@ export async function indexShards(
 ): Promise<IndexReport> {
   const { overwrite = false, index: otherIndexes = [] } = options;
   const report = { shards: 0, kept: 0, samples: 0, skippedEntries: 0 };
-  const forWids = new Map<string, WidsShard[]>();
+  const forWids = new Map<string, { records: WidsShard[]; ours: readonly OtherIndex[] }>();
   for (const location of locations) {
     for (const shard of await shardsAt(location, overwrite)) {
       checkOtherIndexes(shard.format, otherIndexes);
@@ -52,7 +54,7 @@ export async function indexShards(
         report.kept++;
       } else {
         const { index, skipped } = await buildIndex(shard);
-        await writeShardIndex(indexPathOf(shard.path), index);
+        await writeShardIndex(shard.index, index);
         report.shards++;
         report.samples += index.samples;
         report.skippedEntries += skipped;
@@ -60,20 +62,28 @@ export async function indexShards(
       if (otherIndexes.length === 0) continue;
       const folder = path.dirname(shard.path);
       if (!forWids.has(folder)) {
-        await noteOtherIndexes(folder, otherIndexes);
-        forWids.set(folder, []);
+        forWids.set(folder, { records: [], ours: notedIndexes(folder) });
       }
-      forWids.get(folder)!.push(await indexForOthers(shard.path, otherIndexes));
+      const { records, ours } = forWids.get(folder)!;
+      records.push(await indexForOthers(shard, otherIndexes, ours));
     }
   }
-  if (otherIndexes.includes('wids')) for (const [folder, records] of forWids) await writeWidsIndex(folder, records);
+  for (const [folder, { records, ours }] of forWids) {
+    if (otherIndexes.includes('wids')) await writeWidsIndex(folder, records, ours.includes('wids'));
+    await noteOtherIndexes(folder, otherIndexes);
+  }
   return report;
 }
 
 /** Writes the index for DALI where it is wanted, and gives what the one for wids says of the tar. */
-async function indexForOthers(tar: string, otherIndexes: readonly OtherIndex[]): Promise<WidsShard> {
-  const index = await readShardIndex(indexPathOf(tar));
-  if (otherIndexes.includes('dali')) await writeDaliIndex(tar, index);
+async function indexForOthers(
+  shard: ShardToIndex,
+  otherIndexes: readonly OtherIndex[],
+  ours: readonly OtherIndex[],
+): Promise<WidsShard> {
+  const tar = shard.path;
+  const index = await readShardIndex(shard.index);
+  if (otherIndexes.includes('dali')) await writeDaliIndex(tar, index, ours.includes('dali'));
   const fd = openSync(tar, 'r');
   try {
     return { file: path.basename(tar), samples: index.samples, bytes: fstatSync(fd).size, md5: md5Of(fd) };
@@ -85,35 +95,31 @@ async function indexForOthers(tar: string, otherIndexes: readonly OtherIndex[]):
 interface ShardToIndex {
   readonly path: string;
   readonly format: LayoutName;
-  /** Its index is there and stays. */
+  /** Where its index lies, or is to lie. */
+  readonly index: string;
+  /** The index is there and stays. */
   readonly isKept: boolean;
 }
 
 async function shardsAt(location: string, overwrite: boolean): Promise<ShardToIndex[]> {
-  const found = await findShards(location);
-  if (found.kind === 'packed') {
-    return found.manifest.shards.map(({ file }) => {
-      const shard = path.join(location, file);
-      return { path: shard, format: found.manifest.format, isKept: existsSync(indexPathOf(shard)) };
-    });
-  }
+  const { layout, manifest, shards } = await findShards(location);
+  const unknown = manifest === null ? shards.find(({ name }) => layoutOfName(name) === null) : undefined;
+  if (unknown !== undefined) throw noShard(unknown.path);
   return Promise.all(
-    found.tars.map(async (tar) => ({
-      path: tar,
-      format: formatOf(tar),
-      isKept: !overwrite && (await keptIndexPath(tar)) !== null,
-    })),
+    shards.map(async ({ path: shard }): Promise<ShardToIndex> => {
+      if (manifest !== null) {
+        const index = indexPathOf(shard);
+        return { path: shard, format: layout, index, isKept: existsSync(index) };
+      }
+      const kept = overwrite ? null : await findBeside('index', shard);
+      const index = kept ?? (await placeBeside('index', shard));
+      return { path: shard, format: layout, index, isKept: kept !== null };
+    }),
   );
 }
 
-function formatOf(shard: string): LayoutName {
-  if (shard.endsWith('.msgpack')) return 'msgpack';
-  if (shard.endsWith('.mdb')) return 'lmdb';
-  if (shard.endsWith('.tar')) return 'tar';
-  throw new FileError(
-    { path: shard },
-    `${shard} is no tar by its name; give files that end in .tar, or a folder of them.`,
-  );
+function noShard(path: string): FileError {
+  return new FileError({ path }, `${path} is no tar by its name; give files that end in .tar, or a folder of them.`);
 }
 
 async function buildIndex({ path: shard, format }: ShardToIndex): Promise<{ index: ShardIndex; skipped: number }> {
@@ -124,7 +130,7 @@ async function buildIndex({ path: shard, format }: ShardToIndex): Promise<{ inde
         'restore the index from a copy, or pack again.',
     );
   }
-  const source = await openSource(shard);
+  const source = await openShard(format, shard);
   try {
     let skipped = 0;
     const index = await buildShardIndex(await layoutOf(format), source, () => {

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import {
   type ColumnType,
   type ShardIndex,
-  type ShardLayout,
   type ShardWriter,
+  type WrittenLayout,
   writeShardIndex,
 } from '@shardtool/format';
 import { DiskFullError } from '../errors.js';
@@ -16,7 +16,7 @@ import { ShardRows } from './shard-rows.js';
 export interface ShardTarget {
   /** The folder of the dataset. */
   readonly output: string;
-  readonly layout: ShardLayout;
+  readonly layout: WrittenLayout;
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   /** Indexes for other loaders, beside the shard's own. */
   readonly otherIndexes: readonly OtherIndex[];

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import {
+  BESIDE,
+  besidePath,
   daliIndex,
-  daliIndexPath,
-  type LayoutName,
+  FileError,
   OptionError,
   type ShardIndex,
-  WIDS_INDEX_FILE,
   type WidsShard,
+  type WrittenLayoutName,
   widsIndex,
   writeDurably,
 } from '@shardtool/format';
@@ -20,7 +21,7 @@ export type OtherIndex = 'wids' | 'dali';
 const PIECE_BYTES = 1 << 20;
 
 /** Throws {@link OptionError} where indexes are asked for that are none of this layout. */
-export function checkOtherIndexes(format: LayoutName, wanted: readonly OtherIndex[]): void {
+export function checkOtherIndexes(format: WrittenLayoutName, wanted: readonly OtherIndex[]): void {
   if (wanted.length === 0 || format === 'tar') return;
   const message = `The index for ${wanted.join(' and ')} is one of tars, and the shards are ${format}; leave it out, or use the format tar.`;
   throw new OptionError({}, message);
@@ -38,14 +39,26 @@ export function md5Of(fd: number): string {
   }
 }
 
-/** Writes the index of one tar for DALI, beside it. Throws what {@link daliIndex} throws, and {@link FileError}. */
-export async function writeDaliIndex(tar: string, index: ShardIndex): Promise<void> {
-  await writeDurably(daliIndexPath(tar), Buffer.from(daliIndex(index, basename(tar))));
+/**
+ * Writes the index of one tar for DALI, beside it. `isOurs`: what lies there was written by shardtool. Throws what
+ * {@link daliIndex} throws, and {@link FileError}, also where something else lies there that is not the same.
+ */
+export async function writeDaliIndex(tar: string, index: ShardIndex, isOurs = true): Promise<void> {
+  await writeOther(besidePath('dali', tar), daliIndex(index, basename(tar)), isOurs);
 }
 
-/** Writes the index of all tars of a folder for wids. Throws what {@link widsIndex} throws, and {@link FileError}. */
-export async function writeWidsIndex(folder: string, shards: readonly WidsShard[]): Promise<void> {
-  await writeDurably(join(folder, WIDS_INDEX_FILE), Buffer.from(widsIndex(shards)));
+/** The same for all tars of a folder, and wids. Throws what {@link widsIndex} throws. */
+export async function writeWidsIndex(folder: string, shards: readonly WidsShard[], isOurs = true): Promise<void> {
+  await writeOther(join(folder, BESIDE.wids.fileName()), widsIndex(shards), isOurs);
+}
+
+async function writeOther(file: string, text: string, isOurs: boolean): Promise<void> {
+  if (!isOurs && existsSync(file)) {
+    if (readFileSync(file, 'utf8') === text) return;
+    const message = `${file} was not written by shardtool and says something else, so it stays; move it away to have it made anew.`;
+    throw new FileError({ path: file }, message);
+  }
+  await writeDurably(file, Buffer.from(text));
 }
 
 /** What the index for wids of a folder says of these shards; where it says nothing, the shard is read. */
@@ -65,7 +78,7 @@ export function readWidsIndex(
 /** Name and md5 of each shard that the index has; none where there is no index, or one that cannot be read. */
 function widsSums(folder: string): [string, string][] {
   try {
-    const { shardlist } = JSON.parse(readFileSync(join(folder, WIDS_INDEX_FILE), 'utf8'));
+    const { shardlist } = JSON.parse(readFileSync(join(folder, BESIDE.wids.fileName()), 'utf8'));
     return (shardlist as { url: string; md5sum: string }[]).map(({ url, md5sum }) => [url, md5sum]);
   } catch {
     return [];

@@ -1,4 +1,4 @@
-import { daliIndexPath, indexPathOf, type ShardLayout } from '@shardtool/format';
+import { besidePath, type WrittenLayout } from '@shardtool/format';
 
 /** Where a shard lies below the folder of its dataset. */
 export interface ShardPaths {
@@ -17,9 +17,9 @@ export function numberedStem(name: string, number: number): string {
 }
 
 /** Places the shard that is called `stem`. */
-export function shardPaths(layout: ShardLayout, stem: string): ShardPaths {
+export function shardPaths(layout: WrittenLayout, stem: string): ShardPaths {
   const shard = stem + layout.extension;
-  const others = { index: indexPathOf(shard), daliIndex: daliIndexPath(`${stem}.tar`) };
+  const others = { index: besidePath('index', shard), daliIndex: besidePath('dali', shard) };
   return layout.innerFile === undefined
     ? { file: shard, folder: null, ...others }
     : { file: `${shard}/${layout.innerFile}`, folder: shard, ...others };

@@ -1,5 +1,6 @@
 import { ImageEncoder, MapEncoder } from '../../sample/sample-codec.js';
-import type { ShardLayout } from '../layout.js';
+import type { WrittenLayout } from '../layout.js';
+import { LMDB } from './entry.js';
 import { salvage } from './salvage.js';
 import { samples } from './samples.js';
 import { LmdbWriter } from './write.js';
@@ -10,17 +11,17 @@ export { LmdbDatabase, type LmdbEntry } from './read.js';
  * Shards as LMDB databases: a folder with `data.mdb` in it, in the data format of liblmdb 0.9, which Python's lmdb and
  * `mdb_stat` open. The value of a key is a msgpack map of the sample's fields. Reading takes {@link lmdbImages} as well.
  */
-export const lmdb: ShardLayout = {
+export const lmdb: WrittenLayout = {
   name: 'lmdb',
-  extension: '.lmdb',
-  innerFile: 'data.mdb',
+  extension: LMDB.extension,
+  innerFile: LMDB.innerFile,
   createWriter: (fd, shard) => new LmdbWriter(fd, shard, new MapEncoder(false)),
   samples,
   salvage,
 };
 
 /** The same with the encoded image alone as the value, and nothing else in the database, as torchvision's LSUN reads it. */
-export const lmdbImages: ShardLayout = {
+export const lmdbImages: WrittenLayout = {
   ...lmdb,
   imageOnly: true,
   createWriter: (fd, shard) => new LmdbWriter(fd, shard, new ImageEncoder()),

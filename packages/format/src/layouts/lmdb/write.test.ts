@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { unpack } from 'msgpackr';
 import { afterAll, expect, test } from 'vitest';
 import { openSource } from '../../source.js';
-import type { SamplePosition, ShardLayout } from '../layout.js';
+import type { SamplePosition, WrittenLayout } from '../layout.js';
 import { LmdbDatabase, lmdb, lmdbImages } from './index.js';
 import { branchStarts } from './tree.js';
 
@@ -18,7 +18,7 @@ let files = 0;
 const filling = (sample: number) => sample % 0x80;
 
 /** Writes one `jpg` a sample, filled with {@link filling}, and returns what finish() says. */
-function write(layout: ShardLayout, samples: readonly (readonly [key: string, bytes: number])[]) {
+function write(layout: WrittenLayout, samples: readonly (readonly [key: string, bytes: number])[]) {
   const place = join(folder, `${files++}${layout.extension}`);
   mkdirSync(place);
   const path = join(place, layout.innerFile!);

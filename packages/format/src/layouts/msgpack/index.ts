@@ -1,4 +1,5 @@
-import type { ShardLayout } from '../layout.js';
+import type { WrittenLayout } from '../layout.js';
+import { MSGPACK } from './entry.js';
 import { salvage } from './salvage.js';
 import { samples } from './samples.js';
 import { MsgpackWriter } from './write.js';
@@ -7,9 +8,9 @@ import { MsgpackWriter } from './write.js';
  * Shards as a stream of msgpack maps, one a sample: `{"__key__": str, "jpg": bin, "cls": int, ...}`, without extension
  * types, as Python's `msgpack.Unpacker(file)` reads them.
  */
-export const msgpack: ShardLayout = {
+export const msgpack: WrittenLayout = {
   name: 'msgpack',
-  extension: '.msgpack',
+  extension: MSGPACK.extension,
   createWriter: (fd, shard) => new MsgpackWriter(fd, shard),
   samples,
   salvage,

@@ -1,5 +1,6 @@
 import type { Source } from '../../source.js';
-import type { OnSkipped, SamplePosition, ShardLayout } from '../layout.js';
+import type { OnSkipped, SamplePosition, WrittenLayout } from '../layout.js';
+import { TAR } from './entry.js';
 import { SampleGrouper } from './group.js';
 import { salvage } from './salvage.js';
 import { scanEntries } from './scan.js';
@@ -11,9 +12,9 @@ export * as tarFaults from './faults.js';
  * Shards as tar archives, one entry a field, named `key.field`. Written as ustar with pax records; read in every format
  * that GNU tar, Python's tarfile and WebDataset write: v7, ustar, GNU, pax.
  */
-export const tar: ShardLayout = {
+export const tar: WrittenLayout = {
   name: 'tar',
-  extension: '.tar',
+  extension: TAR.extension,
   createWriter: (fd, shard) => new TarWriter(fd, shard),
   samples,
   salvage,

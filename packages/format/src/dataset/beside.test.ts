@@ -1,0 +1,101 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { encodeShardIndex, type ShardIndex } from '../shard-index/shard-index.js';
+import { besidePath, besideShard, findBeside, ownerOf, placeBeside, sideFolder } from './beside.js';
+import { indexPathOf } from './find-shards.js';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'shardtool-beside-'));
+  vi.stubEnv('SHARDTOOL_BESIDE', path.join(folder, 'side'));
+});
+afterAll(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
+const at = (name: string) => path.join(folder, 'shards', name);
+beforeEach(() => mkdirSync(path.join(folder, 'shards')));
+afterEach(() => rmSync(path.join(folder, 'shards'), { recursive: true }));
+
+const NONE: ShardIndex = {
+  samples: 0,
+  key: [],
+  source: [],
+  offset: new Float64Array(0),
+  bytes: new Float64Array(0),
+  fields: new Map(),
+  width: new Int32Array(0),
+  height: new Int32Array(0),
+  orientation: new Uint8Array(0),
+  cls: new Int32Array(0),
+  columns: new Map(),
+};
+const OURS = encodeShardIndex(NONE);
+const THEIRS = Buffer.from('PAR1 rows of img2dataset PAR1');
+
+test('an index lies beside its shard under the name of the shard', () => {
+  expect(indexPathOf('/data/train-000000.tar')).toBe('/data/train-000000.parquet');
+  expect(indexPathOf('a.b.lmdb')).toBe('a.b.parquet');
+  expect(indexPathOf('a/000000.lmdb/data.mdb')).toBe('a/000000.parquet');
+});
+
+test('all names that files of a shard have are known from its name or its file', () => {
+  const files = [
+    { kind: 'index', file: '000000.parquet' },
+    { kind: 'dali', file: '000000.idx' },
+  ];
+  expect(besideShard('000000.tar')).toEqual(files);
+  expect(besideShard('000000.lmdb/data.mdb')).toEqual(files);
+  expect(besidePath('wids', 'shards/000000.tar')).toBe(path.join('shards', 'shardindex.json'));
+});
+
+test('where nothing lies beside a shard, the index goes under its name and is found there', async () => {
+  writeFileSync(at('0.tar'), '');
+  expect(await findBeside('index', at('0.tar'))).toBeNull();
+  const place = await placeBeside('index', at('0.tar'));
+  expect(place).toBe(at('0.parquet'));
+  writeFileSync(place, OURS);
+  expect(await ownerOf('index', place)).toBe('shardtool');
+  expect(await findBeside('index', at('0.tar'))).toBe(place);
+  expect(await placeBeside('index', at('0.tar'))).toBe(place);
+});
+
+test('a Parquet file of other software is no index, and ours goes under another name beside it', async () => {
+  writeFileSync(at('0.tar'), '');
+  writeFileSync(at('0.parquet'), THEIRS);
+  expect(await ownerOf('index', at('0.parquet'))).toBe('other');
+  expect(await findBeside('index', at('0.tar'))).toBeNull();
+  const place = await placeBeside('index', at('0.tar'));
+  expect(place).toBe(at('0.tar.shardtool'));
+  writeFileSync(place, OURS);
+  expect(await findBeside('index', at('0.tar'))).toBe(place);
+});
+
+test('an index that is older than its shard is not that of the shard', async () => {
+  writeFileSync(at('0.parquet'), OURS);
+  writeFileSync(at('0.tar'), '');
+  utimesSync(at('0.parquet'), 1, 1);
+  expect(await findBeside('index', at('0.tar'))).toBeNull();
+});
+
+test('where every name beside the shard is taken, or the place is remote, a folder of this machine keeps the index', async () => {
+  writeFileSync(at('0.tar'), '');
+  for (const taken of ['0.parquet', '0.tar.shardtool']) writeFileSync(at(taken), THEIRS);
+  const side = path.join(sideFolder(at('')), '0.parquet');
+  expect(await placeBeside('index', at('0.tar'))).toBe(side);
+  expect(existsSync(path.dirname(side))).toBe(true);
+  const remote = 'https://a.example/d/0.tar';
+  const place = await placeBeside('index', remote);
+  expect(place).toBe(path.join(sideFolder('https://a.example/d'), '0.parquet'));
+  writeFileSync(place, OURS);
+  expect(await findBeside('index', remote)).toBe(place);
+});
+
+test('what other software writes too is ours only where the note of the pack says so', async () => {
+  writeFileSync(at('0.idx'), 'v1.2 0\n');
+  expect(await ownerOf('dali', at('0.idx'))).toBe('other');
+  await expect(placeBeside('dali', at('0.tar'))).rejects.toThrow('0.idx was not written by shardtool, so it stays');
+  expect(await placeBeside('dali', at('0.tar'), true)).toBe(at('0.idx'));
+});

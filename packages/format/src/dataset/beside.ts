@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { access, mkdir, open, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { FileError } from '../errors.js';
+import { entryOf, layoutNames, shardNameOf, stemOfShard } from '../layouts/registry.js';
+
+/**
+ * One kind of file that lies beside shards: its name, whose it is, and what becomes of it. What shardtool writes beside
+ * shards stands here, and nowhere else.
+ */
+export interface BesideKind {
+  /** One a shard, or one for all shards of a folder. */
+  readonly of: 'shard' | 'folder';
+  /** Its name, from the name of the shard (`000000.tar`, `000000.lmdb`); that of a folder is always the same. */
+  fileName(shard: string): string;
+  /** Where ours lies when something of other software has that name. Absent: it has to have the one name, or is not made. */
+  otherName?(shard: string): string;
+  /**
+   * Text near the end of every such file that shardtool wrote. Absent where other software writes the very same kind:
+   * then ours are those that the pack's note names.
+   */
+  readonly mark?: string;
+  /** By `pack` and `convert` for every shard; by them where it is asked for, noted in pack.json; or by a command of its own. */
+  readonly written: 'always' | 'asked' | 'later';
+  /** Whether `verify` holds it against its shard. */
+  readonly isVerified: boolean;
+  /** When its shard gets other bytes (`verify --fix`): it is made anew with it, or removed, since places in it are wrong. */
+  readonly whenShardChanges: 'made anew' | 'removed';
+}
+
+/**
+ * Every kind of file beside shards. For all of them: a pack does not begin where such a name is taken; `--overwrite`,
+ * `--restart` and a later commit remove only what shardtool wrote; and `convert` takes none over, but makes those of the new shards.
+ */
+export const BESIDE = {
+  /** Our index. */
+  index: {
+    of: 'shard',
+    fileName: (shard) => `${stemOfShard(shard)}.parquet`,
+    otherName: (shard) => `${shard}.shardtool`,
+    mark: 'shardtool.index',
+    written: 'always',
+    isVerified: true,
+    whenShardChanges: 'made anew',
+  },
+  /** For `fn.readers.webdataset` of NVIDIA DALI, whose own tool (`wds2idx`) writes the same. */
+  dali: {
+    of: 'shard',
+    fileName: (shard) => `${stemOfShard(shard)}.idx`,
+    written: 'asked',
+    isVerified: false,
+    whenShardChanges: 'made anew',
+  },
+  /** For webdataset's wids, whose own tool (`widsindex create`) writes the same. */
+  wids: {
+    of: 'folder',
+    fileName: () => 'shardindex.json',
+    written: 'asked',
+    isVerified: false,
+    whenShardChanges: 'made anew',
+  },
+} satisfies Record<string, BesideKind>;
+
+export type BesideName = keyof typeof BESIDE;
+
+/** Who wrote the file at a path. */
+export type Owner = 'nobody' | 'shardtool' | 'other';
+
+/** Where the pieces of a mark stand: the footer of an index is a few KiB. */
+const MARK_BYTES = 1 << 20;
+
+const kindOf = (name: BesideName): BesideKind => BESIDE[name];
+
+/** All names that files of one shard can have in its folder. `shard` is its name or its file: `000000.lmdb/data.mdb`. */
+export function besideShard(shard: string): { readonly kind: BesideName; readonly file: string }[] {
+  const name = shardNameOf(shard);
+  return (Object.keys(BESIDE) as BesideName[])
+    .filter((kind) => kindOf(kind).of === 'shard')
+    .map((kind) => ({ kind, file: kindOf(kind).fileName(name) }));
+}
+
+/**
+ * The name beside a shard, as `pack` gives it: `shards/000000.parquet` for `shards/000000.tar` and for
+ * `shards/000000.lmdb/data.mdb`. In the folder of a pack it is ours, since a pack does not begin where it is taken; of
+ * shards that other software wrote {@link findBeside} and {@link placeBeside} say where ours is.
+ */
+export function besidePath(kind: BesideName, shardPath: string): string {
+  const { folder, shard } = splitShardPath(shardPath);
+  return path.join(folder, kindOf(kind).fileName(shard));
+}
+
+/** A file of ours beside a shard of other software; null where there is none, or where the shard is newer and may be another one. */
+export async function findBeside(kind: BesideName, shardPath: string): Promise<string | null> {
+  const { folder, shard } = splitShardPath(shardPath);
+  const packed = isRemote(shardPath) ? null : await stat(shardPath).catch(() => null);
+  for (const file of placesOf(kind, folder, shard)) {
+    const made = await stat(file).catch(() => null);
+    if (made === null || (packed !== null && made.mtimeMs < packed.mtimeMs)) continue;
+    if ((await ownerOf(kind, file)) === 'shardtool') return file;
+  }
+  return null;
+}
+
+/**
+ * Where a file of ours is to be written beside a shard of other software: under its name, under its other name where
+ * something else has that, or in {@link sideFolder} (which is made) where nothing can be written beside the shard. Throws
+ * {@link FileError} where both names are taken, or where none but the one name would do. `isNoted`: pack.json names it.
+ */
+export async function placeBeside(kind: BesideName, shardPath: string, isNoted = false): Promise<string> {
+  const { folder, shard } = splitShardPath(shardPath);
+  for (const file of placesOf(kind, folder, shard)) {
+    if ((await ownerOf(kind, file, isNoted)) === 'other') continue;
+    const target = path.dirname(file);
+    if (target === sideFolder(folder)) await mkdir(target, { recursive: true });
+    if (await isWritable(target)) return file;
+  }
+  const first = besidePath(kind, shardPath);
+  throw new FileError(
+    { path: first },
+    `${first} was not written by shardtool, so it stays, and there is no other place for what was to be there; move it away.`,
+  );
+}
+
+/**
+ * The folder on this machine that keeps what cannot lie beside shards, since their folder is read-only or remote:
+ * one for each folder of shards, below `SHARDTOOL_BESIDE`, or else below the user's cache folder.
+ */
+export function sideFolder(folder: string): string {
+  const cache = process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache');
+  const base = process.env.SHARDTOOL_BESIDE || path.join(cache, 'shardtool', 'beside');
+  // What follows "?" in an address may be a secret, and is not what tells one place from another.
+  const place = isRemote(folder) ? folder.replace(/\?.*$/s, '') : path.resolve(folder);
+  return path.join(base, createHash('sha256').update(place).digest('hex').slice(0, 32));
+}
+
+/** Who wrote what lies at `file`: the file itself says so, or, for kinds without a mark, the pack's note (`isNoted`). */
+export async function ownerOf(kind: BesideName, file: string, isNoted = false): Promise<Owner> {
+  const handle = await open(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+    throw new FileError({ path: file }, `${file} cannot be opened (${error.message}).`, { cause: error });
+  });
+  if (handle === null) return 'nobody';
+  try {
+    const { mark } = kindOf(kind);
+    if (mark === undefined) return isNoted ? 'shardtool' : 'other';
+    const { size } = await handle.stat();
+    const tail = Buffer.alloc(Math.min(size, MARK_BYTES));
+    await handle.read(tail, 0, tail.length, size - tail.length);
+    return tail.includes(mark, 0, 'latin1') ? 'shardtool' : 'other';
+  } finally {
+    await handle.close();
+  }
+}
+
+/** In the order in which they are looked at. */
+function placesOf(kind: BesideName, folder: string, shard: string): string[] {
+  const { fileName, otherName } = kindOf(kind);
+  const names = [fileName(shard), ...(otherName === undefined ? [] : [otherName(shard)])].filter(
+    (name) => name !== shard,
+  );
+  const beside = isRemote(folder) ? [] : names.map((name) => path.join(folder, name));
+  return otherName === undefined ? beside : [...beside, path.join(sideFolder(folder), names[0]!)];
+}
+
+function splitShardPath(shardPath: string): { readonly folder: string; readonly shard: string } {
+  const file = shardPath.replace(/[/\\]+$/, '');
+  const own = path.dirname(file);
+  const isInner = layoutNames()
+    .map(entryOf)
+    .some(({ extension, innerFile }) => innerFile === path.basename(file) && own.endsWith(extension));
+  const shard = isInner ? own : file;
+  return { folder: path.dirname(shard), shard: path.basename(shard) };
+}
+
+function isRemote(place: string): boolean {
+  return /^[a-z][a-z0-9+.-]+:\/\//i.test(place);
+}
+
+async function isWritable(folder: string): Promise<boolean> {
+  return access(folder, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+}

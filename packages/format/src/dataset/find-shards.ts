@@ -1,0 +1,89 @@
+import { readdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { FileError } from '../errors.js';
+import { entryOf, isShardName, type LayoutName, layoutNames, layoutOfName, shardNameOf } from '../layouts/registry.js';
+import { besidePath } from './beside.js';
+import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
+
+/** The note of a pack that is under way, was interrupted, or has made what lies beside it. */
+export const PACK_NOTE_FILE = 'pack.json';
+
+/** One shard at a place. */
+export interface FoundShard {
+  /** As messages name it: `000000.tar`, `000000.lmdb`. */
+  readonly name: string;
+  /** The file to read: for LMDB the one inside the shard's folder. */
+  readonly path: string;
+  /** What the manifest says; null for a shard of other software. */
+  readonly record: ManifestShard | null;
+}
+
+/** What there is at a place. */
+export interface FoundDataset {
+  readonly location: string;
+  readonly layout: LayoutName;
+  /** Null where other software wrote the shards. */
+  readonly manifest: Manifest | null;
+  /** In the order of the dataset: that of the manifest, or of their names. */
+  readonly shards: readonly FoundShard[];
+  /** Layouts of further shards that lie in the folder and were not taken. */
+  readonly others: readonly LayoutName[];
+}
+
+/**
+ * Finds the shards of a place: what a manifest in it names, else all shards of one layout by their names, or the one shard that it is. A file
+ * whose name says nothing is taken for a tar. `layout`: which shards, where a folder has those of several. Throws
+ * {@link FileError} where there is nothing, and what {@link readManifest} throws, which is UnfinishedPackError for a folder without shards.
+ */
+export async function findShards(location: string, layout?: LayoutName): Promise<FoundDataset> {
+  const found = await stat(location).catch((cause: Error) => {
+    throw new FileError({ path: location }, `${location} cannot be opened (${cause.message}).`, { cause });
+  });
+  const single = layout ?? layoutOfName(path.basename(location));
+  if (!found.isDirectory()) return oneShard(location, single ?? 'tar');
+  if (single !== null && (await isInnerFolder(location, single))) return oneShard(location, single);
+  const names = (await readdir(location)).sort();
+  if (!names.includes(MANIFEST_FILE) && !names.includes(PACK_NOTE_FILE)) {
+    const layouts = layoutNames().filter((name) => names.some((file) => isShardName(entryOf(name), file)));
+    const [taken, ...others] = layout === undefined ? layouts : [layout, ...layouts.filter((name) => name !== layout)];
+    const shards = taken === undefined ? [] : names.filter((name) => isShardName(entryOf(taken), name));
+    if (shards.length > 0) {
+      return {
+        location,
+        layout: taken!,
+        manifest: null,
+        shards: shards.map((name) => foundShard(path.join(location, name), taken!)),
+        others,
+      };
+    }
+  }
+  const manifest = await readManifest(location);
+  return { location, layout: manifest.format, manifest, shards: manifestShards(location, manifest), others: [] };
+}
+
+/** The shards that a manifest in the folder `location` names. */
+export function manifestShards(location: string, { shards }: Pick<Manifest, 'shards'>): FoundShard[] {
+  return shards.map((record) => ({ name: shardNameOf(record.file), path: path.join(location, record.file), record }));
+}
+
+/** The index of a shard of a pack. */
+export function indexPathOf(shardPath: string): string {
+  return besidePath('index', shardPath);
+}
+
+function oneShard(location: string, layout: LayoutName): FoundDataset {
+  return { location, layout, manifest: null, shards: [foundShard(location, layout)], others: [] };
+}
+
+function foundShard(location: string, layout: LayoutName): FoundShard {
+  const { innerFile } = entryOf(layout);
+  const file = innerFile === undefined ? location : path.join(location, innerFile);
+  return { name: path.basename(location), path: file, record: null };
+}
+
+/** Whether a folder is itself a shard. */
+async function isInnerFolder(location: string, layout: LayoutName): Promise<boolean> {
+  const { innerFile } = entryOf(layout);
+  if (innerFile === undefined) return false;
+  return (await stat(path.join(location, innerFile)).catch(() => null))?.isFile() ?? false;
+}
