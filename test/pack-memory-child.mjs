@@ -3,8 +3,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { planShards } from '#writer/plan';
 import { writePlanRecord } from '#writer/plan-record';
+import { planShards } from '#writer/plan-shards';
 import { shardPlanOf } from '#writer/shard-plan';
 import { SourceFilesBuilder } from '#writer/source-files';
 

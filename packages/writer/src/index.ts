@@ -2,13 +2,14 @@ export { type ConvertOptions, type ConvertReport, convert } from './convert/conv
 export * from './errors.js';
 export { changesBytes, type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
 export type { PartialField } from './output/commit.js';
+export { type IndexReport, indexShards } from './output/index-shards.js';
 export { type PartOfEnvironment, partOfEnvironment } from './output/parts.js';
 export type { QuarantinedSample } from './output/quarantine.js';
 export { type CommitOptions, type CommitReport, commitParts } from './pack/commit-parts.js';
-export { type PackReport, pack } from './pack/pack.js';
-export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan/plan.js';
+export { pack } from './pack/pack.js';
+export type { PackReport } from './pack/report.js';
+export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan/plan-shards.js';
 export { type RepairOptions, type RepairReport, repair } from './repair/repair.js';
-export { type IndexReport, indexShards } from './shard/index-shards.js';
 export type { LmdbValues } from './shard/layout-choice.js';
 export type { OtherIndex } from './shard/other-indexes.js';
 export type { Fault } from './verify/faults.js';

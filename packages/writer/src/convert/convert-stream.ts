@@ -10,7 +10,7 @@ import {
   readShardIndex,
   type ShardWriter,
 } from '@shardtool/format';
-import { entryBytes } from '../plan/plan.js';
+import { entryBytes } from '../plan/plan-shards.js';
 import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-shard.js';
 import type { ShardRows } from '../shard/shard-rows.js';
 import { SeenKeys } from './seen-keys.js';

@@ -15,7 +15,7 @@ import { writeDurably } from '@shardtool/format';
 import type { AppendBase } from '../pack/append.js';
 import { hashInWorkers, type PackWorkers } from '../pack/pack-workers.js';
 import type { Grouping } from '../plan/grouping.js';
-import type { PackPlan } from '../plan/plan.js';
+import type { PackPlan } from '../plan/plan-shards.js';
 import type { ProgressTicker } from '../progress.js';
 import type { SourceFiles } from '../source/source-files.js';
 import { comparePacked, notePackedSizes } from './compare-packed.js';

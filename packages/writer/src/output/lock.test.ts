@@ -4,7 +4,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { OutputLockedError } from '../errors.js';
-import { heldBy, LOCK_FILE, lockFolder, lockFolderPatiently } from './lock.js';
+import { LOCK_FILE, lockFolder, lockFolderPatiently, removeDeadLock } from './lock.js';
 
 let folder: string;
 let lock: string;
@@ -77,12 +77,12 @@ test('giving a lock back leaves the one of somebody who has taken it over meanwh
   const other = JSON.stringify({ pid: process.ppid, host: 'elsewhere', started: null });
   writeFileSync(lock, other);
   unlock();
-  expect(heldBy(lock)?.text).toBe(other);
+  expect(removeDeadLock(lock)?.text).toBe(other);
 });
 
 test('asking who holds a lock takes away what a dead process left', () => {
-  expect(heldBy(lock)).toBeNull();
+  expect(removeDeadLock(lock)).toBeNull();
   writeFileSync(lock, JSON.stringify({ pid: spawnSync('true').pid, host: hostname(), started: '1' }));
-  expect(heldBy(lock)).toBeNull();
+  expect(removeDeadLock(lock)).toBeNull();
   expect(readdirSync(folder)).toEqual([]);
 });

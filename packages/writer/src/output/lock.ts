@@ -78,13 +78,13 @@ export function tryLock(path: string): Unlock | Held {
   for (;;) {
     const fd = createLock(path, mine);
     if (fd !== null) return keepAlive(path, fd, mine);
-    const held = heldBy(path);
+    const held = removeDeadLock(path);
     if (held !== null) return held;
   }
 }
 
-/** Who holds the lock at `path`; null for nobody: what a dead holder left is removed then. */
-export function heldBy(path: string): Held | null {
+/** Removes the lock at `path` where its holder is dead. Returns who holds it still; null for nobody. */
+export function removeDeadLock(path: string): Held | null {
   const text = readLock(path);
   if (text === null) return null;
   const holder = parseHolder(text);

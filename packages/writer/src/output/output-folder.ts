@@ -11,12 +11,11 @@ import {
 } from '@shardtool/format';
 import { DUPLICATES_FILE } from '../dedupe/dedupe.js';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
-import { findPlan } from '../plan/plan-record.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import { type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
-import { planPath, STATE_FOLDER } from './pack-state.js';
+import { findPlan, planPath, STATE_FOLDER } from './pack-state.js';
 import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 
@@ -76,14 +75,14 @@ export class OutputFolder {
   look({ overwrite, restart }: { readonly overwrite: boolean; readonly restart: boolean }): PackState {
     const entries = this.#entries();
     if (overwrite) return 'nothing';
-    if (entries.includes(MANIFEST_FILE)) return this.#tidyDataset();
+    if (entries.includes(MANIFEST_FILE)) return 'dataset';
     if (restart && entries.includes(PACK_NOTE_FILE)) return 'nothing';
     if (existsSync(planPath(this.path))) return 'plan';
     const others = entries.filter((entry) => !OF_BEGINNING.has(entry));
     // A pack that ended before its plan was written has no shards.
     if (others.length === 0) return 'nothing';
     // Parts may have committed between the two looks.
-    if (existsSync(join(this.path, MANIFEST_FILE))) return this.#tidyDataset();
+    if (existsSync(join(this.path, MANIFEST_FILE))) return 'dataset';
     throw notEmpty(this.path, entries);
   }
 
@@ -92,10 +91,12 @@ export class OutputFolder {
     throw notEmpty(this.path, this.#entries());
   }
 
-  /** A pack that was killed when it had just committed left its state; one that adds to the dataset is not at its end. */
-  #tidyDataset(): PackState {
+  /**
+   * Removes what a pack that was killed when it had just committed left beside the dataset; the state of one that adds to
+   * the dataset stays.
+   */
+  removeLeftState(): void {
     if (!isGrowing(this.path)) this.#removeState();
-    return 'dataset';
   }
 
   /** The shards that are announced next come beside those that an earlier pack has noted down. */

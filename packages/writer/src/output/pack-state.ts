@@ -1,4 +1,7 @@
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { MANIFEST_FILE } from '@shardtool/format';
+import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
 
 /** Below the output folder, while a pack is not committed: its plan, and a note of each shard that is finished. */
 export const STATE_FOLDER = 'pack.state';
@@ -8,8 +11,27 @@ export function planPath(output: string): string {
 }
 
 /** The note that the shard which is called `stem` is finished. */
-export function finishedPath(output: string, stem: string): string {
-  return join(output, STATE_FOLDER, `${stem}${FINISHED}`);
+export function shardNotePath(output: string, stem: string): string {
+  return join(output, STATE_FOLDER, `${stem}${NOTE_ENDING}`);
 }
 
-export const FINISHED = '.json';
+export const NOTE_ENDING = '.json';
+
+/** The header of the record that lies in an output folder; null where there is none. Throws {@link PlanRecordError}. */
+export function findPlan(output: string): PlanHeader | null {
+  try {
+    return readPlanHeader(planPath(output));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+export function isCommitted(output: string): boolean {
+  return existsSync(join(output, MANIFEST_FILE));
+}
+
+/** After the commit: also where another process does the same at this moment. */
+export function removeState(output: string): void {
+  rmSync(join(output, STATE_FOLDER), { recursive: true, force: true });
+}

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { OptionError } from '@shardtool/format';
-import { heldBy, LOCK_FILE, refuse } from './lock.js';
+import { LOCK_FILE, refuse, removeDeadLock } from './lock.js';
 
 /** One of several processes that pack a dataset together. */
 export interface Part {
@@ -82,7 +82,7 @@ export function checkNeighbours(folder: string, part: Part | null): void {
     const count = PART_LOCK.exec(name)?.[1];
     const isInTheWay =
       part === null ? count !== undefined : name === LOCK_FILE || (count !== undefined && Number(count) !== part.count);
-    const held = isInTheWay ? heldBy(join(folder, name)) : null;
+    const held = isInTheWay ? removeDeadLock(join(folder, name)) : null;
     if (held !== null) refuse(join(folder, name), held.holder);
   }
 }

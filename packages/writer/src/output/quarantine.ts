@@ -2,13 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeDurably } from '@shardtool/format';
 import { TooManyBadError } from '../errors.js';
-
-/** An image that was left out, with the files beside it. */
-export interface QuarantinedFile {
-  /** Below the source. */
-  readonly path: string;
-  readonly reason: string;
-}
+import type { QuarantinedFile } from '../shard/shard-job.js';
 
 export const QUARANTINE_FILE = 'quarantine.jsonl';
 

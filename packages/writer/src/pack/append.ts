@@ -10,9 +10,9 @@ import {
 } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
-import type { QuarantinedFile } from '../output/quarantine.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
+import type { QuarantinedFile } from '../shard/shard-job.js';
 import { pathAt } from '../source/file-table.js';
 import type { SourceFiles } from '../source/source-files.js';
 

@@ -3,10 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readManifest } from '@shardtool/format';
 import { PACK_DEFAULTS } from '../options.js';
 import type { PartialField } from '../output/commit.js';
-import { completePack, countMissing, isCommitted, readAllFinished } from '../output/complete-pack.js';
-import { heldBy, LOCK_FILE, refuse, tryLock } from '../output/lock.js';
-import { planPath } from '../output/pack-state.js';
+import { LOCK_FILE, refuse, removeDeadLock, tryLock } from '../output/lock.js';
+import { isCommitted, planPath } from '../output/pack-state.js';
+import { countMissing, readAllNotes } from '../output/planned-shards.js';
 import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
+import { completePack } from './complete-pack.js';
 
 /** Of the lock that the process holds which commits. */
 const COMMIT_LOCK = 'pack.commit.lock';
@@ -40,7 +41,7 @@ export async function commitParts(
   { maxBad = PACK_DEFAULTS.maxBad }: CommitOptions = {},
 ): Promise<CommitReport> {
   const whole = join(output, LOCK_FILE);
-  const held = heldBy(whole);
+  const held = removeDeadLock(whole);
   if (held !== null) refuse(whole, held.holder);
   const done = await commitOnce(output, maxBad, undefined);
   const { samples, shards, bytes, fields } = await readManifest(output);
@@ -77,7 +78,7 @@ async function commitOnce(
     try {
       if (isCommitted(output)) return null;
       const header = await openPlan(output);
-      const results = await readAllFinished(output, header, maxBad);
+      const results = await readAllNotes(output, header, maxBad);
       const quarantined = results.reduce((sum, result) => sum + result.quarantined.length, 0);
       return { partialFields: await completePack(output, header, results), quarantined };
     } finally {

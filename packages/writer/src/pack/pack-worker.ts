@@ -3,19 +3,18 @@ import { openSync } from 'node:fs';
 import { report } from '../crew/crew-member.js';
 import { answer, takeMessages } from '../crew/worker-jobs.js';
 import { type HashedFiles, type HashJob, type HashPartsJob, hashFiles, hashParts } from '../dedupe/hash-files.js';
+import { asDiskFull } from '../disk-full.js';
 import { OutputNotEmptyError } from '../errors.js';
 import type { ImageStepOptions } from '../options.js';
-import { isCommitted } from '../output/complete-pack.js';
-import { forgetFinished, isAsNoted, noteFinished, readFinished } from '../output/finished-shard.js';
-import { planPath } from '../output/pack-state.js';
+import { isCommitted, planPath } from '../output/pack-state.js';
+import { isAsNoted, noteShard, readShardNote, removeShardNote } from '../output/shard-note.js';
 import { type PlanPlace, readShardPlan } from '../plan/plan-record.js';
 import { createImageStep } from '../shard/image-step.js';
 import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
-import { asDiskFull } from '../shard/new-shard.js';
 import type { ImageLimits } from '../shard/sample-writer.js';
-import { badFile, type ShardResult, type ShardSetting, writeShard } from '../shard/shard-job.js';
+import { type ShardResult, type ShardSetting, writeShard } from '../shard/shard-job.js';
 import { type MeasureTurn, measureSlices } from '../source/measure.js';
-import { BadFile } from '../source/source-file.js';
+import { BadFile, badFile } from '../source/source-file.js';
 import { type SharedSourceFiles, SourceFiles } from '../source/source-files.js';
 
 /** What {@link ShardSetting} is made of in each worker. */
@@ -101,10 +100,10 @@ async function open(given: PackSetting): Promise<Session> {
 async function pack({ shard, stem, place }: PlannedShard): Promise<PackedShard> {
   const { given, setting, plan: record } = await session!;
   const { output, digest } = given;
-  const noted = readFinished(output, stem, digest);
+  const noted = readShardNote(output, stem, digest);
   if (noted !== null) {
     if (isAsNoted(noted, stem, setting, given.recheck)) return keep(noted, place, setting);
-    forgetFinished(output, stem);
+    removeShardNote(output, stem);
   }
   // Where all parts are finished, another one may have committed at this moment, and taken the note away.
   if (noted === null && given.isPart && isCommitted(output)) {
@@ -112,7 +111,7 @@ async function pack({ shard, stem, place }: PlannedShard): Promise<PackedShard> 
   }
   const plan = readShardPlan(record, place, planPath(output));
   const result = await writeShard({ shard, stem, plan }, setting, report);
-  await noteFinished(setting, stem, digest, result).catch((error) => {
+  await noteShard(setting, stem, digest, result).catch((error) => {
     throw asDiskFull(error, output);
   });
   return { ...result, isKept: false };

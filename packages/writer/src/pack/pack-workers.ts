@@ -3,7 +3,7 @@ import { WorkerCrew } from '../crew/worker-crew.js';
 import type { HashedFiles, HashPartsJob } from '../dedupe/hash-files.js';
 import { createMeasureTurn, isMeasured, measureSlices } from '../source/measure.js';
 import type { SourceFiles } from '../source/source-files.js';
-import type { PackedShard, PackJob, PackNews, PackResult, PackSetting, PlannedShard } from './pack-worker.js';
+import type { PackJob, PackNews, PackResult } from './pack-worker.js';
 
 /** The worker threads of one pack. */
 export type PackWorkers = WorkerCrew<PackJob, PackResult>;
@@ -61,20 +61,4 @@ export async function hashPartsInWorkers(
 ): Promise<void> {
   const jobs = parts.map((job) => ({ type: 'hash-parts', ...job }) as const);
   await workers.run(jobs, (result) => done(result as HashedFiles));
-}
-
-/** Writes these shards, or keeps those that are finished, and hands over each result as it comes. */
-export async function writeShards(
-  workers: PackWorkers,
-  setting: PackSetting,
-  shards: Iterable<PlannedShard>,
-  done: (result: PackedShard) => void,
-): Promise<void> {
-  const news: PackNews = { type: 'setting', ...setting };
-  workers.tell(news);
-  await workers.run(jobsOf(shards), (result) => done(result as PackedShard));
-}
-
-function* jobsOf(shards: Iterable<PlannedShard>): Generator<PackJob> {
-  for (const shard of shards) yield { type: 'shard', ...shard };
 }

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { type ColumnType, crc32, FileError } from '@shardtool/format';
 import { PlanRecordError } from '../errors.js';
-import { planPath } from '../output/pack-state.js';
 import { decodeShardPlan, encodeShardPlan, type ShardPlan } from './shard-plan.js';
 
 /** What a pack is about to do, without its files: they stand in the shards' own plans. */
@@ -130,16 +129,6 @@ export function readPlanHeader(path: string): PlanHeader {
     return header;
   } finally {
     closeSync(fd);
-  }
-}
-
-/** The header of the record that lies in an output folder; null where there is none. Throws {@link PlanRecordError}. */
-export function findPlan(output: string): PlanHeader | null {
-  try {
-    return readPlanHeader(planPath(output));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
   }
 }
 

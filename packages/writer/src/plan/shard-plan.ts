@@ -2,7 +2,7 @@ import type { ColumnValue } from '@shardtool/format';
 import type { FileTable } from '../source/file-table.js';
 import type { Labels } from '../source/labels.js';
 import type { SourceFiles } from '../source/source-files.js';
-import type { PackPlan } from './plan.js';
+import type { PackPlan } from './plan-shards.js';
 
 /** What one shard is going to hold: all that a worker must know to write it. */
 export interface ShardPlan {

@@ -7,7 +7,7 @@ import {
   type WrittenLayout,
   writeShardIndex,
 } from '@shardtool/format';
-import { DiskFullError } from '../errors.js';
+import { asDiskFull } from '../disk-full.js';
 import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
 import { shardPaths, TEMPORARY } from './shard-paths.js';
 import { ShardRows } from './shard-rows.js';
@@ -86,17 +86,4 @@ export async function createShard(
     if (folder !== null) rmSync(join(output, folder), { force: true, recursive: true });
     throw asDiskFull(error, output);
   }
-}
-
-/** What the system says when there is no room: on the disk, in the user's share of it, or in one file. */
-const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
-
-/** The error that ends a pack: {@link DiskFullError} where `error` is at bottom one of the system's that say so. */
-export function asDiskFull(error: unknown, output: string): unknown {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (!NO_ROOM.has((cause as NodeJS.ErrnoException).code ?? '')) continue;
-    const message = `The disk of ${output} is full (${cause.message}); make room, or pack to another disk.`;
-    return new DiskFullError({ path: output }, message, { cause: error });
-  }
-  return error;
 }

@@ -1,9 +1,7 @@
 import { ImageError, type ShardIndex } from '@shardtool/format';
-import { BadFileError } from '../errors.js';
-import type { QuarantinedFile } from '../output/quarantine.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import { pathAt } from '../source/file-table.js';
-import { BadFile, checkUnchanged } from '../source/source-file.js';
+import { BadFile, badFile, checkUnchanged } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
 import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js';
 import { type PlannedSample, type SampleOptions, writeSample, writeSteppedSample } from './sample-writer.js';
@@ -24,6 +22,13 @@ export interface ShardJob {
   /** What the shard is called, without its ending. */
   readonly stem: string;
   readonly plan: ShardPlan;
+}
+
+/** An image that was left out, with the files beside it. */
+export interface QuarantinedFile {
+  /** Below the source. */
+  readonly path: string;
+  readonly reason: string;
 }
 
 /** What became of a shard. */
@@ -93,10 +98,4 @@ function sourceBytes(sample: PlannedSample): number {
 
 function keepRows(columns: ShardPlan['columns'], kept: readonly number[]): ShardIndex['columns'] {
   return new Map([...columns].map(([name, values]) => [name, kept.map((row) => values[row] ?? null)]));
-}
-
-/** The error that ends a pack at a bad file. */
-export function badFile(bad: Error, path: string): BadFileError {
-  const message = `${bad.message} Or have such files left out and listed in quarantine.jsonl: --on-bad quarantine.`;
-  return new BadFileError({ path }, message, { cause: bad });
 }

@@ -146,3 +146,8 @@ function listThrough(reader: FolderReader) {
     });
   };
 }
+
+/** The absolute path of the source folder, with a "/" at its end. */
+export function rootOf(source: string): string {
+  return `${resolve(source)}/`;
+}

@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync, readSync, statSync } from 'node:fs';
 import { FileError } from '@shardtool/format';
+import { BadFileError } from '../errors.js';
 import { type FileTable, pathAt } from './file-table.js';
 
 /** A file that cannot be packed, and with it its sample. What becomes of it, the caller decides. */
@@ -56,4 +57,10 @@ export function checkUnchanged(root: string, files: FileTable, from: number, to:
     if (stat === undefined || stat.mtimeMs === files.mtimeMs[file]) continue;
     throw new BadFile(`${path} has changed since the pack began.`);
   }
+}
+
+/** The error that ends a pack at a bad file. */
+export function badFile(bad: Error, path: string): BadFileError {
+  const message = `${bad.message} Or have such files left out and listed in quarantine.jsonl: --on-bad quarantine.`;
+  return new BadFileError({ path }, message, { cause: bad });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, readSync, rmdirSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { asDiskFull } from '../shard/new-shard.js';
+import { asDiskFull } from '../disk-full.js';
 
 /** Where the bytes of a {@link Spool} go. */
 export interface SpoolPlace {

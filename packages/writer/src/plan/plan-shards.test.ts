@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { KeyCollisionError } from '../errors.js';
 import { sortByCodePoint } from '../source/file-table.js';
 import { type SourceFiles, sourceFilesOf } from '../source/source-files.js';
-import { cutShards, type PackPlan, type PlanOptions, planShards } from './plan.js';
+import { cutShards, type PackPlan, type PlanOptions, planShards } from './plan-shards.js';
 
 const OPTIONS: PlanOptions = {
   fields: [],

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { readManifest, readShardIndex, ShardtoolError, type WrittenLayout } from '@shardtool/format';
-import type { PreparedPack } from '../plan/prepare.js';
+import type { ShardPlan } from '../plan/shard-plan.js';
 import { numberedStem, shardPaths } from '../shard/shard-paths.js';
 import { pathAt } from '../source/file-table.js';
 import { readQuarantine } from './quarantine.js';
@@ -13,7 +13,7 @@ export async function isDatasetOf(
   output: string,
   layout: WrittenLayout,
   name: string,
-  { shards, shardCount }: PreparedPack,
+  { shards, shardCount }: { readonly shards: () => Iterable<ShardPlan>; readonly shardCount: number },
 ): Promise<boolean> {
   const manifest = await readManifest(output);
   if (manifest.shards.length !== shardCount) return false;

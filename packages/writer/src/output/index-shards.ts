@@ -17,8 +17,8 @@ import {
   type WidsShard,
   writeShardIndex,
 } from '@shardtool/format';
-import { notedIndexes, noteOtherIndexes } from '../output/pack-note.js';
-import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from './other-indexes.js';
+import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from '../shard/other-indexes.js';
+import { notedIndexes, noteOtherIndexes } from './pack-note.js';
 
 export interface IndexReport {
   /** Shards whose index was made. */

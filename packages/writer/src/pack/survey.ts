@@ -1,17 +1,17 @@
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { type ColumnType, checkLabelColumns, columnTypeOf } from '@shardtool/format';
 import type { CheckedOptions } from '../options.js';
 import { STATE_FOLDER } from '../output/pack-state.js';
-import { type AppendBase, appendColumnTypes, checkAppendedClasses, markPacked } from '../pack/append.js';
-import { measureFiles, type PackWorkers } from '../pack/pack-workers.js';
 import { checkClasses } from '../plan/classes.js';
 import type { FileLabels } from '../plan/shard-plan.js';
 import type { ProgressTicker } from '../progress.js';
-import { readLabels, rowsOfFiles } from './labels.js';
-import { listFiles, readLines } from './list.js';
-import { type Scan, scanFolder } from './scan.js';
-import { digestOfSource } from './source-digest.js';
+import { readLabels, rowsOfFiles } from '../source/labels.js';
+import { listFiles, readLines } from '../source/list.js';
+import { rootOf, type Scan, scanFolder } from '../source/scan.js';
+import { digestOfSource } from '../source/source-digest.js';
+import { type AppendBase, appendColumnTypes, checkAppendedClasses, markPacked } from './append.js';
+import { measureFiles, type PackWorkers } from './pack-workers.js';
 
 /** What a pack is prepared with. */
 export interface PrepareWork {
@@ -66,11 +66,6 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
     files.close();
     throw error;
   }
-}
-
-/** The absolute path of the source folder, with a "/" at its end. */
-export function rootOf(source: string): string {
-  return `${resolve(source)}/`;
 }
 
 function readClasses(classes: string | readonly string[] | undefined): readonly string[] | null {

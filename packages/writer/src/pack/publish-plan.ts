@@ -3,15 +3,15 @@ import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WrittenLayout } from '@shardtool/format';
+import { asDiskFull } from '../disk-full.js';
 import { PlanChangedError } from '../errors.js';
-import { isCommitted, plannedTarget, stemsOf } from '../output/complete-pack.js';
 import { tryLock } from '../output/lock.js';
 import type { OutputFolder } from '../output/output-folder.js';
-import { planPath, STATE_FOLDER } from '../output/pack-state.js';
+import { findPlan, isCommitted, planPath, STATE_FOLDER } from '../output/pack-state.js';
+import { plannedTarget, stemsOf } from '../output/planned-shards.js';
 import { changedOptions, changedSource } from '../plan/plan-changes.js';
-import { encodePlan, findPlan, type PlanHeader, readPlanHeader, writePlanRecord } from '../plan/plan-record.js';
-import type { PreparedPack } from '../plan/prepare.js';
-import { asDiskFull } from '../shard/new-shard.js';
+import { encodePlan, type PlanHeader, readPlanHeader, writePlanRecord } from '../plan/plan-record.js';
+import type { PreparedPack } from './prepare.js';
 
 /** Of the lock that one part holds while it plans for all of them. */
 const PLAN_LOCK = 'pack.plan.lock';

@@ -1,16 +1,14 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { MANIFEST_FILE, type WrittenLayoutName } from '@shardtool/format';
+import type { WrittenLayoutName } from '@shardtool/format';
 import { PartsMissingError } from '../errors.js';
-import type { AppendBase } from '../pack/append.js';
 import type { PlanHeader } from '../plan/plan-record.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import type { ShardResult } from '../shard/shard-job.js';
 import { numberedStem } from '../shard/shard-paths.js';
-import { commitDataset, type PartialField } from './commit.js';
-import { hasSize, readFinished } from './finished-shard.js';
-import { FINISHED, STATE_FOLDER } from './pack-state.js';
-import { checkBadShare, writeQuarantine } from './quarantine.js';
+import { NOTE_ENDING, STATE_FOLDER } from './pack-state.js';
+import { checkBadShare } from './quarantine.js';
+import { hasSize, readShardNote } from './shard-note.js';
 
 /** The options of a plan that say how its shards are called and what they are. */
 export interface PlannedTarget {
@@ -30,35 +28,6 @@ export function stemsOf(header: PlanHeader): string[] {
   return header.shards.map((_, shard) => numberedStem(name, first + shard));
 }
 
-/**
- * Makes all shards of a plan, in their order, a dataset, or adds them to `base`, and removes what only a pack at work
- * needs.
- */
-export async function completePack(
-  output: string,
-  header: PlanHeader,
-  results: readonly ShardResult[],
-  base?: AppendBase,
-): Promise<readonly PartialField[]> {
-  const { format, index: otherIndexes } = plannedTarget(header);
-  const bad = results.flatMap(({ quarantined }) => quarantined);
-  await writeQuarantine(output, [...(base?.quarantined ?? []), ...bad]);
-  const { classes, columns } = header;
-  const facts = { format, classes, columns, otherIndexes, base: base?.manifest };
-  const partialFields = await commitDataset(output, results, facts);
-  removeState(output);
-  return partialFields;
-}
-
-/** After the commit: also where another process does the same at this moment. */
-export function removeState(output: string): void {
-  rmSync(join(output, STATE_FOLDER), { recursive: true, force: true });
-}
-
-export function isCommitted(output: string): boolean {
-  return existsSync(join(output, MANIFEST_FILE));
-}
-
 /** How many shards of the plan are not finished yet. */
 export function countMissing(output: string, header: PlanHeader): number {
   return missingStems(output, header).length;
@@ -67,14 +36,14 @@ export function countMissing(output: string, header: PlanHeader): number {
 /** Opening the folder, as reading it does, is what makes a network file system look again. */
 function missingStems(output: string, header: PlanHeader): string[] {
   const noted = new Set(readdirSync(join(output, STATE_FOLDER)));
-  return stemsOf(header).filter((stem) => !noted.has(`${stem}${FINISHED}`));
+  return stemsOf(header).filter((stem) => !noted.has(`${stem}${NOTE_ENDING}`));
 }
 
 /**
  * What was noted of every shard. Throws {@link PartsMissingError} where one is not finished or not as it was noted, and
  * TooManyBadError where more than the share `maxBad` of all samples is bad.
  */
-export async function readAllFinished(
+export async function readAllNotes(
   output: string,
   header: PlanHeader,
   maxBad: number,
@@ -83,7 +52,7 @@ export async function readAllFinished(
   if (missing.length > 0) throw missingError(output, missing, header.shards.length);
   const results: ShardResult[] = [];
   for (const stem of stemsOf(header)) {
-    const result = readFinished(output, stem, header.digest);
+    const result = readShardNote(output, stem, header.digest);
     if (result === null || !hasSize(join(output, result.file), result.bytes)) {
       throw missingError(output, [stem], header.shards.length);
     }

@@ -1,15 +1,14 @@
 import { type Duplicates, findDuplicates } from '../dedupe/dedupe.js';
 import { NoImagesError } from '../errors.js';
 import { changesBytes } from '../options.js';
-import { type AppendBase, checkNewKeys, nextNumber } from '../pack/append.js';
-import { recordedOptions } from '../pack/recorded-options.js';
-import { badFile } from '../shard/shard-job.js';
-import { BadFile, readSourceFile } from '../source/source-file.js';
+import type { BaseFacts, PlanFacts } from '../plan/plan-record.js';
+import { type PackPlan, planShards } from '../plan/plan-shards.js';
+import { type FileLabels, type ShardPlan, shardPlanOf } from '../plan/shard-plan.js';
+import { BadFile, badFile, readSourceFile } from '../source/source-file.js';
 import type { SourceFiles } from '../source/source-files.js';
-import { type PrepareWork, type Survey, surveySource } from '../source/survey.js';
-import { type PackPlan, planShards } from './plan.js';
-import type { BaseFacts, PlanFacts } from './plan-record.js';
-import { type FileLabels, type ShardPlan, shardPlanOf } from './shard-plan.js';
+import { type AppendBase, checkNewKeys, nextNumber } from './append.js';
+import { recordedOptions } from './recorded-options.js';
+import { type PrepareWork, type Survey, surveySource } from './survey.js';
 
 /** Everything that is known before the first shard is written. */
 export interface PreparedPack {

@@ -4,10 +4,10 @@ import { crc32, crc32Hex, writeDurably } from '@shardtool/format';
 import type { ShardTarget } from '../shard/new-shard.js';
 import type { ShardResult } from '../shard/shard-job.js';
 import { shardPaths } from '../shard/shard-paths.js';
-import { finishedPath } from './pack-state.js';
+import { shardNotePath } from './pack-state.js';
 
 /** A shard as it was noted down. */
-export interface FinishedShard extends ShardResult {
+export interface NotedShard extends ShardResult {
   /** Of the index file: where that is the same, its keys are those of the plan, and the crc32 of every field stands there. */
   readonly indexCrc32: number;
 }
@@ -16,7 +16,7 @@ export interface FinishedShard extends ShardResult {
  * Notes down that a shard is finished, with all that dataset.json and the report will say of it: one line, the crc32 of
  * the rest in front. `digest` is the plan's. Throws {@link FileError}.
  */
-export async function noteFinished(
+export async function noteShard(
   { output, layout }: ShardTarget,
   stem: string,
   digest: string,
@@ -26,14 +26,14 @@ export async function noteFinished(
   const indexCrc32 = crc32OfFile(join(output, shardPaths(layout, stem).index));
   const counts = { classCounts: [...classCounts], fieldCounts: [...fieldCounts] };
   const json = JSON.stringify({ plan: digest, ...rest, indexCrc32, ...counts });
-  await writeDurably(finishedPath(output, stem), Buffer.from(`${crc32Hex(crc32(json))} ${json}\n`));
+  await writeDurably(shardNotePath(output, stem), Buffer.from(`${crc32Hex(crc32(json))} ${json}\n`));
 }
 
 /** What was noted of a shard; null where there is no note, or none that can be trusted. */
-export function readFinished(output: string, stem: string, digest: string): FinishedShard | null {
+export function readShardNote(output: string, stem: string, digest: string): NotedShard | null {
   let text: string;
   try {
-    text = readFileSync(finishedPath(output, stem), 'utf8');
+    text = readFileSync(shardNotePath(output, stem), 'utf8');
   } catch {
     return null;
   }
@@ -41,11 +41,11 @@ export function readFinished(output: string, stem: string, digest: string): Fini
   if (text.slice(0, 9) !== `${crc32Hex(crc32(json))} `) return null;
   const { plan, classCounts, fieldCounts, ...rest } = JSON.parse(json);
   if (plan !== digest) return null;
-  return { ...rest, classCounts: new Map(classCounts), fieldCounts: new Map(fieldCounts) } as FinishedShard;
+  return { ...rest, classCounts: new Map(classCounts), fieldCounts: new Map(fieldCounts) } as NotedShard;
 }
 
-export function forgetFinished(output: string, stem: string): void {
-  rmSync(finishedPath(output, stem), { force: true });
+export function removeShardNote(output: string, stem: string): void {
+  rmSync(shardNotePath(output, stem), { force: true });
 }
 
 /**
@@ -53,7 +53,7 @@ export function forgetFinished(output: string, stem: string): void {
  * was written with it. `recheck` sums the file again.
  */
 export function isAsNoted(
-  { bytes, crc32: expected, indexCrc32 }: FinishedShard,
+  { bytes, crc32: expected, indexCrc32 }: NotedShard,
   stem: string,
   { output, layout, otherIndexes }: ShardTarget,
   recheck: boolean,

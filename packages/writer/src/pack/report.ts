@@ -1,0 +1,89 @@
+import type { PartialField } from '../output/commit.js';
+import type { PlanFacts, PlanHeader } from '../plan/plan-record.js';
+import type { PackedShard } from './pack-worker.js';
+import type { PreparedPack } from './prepare.js';
+
+/** What a pack made, or with `dryRun` would make. Of a part: what it made itself. */
+export interface PackReport {
+  /** Files that were packed, the ones beside images included. */
+  readonly files: number;
+  readonly samples: number;
+  readonly shards: number;
+  /** Size of all shards in bytes; 0 after a dry run. */
+  readonly bytes: number;
+  /** Size of all files of the plan in bytes. */
+  readonly sourceBytes: number;
+  /** Names of the classes in the order of their numbers. */
+  readonly classes: readonly string[];
+  /** Files that belong to no image, or to one that no row of the labels names. */
+  readonly skippedFiles: number;
+  /** Folders that were left out because another path leads to them too. */
+  readonly skippedFolders: readonly string[];
+  /** Folders that were left out for the dot in front of their names. torchvision's ImageFolder takes their images. */
+  readonly hiddenFolders: readonly string[];
+  /** Images with the bytes of another one that stands for them; duplicates.jsonl lists them. */
+  readonly duplicates: number;
+  /** Duplicates whose class is another one than that of the image that stands for them. */
+  readonly classConflicts: number;
+  /** Images that could not be packed; quarantine.jsonl lists them. */
+  readonly quarantined: number;
+  /** Images of another kind than their name says; their field is named by the content. */
+  readonly renamed: number;
+  /** Images that were turned as their EXIF orientation says, when they were encoded anew. */
+  readonly orientationBaked: number;
+  /** Images that "check" decoded although something in them is odd. */
+  readonly warnings: number;
+  /** Images of kinds whose metadata "stripMetadata" cannot take out: TIFF and AVIF. */
+  readonly metadataKept: number;
+  /** Fields that not all samples have: some readers want the same fields in every sample. */
+  readonly partialFields: readonly PartialField[];
+  /** Shards that an earlier pack had finished. They count in everything else. */
+  readonly keptShards: number;
+  /** Shards that other parts have not finished yet. */
+  readonly pendingShards: number;
+  /** The dataset is whole: dataset.json is written, by this pack or by another part. */
+  readonly isCommitted: boolean;
+}
+
+/** What a pack reports that wrote nothing. */
+const NOTHING = {
+  ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
+  ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0 },
+  ...{ partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false },
+};
+
+function factsOf(facts: PlanFacts) {
+  const { classes, skippedFiles, skippedFolders, hiddenFolders, duplicates, classConflicts } = facts;
+  return { classes, skippedFiles, skippedFolders, hiddenFolders, duplicates, classConflicts };
+}
+
+/** Of a dry run. */
+export function plannedReport({ facts, shardCount }: PreparedPack): PackReport {
+  const { files, samples, sourceBytes } = facts;
+  return { ...NOTHING, ...factsOf(facts), files, samples, shards: shardCount, sourceBytes };
+}
+
+/** Of shards that were written, or kept. */
+export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]): PackReport {
+  const total = (count: (shard: PackedShard) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
+  return {
+    ...NOTHING,
+    ...factsOf(header),
+    files: total(({ files }) => files),
+    samples: total(({ samples }) => samples),
+    shards: shards.length,
+    bytes: total(({ bytes }) => bytes),
+    sourceBytes: total(({ shard }) => header.shards[shard]!.sourceBytes),
+    quarantined: total(({ quarantined }) => quarantined.length),
+    renamed: total(({ renamed }) => renamed),
+    orientationBaked: total(({ orientationBaked }) => orientationBaked),
+    warnings: total(({ warnings }) => warnings),
+    metadataKept: total(({ metadataKept }) => metadataKept),
+    keptShards: shards.filter(({ isKept }) => isKept).length,
+  };
+}
+
+/** Of a part that found the work of all parts committed. */
+export function committedReport(facts: PlanFacts): PackReport {
+  return { ...NOTHING, ...factsOf(facts), isCommitted: true };
+}
