@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
-import { CONTROL_WORD } from '../packages/reader/dist/loader/ring/control.js';
+import { CONTROL_WORD } from '#reader/loader-control';
 import { packedPhotos } from './datasets.js';
 
 const shards = await packedPhotos();

@@ -115,6 +115,18 @@ test('to name the epoch of a state with setEpoch keeps its place; another epoch 
   }
 });
 
+test('a loop over an epoch that its state has ended is empty, and the next one goes through the next epoch', async () => {
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader({ ...base, workers: 1, batchSize: 16, state: run.states[9] });
+  loader.setEpoch(0);
+  expect((await loader.info()).batches).toBe(0);
+  for await (const _ of loader) expect.unreachable();
+  for await (const batch of loader) {
+    expect(look(batch)).toEqual(run.seen[10]);
+    break;
+  }
+});
+
 test('a state tells where the run is before its first batch, too', async () => {
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({ ...base, batchSize: 16, state: run.states[5] });

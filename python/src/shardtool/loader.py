@@ -85,12 +85,10 @@ class Loader:
         self._dataset: Dict[str, Any] = {}
         #: Where a reader that starts begins: what load_state_dict took, or the run's order at the start of an epoch.
         self._take_up: Optional[Dict[str, Any]] = None
-        #: The epoch of a state that was just loaded, until the reader has seen it.
-        self._loaded_epoch: Optional[int] = None
-        #: The epoch behind whose last batch a loaded state was taken, until a loop has begun.
-        self._ended_epoch: Optional[int] = None
         #: The epoch of the next loop; None: the reader knows.
         self._epoch: Optional[int] = None
+        #: The loop that was begun last has delivered a batch.
+        self._has_delivered = False
         #: After the last batch that was delivered.
         self._delivered: Optional[Dict[str, Any]] = None
         #: Numbers of the batches whose slots are in use here, each with the event that ends the use, if there is one.
@@ -145,9 +143,6 @@ class Loader:
         self._check_process()
         self._loops += 1
         self._take_up = dict(state_dict)
-        epoch = self._take_up.get("epoch")
-        self._loaded_epoch = epoch if isinstance(epoch, int) else None
-        self._ended_epoch = None
         self._delivered = None
         self._epoch = None
         if self._reader is not None and not self._reader.is_closed:
@@ -156,8 +151,6 @@ class Loader:
     def info(self) -> Dict[str, Any]:
         """What the next loop is going to do: samples, batches, workers, codec, memory in bytes, and more."""
         info = self._start().ask("info", epoch=self._epoch)["info"]
-        if self._is_ended():
-            info["batches"] = 0
         return {_snake(name): value for name, value in info.items()}
 
     def report(self) -> Dict[str, Any]:
@@ -201,19 +194,7 @@ class Loader:
                 reader.close()
                 raise
             self._reader = reader
-        if self._loaded_epoch is not None:
-            self._look_at_state(self._reader, self._loaded_epoch)
         return self._reader
-
-    def _look_at_state(self, reader: ReaderProcess, epoch: int) -> None:
-        """Finds out whether anything is left of the epoch of a loaded state."""
-        begins_with = reader.ask("info", epoch=None)["info"]["epoch"]
-        self._loaded_epoch = None
-        if begins_with > epoch:
-            self._ended_epoch = epoch
-
-    def _is_ended(self) -> bool:
-        return self._epoch is not None and self._epoch == self._ended_epoch
 
     def _open(self, reader: ReaderProcess) -> None:
         options = dict(self._options)
@@ -231,14 +212,11 @@ class Loader:
         if reader is not None:
             reader.close()
 
-    def _begin(self) -> Optional[ReaderProcess]:
-        """Begins a loop with this reader. None: there is nothing left of the epoch that was asked for."""
+    def _begin(self) -> ReaderProcess:
+        """Begins a loop with this reader."""
         reader = self._start()
-        is_ended, self._ended_epoch = self._is_ended(), None
-        if is_ended:
-            self._epoch = None
-            return None
         reader.send("begin", epoch=self._epoch)
+        self._has_delivered = False
         return reader
 
     def _batches(self, reader: ReaderProcess) -> Optional[DeviceBatches]:
@@ -270,6 +248,9 @@ class Loader:
         frame = reader.receive(reader.send("next", release=release))
         header = frame.header
         if header["kind"] == "end":
+            if not self._has_delivered:
+                # Nothing was left of the epoch that was asked for: the next loop is the reader's next.
+                self._epoch = None
             return None
         if header["images"] is not None:
             self._held.append((header["number"], None))
@@ -281,6 +262,7 @@ class Loader:
 
     def _count(self, header: Mapping[str, Any]) -> None:
         """The batch is delivered."""
+        self._has_delivered = True
         self._delivered = header["state"]
         self._take_up = {**header["state"], "position": 0}
         self._epoch = header["epoch"] + 1
@@ -320,10 +302,7 @@ class LoaderIterator:
             raise LoopEndedError("This loop cannot go on: the loader was closed since, or another loop has begun.")
         if self._reader is None:
             self._reader = loader._begin()
-            if self._reader is not None:
-                self._device_batches = loader._batches(self._reader)
-        if self._reader is None:
-            return None
+            self._device_batches = loader._batches(self._reader)
         if self._device_batches is not None:
             return self._device_batches.next()
         return loader._next_batch(self._reader)

@@ -1,4 +1,5 @@
 import type { CodecChoice } from '../codec/select.js';
+import type { Place } from './progress.js';
 import type { LoaderSetup } from './setup.js';
 
 /** What a loader is going to do, and with what. Memory in bytes. */
@@ -28,24 +29,24 @@ export interface LoaderInfo {
 }
 
 /** What a loader of this setup is going to do from this place on. */
-export function loaderInfo(setup: LoaderSetup, epoch: number, position: number): LoaderInfo {
-  const plan = setup.plan(epoch, position);
+export function loaderInfo({ order, output, memory }: LoaderSetup, { epoch, position }: Place): LoaderInfo {
+  const plan = order.plan(epoch, position);
   return {
     epoch,
     samples: plan.samples,
     batches: plan.batches,
-    epochBatches: position === 0 ? plan.batches : setup.plan(epoch, 0).batches,
-    batchSize: setup.batchSize,
-    globalBatchSize: setup.globalBatch,
-    rank: setup.rank,
-    worldSize: setup.worldSize,
-    workers: setup.memory.workers,
-    streams: setup.streams,
-    blockSamples: setup.blockSamples,
-    shuffleUnit: plan.unit,
-    codec: setup.codec,
-    slotBytes: setup.memory.slots * setup.memory.slotBytes,
-    readBufferBytes: setup.readBuffers.expectedBytes,
-    readBufferLimitBytes: setup.readBuffers.limitBytes,
+    epochBatches: position === 0 ? plan.batches : order.plan(epoch, 0).batches,
+    batchSize: order.batchSize,
+    globalBatchSize: order.globalBatch,
+    rank: order.rank,
+    worldSize: order.worldSize,
+    workers: memory.slots.workers,
+    streams: order.streams,
+    blockSamples: order.blockSamples,
+    shuffleUnit: order.unit,
+    codec: output.codec,
+    slotBytes: memory.slots.slots * memory.slots.slotBytes,
+    readBufferBytes: memory.readBuffers.expectedBytes,
+    readBufferLimitBytes: memory.readBuffers.limitBytes,
   };
 }

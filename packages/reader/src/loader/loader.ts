@@ -1,33 +1,21 @@
 import { OptionError, ShardtoolError } from '@shardtool/format';
 import type { Dataset } from '../dataset/dataset.js';
 import type { LoaderState } from '../order/state.js';
-import { type DrawnMix, drawMix } from '../transform/mix.js';
-import { FIRST_NUMBER, SampleRandom } from '../transform/random.js';
 import type { Batch } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
-import type { PendingBatch } from './deliver/pending-batch.js';
 import { type LoaderReport, Statistics } from './deliver/statistics.js';
 import { type LoaderInfo, loaderInfo } from './loader-info.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
+import { type Place, Progress } from './progress.js';
 import { EpochReaders } from './read/epoch-readers.js';
 import { leastBytes } from './read/least-bytes.js';
-import { storageReadBytes } from './read/storage-reads.js';
+import { ReadHistory } from './read/read-history.js';
 import { type LoaderSetup, setUp } from './setup.js';
 import { Engine } from './work/engine.js';
 
 /** A loader was closed while it was being iterated. */
 export class LoaderClosedError extends ShardtoolError {}
-
-/** A position in the epochs: samples delivered over all ranks. */
-interface Place {
-  readonly epoch: number;
-  readonly position: number;
-}
-
-/** So much may come from storage in an epoch that counts as cached: a part of the dataset, and whatever else the process reads. */
-const MOST_FROM_STORAGE = 1 / 64;
-const OTHER_STORAGE_BYTES = 2 ** 24;
 
 /** What lives from iteration to iteration. */
 interface Running {
@@ -52,25 +40,22 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   #starting: Promise<Running> | null = null;
   #running: Running | null = null;
   #loop: Loop | null = null;
-  /** The epoch that {@link setEpoch} named, until the next iteration begins. */
-  #askedEpoch: number | null = null;
-  /** Where the next iteration begins; null until the setup has said. */
-  #next: Place | null = null;
-  /** After the last delivered batch. */
-  #delivered: Place | null = null;
-  /** An epoch was read from its first sample to its last. */
-  #hasReadAll = false;
-  /** What had been read from storage when the last epoch began, or 0. */
-  #storageBefore = 0;
+  readonly #progress: Progress;
+  readonly #history: ReadHistory;
   #statistics = new Statistics();
   #warningsBefore = 0;
   /** Of the engine that was closed last. */
   #measured = { warnings: 0, readBufferPeakBytes: 0 };
 
-  /** Throws {@link OptionError} for options that are not allowed. */
-  constructor(dataset: Dataset, options: LoaderOptions) {
+  /**
+   * Throws {@link OptionError} for options that are not allowed. `progress`: of whoever takes the batches on to the consumer,
+   * and says when they are delivered.
+   */
+  constructor(dataset: Dataset, options: LoaderOptions, progress: Progress = new Progress()) {
     this.#dataset = dataset;
     this.#options = checkOptions(options);
+    this.#progress = progress;
+    this.#history = new ReadHistory(dataset.bytes);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Batch, undefined> {
@@ -85,9 +70,14 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       const setup = await this.#prepare();
       if (this.#running?.engine.failure !== undefined) await this.#stopEngine();
       if (this.#loop !== loop) throw closedError();
+      const place = this.#progress.startLoop();
+      if (place === null) {
+        isWhole = true;
+        return;
+      }
       const running = await this.#start(setup);
       if (this.#loop !== loop) throw closedError();
-      const iteration = this.#begin(setup, running);
+      const iteration = this.#begin(setup, running, place);
       loop.iteration = iteration;
       try {
         for (let batch = await iteration.next(); batch !== null; batch = await iteration.next()) yield batch;
@@ -104,13 +94,15 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     }
   }
 
-  /** The next iteration begins with this epoch: at its start, or where a state was taken in it. */
+  /**
+   * The next iteration goes through this epoch: from its start, or from where a state was taken in it. Where that was behind
+   * its last batch, nothing is left of it and the iteration is empty.
+   */
   setEpoch(epoch: number): void {
     if (!Number.isInteger(epoch) || epoch < 0 || epoch > 0xffffffff) {
       throw new OptionError({}, `The epoch ${epoch} is not right: it is a whole number from 0 on.`);
     }
-    if (this.#next === null) this.#askedEpoch = epoch;
-    else if (this.#next.epoch !== epoch) this.#next = { epoch, position: 0 };
+    this.#progress.setEpoch(epoch);
   }
 
   /**
@@ -118,11 +110,12 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
    * same on all ranks. Throws {@link OptionError} before the first batch.
    */
   state(): LoaderState {
-    const place = this.#delivered ?? this.#next;
-    if (this.#setup === null || place === null) {
-      throw new OptionError({}, 'There is no state before the first batch: ask for one first, or await info().');
-    }
-    return this.#setup.stateAt(place.epoch, place.position);
+    return this.#stateAt(this.#progress.now);
+  }
+
+  /** {@link state}, after the batch that was taken last: it may still be on its way to the consumer. */
+  takenState(): LoaderState {
+    return this.#stateAt(this.#progress.taken);
   }
 
   /** The memory of the batch slots, for whoever pins it; null while there are no workers. */
@@ -133,8 +126,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   /** What the next iteration is going to do. */
   async info(): Promise<LoaderInfo> {
     const setup = await this.#prepare();
-    const { epoch, position } = this.#next!;
-    return loaderInfo(setup, epoch, position);
+    return loaderInfo(setup, this.#progress.next!);
   }
 
   /** Where the time of the iteration went, and what went wrong in it. */
@@ -163,11 +155,13 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     this.#settingUp ??= setUp(this.#dataset, this.#options);
     const setup = await this.#settingUp;
     this.#setup = setup;
-    if (this.#next === null) {
-      const asked = this.#askedEpoch ?? setup.begin.epoch;
-      this.#next = asked === setup.begin.epoch ? setup.begin : { epoch: asked, position: 0 };
-    }
+    this.#progress.begin(setup.order.begin, setup.order.isOver);
     return setup;
+  }
+
+  #stateAt(place: Place | null): LoaderState {
+    if (this.#setup !== null && place !== null) return this.#setup.order.stateAt(place);
+    throw new OptionError({}, 'There is no state before the first batch: ask for one first, or await info().');
   }
 
   #start(setup: LoaderSetup): Promise<Running> {
@@ -175,15 +169,32 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     return this.#starting;
   }
 
-  async #startEngine(setup: LoaderSetup): Promise<Running> {
-    const engine = await Engine.start(setup.engine);
+  async #startEngine({ order, output, memory }: LoaderSetup): Promise<Running> {
+    const { files } = this.#dataset;
+    const { checksum, readConcurrency, slotFile } = this.#options;
+    const { decoder, companions, steps, mixing, isUncompressedOnly } = output;
+    const engine = await Engine.start({
+      plan: memory.slots,
+      rows: order.batchSize,
+      arenaBytes: memory.readBuffers.reservedBytes,
+      decoder: decoder && { ...decoder, seed: order.seed },
+      list: output.batch.kind === 'list',
+      companions,
+      steps,
+      mixing,
+      shardPaths: isUncompressedOnly ? files.files.map(({ path }) => path) : [],
+      slotFile,
+    });
     const readers = new EpochReaders({
-      files: this.#dataset.files,
+      files,
       arena: engine.arena,
       bell: engine.bell,
-      slabs: setup.readBuffers.slabs,
-      readConcurrency: this.#options.readConcurrency,
-      all: setup.subset.all,
+      slabs: memory.readBuffers.slabs,
+      readConcurrency,
+      all: order.all,
+      history: this.#history,
+      checksum,
+      canStayInShards: isUncompressedOnly,
     });
     this.#running = { engine, readers };
     return this.#running;
@@ -202,62 +213,37 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     await running.engine.close();
   }
 
-  #begin(setup: LoaderSetup, { engine, readers }: Running): Iteration {
+  #begin({ order, output }: LoaderSetup, { engine, readers }: Running, from: Place): Iteration {
     this.#statistics = new Statistics();
     this.#warningsBefore = engine.control.warnings;
-    let { epoch, position } = this.#next!;
-    const end = epoch + this.#options.repeat;
-    let hasFedWhole = false;
+    const { onBadSample, release, signal, repeat } = this.#options;
+    const { files, shards } = this.#dataset;
+    const end = from.epoch + repeat;
+    let next = from;
     return new Iteration({
       engine,
+      output,
       statistics: this.#statistics,
-      image: this.#options.image,
-      fields: setup.fields,
-      output: setup.output,
-      companions: setup.engine.companions,
-      whole: setup.mixing.length > 0 || setup.engine.steps.batch !== undefined,
-      mixOf: (pending) => mixOf(setup, pending),
-      onBadSample: this.#options.onBadSample,
-      release: this.#options.release,
-      firstSample: this.#dataset.files.firstSample,
-      signal: this.#options.signal,
-      shardName: (shard) => this.#dataset.shards[shard]!.name,
+      onBadSample,
+      release,
+      firstSample: files.firstSample,
+      shardName: (shard) => shards[shard]!.name,
+      signal,
       nextEpoch: async (demand): Promise<FedEpoch | null> => {
-        this.#hasReadAll ||= hasFedWhole;
+        const place = next;
+        const { epoch, position } = place;
+        if (epoch > from.epoch) this.#history.end();
         if (epoch >= end) return null;
-        const begin = { epoch, position };
-        const plan = setup.plan(epoch, position);
-        if (plan.batches === 0) throw noBatches(epoch, plan.samples - position, setup.globalBatch);
-        const checksum = this.#checksum();
-        const inShards = this.#wasCached() && !checksum && setup.engine.shardPaths.length > 0;
-        const least = (): Promise<number> =>
-          leastBytes(setup.upcoming(begin.epoch, begin.position), this.#dataset.files);
-        const reader = await readers.reader({ plan, selection: setup.selection(epoch) }, demand, least, inShards);
-        const fed = { epoch, plan, reader, checksum };
-        hasFedWhole = position === 0;
-        epoch++;
-        position = 0;
-        return fed;
+        const plan = order.plan(epoch, position);
+        if (plan.batches === 0) throw noBatches(epoch, plan.samples - position, order.globalBatch);
+        const least = (): Promise<number> => leastBytes(order.upcoming(place), files);
+        const upcoming = { plan, selection: order.selection(epoch) };
+        const reading = await readers.begin(upcoming, position === 0, demand, least);
+        next = { epoch: epoch + 1, position: 0 };
+        return { epoch, plan, ...reading };
       },
-      onDelivered: (pending) => {
-        this.#delivered = { epoch: pending.epoch, position: pending.planned.position };
-        this.#next = { epoch: pending.epoch + 1, position: 0 };
-      },
+      onDelivered: ({ epoch, planned }) => this.#progress.take({ epoch, position: planned.position }),
     });
-  }
-
-  /** Whether the epoch that ends now was a whole one and came out of the page cache: the next one will, too. */
-  #wasCached(): boolean {
-    const before = this.#storageBefore;
-    this.#storageBefore = storageReadBytes();
-    const most = OTHER_STORAGE_BYTES + this.#dataset.bytes * MOST_FROM_STORAGE;
-    return this.#hasReadAll && this.#storageBefore - before <= most;
-  }
-
-  /** Whether what the epoch that begins now delivers is checked. */
-  #checksum(): boolean {
-    const { checksum } = this.#options;
-    return checksum === 'always' || (checksum === 'first-epoch' && !this.#hasReadAll);
   }
 
   #measure(): { warnings: number; readBufferPeakBytes: number } {
@@ -267,16 +253,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   }
 }
 
-/** As the workers draw it: with the numbers of the batch's first sample. */
-function mixOf({ mixing, seed, output }: LoaderSetup, pending: PendingBatch): DrawnMix | null {
-  if (mixing.length === 0 || output.kind !== 'pixels') return null;
-  const [block] = pending.blocks;
-  const occurrence = block!.occurrence[pending.items[0]!]!;
-  const random = new SampleRandom(seed).start(block!.pass, pending.numbers[0]!, occurrence, FIRST_NUMBER.mix);
-  return drawMix(mixing, output.size, random);
-}
-
-function closedError(): LoaderClosedError {
+export function closedError(): LoaderClosedError {
   return new LoaderClosedError({}, 'The loader was closed while it was being iterated: end the loop first.');
 }
 

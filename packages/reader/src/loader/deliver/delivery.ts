@@ -1,10 +1,13 @@
 import type { WorkerMessage } from '../work/decode-worker.js';
+import type { Engine } from '../work/engine.js';
 import { type BadRowOptions, countBadRows, isSkipped, judgeRow, stepError } from './bad-rows.js';
 import type { Feeder } from './feeder.js';
 import type { PendingBatch } from './pending-batch.js';
 import { readFields } from './row-fields.js';
 
-export interface DeliveryOptions extends BadRowOptions {
+export interface DeliveryOptions {
+  readonly engine: Engine;
+  readonly badRows: BadRowOptions;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
 }
@@ -38,13 +41,13 @@ export class Delivery {
       const bad = new Map(pending.bad.map((trouble) => [trouble.row, trouble]));
       pending.bad = [];
       const rows = [...bad.keys()].sort((a, b) => a - b);
-      const again = rows.filter((row) => judgeRow(pending, bad.get(row)!, this.#options));
+      const again = rows.filter((row) => judgeRow(pending, bad.get(row)!, this.#options.badRows));
       this.#decodeAgain(pending, again, feeder);
       await this.#whenFull(pending, feeder);
       for (const row of rows) this.#readFields(pending, row);
     }
     if (this.#options.whole) await this.#whenWhole(pending, feeder);
-    countBadRows(pending, this.#options);
+    countBadRows(pending, this.#options.badRows);
   }
 
   /** A row whose sample has no image never becomes a job: it is bad at once. */
@@ -119,7 +122,7 @@ export class Delivery {
     }
     feeder.throwIfStopped();
     const thrown = pending.bad.filter(({ stack }) => stack !== undefined).sort((a, b) => a.row - b.row)[0];
-    if (thrown !== undefined) throw stepError(pending, thrown, this.#options);
+    if (thrown !== undefined) throw stepError(pending, thrown, this.#options.badRows);
   }
 
   #check(pending: PendingBatch, feeder: Feeder): void {

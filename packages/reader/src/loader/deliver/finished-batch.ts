@@ -1,5 +1,4 @@
 import type { Size } from '../../transform/crops.js';
-import type { DrawnMix } from '../../transform/mix.js';
 import type { Dtype } from '../../transform/transform.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
 import { imageColumn } from '../read/image-column.js';
@@ -26,8 +25,6 @@ export interface FinishedBatchOptions {
   readonly companions: readonly Companion[];
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
-  /** How this batch was mixed; null where it was not. */
-  mixOf(pending: PendingBatch): DrawnMix | null;
 }
 
 /** The complete batch for the consumer. Its blocks are still in memory; `release` is called at most once. */
@@ -36,7 +33,7 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
   const { rows } = pending;
   const bytes = output.kind === 'pixels' ? engine.slotBytes(pending.slot, rows) : null;
   if (options.whole) pending.labels.set(engine.facts.labels(pending.slot, rows));
-  const mix = options.mixOf(pending);
+  const mix = options.whole ? engine.facts.mix(pending.slot) : null;
   let keys: readonly string[] | undefined;
   let released = false;
   return {

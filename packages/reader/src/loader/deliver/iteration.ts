@@ -1,18 +1,26 @@
 import type { Demand } from '../read/block-reader.js';
+import type { LoaderOutput } from '../setup/output.js';
+import type { Engine } from '../work/engine.js';
+import type { BadRowOptions } from './bad-rows.js';
 import type { Batch } from './batch.js';
-import { Delivery, type DeliveryOptions } from './delivery.js';
+import { Delivery } from './delivery.js';
 import { type FedEpoch, Feeder } from './feeder.js';
 import { type FinishedBatchOptions, finishedBatch } from './finished-batch.js';
 import type { PendingBatch } from './pending-batch.js';
+import type { Statistics } from './statistics.js';
 
-export interface IterationOptions extends DeliveryOptions, FinishedBatchOptions {
-  /** The next epoch to feed, or null after the last. */
-  nextEpoch(demand: Demand): Promise<FedEpoch | null>;
+export interface IterationOptions {
+  readonly engine: Engine;
+  readonly output: LoaderOutput;
+  readonly statistics: Statistics;
+  readonly onBadSample: BadRowOptions['onBadSample'];
   readonly release: 'auto' | 'manual';
-  readonly fields: readonly string[];
   /** Number in the dataset of each shard's first sample. */
   readonly firstSample: Float64Array;
+  readonly shardName: (shard: number) => string;
   readonly signal: AbortSignal | undefined;
+  /** The next epoch to feed, or null after the last. */
+  nextEpoch(demand: Demand): Promise<FedEpoch | null>;
   onDelivered(pending: PendingBatch): void;
 }
 
@@ -21,27 +29,34 @@ export class Iteration {
   readonly #options: IterationOptions;
   readonly #delivery: Delivery;
   readonly #feeder: Feeder;
+  readonly #finish: FinishedBatchOptions;
   #current: Batch | null = null;
   readonly #onAbort = () => this.stop(this.#options.signal?.reason);
 
   constructor(options: IterationOptions) {
-    const { engine, image, fields, firstSample, signal } = options;
+    const { engine, output, statistics, onBadSample, release, firstSample, shardName, signal } = options;
+    const { whole, image, companions, fields } = output;
     this.#options = options;
-    const delivery = new Delivery(options);
+    const delivery = new Delivery({
+      engine,
+      whole,
+      badRows: { engine, statistics, shardName, onBadSample, output: output.batch },
+    });
     this.#delivery = delivery;
+    this.#finish = { engine, image, output: output.batch, companions, whole };
     this.#feeder = new Feeder({
       control: engine.control,
       bell: engine.bell,
       slots: engine.plan.slots,
       freeSlots: engine.freeSlots,
       image,
-      companions: options.companions,
+      companions,
       parts: engine.parts,
       facts: engine.facts,
-      whole: options.whole,
+      whole,
       fields,
       firstSample,
-      bytesAreHeld: options.output.kind === 'raw' && options.release === 'manual',
+      bytesAreHeld: output.batch.kind === 'raw' && release === 'manual',
       nextEpoch: (demand) => options.nextEpoch(demand),
       onOpen: (pending) => delivery.expect(pending),
       onMissingImage: (pending, row) => delivery.reject(pending, row, 'it has no image'),
@@ -81,9 +96,9 @@ export class Iteration {
 
   /** Encoded images lie in the read buffers until the batch is released; decoded ones need them no more. */
   #hand(pending: PendingBatch): Batch {
-    const keepsBytes = this.#options.output.kind === 'raw';
+    const keepsBytes = this.#options.output.batch.kind === 'raw';
     this.#delivery.forget(pending);
-    const batch = finishedBatch(pending, this.#options, () => {
+    const batch = finishedBatch(pending, this.#finish, () => {
       if (keepsBytes) this.#feeder.retire(pending);
       this.#feeder.freeSlot(pending.slot);
     });

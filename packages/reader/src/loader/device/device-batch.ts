@@ -87,7 +87,7 @@ export interface DeviceReport {
 export interface HostBatches extends AsyncIterable<Batch> {
   /** The memory in which batches lie; null where there is none yet. It stays the same from the first batch to the last. */
   readonly slotMemory: Uint8Array | null;
-  /** After the batch that was delivered last. */
+  /** After the batch that was taken last. */
   state(): LoaderState;
 }
 

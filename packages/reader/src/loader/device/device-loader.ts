@@ -2,9 +2,10 @@ import { OptionError, ShardtoolError } from '@shardtool/format';
 import type { Dataset } from '../../dataset/dataset.js';
 import type { LoaderState } from '../../order/state.js';
 import type { LoaderReport } from '../deliver/statistics.js';
-import { Loader, LoaderClosedError } from '../loader.js';
+import { closedError, Loader } from '../loader.js';
 import type { LoaderInfo } from '../loader-info.js';
-import type { DeviceBatch, DevicePlan, DeviceReport, DeviceStage, Uploads } from './device-batch.js';
+import { Progress } from '../progress.js';
+import type { DeviceBatch, DevicePlan, DeviceReport, DeviceStage, HostBatches, Uploads } from './device-batch.js';
 import { type DeviceLoaderOptions, planDevice } from './device-options.js';
 
 /** The package `@shardtool/cuda` is not installed, or does not load. */
@@ -20,14 +21,14 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
   #opening: Promise<DeviceStage> | null = null;
   #stage: DeviceStage | null = null;
   #loop: { uploads: Uploads | null } | null = null;
-  /** Of the last batch that was delivered: batches are taken ahead. */
-  #delivered: LoaderState | null = null;
+  /** Batches are taken ahead of the consumer. */
+  readonly #progress = new Progress({ isAhead: true });
 
   /** Throws {@link OptionError} for options that are not allowed. */
   constructor(dataset: Dataset, options: DeviceLoaderOptions) {
     const { plan, host } = planDevice(options);
     this.#plan = plan;
-    this.#loader = new Loader(dataset, host);
+    this.#loader = new Loader(dataset, host, this.#progress);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<DeviceBatch, undefined> {
@@ -40,11 +41,11 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     try {
       const stage = await this.#open();
       if (this.#loop !== loop) throw closedError();
-      const uploads = stage.upload(this.#loader);
+      const uploads = stage.upload(hostBatches(this.#loader));
       loop.uploads = uploads;
       try {
         for (let batch = await uploads.next(); batch !== null; batch = await uploads.next()) {
-          this.#delivered = batch.state;
+          this.#progress.deliver(batch.state);
           yield batch;
         }
         isWhole = true;
@@ -54,19 +55,19 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     } finally {
       if (this.#loop === loop) {
         this.#loop = null;
-        if (!isWhole) await this.#endEarly();
+        if (!isWhole) await this.close();
       }
     }
   }
 
-  /** The next iteration begins with this epoch: at its start, or where a state was taken in it. */
+  /** As {@link Loader.setEpoch}. */
   setEpoch(epoch: number): void {
     this.#loader.setEpoch(epoch);
   }
 
   /** Where the run is, after the last batch that was delivered; batches that were taken ahead do not count. */
   state(): LoaderState {
-    return this.#delivered ?? this.#loader.state();
+    return this.#loader.state();
   }
 
   /** What the next iteration is going to do. `slotBytes` are those of the host. */
@@ -110,12 +111,6 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     return this.#opening;
   }
 
-  /** What was taken ahead of the consumer does not count. */
-  async #endEarly(): Promise<void> {
-    await this.close();
-    if (this.#delivered !== null) this.#loader.setEpoch(this.#delivered.epoch + 1);
-  }
-
   async #closeStage(): Promise<void> {
     const opening = this.#opening;
     this.#opening = null;
@@ -123,6 +118,17 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     this.#stage = null;
     await stage?.close();
   }
+}
+
+/** The loader as a stage takes it: with the state after each batch that it takes. */
+function hostBatches(loader: Loader): HostBatches {
+  return {
+    [Symbol.asyncIterator]: () => loader[Symbol.asyncIterator](),
+    get slotMemory() {
+      return loader.slotMemory;
+    },
+    state: () => loader.takenState(),
+  };
 }
 
 async function openStage(plan: DevicePlan): Promise<DeviceStage> {
@@ -138,8 +144,4 @@ async function openStage(plan: DevicePlan): Promise<DeviceStage> {
     );
   }
   return cuda.openDevice(plan);
-}
-
-function closedError(): LoaderClosedError {
-  return new LoaderClosedError({}, 'The loader was closed while it was being iterated: end the loop first.');
 }

@@ -7,6 +7,7 @@ import type { BlockReader, LoadedShard } from './block.js';
 import { type Demand, StreamingReader } from './block-reader.js';
 import type { UpcomingEpoch } from './least-bytes.js';
 import { type LoadedShards, load, planLoad, selectedRows } from './load-shards.js';
+import type { ReadHistory } from './read-history.js';
 import { ResidentReader } from './resident-reader.js';
 import type { Stretch } from './stretches.js';
 import { UnreadReader } from './unread-reader.js';
@@ -19,6 +20,19 @@ export interface EpochReadersOptions {
   readonly readConcurrency: number;
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
+  /** Of the same dataset; it outlives these readers. */
+  readonly history: ReadHistory;
+  /** Which epochs have the crc32 of what they deliver checked. */
+  readonly checksum: 'first-epoch' | 'always' | 'never';
+  /** Workers can read the images themselves. */
+  readonly canStayInShards: boolean;
+}
+
+/** How the blocks of an epoch come. */
+export interface EpochReading {
+  readonly reader: BlockReader;
+  /** Whether what is delivered is checked. */
+  readonly checksum: boolean;
 }
 
 /**
@@ -34,10 +48,23 @@ export class EpochReaders {
   }
 
   /**
-   * The reader of an epoch. `least`: the least memory with which it can be read, in bytes. `inShards`: the workers read, and
-   * nothing is read ahead.
+   * Begins to read an epoch, `whole` from its first sample. `least`: the least memory with which it can be read, in bytes.
+   * One of images that came out of the page cache before, and are not checked, is left to the workers: nothing is read ahead.
    */
-  async reader(
+  async begin(
+    epoch: UpcomingEpoch,
+    whole: boolean,
+    demand: Demand,
+    least: () => Promise<number>,
+  ): Promise<EpochReading> {
+    const { history, checksum: checked, canStayInShards } = this.#options;
+    const { hasReadAll, wasCached } = history.begin(whole);
+    const checksum = checked === 'always' || (checked === 'first-epoch' && !hasReadAll);
+    const inShards = wasCached && !checksum && canStayInShards;
+    return { reader: await this.#reader(epoch, demand, least, inShards), checksum };
+  }
+
+  async #reader(
     { plan, selection }: UpcomingEpoch,
     demand: Demand,
     least: () => Promise<number>,

@@ -1,9 +1,13 @@
+import type { DrawnMix } from '../../transform/mix.js';
 import { layOut } from './fields.js';
 
-/** What workers must know of a batch as a whole, in shared memory: its labels, and which sample its random numbers are of. */
+/**
+ * What workers must know of a batch as a whole, in shared memory: its labels, and which sample its random numbers are of;
+ * and what they say of it: how it was mixed.
+ */
 export interface BatchFactsBuffers {
   readonly labels: SharedArrayBuffer;
-  readonly firsts: SharedArrayBuffer;
+  readonly facts: SharedArrayBuffer;
 }
 
 /** The sample of a batch's first row. */
@@ -13,27 +17,36 @@ export interface FirstSample {
   readonly occurrence: number;
 }
 
-const { places, bytes: FIRST_BYTES } = layOut<keyof FirstSample>({
+/** How a batch was mixed, for those who look at its labels. */
+export type MixFact = Pick<DrawnMix, 'name' | 'weight'>;
+
+/** By number: 0 is a batch that was not mixed. */
+const MIXES = [null, 'mixup', 'cutmix'] as const;
+
+/** How the facts of a slot lie: one entry a field. */
+const { places, bytes: FACT_BYTES } = layOut<keyof FirstSample | 'mix' | 'mixWeight'>({
   epoch: 'float64',
   number: 'float64',
   occurrence: 'float64',
+  mix: 'float64',
+  mixWeight: 'float64',
 });
-const FIRST_NUMBERS = FIRST_BYTES / 8;
+const FACT_NUMBERS = FACT_BYTES / 8;
 
 export class BatchFacts {
   readonly buffers: BatchFactsBuffers;
   readonly #labels: Int32Array;
-  readonly #firsts: Float64Array;
+  readonly #facts: Float64Array;
   readonly #rows: number;
 
   /** Over fresh memory for `slots` slots of `rows` rows, or over that of another thread. */
   constructor({ slots, rows }: { readonly slots: number; readonly rows: number }, buffers?: BatchFactsBuffers) {
     this.buffers = buffers ?? {
       labels: new SharedArrayBuffer(slots * rows * 4),
-      firsts: new SharedArrayBuffer(slots * FIRST_BYTES),
+      facts: new SharedArrayBuffer(slots * FACT_BYTES),
     };
     this.#labels = new Int32Array(this.buffers.labels);
-    this.#firsts = new Float64Array(this.buffers.firsts);
+    this.#facts = new Float64Array(this.buffers.facts);
     this.#rows = rows;
   }
 
@@ -47,18 +60,31 @@ export class BatchFacts {
   }
 
   first(slot: number): FirstSample {
-    const at = slot * FIRST_NUMBERS;
+    const at = slot * FACT_NUMBERS;
     return {
-      epoch: this.#firsts[at + places.epoch]!,
-      number: this.#firsts[at + places.number]!,
-      occurrence: this.#firsts[at + places.occurrence]!,
+      epoch: this.#facts[at + places.epoch]!,
+      number: this.#facts[at + places.number]!,
+      occurrence: this.#facts[at + places.occurrence]!,
     };
   }
 
   setFirst(slot: number, { epoch, number, occurrence }: FirstSample): void {
-    const at = slot * FIRST_NUMBERS;
-    this.#firsts[at + places.epoch] = epoch;
-    this.#firsts[at + places.number] = number;
-    this.#firsts[at + places.occurrence] = occurrence;
+    const at = slot * FACT_NUMBERS;
+    this.#facts[at + places.epoch] = epoch;
+    this.#facts[at + places.number] = number;
+    this.#facts[at + places.occurrence] = occurrence;
+  }
+
+  /** Of a batch that has been worked on as a whole. */
+  mix(slot: number): MixFact | null {
+    const at = slot * FACT_NUMBERS;
+    const name = MIXES[this.#facts[at + places.mix]!] ?? null;
+    return name && { name, weight: this.#facts[at + places.mixWeight]! };
+  }
+
+  setMix(slot: number, mix: MixFact | null): void {
+    const at = slot * FACT_NUMBERS;
+    this.#facts[at + places.mix] = MIXES.indexOf(mix?.name ?? null);
+    this.#facts[at + places.mixWeight] = mix?.weight ?? 1;
   }
 }

@@ -118,6 +118,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         FIRST_NUMBER.mix,
       );
       const mix = drawMix(data.mixing, { width, height }, random);
+      facts.setMix(slot, mix);
       if (mix !== null)
         mixRows(kernels, mix, { address, rows, width, height }, transform, decoder.spare(data.plan.rowBytes));
     },

@@ -1,8 +1,8 @@
 import { OptionError } from '@shardtool/format';
-import type { Dataset } from '../dataset/dataset.js';
-import type { Size } from '../transform/crops.js';
-import { planSample } from '../transform/plan.js';
-import type { CompiledTransform } from '../transform/transform.js';
+import type { Dataset } from '../../dataset/dataset.js';
+import type { Size } from '../../transform/crops.js';
+import { planSample } from '../../transform/plan.js';
+import type { CompiledTransform } from '../../transform/transform.js';
 
 /** The draw does not matter: without a step that names its size, no step changes the size at random. */
 const MIDDLE = { next: () => 0.5 };

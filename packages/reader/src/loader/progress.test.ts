@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { Progress } from './progress.js';
+
+test('a run begins where its options say, and goes on after each batch', () => {
+  const progress = new Progress();
+  expect([progress.next, progress.now]).toEqual([null, null]);
+  progress.begin({ epoch: 2, position: 0 }, false);
+  progress.begin({ epoch: 9, position: 0 }, false);
+  expect(progress.startLoop()).toEqual({ epoch: 2, position: 0 });
+  progress.take({ epoch: 2, position: 64 });
+  expect(progress.now).toEqual({ epoch: 2, position: 64 });
+  // However the loop ends, the next one goes through the next epoch.
+  expect(progress.startLoop()).toEqual({ epoch: 3, position: 0 });
+});
+
+test('naming the epoch of a state keeps its place, naming another begins that, before or after the options are known', () => {
+  for (const isEarly of [true, false]) {
+    for (const epoch of [1, 4]) {
+      const progress = new Progress();
+      if (isEarly) progress.setEpoch(epoch);
+      progress.begin({ epoch: 1, position: 32 }, false);
+      if (!isEarly) progress.setEpoch(epoch);
+      expect(progress.startLoop()).toEqual({ epoch, position: epoch === 1 ? 32 : 0 });
+    }
+  }
+});
+
+test('behind the last batch of an epoch comes the next one; where the old one is named, an empty loop', () => {
+  const progress = new Progress();
+  progress.begin({ epoch: 1, position: 96 }, true);
+  expect(progress.next).toEqual({ epoch: 2, position: 0 });
+  progress.setEpoch(1);
+  expect(progress.next).toEqual({ epoch: 1, position: 96 });
+  expect(progress.startLoop()).toBeNull();
+  expect(progress.startLoop()).toEqual({ epoch: 2, position: 0 });
+  progress.take({ epoch: 2, position: 96 });
+  progress.setEpoch(1);
+  expect(progress.startLoop()).toEqual({ epoch: 1, position: 0 });
+});
+
+test('batches that are taken ahead do not count until they are delivered', () => {
+  const progress = new Progress({ isAhead: true });
+  progress.begin({ epoch: 0, position: 0 }, false);
+  const begun = progress.startLoop();
+  for (const position of [32, 64, 96]) progress.take({ epoch: 0, position });
+  expect([progress.taken, progress.now]).toEqual([{ epoch: 0, position: 96 }, begun]);
+  progress.deliver({ epoch: 0, position: 32 });
+  expect(progress.now).toEqual({ epoch: 0, position: 32 });
+  expect(progress.startLoop()).toEqual({ epoch: 1, position: 0 });
+});

@@ -1,0 +1,92 @@
+/** A position in the epochs: samples delivered over all ranks. */
+export interface Place {
+  readonly epoch: number;
+  readonly position: number;
+}
+
+/**
+ * Where a run is: the one account of it, for a loader, for one whose batches are taken ahead of the consumer (on the way to
+ * a device), and for the process that serves Python.
+ *
+ *   begin ─► at a place ──startLoop──► in a loop ──deliver──► in a loop ... ─► at the start of the next epoch
+ *               ▲ └──setEpoch──┘
+ *
+ * A place may be behind the last batch of an epoch, where a state was taken there. The next loop is then one through the
+ * next epoch; but where the old epoch is asked for by name, nothing is left of it, and the loop is empty.
+ */
+export class Progress {
+  readonly #isAhead: boolean;
+  /** Where the next loop begins; null until {@link begin}. */
+  #next: Place | null = null;
+  /** Nothing is left of the epoch of that place. */
+  #isOver = false;
+  /** The epoch that was named for the next loop. */
+  #asked: number | null = null;
+  /** After the batch that was made last, and after the one that the consumer got last. */
+  #taken: Place | null = null;
+  #delivered: Place | null = null;
+
+  /** `isAhead`: batches are taken before the consumer gets them, which {@link deliver} tells. */
+  constructor({ isAhead = false } = {}) {
+    this.#isAhead = isAhead;
+  }
+
+  /** Where the options say that the run begins; `isOver`: behind the last batch of its epoch. Once. */
+  begin(place: Place, isOver: boolean): void {
+    if (this.#next !== null) return;
+    this.#next = place;
+    this.#isOver = isOver;
+    if (this.#asked !== null) this.setEpoch(this.#asked);
+  }
+
+  /** The next loop goes through this epoch: from its start, or from where a state was taken in it. */
+  setEpoch(epoch: number): void {
+    this.#asked = epoch;
+    if (this.#next === null || this.#next.epoch === epoch) return;
+    this.#next = { epoch, position: 0 };
+    this.#isOver = false;
+  }
+
+  /** Where the next loop begins; the last batch of that epoch may be before it. Null before {@link begin}. */
+  get next(): Place | null {
+    if (this.#next === null || !this.#isOver || this.#asked === this.#next.epoch) return this.#next;
+    return startAfter(this.#next);
+  }
+
+  /** The place where the loop that begins now does. Null: nothing is left of the epoch that was asked for. */
+  startLoop(): Place | null {
+    const place = this.next!;
+    const isEmpty = this.#isOver && place === this.#next;
+    this.#next = isEmpty ? startAfter(place) : place;
+    this.#isOver = false;
+    this.#asked = null;
+    return isEmpty ? null : place;
+  }
+
+  /** A batch was made, after which the run is there. */
+  take(place: Place): void {
+    this.#taken = place;
+    if (!this.#isAhead) this.deliver(place);
+  }
+
+  /** The consumer has the batch after which the run is there: whatever ends the loop, the next one begins an epoch. */
+  deliver(place: Place): void {
+    this.#delivered = place;
+    this.#next = startAfter(place);
+    this.#isOver = false;
+  }
+
+  /** After the batch that was made last. */
+  get taken(): Place | null {
+    return this.#taken;
+  }
+
+  /** After the batch that the consumer got last, or where the next loop begins. Null before {@link begin}. */
+  get now(): Place | null {
+    return this.#delivered ?? this.next;
+  }
+}
+
+function startAfter({ epoch }: Place): Place {
+  return { epoch: epoch + 1, position: 0 };
+}

@@ -1,0 +1,164 @@
+import { imageFields, OptionError } from '@shardtool/format';
+import { type CodecChoice, chooseCodec } from '../../codec/select.js';
+import type { Dataset } from '../../dataset/dataset.js';
+import type { DecoderOptions } from '../../decoder.js';
+import { checkMixing, type Mixing } from '../../transform/mix.js';
+import { type CompiledTransform, compileTransform, valueBytes } from '../../transform/transform.js';
+import type { BatchOutput } from '../deliver/finished-batch.js';
+import type { CheckedOptions } from '../options.js';
+import type { Companion } from '../ring/companions.js';
+import { type OwnStep, type OwnSteps, resolveStep } from '../work/own-steps.js';
+import { commonShape } from './common-shape.js';
+
+/** What becomes of a sample, and of a batch. */
+export interface LoaderOutput {
+  readonly batch: BatchOutput;
+  /** How images are decoded; null where they stay encoded. */
+  readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch' | 'seed'> | null;
+  /** How JPEGs are decoded and why; null where images stay encoded. */
+  readonly codec: CodecChoice | null;
+  /** The field that is the image; undefined: the sample's first of an image kind. */
+  readonly image: string | undefined;
+  /** What comes along with each image. */
+  readonly companions: readonly Companion[];
+  /** Names of the fields that come as values. */
+  readonly fields: readonly string[];
+  /** A person's own code, its paths whole. */
+  readonly steps: OwnSteps;
+  readonly mixing: Mixing;
+  /** Batches are worked on as a whole: by a person's own step, or to mix them. */
+  readonly whole: boolean;
+  /** Bytes of a finished row, and of one of each companion. */
+  readonly rowBytes: number;
+  readonly companionRowBytes: readonly number[];
+  /**
+   * Rows are made of uncompressed images and of nothing else: then workers can read just the crops, without any bytes in
+   * between.
+   */
+  readonly isUncompressedOnly: boolean;
+}
+
+type OutputRequest = Pick<
+  CheckedOptions,
+  | 'transform'
+  | 'collate'
+  | 'mix'
+  | 'steps'
+  | 'moreImages'
+  | 'masks'
+  | 'fields'
+  | 'image'
+  | 'maxPixels'
+  | 'applyExifOrientation'
+>;
+
+/** Settles what batches are made of. Throws OptionError. */
+export async function setUpOutput(dataset: Dataset, options: OutputRequest): Promise<LoaderOutput> {
+  const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
+  const { batch, decoder } = await outputOf(dataset, transform, options);
+  const mixing = checkMixing(options.mix);
+  const steps = stepsOf(options.steps);
+  const companions = companionsOf(options, batch);
+  const fields = options.fields ?? fieldsOf(dataset, companions);
+  if (steps.fields !== undefined) companions.push(...fields.map((field) => ({ field, kind: 'field' as const })));
+  const hasSteps = Object.keys(steps).length > 0;
+  if (batch.kind !== 'pixels' && (hasSteps || mixing.length > 0))
+    throw needsPixels(hasSteps ? 'steps' : 'mix', options);
+  if (mixing.length > 0) checkMixable(mixing, transform!, companions);
+  const rowBytes = batch.kind === 'pixels' ? rowBytesOf(batch) : 0;
+  const bytesOf = { image: rowBytes, mask: maskBytesOf(batch), field: 0 };
+  return {
+    batch,
+    decoder,
+    codec: decoder === null ? null : await chooseCodec(),
+    image: options.image,
+    companions,
+    fields,
+    steps,
+    mixing,
+    whole: mixing.length > 0 || steps.batch !== undefined,
+    rowBytes,
+    companionRowBytes: companions.map(({ kind }) => bytesOf[kind]),
+    isUncompressedOnly: isUncompressedOnly(dataset, batch, options, companions.length + fields.length),
+  };
+}
+
+/** More images and masks, where the batch has a place for them. */
+function companionsOf(options: OutputRequest, output: BatchOutput): Companion[] {
+  const { moreImages, masks } = options;
+  const companions: Companion[] = [
+    ...moreImages.map((field) => ({ field, kind: 'image' as const })),
+    ...masks.map((field) => ({ field, kind: 'mask' as const })),
+  ];
+  const twice = companions.find(({ field }, i) => companions.findIndex((other) => other.field === field) < i);
+  if (twice !== undefined)
+    throw new OptionError({}, `The field "${twice.field}" is named twice in moreImages and masks.`);
+  if (companions.length === 0 || output.kind === 'pixels') return companions;
+  throw needsPixels(masks.length > 0 ? 'masks' : 'moreImages', options);
+}
+
+function needsPixels(option: string, { transform }: OutputRequest): OptionError {
+  const other = transform === 'raw' ? "transform 'raw'" : "collate 'list'";
+  return new OptionError(
+    {},
+    `The option ${option} is for batches whose images are decoded and stacked: leave out ${option}, or ${other}.`,
+  );
+}
+
+/** The steps that there are, with whole paths. */
+function stepsOf(steps: OutputRequest['steps']): OwnSteps {
+  const resolved = Object.entries(steps).flatMap(([name, step]) =>
+    step === undefined ? [] : [[name, resolveStep(step as OwnStep)] as const],
+  );
+  return Object.fromEntries(resolved);
+}
+
+function checkMixable(mixing: Mixing, { dtype }: CompiledTransform, companions: readonly Companion[]): void {
+  if (companions.some(({ kind }) => kind !== 'field')) {
+    throw new OptionError({}, 'mix takes images and labels: leave out moreImages and masks, or mix.');
+  }
+  if (dtype === 'float16' && mixing.some(({ name }) => name === 'mixup')) {
+    throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
+  }
+}
+
+/** The fields that come as values, unless others are asked for. */
+function fieldsOf(dataset: Dataset, companions: readonly Companion[]): string[] {
+  const pixels = new Set([...imageFields(dataset.fields), ...companions.map(({ field }) => field), 'cls']);
+  return dataset.fields.filter((field) => !pixels.has(field));
+}
+
+function isUncompressedOnly(dataset: Dataset, output: BatchOutput, options: OutputRequest, others: number): boolean {
+  const { image, steps } = options;
+  const images = image === undefined ? imageFields(dataset.fields) : [image];
+  const isPlain = output.kind === 'pixels' && steps.fields === undefined && steps.pixels === undefined && others === 0;
+  return isPlain && images.length === 1 && images[0] === 'npy';
+}
+
+function maskBytesOf(output: BatchOutput): number {
+  if (output.kind !== 'pixels') return 0;
+  const { width, height } = output.size;
+  return width * height;
+}
+
+async function outputOf(
+  dataset: Dataset,
+  transform: CompiledTransform | null,
+  options: OutputRequest,
+): Promise<Pick<LoaderOutput, 'batch' | 'decoder'>> {
+  if (transform === null) return { batch: { kind: 'raw' }, decoder: null };
+  const decoder = {
+    transform,
+    maxPixels: options.maxPixels,
+    applyExifOrientation: options.applyExifOrientation,
+  };
+  if (options.collate === 'list') return { batch: { kind: 'list' }, decoder };
+  const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
+  const shape =
+    transform.layout === 'nhwc' ? ([size.height, size.width, 3] as const) : ([3, size.height, size.width] as const);
+  return { batch: { kind: 'pixels', size, shape, dtype: transform.dtype }, decoder: { ...decoder, outputSize: size } };
+}
+
+function rowBytesOf(output: Extract<BatchOutput, { kind: 'pixels' }>): number {
+  return output.shape[0] * output.shape[1] * output.shape[2] * valueBytes(output.dtype);
+}
