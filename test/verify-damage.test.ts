@@ -290,3 +290,10 @@ test('verify holds its workers to what they may be', async () => {
     await expect(verify(sound.tar, { workers })).rejects.toThrow(`The option "workers" is ${workers}`);
   }
 });
+
+test('in LMDB shards of images alone an image keeps the name of its field, which stands in the index only', async () => {
+  const image = readFileSync('test/fixtures/odd-images/gray.jpg');
+  const folder = newFolder();
+  await pack(tree({ 'a.jpeg': image, 'b.jpg': image }), folder, { format: 'lmdb', lmdbValues: 'image' });
+  expect(await verify(folder)).toMatchObject({ samples: 2, faults: 0 });
+});

@@ -1,4 +1,4 @@
-import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { indexPathOf, type LayoutName, readManifest, readShardIndex } from '@shardtool/format';
 import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
@@ -356,6 +356,53 @@ describe.each(formats)('whatever bytes are damaged in a dataset of %s', (format)
       RUN,
     );
   });
+});
+
+test('names of classes that a damaged manifest alone has are named, unless nothing else of it is damaged', async () => {
+  const classes = tree({
+    'labels.csv': 'path,class\na.jpg,cherry\nb.jpg,plum\n',
+    'a.jpg': jpeg('a'),
+    'b.jpg': jpeg('b'),
+  });
+  const original = newFolder();
+  await pack(classes, original, { labels: path.join(classes, 'labels.csv') });
+  const manifest = path.join(original, 'dataset.json');
+  const whole = readFileSync(manifest, 'utf8');
+  writeFileSync(manifest, whole.replace('"plum"', '"plus"'));
+  expect(await repair(original)).toMatchObject({ newManifest: true, unprovenClasses: ['cherry', 'plus'], samples: 2 });
+  expect(readFileSync(path.join(original, 'quarantine', 'dataset.json'), 'utf8')).toContain('"plus"');
+  for (const edit of [/"samples": 2/, /"crc32": ".......(?=.")/]) {
+    writeFileSync(
+      manifest,
+      whole.replace(edit, (found) => found.replace(/.$/, 'x')),
+    );
+    expect(await repair(original), String(edit)).toMatchObject({ newManifest: true, unprovenClasses: [] });
+    expect(readFileSync(manifest, 'utf8')).toBe(whole);
+  }
+});
+
+test('what a repair replaces stays in quarantine: an index, and a whole shard of which images are taken out', async () => {
+  const folder = newFolder();
+  const include = ['truncated-half.jpg', 'gray.jpg'];
+  await pack('test/fixtures/odd-images', folder, { include });
+  const before = readFileSync(path.join(folder, '000000.tar'));
+  await repair(folder, { decode: true });
+  expect(readFileSync(path.join(folder, 'quarantine', '000000.tar')).equals(before)).toBe(true);
+  const index = path.join(folder, '000000.parquet');
+  change(index, (bytes) => {
+    bytes[20]! ^= 1;
+    return bytes;
+  });
+  const damaged = readFileSync(index);
+  await repair(folder);
+  expect(readFileSync(path.join(folder, 'quarantine', '1', '000000.parquet')).equals(damaged)).toBe(true);
+});
+
+test('an index that nobody may read is no lost one', async () => {
+  const folder = copyOf('tar');
+  rmSync(path.join(folder, '000001.parquet'));
+  mkdirSync(path.join(folder, '000001.parquet'));
+  await expect(repair(folder)).rejects.toMatchObject({ name: 'FileError' });
 });
 
 test('a repair that ends between a shard and its index, or before the manifest, can be done again', async () => {

@@ -75,14 +75,16 @@ interface Given {
 async function repairAndReport({ dataset, decode, source, workers, json, quiet }: Given): Promise<void> {
   const { repair } = await import('@shardtool/writer');
   const view = json || quiet ? null : await ProgressView.open();
-  const onTakenOut = (sample: QuarantinedSample) => {
+  const tell = (sample: QuarantinedSample, isKept: boolean) => {
     view?.hide();
     const { shard, key, reason } = sample;
-    void write(json ? `${JSON.stringify(sample)}\n` : `${[shard, key, reason].join('\t')}\n`);
+    const line = [shard, key, isKept ? `was kept, although ${reason}` : reason].join('\t');
+    void write(json ? `${JSON.stringify({ ...sample, ...(isKept && { kept: true }) })}\n` : `${line}\n`);
   };
   const report = await repair(dataset, {
     decode,
-    onTakenOut,
+    onTakenOut: (sample) => tell(sample, false),
+    onUnproven: (sample) => tell(sample, true),
     ...(source !== undefined && { source }),
     ...(workers !== undefined && { workers }),
     ...(view !== null && { onProgress: (progress: VerifyProgress) => show(view, progress) }),
@@ -92,13 +94,13 @@ async function repairAndReport({ dataset, decode, source, workers, json, quiet }
   else if (isLoss(report) || !quiet) await write(`${describeRepair(report)}\n`);
 }
 
-function isLoss({ takenOut, lostColumns, lostClasses, unproven }: RepairReport): boolean {
-  return takenOut + lostColumns.length + lostClasses.length + unproven > 0;
+function isLoss({ takenOut, lostColumns, lostClasses, unprovenClasses, unproven }: RepairReport): boolean {
+  return takenOut + lostColumns.length + lostClasses.length + unprovenClasses.length + unproven > 0;
 }
 
 function describeRepair(report: RepairReport): string {
   const { shards, samples, repairedShards, removedShards, newManifest, takenOut, restored, unproven } = report;
-  const { lostColumns, lostClasses } = report;
+  const { lostColumns, lostClasses, unprovenClasses } = report;
   const isNothing = repairedShards + removedShards === 0 && !newManifest;
   if (isNothing) return `${countOf(shards, 'shard')}, ${countOf(samples, 'sample')}: nothing to repair`;
   return [
@@ -113,18 +115,23 @@ function describeRepair(report: RepairReport): string {
     ...countLine(restored, 'sample is whole again', 'samples are whole again'),
     ...countLine(
       unproven,
-      'sample can be decoded and was kept, although no checksum of it is left',
-      'samples can be decoded and were kept, although no checksums of them are left',
+      'sample can be decoded and was kept, although a checksum of it is lost',
+      'samples can be decoded and were kept, although checksums of them are lost',
     ),
     ...countLine(
       lostColumns.length,
-      `column of an index is lost: ${lostColumns[0]}`,
-      `columns of indexes are lost: ${lostColumns.join(', ')}`,
+      `column of an index has lost values: ${lostColumns[0]}`,
+      `columns of indexes have lost values: ${lostColumns.join(', ')}`,
     ),
     ...countLine(
       lostClasses.length,
       `class has lost its name: ${lostClasses[0]}; write it into dataset.json, and leave out the line "crc32" there`,
       `classes have lost their names: ${lostClasses.join(', ')}; write them into dataset.json, and leave out the line "crc32" there`,
+    ),
+    ...countLine(
+      unprovenClasses.length,
+      `name of a class stood in the damaged dataset.json alone; see whether it is right: ${unprovenClasses[0]}`,
+      `names of classes stood in the damaged dataset.json alone; see whether they are right: ${unprovenClasses.join(', ')}`,
     ),
   ].join('\n');
 }

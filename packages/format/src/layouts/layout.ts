@@ -111,3 +111,8 @@ export interface WrittenLayout extends ShardLayout {
   createWriter(fd: number, shard: string): ShardWriter;
   salvage(source: Source): AsyncGenerator<SamplePosition>;
 }
+
+/** Whether a sample is stored as its image alone, without a name for it: a map begins before its first field. */
+export function isImageAlone({ offset, bytes, fields: [first, ...others] }: SamplePosition): boolean {
+  return others.length === 0 && first?.offset === offset && first.bytes === bytes;
+}

@@ -1,5 +1,13 @@
 import { crc32 } from '../checksum.js';
-import { type Chunk, decodeFooter, decodePageHeader, encodeFooter, encodePageHeader, MAGIC } from './footer.js';
+import {
+  type Chunk,
+  decodeFooter,
+  decodePageHeader,
+  encodeFooter,
+  encodePageHeader,
+  type Footer,
+  MAGIC,
+} from './footer.js';
 import { decodeLevels, encodeLevels } from './levels.js';
 import { OPEN_SEAL, SEAL_KEY, seal } from './seal.js';
 import { compressSnappy, decompressSnappy } from './snappy.js';
@@ -86,7 +94,15 @@ export interface ParquetFile {
   read(name: string): Column | undefined;
   /** The same where the file as a whole has changed: undefined also unless the column's own page is as it was written. */
   readProven(name: string): Column | undefined;
+  /**
+   * The columns of the file, in its order; null where the footer is not one that {@link encodeParquet} writes. It says
+   * nearly everything twice, so that one that has changed shows.
+   */
+  provenColumns(): readonly ColumnShape[] | null;
 }
+
+/** What the footer says of a column. */
+export type ColumnShape = Pick<Chunk, 'name' | 'type' | 'nullable'>;
 
 export function openParquet(bytes: Uint8Array): ParquetFile {
   const { rows, chunks, metadata } = decodeFooter(bytes);
@@ -102,15 +118,46 @@ export function openParquet(bytes: Uint8Array): ParquetFile {
     },
     readProven(name) {
       const chunk = byName.get(name);
-      return chunk && isProven(stored(chunk), rows) ? decodeColumn(stored(chunk), chunk, rows) : undefined;
+      return chunk && isProven(stored(chunk), chunk, rows) ? decodeColumn(stored(chunk), chunk, rows) : undefined;
     },
+    provenColumns: () => (isFooterProven(bytes, { rows, chunks, metadata }) ? chunks : null),
   };
 }
 
-/** Whether a page of so many rows is as it was written. Throws RangeError for what is no page. */
-function isProven(bytes: Uint8Array, rows: number): boolean {
+/**
+ * Whether the footer is the one that would be written of what was read from it, and the pages lie one behind the other
+ * up to it.
+ */
+function isFooterProven(file: Uint8Array, footer: Footer): boolean {
+  const encoded = encodeFooter(footer);
+  const start = file.length - encoded.length;
+  let offset = MAGIC.length;
+  for (const chunk of footer.chunks) {
+    if (chunk.offset !== offset || chunk.compressed !== (chunk.type === 'string')) return false;
+    offset += chunk.bytes;
+  }
+  const names = new Set(footer.chunks.map(({ name }) => name));
+  return offset === start && names.size === footer.chunks.length && isSame(file.subarray(start), encoded);
+}
+
+/**
+ * Whether a page is as it was written. Its crc32 covers levels and values; each number of its header stands a second
+ * time in the footer, or shows in the levels. Throws RangeError for what is no page.
+ */
+function isProven(bytes: Uint8Array, chunk: Chunk, rows: number): boolean {
   const page = decodePageHeader(bytes);
-  return page.rows === rows && page.bytes === bytes.length - page.end && page.crc32 === crc32(bytes.subarray(page.end));
+  return (
+    isSame(bytes.subarray(0, page.end), encodePageHeader(page)) &&
+    page.rows === rows &&
+    page.encoding === chunk.encoding &&
+    page.end + page.bytes === bytes.length &&
+    page.end + page.plainBytes === chunk.plainBytes &&
+    page.crc32 === crc32(bytes.subarray(page.end))
+  );
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
 }
 
 function decodeColumn(bytes: Uint8Array, { name, type, nullable, compressed }: Chunk, rows: number): Column {
@@ -118,10 +165,20 @@ function decodeColumn(bytes: Uint8Array, { name, type, nullable, compressed }: C
   const levels = bytes.subarray(end, end + levelBytes);
   const stored = bytes.subarray(end + levelBytes);
   const values = compressed ? decompressSnappy(stored, plainBytes - levelBytes) : stored;
+  const present = nullable ? decodeLevels(levels, rows) : null;
+  if (missing(present) !== nulls || (!nullable && levelBytes !== 0)) {
+    throw new RangeError('definition levels of another number of values');
+  }
   return {
     name,
     nullable,
-    present: nullable ? decodeLevels(levels, rows) : null,
+    present,
     data: decodeValues(type, { encoding, bytes: values }, rows - nulls),
   };
+}
+
+function missing(present: Uint8Array | null): number {
+  let count = 0;
+  for (let row = 0; row < (present?.length ?? 0); row++) count += 1 - present![row]!;
+  return count;
 }

@@ -5,8 +5,8 @@ import { type ColumnType, type ColumnValue, columnTypeOf, labelsOf, labelType, l
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
 /** Columns of every index. The columns of field `jpg` are `jpg.offset`, `jpg.bytes` and `jpg.crc32`. */
-const FIXED = ['key', 'source', 'offset', 'bytes', 'width', 'height', 'orientation', 'cls'] as const;
-const OF_FIELD = ['offset', 'bytes', 'crc32', 'msgpack'] as const;
+export const FIXED = ['key', 'source', 'offset', 'bytes', 'width', 'height', 'orientation', 'cls'] as const;
+export const OF_FIELD = ['offset', 'bytes', 'crc32', 'msgpack'] as const;
 
 /** Throws {@link OptionError} where a label column has the name of one of the index's own columns. */
 export function checkLabelColumns(labels: Iterable<string>, fields: Iterable<string>): void {
@@ -113,42 +113,6 @@ export function takePart(file: ParquetFile, part: IndexPart, names: ColumnNames)
   }
 }
 
-/** What is left of an index that has changed. A part that is missing is lost. */
-export interface SalvagedIndex
-  extends Partial<Pick<ShardIndex, (typeof FIXED)[number]>>,
-    Pick<ShardIndex, 'samples' | 'columns'> {
-  readonly fields: ReadonlyMap<string, Partial<FieldColumns>>;
-}
-
-/** Takes the columns that are proven to be as they were written. */
-export function salvageColumns(file: ParquetFile, names: ColumnNames): SalvagedIndex {
-  const proven: ParquetFile = { ...file, read: (name) => orUndefined(() => file.readProven(name)) };
-  const parts = FIXED.map((part) => [part, orUndefined(() => takePart(proven, part, names))]);
-  const fields = names.fields.map((name): [string, Partial<FieldColumns>] => [name, salvageField(proven, name)]);
-  const labels = names.columns.flatMap((name) => {
-    const found = orUndefined(() => takeLabels(proven, name));
-    return found === undefined ? [] : [[name, found] as const];
-  });
-  const { rows: samples } = file;
-  return { samples, ...Object.fromEntries(parts), fields: new Map(fields), columns: new Map(labels) };
-}
-
-function salvageField(file: ParquetFile, field: string): Partial<FieldColumns> {
-  const parts = OF_FIELD.map((part) => {
-    const found = file.read(`${field}.${part}`);
-    return [part, found && spread(found, found.data.values as Float64Array, file.rows, part === 'offset' ? -1 : 0)];
-  });
-  return Object.fromEntries(parts.filter(([, values]) => values !== undefined));
-}
-
-function orUndefined<T>(take: () => T): T | undefined {
-  try {
-    return take();
-  } catch {
-    return undefined;
-  }
-}
-
 type ValuesOf<T extends ValueType> = Extract<ColumnValues, { readonly type: T }>['values'];
 
 function column(file: ParquetFile, name: string): Column {
@@ -157,7 +121,7 @@ function column(file: ParquetFile, name: string): Column {
   return found;
 }
 
-function values<T extends ValueType>({ name, data }: Column, type: T): ValuesOf<T> {
+export function values<T extends ValueType>({ name, data }: Column, type: T): ValuesOf<T> {
   if (data.type !== type) throw new RangeError(`column "${name}" is of type ${data.type}`);
   return data.values as ValuesOf<T>;
 }
@@ -183,7 +147,7 @@ function takeField(file: ParquetFile, field: string): FieldColumns {
 }
 
 /** Gives rows without a value the `missing` one. */
-function spread<T extends Float64Array | Uint32Array | Uint8Array>(
+export function spread<T extends Float64Array | Uint32Array | Uint8Array>(
   { present }: Column,
   values: T,
   rows: number,
@@ -196,7 +160,7 @@ function spread<T extends Float64Array | Uint32Array | Uint8Array>(
   return spread;
 }
 
-function takeLabels(file: ParquetFile, name: string): readonly ColumnValue[] {
+export function takeLabels(file: ParquetFile, name: string): readonly ColumnValue[] {
   const { present, data } = column(file, name);
   const labels = labelsOf(data);
   if (present === null) return labels;

@@ -3,16 +3,9 @@ import { ShardIndexError, ShardtoolError, VersionError } from '../errors.js';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
 import { openSource } from '../source.js';
-import {
-  type ColumnNames,
-  checkLabelColumns,
-  columnsOf,
-  type IndexPart,
-  type SalvagedIndex,
-  salvageColumns,
-  takePart,
-} from './columns.js';
+import { type ColumnNames, checkLabelColumns, columnsOf, type IndexPart, takePart } from './columns.js';
 import { type ColumnType, type ColumnValue, columnTypeOf } from './label-column.js';
+import { asSalvaged, type SalvagedField, type SalvagedIndex, salvageColumns } from './salvage.js';
 
 /** The index of one shard in memory: columns, one row a sample, in the order of the shard's plan. */
 export interface ShardIndex {
@@ -49,7 +42,16 @@ export interface FieldColumns {
   readonly msgpack?: Uint8Array;
 }
 
-export { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf, type IndexPart, type SalvagedIndex };
+export {
+  asSalvaged,
+  type ColumnType,
+  type ColumnValue,
+  checkLabelColumns,
+  columnTypeOf,
+  type IndexPart,
+  type SalvagedField,
+  type SalvagedIndex,
+};
 
 /** What of an index is to be decoded. Strings cost most: positions alone take a fifth of the time. */
 export interface IndexChoice<P extends IndexPart> {
@@ -125,7 +127,7 @@ export function decodeShardIndex(
 
 /**
  * What is left of an index that has changed since it was written: each column is a page of its own with a crc32 of its
- * own. Null where nothing is, since what says where the columns are has changed.
+ * own. Null where nothing is, since what says which column is where has changed.
  */
 export function salvageShardIndex(bytes: Uint8Array): SalvagedIndex | null {
   try {
@@ -177,6 +179,6 @@ function newer(found: number, path: string): VersionError {
 }
 
 function unusable(path: string, what: string, cause?: unknown): ShardIndexError {
-  const message = `${path} ${what}; restore it, or delete it and have "shardtool index" make it anew from its shard.`;
+  const message = `${path} ${what}; restore it, or have "shardtool verify --fix" make it anew from its shard (for a tar of other software: "shardtool index --overwrite").`;
   return new ShardIndexError({ path }, message, { cause });
 }

@@ -1,4 +1,14 @@
-import { copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { WrittenLayout } from '@shardtool/format';
 import { shardPaths } from '../shard/shard-paths.js';
@@ -7,42 +17,69 @@ import { shardPaths } from '../shard/shard-paths.js';
 export const QUARANTINE_FOLDER = 'quarantine';
 
 /**
- * Puts a shard and its indexes from `work` in the place of those in `folder`. What lay there stays in quarantine as far
- * as it was damaged. The shard comes first: with its old index nothing of it is lost, so that a repair that ends in
- * between can be done again. `isNew` is false where nothing is left of the shard, and nothing comes in its place.
+ * Puts what `work` has of a shard and its indexes in the place of what is in `folder`, which quarantine keeps. The shard
+ * comes first: with its old index nothing of it is lost, so that a repair that ends in between can be done again. Where
+ * nothing is left of the shard, nothing comes in its place.
  */
 export function exchangeShard(
   folder: string,
   work: string,
   layout: WrittenLayout,
   stem: string,
-  { isNew, isFileWhole }: { readonly isNew: boolean; readonly isFileWhole: boolean },
+  { isLeft, isFileNew }: { readonly isLeft: boolean; readonly isFileNew: boolean },
 ): void {
   const { file, folder: own, index, daliIndex } = shardPaths(layout, stem);
-  if (!isFileWhole) keepInQuarantine(folder, file);
-  keepInQuarantine(folder, index);
-  for (const path of [file, index, daliIndex]) {
-    if (isNew && existsSync(join(work, path))) {
-      mkdirSync(dirname(join(folder, path)), { recursive: true });
-      renameSync(join(work, path), join(folder, path));
-    } else if (!isNew) rmSync(join(folder, path), { force: true });
-  }
-  if (!isNew && own !== null) rmSync(join(folder, own), { force: true, recursive: true });
-}
-
-/** The file stays where it is, and has a second name in quarantine: at no moment is it in neither place. */
-function keepInQuarantine(folder: string, file: string): void {
-  if (!existsSync(join(folder, file))) return;
-  for (let number = 0; ; number++) {
-    const kept = join(folder, QUARANTINE_FOLDER, number === 0 ? file : `${number}`, number === 0 ? '' : file);
-    if (existsSync(kept)) continue;
-    mkdirSync(dirname(kept), { recursive: true });
-    try {
-      linkSync(join(folder, file), kept);
-    } catch {
-      // Not every file system has a second name for a file.
-      copyFileSync(join(folder, file), kept);
+  if (!isLeft) {
+    // The folder of an LMDB shard goes as a whole, with what other software has put into it.
+    for (const path of [own ?? file, index, daliIndex]) {
+      if (existsSync(join(folder, path))) renameSync(join(folder, path), freePlace(folder, path));
     }
     return;
+  }
+  for (const path of [...(isFileNew ? [file] : []), index, daliIndex]) {
+    if (!existsSync(join(work, path))) continue;
+    keepInQuarantine(folder, path);
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    renameSync(join(work, path), join(folder, path));
+  }
+}
+
+/**
+ * Has `replace` write a file of the folder anew. Quarantine keeps what was there, unless the new one is the same.
+ */
+export async function keepReplaced(folder: string, file: string, replace: () => Promise<void>): Promise<void> {
+  const kept = keepInQuarantine(folder, file);
+  await replace();
+  if (kept === null || !readFileSync(kept).equals(readFileSync(join(folder, file)))) return;
+  rmSync(kept);
+  for (let parent = dirname(kept); parent !== folder; parent = dirname(parent)) {
+    if (readdirSync(parent).length > 0) return;
+    rmdirSync(parent);
+  }
+}
+
+/**
+ * The file stays where it is, and has a second name in quarantine: at no moment is it in neither place. Null where there
+ * is no such file.
+ */
+function keepInQuarantine(folder: string, file: string): string | null {
+  if (!existsSync(join(folder, file))) return null;
+  const kept = freePlace(folder, file);
+  try {
+    linkSync(join(folder, file), kept);
+  } catch {
+    // Not every file system has a second name for a file.
+    copyFileSync(join(folder, file), kept);
+  }
+  return kept;
+}
+
+/** Where a file or folder can lie in quarantine beside what earlier repairs have put there. */
+function freePlace(folder: string, path: string): string {
+  for (let number = 0; ; number++) {
+    const place = join(folder, QUARANTINE_FOLDER, number === 0 ? path : `${number}`, number === 0 ? '' : path);
+    if (existsSync(place)) continue;
+    mkdirSync(dirname(place), { recursive: true });
+    return place;
   }
 }

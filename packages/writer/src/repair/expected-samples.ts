@@ -1,9 +1,18 @@
-import type { FieldPosition, SamplePosition } from '@shardtool/format';
+import {
+  type FieldPosition,
+  packedName,
+  type SalvagedField,
+  type SalvagedIndex,
+  type SamplePosition,
+} from '@shardtool/format';
 import type { Evidence } from './evidence.js';
+import { joined } from './evidence.js';
 
 /** A sample that was in the shard, as far as it is known. */
 export interface ExpectedSample {
   readonly key: string;
+  /** The key stands in the index, or follows from the path of the image. */
+  readonly isKeyProven: boolean;
   /** In the index; -1 where it is not known. */
   readonly row: number;
   readonly fields: readonly ExpectedField[];
@@ -11,80 +20,202 @@ export interface ExpectedSample {
 
 export interface ExpectedField {
   readonly name: string;
-  /** Where its bytes may be, the likeliest place first. */
+  /** Where its bytes may be, the likeliest place first. Without a crc32: where they are, or nowhere. */
   readonly places: readonly FieldPosition[];
   /** Of its payload; null where nobody knows it any more. */
   readonly crc32: number | null;
+  /** Length of its payload; null where it is not known. */
+  readonly bytes: number | null;
+  /** It is stored as an integer, so that its payload is the digits of one. */
+  readonly isInteger: boolean;
 }
 
-/**
- * The samples that a shard is to have, in their order: those of its index, then those that stand in the shard and in no
- * row of it. Where the index has lost its keys, those that were found.
- */
-export function expectedSamples(evidence: Evidence, requiredFields: readonly string[]): ExpectedSample[] {
-  const { index } = evidence;
-  const expected = (index.key ?? []).map((key, row) => expectedSample(evidence, key, row, requiredFields));
-  const known = new Set(index.key);
-  const taken = new Set(
-    expected.flatMap(({ fields }) => fields.flatMap(({ places }) => places.map(({ offset }) => offset))),
-  );
-  for (const { key, row, position } of inOrder(evidence)) {
-    if (known.has(key)) continue;
-    // A damaged key leads to what another row has.
-    if (position.fields.some(({ offset }) => taken.has(offset))) continue;
-    expected.push(expectedSample(evidence, key, row, requiredFields));
-  }
-  return expected;
+/** A sample of which not even the key is left, or one that is not to be trusted. */
+export interface LostSample {
+  readonly key: string;
+  readonly row: number;
+  readonly reason: string;
 }
 
-/** What was found, by the rows of the index as far as their places tell them; the others come last. */
-function inOrder({ index, found }: Evidence): { key: string; row: number; position: SamplePosition }[] {
-  const rowAt = new Map(Array.from(index.offset ?? [], (offset, row) => [offset, row]));
-  const rowOf = (position: SamplePosition) => (index.key === undefined ? (rowAt.get(position.offset) ?? -1) : -1);
-  const samples = Array.from(found, ([key, position]) => ({ key, row: rowOf(position), position }));
-  return [
-    ...samples.filter(({ row }) => row !== -1).sort((a, b) => a.row - b.row),
-    ...samples.filter(({ row }) => row === -1),
-  ];
+export interface Expectation {
+  /** In the order of the index, as far as that is known. */
+  readonly samples: readonly ExpectedSample[];
+  readonly lost: readonly LostSample[];
 }
 
-function expectedSample(
-  { index, found }: Evidence,
-  key: string,
-  row: number,
+/** The samples that a damaged shard is to have. `recorded` is how many; null where that is not known. */
+export function expectedSamples(
+  evidence: Evidence,
+  found: readonly SamplePosition[],
   requiredFields: readonly string[],
-): ExpectedSample {
-  const position = found.get(key);
-  const names = new Set<string>();
-  // Where no column says which fields a sample has, it has those that were found and those that every sample has.
-  let isSure = row >= 0 && index.fields.size > 0;
-  for (const [name, { offset }] of index.fields) {
-    if (row >= 0 && offset !== undefined && offset[row]! >= 0) names.add(name);
-    if (offset === undefined) isSure = false;
-  }
-  if (!isSure) for (const name of [...requiredFields, ...fieldNames(position)]) names.add(name);
-  const fields = [...names].sort().map((name) => expectedField(index, name, row, position));
-  return { key, row, fields };
+  recorded: number | null,
+): Expectation {
+  const { index } = evidence;
+  const finding = { evidence, requiredFields };
+  return index.key === undefined
+    ? withoutKeys(index, found, finding, recorded)
+    : withKeys(index, index.key, found, finding);
 }
 
-function fieldNames(position: SamplePosition | undefined): string[] {
-  return (position?.fields ?? []).map(({ name }) => name);
+interface Finding {
+  readonly evidence: Evidence;
+  readonly requiredFields: readonly string[];
+}
+
+/** The samples are those of the index. What else was found is damaged, or of another pack. */
+function withKeys(
+  index: SalvagedIndex,
+  keys: readonly string[],
+  found: readonly SamplePosition[],
+  finding: Finding,
+): Expectation {
+  const rowOfKey = new Map(keys.map((key, row) => [key, row]));
+  const rowAt = rowsByPlace(index);
+  const byKey = new Map<number, SamplePosition>();
+  const byPlace = new Map<number, SamplePosition>();
+  const lost: LostSample[] = [];
+  for (const position of found) {
+    const ofKey = rowOfKey.get(position.key);
+    const ofPlace = rowAt(position);
+    if (ofKey !== undefined) byKey.set(ofKey, position);
+    else if (ofPlace === -1) {
+      lost.push({ key: position.key, row: -1, reason: 'stands in the shard, but in no row of its index' });
+    }
+    if (ofPlace !== -1) byPlace.set(ofPlace, position);
+  }
+  const samples = keys.map((key, row): ExpectedSample => {
+    const positions = [byKey.get(row), byPlace.get(row)].filter((position) => position !== undefined);
+    return { key, isKeyProven: true, row, fields: expectedFields(row, positions, finding) };
+  });
+  return { samples, lost };
+}
+
+/** The samples are those that were found; the columns that are left belong to them where their places agree. */
+function withoutKeys(
+  index: SalvagedIndex,
+  found: readonly SamplePosition[],
+  finding: Finding,
+  recorded: number | null,
+): Expectation {
+  const rowAt = rowsByPlace(index);
+  const rows = new Map<number, SamplePosition>();
+  const others: SamplePosition[] = [];
+  for (const position of found) {
+    const row = rowAt(position);
+    const before = rows.get(row);
+    if (row === -1) others.push(position);
+    else rows.set(row, before === undefined ? position : joined(before, position));
+  }
+  const expected = (position: SamplePosition, row: number): ExpectedSample => ({
+    key: position.key,
+    isKeyProven: row >= 0 && packedName(index.source?.[row] ?? '')?.key === position.key,
+    row,
+    fields: expectedFields(row, [position], finding),
+  });
+  const samples = [
+    ...[...rows].sort(([a], [b]) => a - b).map(([row, position]) => expected(position, row)),
+    ...others.map((position) => expected(position, -1)),
+  ];
+  const lost: LostSample[] = [];
+  const total = index.samples > 0 ? index.samples : (recorded ?? 0);
+  const unknown = Array.from({ length: index.samples }, (_, row) => row).filter((row) => !rows.has(row));
+  for (let i = 0; samples.length + lost.length < total; i++) {
+    const row = others.length === 0 ? (unknown[i] ?? -1) : -1;
+    lost.push({ key: '', row, reason: 'nothing of this sample is left, not even its key' });
+  }
+  return { samples, lost };
+}
+
+/** Gives the row of the index whose sample lies exactly at a place; -1 where no column says that. */
+function rowsByPlace({ offset, fields }: SalvagedIndex): (position: SamplePosition) => number {
+  const rowAt = new Map<number, number>();
+  for (const [row, at] of offset?.entries() ?? []) rowAt.set(at, row);
+  const rowOfField = new Map<string, Map<number, number>>();
+  for (const [name, { offset: places }] of fields) {
+    if (places !== undefined) rowOfField.set(name, new Map(Array.from(places, (at, row) => [at, row])));
+  }
+  return (position) => {
+    for (const { name, offset: at } of position.fields) {
+      const row = rowOfField.get(name)?.get(at);
+      if (row !== undefined) return row;
+    }
+    return rowAt.get(position.offset) ?? -1;
+  };
+}
+
+/** The fields that a sample has, by name. Where no column says which those are: those that were found, and those that every sample has. */
+function expectedFields(row: number, positions: readonly SamplePosition[], finding: Finding): ExpectedField[] {
+  const { evidence, requiredFields } = finding;
+  const names = new Set<string>();
+  let isSure = row >= 0 && evidence.index.fields.size > 0;
+  for (const [name, { present }] of evidence.index.fields) {
+    if (present === undefined) isSure = false;
+    else if (row >= 0 && present[row] === 1) names.add(name);
+  }
+  if (!isSure) {
+    const found = positions.flatMap(({ fields }) => fields.map(({ name }) => name));
+    for (const name of [...requiredFields, ...found]) {
+      if (row < 0 || evidence.index.fields.get(name)?.present === undefined) names.add(name);
+    }
+  }
+  return [...names].sort().map((name) => expectedField(evidence, name, row, positions));
 }
 
 function expectedField(
-  index: Evidence['index'],
+  { index, isOfRecordedSize }: Evidence,
   name: string,
   row: number,
-  position: SamplePosition | undefined,
+  positions: readonly SamplePosition[],
 ): ExpectedField {
-  const { offset, bytes, crc32, msgpack } = (row >= 0 && index.fields.get(name)) || {};
+  const known: SalvagedField = (row >= 0 && index.fields.get(name)) || {};
+  const at = { offset: known.offset?.[row], bytes: known.bytes?.[row], msgpack: known.msgpack?.[row] };
+  const found = positions.flatMap(({ fields }) => fields.filter((field) => field.name === name));
+  const crc32 = known.crc32?.[row] ?? null;
+  const bytes = at.msgpack === 0 ? (at.bytes ?? null) : null;
+  const places = crc32 === null ? certainPlace(name, at, found, isOfRecordedSize) : possiblePlaces(name, at, found);
+  return { name, places, crc32, bytes, isInteger: at.msgpack === 1 };
+}
+
+/** What the proven columns of the index say of a place; undefined where a column is lost. */
+interface KnownPlace {
+  readonly offset: number | undefined;
+  readonly bytes: number | undefined;
+  readonly msgpack: number | undefined;
+}
+
+/** All places that may be tried, since the checksum decides. */
+function possiblePlaces(name: string, at: KnownPlace, found: readonly FieldPosition[]): FieldPosition[] {
   const places: FieldPosition[] = [];
+  const { offset, bytes } = at;
   if (offset !== undefined && bytes !== undefined) {
-    places.push({ name, offset: offset[row]!, bytes: bytes[row]!, msgpack: msgpack?.[row] === 1 });
+    const flags = at.msgpack === undefined ? [0, 1] : [at.msgpack];
+    for (const flag of flags) places.push({ name, offset, bytes, msgpack: flag === 1 });
   }
-  const found = position?.fields.find((field) => field.name === name);
-  if (found !== undefined && !places.some((place) => isSamePlace(place, found))) places.push(found);
-  return { name, places, crc32: crc32?.[row] ?? null };
+  for (const place of found) if (!places.some((other) => isSamePlace(other, place))) places.push(place);
+  return places;
+}
+
+/**
+ * Where no checksum can tell, only a place that the index knows in whole, in a file in which nothing has moved or where the
+ * shard itself says the same; or what the shard says, where that is all there is, and nothing that is known speaks
+ * against it.
+ */
+function certainPlace(
+  name: string,
+  at: KnownPlace,
+  found: readonly FieldPosition[],
+  isOfRecordedSize: boolean,
+): FieldPosition[] {
+  const { offset, bytes, msgpack } = at;
+  const agreeing = found.filter(
+    (place) =>
+      (offset ?? place.offset) === place.offset &&
+      (bytes ?? place.bytes) === place.bytes &&
+      (msgpack === undefined || (msgpack === 1) === (place.msgpack ?? false)),
+  );
+  if (agreeing.length > 0) return agreeing.slice(0, 1);
+  const isWhole = offset !== undefined && bytes !== undefined && msgpack !== undefined;
+  return isWhole && isOfRecordedSize ? [{ name, offset, bytes, msgpack: msgpack === 1 }] : [];
 }
 
 function isSamePlace(a: FieldPosition, b: FieldPosition): boolean {

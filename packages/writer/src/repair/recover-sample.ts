@@ -15,8 +15,6 @@ import type { SourceFiles } from './source-files.js';
 /** Where what is lost may be found, and how what is found is judged. */
 export interface RecoverySetting {
   readonly source: Source | null;
-  /** The file is as it was packed: what is found in it is right. */
-  readonly isFileWhole: boolean;
   readonly files: SourceFiles | null;
   readonly loadChecker: () => Promise<Checker>;
   /** Also images that are as they were packed have to be decodable. */
@@ -38,7 +36,12 @@ export interface RecoveredField {
 
 /** A sample with all of its fields; or why it cannot be had. */
 export type Recovery =
-  | { readonly fields: readonly RecoveredField[]; readonly isRestored: boolean; readonly isUnproven: boolean }
+  | {
+      readonly fields: readonly RecoveredField[];
+      readonly isRestored: boolean;
+      /** Names of the fields that nothing proves. */
+      readonly unproven: readonly string[];
+    }
   | { readonly reason: string };
 
 type FieldRecovery =
@@ -47,7 +50,7 @@ type FieldRecovery =
 
 /**
  * Finds every field of a sample: in the shard where its checksum is right, else in the packed folder. Where the checksum
- * is lost as well, an image counts that can be decoded whole.
+ * is lost as well, what equals the packed file counts, and an image that can be decoded whole.
  */
 export async function recoverSample(
   sample: ExpectedSample,
@@ -56,8 +59,8 @@ export async function recoverSample(
 ): Promise<Recovery> {
   const fields: RecoveredField[] = [];
   const reasons: string[] = [];
+  const unproven: string[] = [];
   let isRestored = false;
-  let isUnproven = false;
   for (const field of sample.fields) {
     const recovery = await recoverField(field, sample.key, facts, setting);
     if ('reason' in recovery) {
@@ -66,10 +69,10 @@ export async function recoverSample(
     }
     fields.push({ name: field.name, payload: recovery.payload });
     isRestored ||= recovery.from === 'source';
-    isUnproven ||= !recovery.isProven;
+    if (!recovery.isProven) unproven.push(field.name);
   }
   if (fields.length === 0 && reasons.length === 0) reasons.push('nothing of it is left');
-  return reasons.length > 0 ? { reason: reasons.join('; ') } : { fields, isRestored, isUnproven };
+  return reasons.length > 0 ? { reason: reasons.join('; ') } : { fields, isRestored, unproven };
 }
 
 async function recoverField(
@@ -78,38 +81,42 @@ async function recoverField(
   facts: SampleFacts,
   setting: RecoverySetting,
 ): Promise<FieldRecovery> {
-  const recovery = (await fromShard(field, setting)) ?? { reason: 'is missing' };
-  if (!('reason' in recovery)) {
-    const isJudged = isImageField(field.name) && (setting.decode || !recovery.isProven);
-    const trouble = isJudged ? await decodeTrouble(recovery.payload, setting.loadChecker) : null;
-    if (trouble === null) return recovery;
-    if (recovery.isProven) return { reason: `cannot be decoded whole: ${trouble}` };
-    return fromFiles(field, key, facts, setting) ?? { reason: `cannot be decoded whole: ${trouble}` };
-  }
-  const restored = fromFiles(field, key, facts, setting);
-  const isBad = restored !== null && setting.decode && isImageField(field.name);
-  const trouble = isBad ? await decodeTrouble(restored.payload, setting.loadChecker) : null;
-  if (trouble !== null) return { reason: `cannot be decoded whole: ${trouble}` };
-  return restored ?? recovery;
+  const stored = await fromShard(field, setting);
+  const packed = fromFiles(field, key, facts, setting);
+  const best = better(stored, packed);
+  if ('reason' in best || !isImageField(field.name) || (best.isProven && !setting.decode)) return best;
+  const trouble = await decodeTrouble(best.payload, setting.loadChecker);
+  if (trouble === null) return best;
+  const other = best === packed || best.isProven ? null : packed;
+  if (other !== null && (await decodeTrouble(other.payload, setting.loadChecker)) === null) return other;
+  return { reason: `cannot be decoded whole: ${trouble}` };
+}
+
+/** What stands in the shard, unless only the packed file is proven; an unproven one is proven by a file that is the same. */
+function better(stored: FieldRecovery, packed: FieldRecovery | null): FieldRecovery {
+  if (packed === null || 'reason' in packed) return stored;
+  if ('reason' in stored) return packed;
+  if (stored.isProven) return stored;
+  if (Buffer.compare(packed.payload, stored.payload) === 0) return { ...stored, isProven: true };
+  return packed.isProven ? packed : stored;
 }
 
 async function fromShard(
   { places, crc32: expected }: ExpectedField,
-  setting: RecoverySetting,
-): Promise<FieldRecovery | null> {
-  const { source, isFileWhole } = setting;
+  { source }: RecoverySetting,
+): Promise<FieldRecovery> {
   let trouble: FieldRecovery | null = null;
   for (const place of source === null ? [] : places) {
     const payload = await payloadAt(source!, place);
     if (typeof payload === 'string') trouble ??= { reason: payload };
-    else if (expected === null) return { payload, from: 'shard', isProven: isFileWhole };
+    else if (expected === null) return { payload, from: 'shard', isProven: false };
     else if (crc32(payload) === expected) return { payload, from: 'shard', isProven: true };
     else {
       const reason = `has changed: crc32 ${crc32Hex(crc32(payload))}, the index says ${crc32Hex(expected)}`;
       trouble ??= { reason };
     }
   }
-  return trouble;
+  return trouble ?? { reason: 'is missing' };
 }
 
 /** The payload at a place, or what is wrong there. */
@@ -125,19 +132,19 @@ async function payloadAt(source: Source, { offset, bytes, msgpack }: FieldPositi
   }
 }
 
-/** What the field was packed from, where that is known to be the same still. */
+/** What the field was packed from, as far as that is known to be the same still. */
 function fromFiles(
-  { name, places, crc32: expected }: ExpectedField,
+  { name, bytes, isInteger, crc32: expected }: ExpectedField,
   key: string,
   { source, cls }: SampleFacts,
   { files }: RecoverySetting,
-): { payload: Uint8Array; from: 'source'; isProven: true } | null {
+): { payload: Uint8Array; from: 'source'; isProven: boolean } | null {
   // The class number comes from no file, and the index has it.
   const number = name === 'cls' && cls >= 0 ? Buffer.from(String(cls)) : null;
   for (const payload of [number, files?.read(key, source, name) ?? null]) {
     if (payload === null) continue;
-    const isSame = expected === null ? places[0]?.bytes === payload.length : crc32(payload) === expected;
-    if (isSame) return { payload, from: 'source', isProven: true };
+    const isProven = expected === null ? payload === number && isInteger : crc32(payload) === expected;
+    if (isProven || (expected === null && bytes === payload.length)) return { payload, from: 'source', isProven };
   }
   return null;
 }

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  asSalvaged,
   type ColumnType,
   type ColumnValue,
   classNumber,
@@ -10,30 +11,37 @@ import {
   imageFieldOf,
   layoutOf,
   lmdbImages,
+  type SalvagedIndex,
+  type ShardIndex,
   ShardtoolError,
   type ShardWriter,
   type WrittenLayout,
+  writeShardIndex,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
+import { asDiskFull } from '../disk-full.js';
 import type { QuarantinedSample } from '../output/quarantine.js';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 import { createShard, type ShardRecord } from '../shard/new-shard.js';
-import type { OtherIndex } from '../shard/other-indexes.js';
+import { md5OfFile, type OtherIndex, writeDaliIndex } from '../shard/other-indexes.js';
 import { shardPaths } from '../shard/shard-paths.js';
-import type { SampleRow } from '../shard/shard-rows.js';
-import { type Evidence, gatherEvidence } from './evidence.js';
-import { type ExpectedSample, expectedSamples } from './expected-samples.js';
+import { addTo, type SampleRow } from '../shard/shard-rows.js';
+import { type Evidence, findSamples, gatherEvidence, storesImagesAlone } from './evidence.js';
+import { type ExpectedSample, expectedSamples, type LostSample } from './expected-samples.js';
 import { type RecoveredField, type RecoverySetting, recoverSample, type SampleFacts } from './recover-sample.js';
+import { type IndexFacts, type RemadeIndex, remadeIndex } from './remade-index.js';
 import { SourceFiles } from './source-files.js';
 
 /** What all shards of a repair have in common. */
-export interface RepairSetting {
+export interface RepairSetting extends IndexFacts {
   /** Where the new shards are made. */
   readonly workFolder: string;
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   readonly otherIndexes: readonly OtherIndex[];
-  /** Fields that every sample of the dataset has. */
-  readonly requiredFields: readonly string[];
+  /** Fields that some samples of the dataset have. */
+  readonly optionalFields: readonly string[];
+  /** dataset.json is as it was written: what it says of a shard is right. */
+  readonly isManifestWhole: boolean;
   /** The folder that the dataset was packed from; null where it is not given. */
   readonly source: string | null;
   readonly decode: boolean;
@@ -43,21 +51,22 @@ export interface RepairSetting {
 export interface RepairedShard {
   /** The new shard in the work folder; null where not one sample is left. */
   readonly record: ShardRecord | null;
+  /** The work folder has a new file, too; else only the indexes are new. */
+  readonly isFileNew: boolean;
   readonly takenOut: readonly QuarantinedSample[];
   /** Samples that came from the packed folder, in whole or in part. */
   readonly restored: number;
-  /** Samples that were kept although no checksum is left that proves them. */
-  readonly unproven: number;
-  /** Columns of the index that are lost, by name: paths, labels. */
+  /** Samples that were kept although no checksum is left that proves all of them. */
+  readonly unproven: readonly QuarantinedSample[];
+  /** Columns of the index of which values are lost, by name: paths, labels, classes, and fields that samples may have had. */
   readonly lostColumns: readonly string[];
-  /** The shard's file was as it was packed: only its index is new. */
-  readonly isFileWhole: boolean;
 }
 
 /**
- * Writes a shard anew, from everything that is left of it, of its index, and of the files that it was packed from. Where
- * nothing is lost the new one has the bytes of the one that was packed. Throws {@link FileError} where something is there
- * and cannot be opened, and what {@link createShard} throws.
+ * Makes a shard that something is wrong with anew in the work folder. One whose file is as it was packed stays, and only
+ * its index is made. Any other is written from everything that is left of it, of its index, and of the files that it was
+ * packed from; where nothing is lost it has the bytes of the one that was packed. Throws {@link FileError} where something
+ * is there and cannot be opened, and what {@link createShard} throws.
  */
 export async function repairShard(
   shard: DatasetShard,
@@ -66,10 +75,70 @@ export async function repairShard(
 ): Promise<RepairedShard> {
   const evidence = await gatherEvidence(shard);
   try {
-    return await writeAnew(shard, evidence, setting, loadChecker);
+    const remade = await remake(shard, evidence, setting);
+    if (remade === null) return await writeAnew(shard, evidence, setting, loadChecker);
+    if (!setting.decode) return await writeIndexes(shard, remade, setting);
+    const index = asSalvaged(remade.index, setting.columnTypes);
+    const repaired = await writeAnew(shard, { ...evidence, index }, setting, loadChecker);
+    return { ...repaired, isFileNew: repaired.takenOut.length > 0, lostColumns: remade.lost };
   } finally {
     await evidence.source?.close();
   }
+}
+
+/** The index of a shard that is as it was packed; null for any other. */
+async function remake(
+  shard: DatasetShard,
+  { source, isFileWhole, index }: Evidence,
+  setting: RepairSetting,
+): Promise<RemadeIndex | null> {
+  if (source === null || !isFileWhole) return null;
+  try {
+    return await remadeIndex(await layoutOf(shard.format), source, index, setting);
+  } catch (error) {
+    // It was packed like this.
+    if (error instanceof ShardtoolError && !(error instanceof FileError)) return null;
+    throw error;
+  }
+}
+
+/** Leaves the shard as it is and writes its indexes. */
+async function writeIndexes(
+  { path, stem, format, record }: DatasetShard,
+  { index, lost }: RemadeIndex,
+  { workFolder, otherIndexes }: RepairSetting,
+): Promise<RepairedShard> {
+  const paths = shardPaths(await layoutOf(format), stem);
+  try {
+    await writeShardIndex(join(workFolder, paths.index), index);
+    if (otherIndexes.includes('dali')) await writeDaliIndex(join(workFolder, paths.file), index);
+  } catch (error) {
+    throw asDiskFull(error, workFolder);
+  }
+  const md5 = otherIndexes.includes('wids') ? md5OfFile(path) : null;
+  const { file, bytes, crc32: sum } = record!;
+  const known = { file, bytes, crc32: Number.parseInt(sum, 16), md5 };
+  return {
+    record: recordOfIndex(known, index),
+    isFileNew: false,
+    takenOut: [],
+    restored: 0,
+    unproven: [],
+    lostColumns: lost,
+  };
+}
+
+/** What dataset.json says of a shard with this index. */
+export function recordOfIndex(
+  known: Pick<ShardRecord, 'file' | 'bytes' | 'crc32' | 'md5'>,
+  { samples, bytes, fields, cls }: Pick<ShardIndex, 'samples' | 'bytes' | 'fields' | 'cls'>,
+): ShardRecord {
+  const classCounts = new Map<number, number>();
+  for (const number of cls) if (number !== -1) addTo(classCounts, number, 1);
+  const present = (offset: Float64Array) => offset.reduce((sum, at) => sum + (at < 0 ? 0 : 1), 0);
+  const fieldCounts = new Map([...fields].map(([name, { offset }]) => [name, present(offset)]));
+  const maxSampleBytes = bytes.reduce((most, length) => Math.max(most, length), 0);
+  return { ...known, samples, maxSampleBytes, classCounts, fieldCounts };
 }
 
 async function writeAnew(
@@ -78,28 +147,40 @@ async function writeAnew(
   setting: RepairSetting,
   loadChecker: () => Promise<Checker>,
 ): Promise<RepairedShard> {
-  const { source, isFileWhole, index, isIndexWhole } = evidence;
-  const { decode, columnTypes, otherIndexes, workFolder } = setting;
+  const { source, index } = evidence;
+  const { decode, columnTypes, otherIndexes, workFolder, requiredFields, isManifestWhole } = setting;
   const files = setting.source === null ? null : new SourceFiles(setting.source);
-  const recovery: RecoverySetting = { source, isFileWhole, files, loadChecker, decode };
-  const samples = expectedSamples(evidence, setting.requiredFields);
-  const layout = await layoutFor(shard, evidence);
+  const recovery: RecoverySetting = { source, files, loadChecker, decode };
+  const isBare = await storesImagesAlone(source, shard, index);
+  const layout = isBare ? lmdbImages : await layoutOf(shard.format);
+  const found = await findSamples(source, layout);
+  const recorded = isManifestWhole ? shard.record!.samples : null;
+  const { samples, lost } = expectedSamples(evidence, found, requiredFields, recorded);
+  const named = (key: string, row: number, reason: string): QuarantinedSample => {
+    return { shard: shard.name, key, path: index.source?.[row] ?? '', reason };
+  };
   const takenOut: QuarantinedSample[] = [];
-  const count = { restored: 0, unproven: 0 };
+  const unproven: QuarantinedSample[] = [];
+  let restored = 0;
   const rows: number[] = [];
   const target = { output: workFolder, layout, columnTypes, otherIndexes };
   const record = await createShard(target, shard.stem, samples.length, async (writer, newRows) => {
     for (const sample of samples) {
       const facts = factsOf(sample, evidence);
-      const found = await recoverSample(sample, facts, recovery);
-      const trouble = 'reason' in found ? found.reason : write(sample, facts, found.fields);
-      if (trouble !== null) {
-        takenOut.push({ shard: shard.name, key: sample.key, path: facts.source, reason: trouble });
-      } else if (!('reason' in found)) {
-        rows.push(sample.row);
-        if (found.isRestored) count.restored++;
-        if (found.isUnproven) count.unproven++;
+      const recovered = await recoverSample(sample, facts, recovery);
+      const trouble = 'reason' in recovered ? recovered.reason : write(sample, facts, recovered.fields);
+      if ('reason' in recovered || trouble !== null) {
+        takenOut.push(named(sample.key, sample.row, trouble!));
+        continue;
       }
+      rows.push(sample.row);
+      if (recovered.isRestored) restored++;
+      const doubts = [
+        ...(sample.isKeyProven ? [] : ['its key']),
+        ...recovered.unproven.map((name) => `field "${name}"`),
+      ];
+      if (doubts.length > 0)
+        unproven.push(named(sample.key, sample.row, `no checksum is left of ${doubts.join(', ')}`));
     }
     const labels = [...columnTypes.keys()].map(
       (name) => [name, rows.map((row) => labelAt(evidence, name, row))] as const,
@@ -118,22 +199,11 @@ async function writeAnew(
       }
     }
   });
-  const lostColumns = isIndexWhole ? [] : lostFrom(index, columnTypes);
+  takenOut.push(...lost.map(({ key, row, reason }: LostSample) => named(key, row, reason)));
   const kept = record.samples > 0 ? record : null;
   if (kept === null) removeShard(workFolder, layout, shard.stem);
-  return { record: kept, takenOut, ...count, lostColumns, isFileWhole };
-}
-
-/** The layout, and of LMDB the one whose values are images where this shard's are. */
-async function layoutFor({ format }: DatasetShard, { index, found }: Evidence): Promise<WrittenLayout> {
-  if (format !== 'lmdb') return layoutOf(format);
-  // A map begins before its first field.
-  const spans = [...found.values()].map(({ offset, fields }) => fields.some((field) => field.offset === offset));
-  for (const { offset } of index.fields.values()) {
-    if (offset !== undefined && index.offset !== undefined)
-      spans.push(offset.some((at, row) => at === index.offset![row]));
-  }
-  return spans.includes(true) ? lmdbImages : layoutOf(format);
+  const lostColumns = kept === null ? [] : lostFrom(index, rows, isBare, setting);
+  return { record: kept, isFileNew: true, takenOut, restored, unproven, lostColumns };
 }
 
 function factsOf({ row }: ExpectedSample, { index }: Evidence): SampleFacts {
@@ -172,10 +242,23 @@ function writeSample(
   };
 }
 
-/** Columns that nothing but the index knows. */
-function lostFrom(index: Evidence['index'], columnTypes: ReadonlyMap<string, ColumnType>): string[] {
-  const labels = [...columnTypes.keys()].filter((name) => !index.columns.has(name));
-  return [...(index.source === undefined ? ['source'] : []), ...labels];
+/** Columns of which values are lost for the samples of these rows. */
+function lostFrom(
+  index: SalvagedIndex,
+  rows: readonly number[],
+  isBare: boolean,
+  { columnTypes, optionalFields, hasClasses }: RepairSetting,
+): string[] {
+  const areAllKnown = !rows.includes(-1);
+  const own = [
+    ...(index.source === undefined || !areAllKnown ? ['source'] : []),
+    ...(isBare && hasClasses && (index.cls === undefined || !areAllKnown) ? ['cls'] : []),
+  ];
+  const labels = [...columnTypes.keys()].filter((name) => !index.columns.has(name) || !areAllKnown);
+  // Which samples had them nobody knows any more.
+  const isForgotten = (name: string) =>
+    index.fields.size === 0 || (index.fields.has(name) && index.fields.get(name)!.present === undefined);
+  return [...own, ...optionalFields.filter((name) => isForgotten(name)), ...labels];
 }
 
 function removeShard(folder: string, layout: WrittenLayout, stem: string): void {

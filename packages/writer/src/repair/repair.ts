@@ -1,10 +1,10 @@
-import { closeSync, existsSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   BESIDE,
   besidePath,
-  type ColumnType,
   findShards,
+  hasSameValues,
   layoutOf,
   MANIFEST_FILE,
   type Manifest,
@@ -17,12 +17,11 @@ import { lockFolder } from '../output/lock.js';
 import { addToQuarantine, type QuarantinedSample } from '../output/quarantine.js';
 import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';
 import type { ShardRecord } from '../shard/new-shard.js';
-import { md5Of, type OtherIndex } from '../shard/other-indexes.js';
-import { addTo } from '../shard/shard-rows.js';
+import { md5OfFile, type OtherIndex } from '../shard/other-indexes.js';
 import { checkSource } from '../source/scan.js';
 import { checkWorkers, poolSize, type VerifyAnswer, type VerifyProgress, verifyIn } from '../verify/verify.js';
-import { exchangeShard } from './exchange.js';
-import type { RepairedShard, RepairSetting } from './repair-shard.js';
+import { exchangeShard, keepReplaced } from './exchange.js';
+import { type RepairedShard, type RepairSetting, recordOfIndex } from './repair-shard.js';
 import type { RepairAnswer, ShardWork } from './repair-worker.js';
 import { knownManifest } from './salvage-manifest.js';
 
@@ -35,6 +34,8 @@ export interface RepairOptions {
   readonly workers?: number;
   /** Called for each sample that was taken out, in the order of the shards. */
   readonly onTakenOut?: (sample: QuarantinedSample) => void;
+  /** Called for each sample that was kept although no checksum is left of all of it. */
+  readonly onUnproven?: (sample: QuarantinedSample) => void;
   /** Called after each shard that was checked. */
   readonly onProgress?: (done: VerifyProgress) => void;
 }
@@ -53,12 +54,14 @@ export interface RepairReport {
   readonly takenOut: number;
   /** Samples that came back from the packed folder, in whole or in part. */
   readonly restored: number;
-  /** Samples that were kept although no checksum is left that proves them; their images can be decoded whole. */
+  /** Samples that were kept although no checksum is left that proves all of them; their images can be decoded whole. */
   readonly unproven: number;
-  /** Columns of indexes that are lost, each as `shard: column`: paths, labels. */
+  /** Columns of indexes of which values are lost, each as `shard: column`: paths, labels, classes, and fields that samples may have had. */
   readonly lostColumns: readonly string[];
   /** Numbers of classes whose names are lost, and are their numbers now. */
   readonly lostClasses: readonly number[];
+  /** Names of classes that stood in a dataset.json which had changed, and that nothing else proves. */
+  readonly unprovenClasses: readonly string[];
 }
 
 const WORK_FOLDER = 'repair.part';
@@ -66,7 +69,7 @@ const WORK_FOLDER = 'repair.part';
 /**
  * Repairs a dataset that `pack` or `convert` wrote: verifies it, writes the shards anew that something is wrong with,
  * without the samples that are damaged (or with them from `source`), and commits the result. Everything that is as it was
- * packed stays, byte for byte. Damaged files stay in the folder `quarantine`. Can be done again after it was
+ * packed stays, byte for byte. What is replaced stays in the folder `quarantine`. Can be done again after it was
  * interrupted. Throws {@link OptionError} for shards of other software, UnfinishedPackError where a pack did not end,
  * {@link OutputLockedError} where one is at work, and what ends a pack as well: a full disk, files that cannot be opened.
  */
@@ -97,11 +100,13 @@ async function refuseForeign(location: string): Promise<void> {
 }
 
 async function repairLocked(location: string, work: string, options: RepairOptions): Promise<RepairReport> {
-  const { manifest, isWhole, lostClasses } = await knownManifest(location);
+  const { manifest, isWhole, lostClasses, unprovenClasses } = await knownManifest(location);
   const { shards } = packedShards(location, manifest);
   const otherIndexes = otherIndexesOf(location, shards);
-  const { faulty, repaired } = await verifyAndRepair(shards, settingOf(manifest, work, otherIndexes, options), options);
-  const report = reportOf(shards, repaired, { isWhole, lostClasses });
+  const setting = settingOf(manifest, { workFolder: work, otherIndexes, isManifestWhole: isWhole }, options);
+  const { faulty, repaired } = await verifyAndRepair(shards, setting, options);
+  const doubts = unprovenClasses.map((cls) => manifest.classes[cls]!.name);
+  const report = reportOf(shards, repaired, { isWhole, lostClasses, unprovenClasses: doubts });
   if (report.samples === 0) {
     throw new OptionError(
       { path: location },
@@ -111,10 +116,11 @@ async function repairLocked(location: string, work: string, options: RepairOptio
   if (faulty.size === 0 && isWhole) return report;
   const takenOut = [...repaired.values()].flatMap((shard) => shard.takenOut);
   for (const sample of takenOut) options.onTakenOut?.(sample);
+  for (const sample of [...repaired.values()].flatMap(({ unproven }) => unproven)) options.onUnproven?.(sample);
   await addToQuarantine(location, takenOut);
   const layout = await layoutOf(manifest.format);
-  for (const [number, { record, isFileWhole }] of repaired) {
-    exchangeShard(location, work, layout, shards[number]!.stem, { isNew: record !== null, isFileWhole });
+  for (const [number, { record, isFileNew }] of repaired) {
+    exchangeShard(location, work, layout, shards[number]!.stem, { isLeft: record !== null, isFileNew });
   }
   const records: ShardRecord[] = [];
   for (const [number, shard] of shards.entries()) {
@@ -122,13 +128,15 @@ async function repairLocked(location: string, work: string, options: RepairOptio
     if (record !== null) records.push(record);
   }
   const { format, columns } = manifest;
-  await commitDataset(location, records, {
-    format,
-    classes: manifest.classes.map(({ name }) => name),
-    columns,
-    otherIndexes,
-  });
-  return report;
+  const facts = { format, classes: manifest.classes.map(({ name }) => name), columns, otherIndexes };
+  const text = () => readFileSync(join(location, MANIFEST_FILE), 'utf8');
+  const before = text();
+  await keepReplaced(location, BESIDE.wids.fileName(), () =>
+    keepReplaced(location, MANIFEST_FILE, async () => {
+      await commitDataset(location, records, facts);
+    }),
+  );
+  return hasSameValues(text(), before) ? { ...report, unprovenClasses: [] } : report;
 }
 
 type RepairPool = WorkerPool<ShardWork, VerifyAnswer | RepairAnswer>;
@@ -175,14 +183,20 @@ function otherIndexesOf(location: string, shards: readonly DatasetShard[]): Othe
 }
 
 function settingOf(
-  { columns, fields, samples }: Manifest,
-  workFolder: string,
-  otherIndexes: readonly OtherIndex[],
+  { columns, fields, samples, classes }: Manifest,
+  known: Pick<RepairSetting, 'workFolder' | 'otherIndexes' | 'isManifestWhole'>,
   { source, decode = false }: RepairOptions,
 ): RepairSetting {
-  const columnTypes = new Map<string, ColumnType>(columns.map(({ name, type }) => [name, type]));
-  const requiredFields = fields.filter((field) => field.samples === samples).map(({ name }) => name);
-  return { workFolder, columnTypes, otherIndexes, requiredFields, source: source ?? null, decode };
+  const isRequired = (field: { readonly samples: number }) => field.samples === samples;
+  return {
+    ...known,
+    columnTypes: new Map(columns.map(({ name, type }) => [name, type])),
+    requiredFields: fields.filter(isRequired).map(({ name }) => name),
+    optionalFields: fields.filter((field) => !isRequired(field)).map(({ name }) => name),
+    hasClasses: classes.length > 0,
+    source: source ?? null,
+    decode,
+  };
 }
 
 async function repairAll(
@@ -204,7 +218,7 @@ async function repairAll(
 function reportOf(
   shards: readonly DatasetShard[],
   repaired: ReadonlyMap<number, RepairedShard>,
-  { isWhole, lostClasses }: { readonly isWhole: boolean; readonly lostClasses: readonly number[] },
+  { isWhole, ...classes }: { readonly isWhole: boolean } & Pick<RepairReport, 'lostClasses' | 'unprovenClasses'>,
 ): RepairReport {
   const done = [...repaired];
   const total = (count: (shard: RepairedShard) => number) => done.reduce((sum, [, shard]) => sum + count(shard), 0);
@@ -218,11 +232,11 @@ function reportOf(
     newManifest: !isWhole,
     takenOut: total(({ takenOut }) => takenOut.length),
     restored: total(({ restored }) => restored),
-    unproven: total(({ unproven }) => unproven),
+    unproven: total(({ unproven }) => unproven.length),
     lostColumns: done.flatMap(([number, { lostColumns }]) =>
       lostColumns.map((name) => `${shards[number]!.name}: ${name}`),
     ),
-    lostClasses,
+    ...classes,
   };
 }
 
@@ -231,21 +245,8 @@ async function recordOf(
   { record, indexPath, path }: DatasetShard,
   otherIndexes: readonly OtherIndex[],
 ): Promise<ShardRecord> {
-  const { fields, cls } = await readShardIndex(indexPath!, { parts: ['fields', 'cls'] });
-  const classCounts = new Map<number, number>();
-  for (const number of cls) if (number !== -1) addTo(classCounts, number, 1);
-  const present = (offset: Float64Array) => offset.reduce((sum, at) => sum + (at < 0 ? 0 : 1), 0);
-  const fieldCounts = new Map([...fields].map(([name, { offset }]) => [name, present(offset)]));
-  const { file, bytes, samples, crc32, maxSampleBytes } = record!;
+  const index = await readShardIndex(indexPath!, { parts: ['fields', 'cls', 'bytes'] });
+  const { file, bytes, crc32 } = record!;
   const md5 = otherIndexes.includes('wids') ? md5OfFile(path) : null;
-  return { file, bytes, samples, crc32: Number.parseInt(crc32, 16), md5, maxSampleBytes, classCounts, fieldCounts };
-}
-
-function md5OfFile(path: string): string {
-  const fd = openSync(path, 'r');
-  try {
-    return md5Of(fd);
-  } finally {
-    closeSync(fd);
-  }
+  return recordOfIndex({ file, bytes, crc32: Number.parseInt(crc32, 16), md5 }, index);
 }

@@ -11,16 +11,16 @@ import {
   type Manifest,
   ManifestError,
   type ManifestShard,
-  PACK_NOTE_FILE,
   readManifest,
-  readShardIndex,
-  ShardtoolError,
   VersionError,
   WRITTEN_LAYOUTS,
   type WrittenLayoutName,
 } from '@shardtool/format';
+import { OutputNotEmptyError } from '../errors.js';
+import { type PackNote, readNote } from '../output/pack-note.js';
 import { folderClass } from '../plan/classes.js';
 import { shardPaths } from '../shard/shard-paths.js';
+import { readWhatIsLeft } from './evidence.js';
 
 /** The manifest of a dataset, be it one that was put together from what is left. */
 export interface KnownManifest {
@@ -29,6 +29,8 @@ export interface KnownManifest {
   readonly isWhole: boolean;
   /** Numbers of classes whose names are lost. */
   readonly lostClasses: readonly number[];
+  /** Numbers of classes whose names stand in a damaged manifest and nowhere else. */
+  readonly unprovenClasses: readonly number[];
 }
 
 /**
@@ -40,7 +42,7 @@ export async function knownManifest(folder: string): Promise<KnownManifest> {
   const text = () => readFileSync(join(folder, MANIFEST_FILE), 'utf8');
   try {
     const manifest = await readManifest(folder);
-    return { manifest, isWhole: hasChecksum(text()), lostClasses: [] };
+    return { manifest, isWhole: hasChecksum(text()), lostClasses: [], unprovenClasses: [] };
   } catch (error) {
     const isDamaged = error instanceof ManifestError || (error instanceof VersionError && !isManifestAsWritten(text()));
     if (!isDamaged) throw error;
@@ -85,17 +87,17 @@ function item(line: string): Record<string, unknown> | null {
 async function putTogether(folder: string, lines: Lines): Promise<KnownManifest> {
   const { format, shards } = await findShardFiles(folder, lines);
   const indexes = await readIndexes(folder, shards);
-  const { names, lost } = classNames(lines, indexes.folders, indexes.classes);
+  const { names, lost, unproven } = classNames(lines, indexes.folders, indexes.classes);
   const columns =
     indexes.columns.size > 0 ? [...indexes.columns].map(([name, type]) => ({ name, type })) : lineColumns(lines);
   const manifest = createManifest({
     format,
     classes: names.map((name) => ({ name, samples: 0 })),
-    fields: indexes.fields.map((name) => ({ name, samples: shards.reduce((sum, { samples }) => sum + samples, 0) })),
+    fields: indexes.fields,
     columns,
     shards,
   });
-  return { manifest, isWhole: false, lostClasses: lost };
+  return { manifest, isWhole: false, lostClasses: lost, unprovenClasses: unproven };
 }
 
 /** The shards in their order, with what the manifest's lines say of each; zeros, which fit none, where they say nothing. */
@@ -104,7 +106,7 @@ async function findShardFiles(
   lines: Lines,
 ): Promise<{ format: WrittenLayoutName; shards: ManifestShard[] }> {
   const names = readdirSync(folder);
-  const note = readNote(folder);
+  const note = noteOf(folder);
   const format = note?.format ?? WRITTEN_LAYOUTS.find((kind) => names.some((name) => layoutOfName(name) === kind));
   if (format === undefined) {
     throw new ManifestError(
@@ -119,26 +121,31 @@ async function findShardFiles(
   const shards: ManifestShard[] = [];
   for (const stem of stems) {
     const { file, index } = shardPaths(layout, stem);
-    if (!existsSync(join(folder, file)) && !existsSync(join(folder, index))) continue;
-    const {
-      bytes = 0,
-      samples = 0,
-      crc32 = '00000000',
-      maxSampleBytes = 0,
-    } = (recorded.get(file) ?? {}) as Partial<ManifestShard>;
-    shards.push({ file, bytes, samples, crc32, maxSampleBytes });
+    const isGone = !existsSync(join(folder, file)) && !existsSync(join(folder, index));
+    // The note also has shards that an earlier repair found nothing left of.
+    if (isGone && !recorded.has(file) && !lines.shards.includes(null)) continue;
+    shards.push({ file, ...recordOfLine(recorded.get(file)) });
   }
   return { format, shards };
 }
 
-/** What the note of the pack says, as far as it can be read. */
-function readNote(folder: string): { format: WrittenLayoutName; shards: readonly string[] } | null {
+function recordOfLine(line: Record<string, unknown> = {}): Omit<ManifestShard, 'file'> {
+  const number = (value: unknown) => (Number.isSafeInteger(value) ? (value as number) : 0);
+  return {
+    bytes: number(line.bytes),
+    samples: number(line.samples),
+    crc32: typeof line.crc32 === 'string' ? line.crc32 : '00000000',
+    maxSampleBytes: number(line.maxSampleBytes),
+  };
+}
+
+/** What the note of the pack says; null where it cannot be read. */
+function noteOf(folder: string): PackNote | null {
   try {
-    const { format, shards } = JSON.parse(readFileSync(join(folder, PACK_NOTE_FILE), 'utf8'));
-    const isNote = WRITTEN_LAYOUTS.includes(format) && Array.isArray(shards);
-    return isNote ? { format, shards } : null;
-  } catch {
-    return null;
+    return readNote(folder);
+  } catch (error) {
+    if (error instanceof OutputNotEmptyError) return null;
+    throw error;
   }
 }
 
@@ -148,34 +155,37 @@ interface IndexFacts {
   /** The folder of the class of each number, where there is one. */
   readonly folders: ReadonlyMap<number, string>;
   readonly columns: Map<string, Manifest['columns'][number]['type']>;
-  /** Fields that every sample has. */
-  readonly fields: readonly string[];
+  /** `samples` is the number of all where every sample has the field, and -1 otherwise. */
+  readonly fields: Manifest['fields'];
 }
 
 /** Gathers what the indexes say that can be read. */
 async function readIndexes(folder: string, shards: readonly ManifestShard[]): Promise<IndexFacts> {
   const folders = new Map<number, string>();
   const columns = new Map<string, Manifest['columns'][number]['type']>();
-  let fields: readonly string[] | null = null;
+  /** Whether all samples have a field. */
+  const fields = new Map<string, boolean>();
   let classes = 0;
+  let samples = 0;
   for (const { file } of shards) {
     const path = indexPathOf(join(folder, file));
-    const index = await readShardIndex(path).catch((error: unknown) => {
-      if (error instanceof ShardtoolError) return null;
-      throw error;
-    });
-    if (index === null) continue;
-    for (let row = 0; row < index.samples; row++) {
-      const cls = index.cls[row]!;
+    const index = await readWhatIsLeft(path);
+    for (const [row, cls] of index.cls?.entries() ?? []) {
       classes = Math.max(classes, cls + 1);
-      const name = folderClass(index.source[row]!);
+      const name = folderClass(index.source?.[row] ?? '');
       if (cls >= 0 && name !== undefined && !folders.has(cls)) folders.set(cls, name);
     }
-    for (const [name, type] of index.columnTypes ?? []) columns.set(name, type);
-    const everywhere = [...index.fields].filter(([, { offset }]) => !offset.includes(-1)).map(([name]) => name);
-    fields = (fields ?? everywhere).filter((name) => everywhere.includes(name));
+    for (const [name, type] of index.columnTypes) columns.set(name, type);
+    for (const name of fields.keys()) if (index.samples > 0 && !index.fields.has(name)) fields.set(name, false);
+    for (const [name, { present }] of index.fields) {
+      const isEverywhere = present !== undefined && !present.includes(0);
+      fields.set(name, isEverywhere && (fields.get(name) ?? samples === 0));
+    }
+    samples += index.samples;
   }
-  return { classes, folders, columns, fields: fields ?? [] };
+  const total = shards.reduce((sum, shard) => sum + shard.samples, 0);
+  const counted = Array.from(fields, ([name, isEverywhere]) => ({ name, samples: isEverywhere ? total : -1 }));
+  return { classes, folders, columns, fields: counted };
 }
 
 /** Names by number: from the folders where those are the classes, else from the manifest's lines. */
@@ -183,19 +193,21 @@ function classNames(
   { classes: lines }: Lines,
   folders: ReadonlyMap<number, string>,
   found: number,
-): { names: string[]; lost: number[] } {
+): { names: string[]; lost: number[]; unproven: number[] } {
   const said = lines.map((line) => (typeof line?.name === 'string' ? line.name : undefined));
   // Lines may be lost, so that others have moved up.
   const known = said.filter((name) => name !== undefined);
   const agreeing = known.filter((name) => [...folders.values()].some((folder) => resembles(name, folder))).length;
   const areFolders = new Set(folders.values()).size === folders.size && agreeing * 2 >= known.length;
   const lost: number[] = [];
+  const unproven: number[] = [];
   const names = Array.from({ length: Math.max(found, said.length) }, (_, cls) => {
-    const name = (areFolders ? folders.get(cls) : undefined) ?? said[cls];
-    if (name === undefined) lost.push(cls);
-    return name ?? String(cls);
+    const folder = areFolders ? folders.get(cls) : undefined;
+    if (folder !== undefined) return folder;
+    (said[cls] === undefined ? lost : unproven).push(cls);
+    return said[cls] ?? String(cls);
   });
-  return { names, lost };
+  return { names, lost, unproven };
 }
 
 /** Equal but for a few characters. */

@@ -85,7 +85,7 @@ function widsSums(folder: string): [string, string][] {
   }
 }
 
-function md5OfFile(path: string): string {
+export function md5OfFile(path: string): string {
   const fd = openSync(path, 'r');
   try {
     return md5Of(fd);

@@ -1,4 +1,11 @@
-import { type SamplePosition, type ShardIndex, type ShardLayout, ShardtoolError, type Source } from '@shardtool/format';
+import {
+  isImageAlone,
+  type SamplePosition,
+  type ShardIndex,
+  type ShardLayout,
+  ShardtoolError,
+  type Source,
+} from '@shardtool/format';
 import { reasonOf, type ShardFaults } from './faults.js';
 
 /**
@@ -46,6 +53,14 @@ export async function comparePositions(
 /** What of a sample is not where the index says; null where all of it is. */
 function whatMoved(sample: SamplePosition, index: ShardIndex, row: number): string | null {
   const stored = new Map(sample.fields.map((field) => [field.name, field]));
+  if (isImageAlone(sample)) {
+    // It has no name in the shard; the index alone has one.
+    const named = [...index.fields].filter(([, { offset }]) => offset[row]! >= 0).map(([name]) => name);
+    if (named.length === 1) {
+      stored.clear();
+      stored.set(named[0]!, sample.fields[0]!);
+    }
+  }
   for (const [name, { offset, bytes, msgpack }] of index.fields) {
     const field = stored.get(name);
     stored.delete(name);
