@@ -6,6 +6,7 @@ import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
 import { type LoaderReport, Statistics } from './deliver/statistics.js';
 import { type LoaderInfo, loaderInfo } from './loader-info.js';
+import { Loop } from './loop.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
 import { type Place, Progress } from './progress.js';
 import { EpochReaders } from './read/epoch-readers.js';
@@ -23,9 +24,11 @@ interface Running {
   readonly readers: EpochReaders;
 }
 
-/** One iteration, from its first batch being asked for to its end; `iteration` is null while workers start. */
-interface Loop {
-  iteration: Iteration | null;
+/** {@link Running} from the moment it is asked for. */
+interface Starting {
+  readonly running: Promise<Running>;
+  /** The workers are wanted no more: those that still start end as soon as they have. */
+  readonly giveUp: AbortController;
 }
 
 /**
@@ -37,7 +40,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   readonly #options: CheckedOptions;
   #settingUp: Promise<LoaderSetup> | null = null;
   #setup: LoaderSetup | null = null;
-  #starting: Promise<Running> | null = null;
+  #starting: Starting | null = null;
   #running: Running | null = null;
   #loop: Loop | null = null;
   readonly #progress: Progress;
@@ -62,30 +65,20 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     if (this.#loop !== null) {
       throw new OptionError({}, 'This loader is being iterated already: end that loop first, or make a second loader.');
     }
-    const loop: Loop = { iteration: null };
+    const loop = new Loop(this.#options.signal);
     this.#loop = loop;
     let isWhole = false;
     try {
-      this.#options.signal?.throwIfAborted();
-      const setup = await this.#prepare();
-      if (this.#running?.engine.failure !== undefined) await this.#stopEngine();
-      if (this.#loop !== loop) throw closedError();
+      const setup = await loop.orStopped(() => this.#prepare());
+      if (this.#running?.engine.failure !== undefined) await stopEngine(this.#letGo());
       const place = this.#progress.startLoop();
-      if (place === null) {
-        isWhole = true;
-        return;
+      if (place !== null) {
+        const running = await loop.orStopped(() => this.#start(setup));
+        yield* loop.batches(() => this.#begin(setup, running, place));
       }
-      const running = await this.#start(setup);
-      if (this.#loop !== loop) throw closedError();
-      const iteration = this.#begin(setup, running, place);
-      loop.iteration = iteration;
-      try {
-        for (let batch = await iteration.next(); batch !== null; batch = await iteration.next()) yield batch;
-        isWhole = true;
-      } finally {
-        await iteration.end();
-      }
+      isWhole = true;
     } finally {
+      await loop.end();
       // Where the loader was closed meanwhile, a later loop may have begun.
       if (this.#loop === loop) {
         this.#loop = null;
@@ -141,10 +134,12 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
    */
   async close(): Promise<void> {
     const loop = this.#loop;
+    // From now on a next loop has workers of its own.
+    const starting = this.#letGo();
     this.#loop = null;
-    loop?.iteration?.stop(closedError());
-    await loop?.iteration?.end();
-    await this.#stopEngine();
+    loop?.stop(closedError());
+    await loop?.end();
+    await stopEngine(starting);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -153,7 +148,11 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
 
   async #prepare(): Promise<LoaderSetup> {
     this.#settingUp ??= setUp(this.#dataset, this.#options);
-    const setup = await this.#settingUp;
+    const setup = await this.#settingUp.catch((error: unknown) => {
+      // What could not be read now may be there the next time.
+      this.#settingUp = null;
+      throw error;
+    });
     this.#setup = setup;
     this.#progress.begin(setup.order.begin, setup.order.isOver);
     return setup;
@@ -165,15 +164,26 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   }
 
   #start(setup: LoaderSetup): Promise<Running> {
-    this.#starting ??= this.#startEngine(setup);
-    return this.#starting;
+    if (this.#starting === null) {
+      const giveUp = new AbortController();
+      const starting = { giveUp, running: this.#startEngine(setup, giveUp.signal) };
+      this.#starting = starting;
+      starting.running.then(
+        (running) => {
+          // The engine of a loop that was stopped meanwhile may be there later than that of the next one.
+          if (this.#starting === starting) this.#running = running;
+        },
+        () => {},
+      );
+    }
+    return this.#starting.running;
   }
 
-  async #startEngine({ order, output, memory }: LoaderSetup): Promise<Running> {
+  async #startEngine({ order, output, memory }: LoaderSetup, giveUp: AbortSignal): Promise<Running> {
     const { files } = this.#dataset;
     const { checksum, readConcurrency, slotFile } = this.#options;
     const { decoder, companions, steps, mixing, isUncompressedOnly } = output;
-    const engine = await Engine.start({
+    const engineOptions = {
       plan: memory.slots,
       rows: order.batchSize,
       arenaBytes: memory.readBuffers.reservedBytes,
@@ -184,7 +194,8 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       mixing,
       shardPaths: isUncompressedOnly ? files.files.map(({ path }) => path) : [],
       slotFile,
-    });
+    };
+    const engine = await Engine.start(engineOptions, giveUp);
     const readers = new EpochReaders({
       files,
       arena: engine.arena,
@@ -196,27 +207,22 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       checksum,
       canStayInShards: isUncompressedOnly,
     });
-    this.#running = { engine, readers };
-    return this.#running;
+    return { engine, readers };
   }
 
-  async #stopEngine(): Promise<void> {
+  /** The engine is this loader's no more. */
+  #letGo(): Starting | null {
     const starting = this.#starting;
+    if (this.#running !== null) this.#measured = this.#measure();
+    this.#running = null;
     this.#starting = null;
-    if (starting === null) return;
-    const running = await starting.catch(() => null);
-    if (running === null) return;
-    if (this.#running === running) {
-      this.#measured = this.#measure();
-      this.#running = null;
-    }
-    await running.engine.close();
+    return starting;
   }
 
   #begin({ order, output }: LoaderSetup, { engine, readers }: Running, from: Place): Iteration {
     this.#statistics = new Statistics();
     this.#warningsBefore = engine.control.warnings;
-    const { onBadSample, release, signal, repeat } = this.#options;
+    const { onBadSample, release, repeat } = this.#options;
     const { files, shards } = this.#dataset;
     const end = from.epoch + repeat;
     let next = from;
@@ -228,7 +234,6 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       release,
       firstSample: files.firstSample,
       shardName: (shard) => shards[shard]!.name,
-      signal,
       nextEpoch: async (demand): Promise<FedEpoch | null> => {
         const place = next;
         const { epoch, position } = place;
@@ -251,6 +256,12 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     if (engine === undefined) return this.#measured;
     return { warnings: engine.control.warnings - this.#warningsBefore, readBufferPeakBytes: engine.arena.peak };
   }
+}
+
+async function stopEngine(starting: Starting | null): Promise<void> {
+  starting?.giveUp.abort(closedError());
+  const running = await starting?.running.catch(() => null);
+  await running?.engine.close();
 }
 
 export function closedError(): LoaderClosedError {

@@ -107,6 +107,10 @@ export class Feeder implements Demand {
     return this.#awaited !== null && this.#awaited === this.#filling;
   }
 
+  get isOver(): boolean {
+    return this.#closed;
+  }
+
   async settle(): Promise<boolean> {
     const { control, bytesAreHeld } = this.#options;
     while (!bytesAreHeld && !this.#closed && this.#filling !== null) {

@@ -18,7 +18,6 @@ export interface IterationOptions {
   /** Number in the dataset of each shard's first sample. */
   readonly firstSample: Float64Array;
   readonly shardName: (shard: number) => string;
-  readonly signal: AbortSignal | undefined;
   /** The next epoch to feed, or null after the last. */
   nextEpoch(demand: Demand): Promise<FedEpoch | null>;
   onDelivered(pending: PendingBatch): void;
@@ -31,10 +30,9 @@ export class Iteration {
   readonly #feeder: Feeder;
   readonly #finish: FinishedBatchOptions;
   #current: Batch | null = null;
-  readonly #onAbort = () => this.stop(this.#options.signal?.reason);
 
   constructor(options: IterationOptions) {
-    const { engine, output, statistics, onBadSample, release, firstSample, shardName, signal } = options;
+    const { engine, output, statistics, onBadSample, release, firstSample, shardName } = options;
     const { whole, image, companions, fields } = output;
     this.#options = options;
     const delivery = new Delivery({
@@ -61,7 +59,6 @@ export class Iteration {
       onOpen: (pending) => delivery.expect(pending),
       onMissingImage: (pending, row) => delivery.reject(pending, row, 'it has no image'),
     });
-    signal?.addEventListener('abort', this.#onAbort);
   }
 
   /** The next batch; null after the last. Whatever ended the workers, the reading or the decoding is thrown. */
@@ -90,7 +87,6 @@ export class Iteration {
 
   /** Ends feeding and reading. Jobs that were given out may still be under way. */
   async end(): Promise<void> {
-    this.#options.signal?.removeEventListener('abort', this.#onAbort);
     await this.#feeder.close();
   }
 

@@ -11,6 +11,8 @@ export interface Demand {
   isUrgent(): boolean;
   /** Resolves when no worker looks at the arena; false where the consumer does, or where batches come no more. */
   settle(): Promise<boolean>;
+  /** Nobody wants blocks any more. */
+  readonly isOver: boolean;
 }
 
 export interface StreamingOptions {

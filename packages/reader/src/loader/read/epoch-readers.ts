@@ -6,7 +6,7 @@ import { type Arena, ReadBufferError } from './arena.js';
 import type { BlockReader, LoadedShard } from './block.js';
 import { type Demand, StreamingReader } from './block-reader.js';
 import type { UpcomingEpoch } from './least-bytes.js';
-import { type LoadedShards, load, planLoad, selectedRows } from './load-shards.js';
+import { type LoadedShards, load, planLoad, type ShardStore, selectedRows } from './load-shards.js';
 import type { ReadHistory } from './read-history.js';
 import { ResidentReader } from './resident-reader.js';
 import type { Stretch } from './stretches.js';
@@ -75,7 +75,7 @@ export class EpochReaders {
     const first = firstNumbers(selection.counts);
     const blocks = plan.blocks();
     if (plan.unit === 'sample') {
-      this.#residents ??= this.#loadResidents();
+      this.#residents ??= this.#loadResidents(demand);
       return new ResidentReader({ blocks, first, selection, shards: await this.#residents });
     }
     if (inShards) return new UnreadReader({ blocks, first, selection, store: files });
@@ -94,9 +94,10 @@ export class EpochReaders {
   }
 
   /** Each stretch gets a place of its own, since no place is longer than a segment. */
-  async #loadResidents(): Promise<LoadedShards['shards']> {
+  async #loadResidents(demand: Demand): Promise<LoadedShards['shards']> {
     const { files, arena, all } = this.#options;
-    const planned = await planLoad(selectedRows(files.samples, all), files);
+    const store = whileWanted(files, demand);
+    const planned = await planLoad(selectedRows(files.samples, all), store);
     const shards = new Map<number, LoadedShard>();
     for (const [shard, { index, stretches }] of planned.shards) {
       shards.set(shard, {
@@ -104,7 +105,7 @@ export class EpochReaders {
         stretches: stretches.map((stretch) => ({ ...stretch, at: this.#placeFor(stretch) })),
       });
     }
-    await load(shards, 0, files, arena);
+    await load(shards, 0, store, arena);
     return shards;
   }
 
@@ -118,4 +119,21 @@ export class EpochReaders {
         "'chunk'.",
     );
   }
+}
+
+/** The store, which refuses once nobody wants anything of it: a dataset as a whole takes long to load. */
+function whileWanted(store: ShardStore, demand: Demand): ShardStore {
+  const check = (): void => {
+    if (demand.isOver) throw new ReadBufferError({}, 'Reading has ended: the loop is over.');
+  };
+  return {
+    async index(shard) {
+      check();
+      return store.index(shard);
+    },
+    async read(shard, offset, target) {
+      check();
+      return store.read(shard, offset, target);
+    },
+  };
 }

@@ -45,7 +45,8 @@ export class Engine {
   readonly #pool: WorkerPool<WorkerMessage>;
   #onMessage: (message: WorkerMessage) => void = () => {};
 
-  static async start(options: EngineOptions): Promise<Engine> {
+  /** `giveUp` ends a start that is under way, with the signal's reason. */
+  static async start(options: EngineOptions, giveUp: AbortSignal): Promise<Engine> {
     const { plan } = options;
     const bell = new Bell();
     const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
@@ -57,6 +58,7 @@ export class Engine {
       () => new WebAssembly.Memory({ initial: plan.pages, maximum: plan.pages, shared: true }),
     );
     if (options.slotFile !== undefined) await layOverFile(memory, options.slotFile, slotAddress(plan, plan.slots));
+    giveUp.throwIfAborted();
     let engine: Engine | undefined;
     const pool = await WorkerPool.start<WorkerMessage>({
       entry: new URL('./decode-worker.js', import.meta.url),
@@ -85,6 +87,7 @@ export class Engine {
         bell.ring();
       },
       stop: () => control.stop(),
+      giveUp,
     });
     engine = new Engine({ control, arena, memory, plan, bell, parts, facts }, pool);
     return engine;

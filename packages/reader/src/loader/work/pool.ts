@@ -34,11 +34,13 @@ export class WorkerPool<Message> {
     readonly onFailure: () => void;
     /** Tells the workers to end once they have started. */
     readonly stop: () => void;
+    /** Ends a start that is under way, with the signal's reason. */
+    readonly giveUp: AbortSignal;
   }): Promise<WorkerPool<Message>> {
     const pool = new WorkerPool<Message>();
     const starting = Array.from({ length: options.count }, (_, i) => pool.#startWorker(i, options));
     try {
-      await Promise.all(starting);
+      await Promise.race([Promise.all(starting), aborted(options.giveUp)]);
     } catch (error) {
       pool.#closing = true;
       options.stop();
@@ -119,4 +121,11 @@ async function settledInTime(promises: readonly Promise<unknown>[]): Promise<voi
     sleep(START_PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined),
   ]);
   patience.abort();
+}
+
+/** Rejects with the signal's reason. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
 }

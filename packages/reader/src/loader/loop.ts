@@ -1,0 +1,58 @@
+import type { Batch } from './deliver/batch.js';
+import type { Iteration } from './deliver/iteration.js';
+
+/**
+ * One iteration of a loader, from its first batch being asked for to its end. What stops it (an abort signal, the loader
+ * being closed) is heard at every point: while the setup is made, while workers start, and while batches come.
+ */
+export class Loop {
+  readonly #signal: AbortSignal | undefined;
+  #stop: { readonly reason: unknown } | null = null;
+  #iteration: Iteration | null = null;
+  #reject: (reason: unknown) => void = () => {};
+  readonly #whenStopped: Promise<never>;
+  readonly #onAbort = () => this.stop(this.#signal?.reason);
+
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    this.#whenStopped = new Promise((_, reject) => {
+      this.#reject = reject;
+    });
+    // Often nobody waits at the moment.
+    this.#whenStopped.catch(() => {});
+    if (signal?.aborted) this.#onAbort();
+    else signal?.addEventListener('abort', this.#onAbort);
+  }
+
+  /** The loop ends with this reason, which whoever waits hears at once. */
+  stop(reason: unknown): void {
+    if (this.#stop !== null) return;
+    this.#stop = { reason };
+    this.#reject(reason);
+    this.#iteration?.stop(reason);
+  }
+
+  /** What `make` resolves to; throws where the loop was stopped before, or is meanwhile. */
+  orStopped<Made>(make: () => Promise<Made>): Promise<Made> {
+    if (this.#stop !== null) return this.#whenStopped;
+    return Promise.race([make(), this.#whenStopped]);
+  }
+
+  /** The batches of the iteration that `begin` begins. */
+  async *batches(begin: () => Iteration): AsyncGenerator<Batch, undefined> {
+    if (this.#stop !== null) throw this.#stop.reason;
+    const iteration = begin();
+    this.#iteration = iteration;
+    try {
+      for (let batch = await iteration.next(); batch !== null; batch = await iteration.next()) yield batch;
+    } finally {
+      await iteration.end();
+    }
+  }
+
+  /** Nothing is to stop it any more; resolves when nothing of it is under way. */
+  async end(): Promise<void> {
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    await this.#iteration?.end();
+  }
+}

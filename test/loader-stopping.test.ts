@@ -1,0 +1,138 @@
+import { readdirSync } from 'node:fs';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { type Dataset, type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { packedSmall } from './datasets.js';
+
+const shards = await packedSmall({ samples: 48, classes: 2 }, { maxShardSamples: 12 });
+const transform = [{ name: 'resize', size: [24, 24] }] as const;
+/** A loop of it ends only when it is stopped. `where` has indexes read before workers start. */
+const endless: LoaderOptions = { transform, batchSize: 8, workers: 1, repeat: Infinity, where: 'width > 0' };
+const MOMENTS = 100;
+
+const threads = () => readdirSync('/proc/self/task').length;
+
+/** Milliseconds from asking for the first batch until it is there. */
+async function startTime(dataset: Dataset): Promise<number> {
+  await using loader = dataset.loader(endless);
+  const begin = performance.now();
+  await loader[Symbol.asyncIterator]().next();
+  return performance.now() - begin;
+}
+
+/** The k-th of {@link MOMENTS}: first one promise after the other, then turns of the event loop, then over the whole start. */
+async function moment(k: number, startMs: number): Promise<void> {
+  if (k < 20) for (let i = 0; i < k; i++) await null;
+  else if (k < 40) for (let i = 20; i < k; i++) await turn();
+  else await sleep(((k - 40) / (MOMENTS - 40)) * 1.3 * startMs);
+}
+
+/** Loops until it is stopped, and returns what ended it. */
+async function loopUntilStopped(loader: Loader): Promise<unknown> {
+  try {
+    for await (const batch of loader) expect(batch.size).toBe(8);
+  } catch (error) {
+    return error;
+  }
+  throw new Error('an endless loop came to its end');
+}
+
+test('an abort at any moment ends the loop with its reason, and the workers', async () => {
+  await using dataset = await openDataset(shards);
+  const startMs = await startTime(dataset);
+  const before = threads();
+  const blocks = { shuffleUnit: 'chunk', streams: 2, blockSamples: 4 } as const;
+  const abortAt = async (k: number): Promise<void> => {
+    const controller = new AbortController();
+    const options = { ...endless, ...(k % 2 === 0 ? blocks : {}), signal: controller.signal };
+    const ended = loopUntilStopped(dataset.loader(options));
+    await moment(k, startMs);
+    controller.abort(new Error(`moment ${k}`));
+    expect(await ended).toEqual(new Error(`moment ${k}`));
+  };
+  for (let k = 0; k < MOMENTS; k += 4) await Promise.all([0, 1, 2, 3].map((i) => abortAt(k + i)));
+  expect(threads()).toBeLessThanOrEqual(before);
+});
+
+test('a signal that is aborted already begins nothing', async () => {
+  await using dataset = await openDataset(shards);
+  const before = threads();
+  const loader = dataset.loader({ ...endless, signal: AbortSignal.abort(new Error('before')) });
+  expect(await loopUntilStopped(loader)).toEqual(new Error('before'));
+  expect(threads()).toBe(before);
+});
+
+test('closing at any moment ends the loop, and the next loop of the same loader is a whole one', async () => {
+  await using dataset = await openDataset(shards);
+  const startMs = await startTime(dataset);
+  const before = threads();
+  const loader = dataset.loader(endless);
+  for (let k = 0; k < MOMENTS; k += 5) {
+    const ended = loopUntilStopped(loader);
+    await moment(k, startMs);
+    // Every second time the next loop does not wait until the workers of this one are gone.
+    const closing = loader.close();
+    if (k % 10 === 0) await closing;
+    const next = loader[Symbol.asyncIterator]();
+    expect((await next.next()).value!.size).toBe(8);
+    expect(await ended).toMatchObject({ name: 'LoaderClosedError' });
+    await next.return!(undefined);
+    await closing;
+  }
+  expect(threads()).toBeLessThanOrEqual(before);
+});
+
+test('leaving a loop at any moment ends the workers', async () => {
+  await using dataset = await openDataset(shards);
+  const startMs = await startTime(dataset);
+  const before = threads();
+  for (let k = 0; k < MOMENTS; k += 5) {
+    const iterator = dataset.loader(endless)[Symbol.asyncIterator]();
+    const first = iterator.next();
+    await moment(k, startMs);
+    expect(await iterator.return!(undefined)).toEqual({ value: undefined, done: true });
+    expect((await first).value!.size).toBe(8);
+  }
+  expect(threads()).toBeLessThanOrEqual(before);
+});
+
+test('an error at any read ends the loop with it, and the next loop of the same loader reads again', async () => {
+  await using dataset = await openDataset(shards);
+  const before = threads();
+  const { files } = dataset;
+  const calls = { index: files.index.bind(files), read: files.read.bind(files) };
+  let left = Number.POSITIVE_INFINITY;
+  const failing = <Given extends unknown[], Made>(call: (...given: Given) => Promise<Made>) => {
+    return async (...given: Given): Promise<Made> => {
+      if (--left === 0) throw new Error('the disk is gone');
+      return call(...given);
+    };
+  };
+  files.index = failing(calls.index);
+  files.read = failing(calls.read);
+  const shuffle = { shuffleUnit: 'chunk', streams: 2, blockSamples: 4 } as const;
+  const loader = dataset.loader({ ...endless, ...shuffle, repeat: 1 });
+  let failures = 0;
+  for (let k = 1; ; k++) {
+    left = k;
+    const run = async () => {
+      let samples = 0;
+      for await (const batch of loader) samples += batch.size;
+      return samples;
+    };
+    const samples = await run().catch((error: Error) => {
+      expect(error.message).toBe('the disk is gone');
+      failures++;
+      return null;
+    });
+    left = Number.POSITIVE_INFINITY;
+    if (samples !== null) {
+      expect(samples).toBe(48);
+      break;
+    }
+    loader.setEpoch(0);
+    expect(threads()).toBeLessThanOrEqual(before);
+  }
+  expect(failures).toBeGreaterThan(8);
+  await loader.close();
+});
