@@ -15,6 +15,17 @@ export * from './layouts/tar/index.js';
 export * from './npy/index.js';
 export { daliIndex } from './other-indexes/dali.js';
 export { type WidsShard, widsIndex } from './other-indexes/wids.js';
+export {
+  encodeOverlay,
+  OVERLAYS_FOLDER,
+  type Overlay,
+  type OverlayClass,
+  type OverlayEntry,
+  OverlayError,
+  type OverlayHeader,
+  parseOverlay,
+  type SplitRule,
+} from './overlay/overlay-file.js';
 export * from './philox.js';
 export * from './sample/field-type.js';
 export { fieldPayload } from './sample/sample-codec.js';

@@ -4,7 +4,7 @@ export type { CodecChoice } from './codec/select.js';
 export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
 export type { Bin, DistributionSummary } from './dataset/distribution.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
-export { openDataset } from './dataset/open.js';
+export { type OpenOptions, openDataset } from './dataset/open.js';
 export type { RepeatedKeys } from './dataset/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { type DatasetStats, datasetStats } from './dataset/stats.js';
@@ -43,6 +43,22 @@ export type {
 export { WorkerDiedError } from './loader/work/pool.js';
 export type { PlanReport } from './order/report.js';
 export type { LoaderState } from './order/state.js';
+export {
+  type AddOverlayOptions,
+  type AddOverlayReport,
+  addOverlay,
+  type LabelChanges,
+  type OverlayChanges,
+} from './overlay/add.js';
+export {
+  checkOverlays,
+  dropOverlay,
+  listOverlays,
+  logOverlay,
+  type OverlayFault,
+  type OverlaySummary,
+} from './overlay/catalogue.js';
+export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type DatasetPlanOptions, planOf } from './plan-dataset.js';
 export type { MixInput } from './transform/mix.js';
 export type { PresetName, StepInput, TransformInput } from './transform/transform.js';

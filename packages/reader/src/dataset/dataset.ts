@@ -28,6 +28,12 @@ export interface DatasetParts {
   readonly fields: readonly string[];
 }
 
+/** A dataset as it is stored, that overlays can be laid over. */
+export interface StoredParts extends DatasetParts {
+  /** The identity that the first shards alone have: that of the dataset before it grew. */
+  identityOfFirst(shards: number): string;
+}
+
 /** Where batches go; undefined leaves them in the memory of the host. */
 type Device = DeviceLoaderOptions['device'] | undefined;
 

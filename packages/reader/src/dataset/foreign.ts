@@ -10,14 +10,14 @@ import {
   readShardIndex,
   type ShardIndex,
 } from '@shardtool/format';
-import type { DatasetParts } from './dataset.js';
+import type { StoredParts } from './dataset.js';
 import type { ShardFile } from './shard-files.js';
 
 /** Shards are opened so many at a time. */
 const CONCURRENCY = 4;
 
 /** Shards that other software wrote, as a dataset. Class numbers are those of their `cls` fields, without names. */
-export async function foreignParts(found: readonly FoundShard[], layout: LayoutName): Promise<DatasetParts> {
+export async function foreignParts(found: readonly FoundShard[], layout: LayoutName): Promise<StoredParts> {
   if (found.length === 0) throw new FileError({}, 'No shards were given: name a folder of shards, or tar files.');
   const shards = await openAll(found, layout);
   const classSamples: number[] = [];
@@ -26,12 +26,14 @@ export async function foreignParts(found: readonly FoundShard[], layout: LayoutN
     for (const cls of contents.cls) if (cls >= 0) classSamples[cls] = (classSamples[cls] ?? 0) + 1;
     for (const name of contents.fields.keys()) fields.add(name);
   }
+  const marks = shards.map(({ file, contents }) => {
+    return { file: file.name, samples: file.samples, crc32: contentOf(contents) };
+  });
   return {
     location: found[0]!.path,
     format: layout,
-    identity: identityOf(
-      shards.map(({ file, contents }) => ({ file: file.name, samples: file.samples, crc32: contentOf(contents) })),
-    ),
+    identity: identityOf(marks),
+    identityOfFirst: (count) => identityOf(marks.slice(0, count)),
     classes: [],
     classSamples: Array.from(classSamples, (samples) => samples ?? 0),
     fields: [...fields].sort(),

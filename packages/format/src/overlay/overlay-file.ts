@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { ShardtoolError, VersionError } from '../errors.js';
+import type { ColumnValue } from '../shard-index/shard-index.js';
+
+/** An overlay is damaged, is missing, or belongs to another dataset. */
+export class OverlayError extends ShardtoolError {}
+
+/** The folder of a dataset that holds its overlays, each as NAME.jsonl. */
+export const OVERLAYS_FOLDER = 'overlays';
+export const OVERLAY_VERSION = 1;
+
+/** A sample by its place: number of the shard in the dataset, and row of that shard's index. */
+export type RowPlace = readonly [shard: number, row: number];
+
+/** A class of an overlay, and the numbers that the classes had below the overlay which are this one now. */
+export interface OverlayClass {
+  readonly name: string;
+  readonly from: readonly number[];
+}
+
+/**
+ * One change. Classes are numbered as the overlay's own list has them, but `was`, which is the class below the overlay
+ * (-1: none): so the samples of each class are known without an index.
+ */
+export type OverlayEntry =
+  /** All classes of the dataset from now on; the first entry where there is one. */
+  | { readonly classes: readonly OverlayClass[] }
+  | { readonly exclude: RowPlace; readonly key: string; readonly was: number }
+  | { readonly cls: number; readonly at: RowPlace; readonly key: string; readonly was: number }
+  | {
+      readonly set: readonly (readonly [column: string, value: ColumnValue])[];
+      readonly at: RowPlace;
+      readonly key: string;
+    }
+  | SplitEntry
+  | SplitRowsEntry;
+
+/** How a split was drawn; its rows follow. */
+export interface SplitEntry {
+  readonly split: string;
+  readonly samples: number;
+  readonly classSamples: readonly number[];
+  readonly rule: SplitRule;
+}
+
+/** A sample is in the split where the hash of its key, or of the value of a column, is `from` or more and below `below`. */
+export interface SplitRule {
+  /** The column whose values stay together; null: each key for itself. */
+  readonly group: string | null;
+  /** For every class its own borders, or one pair for all. Of 2^32. */
+  readonly byClass: boolean;
+  readonly borders: readonly (readonly [name: string | null, from: number, below: number])[];
+}
+
+/** The rows of one shard that are in a split: bit `row & 7` of byte `row >> 3`, in base64. */
+export interface SplitRowsEntry {
+  readonly split: string;
+  readonly shard: number;
+  readonly rows: string;
+}
+
+export interface OverlayHeader {
+  readonly name: string;
+  /** The overlay below, by name and hash; null: the dataset itself. */
+  readonly parent: { readonly name: string; readonly hash: string } | null;
+  /** Identity of the first `shards` shards of the dataset: those that the overlay knows. */
+  readonly dataset: string;
+  readonly shards: number;
+  /** What was asked for, for people. */
+  readonly note: string;
+}
+
+/** A whole overlay. */
+export interface Overlay extends OverlayHeader {
+  readonly entries: readonly OverlayEntry[];
+  /** sha256 of the file's lines but the last; since they name the parent's hash, of the whole chain. */
+  readonly hash: string;
+}
+
+/** The bytes of an overlay: JSON Lines, the header first, the hash last. Equal overlays give equal bytes. */
+export function encodeOverlay(
+  { name, parent, dataset, shards, note }: OverlayHeader,
+  entries: Iterable<OverlayEntry>,
+): {
+  readonly bytes: Uint8Array;
+  readonly hash: string;
+} {
+  const lines = [JSON.stringify({ overlay: name, version: OVERLAY_VERSION, parent, dataset, shards, note })];
+  for (const entry of entries) lines.push(JSON.stringify(entry));
+  const text = Buffer.from(`${lines.join('\n')}\n`);
+  const hash = createHash('sha256').update(text).digest('hex');
+  return { bytes: Buffer.concat([text, Buffer.from(`${JSON.stringify({ sha256: hash })}\n`)]), hash };
+}
+
+/**
+ * The inverse of {@link encodeOverlay}; `path` is for messages. Throws {@link OverlayError} where a byte has changed since
+ * it was written, {@link VersionError} where a newer version wrote it.
+ */
+export function parseOverlay(bytes: Uint8Array, path: string): Overlay {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const lastLine = text.lastIndexOf(10, text.length - 2) + 1;
+  const hash = createHash('sha256').update(text.subarray(0, lastLine)).digest('hex');
+  if (text.toString('utf8', lastLine) !== `${JSON.stringify({ sha256: hash })}\n`) {
+    throw new OverlayError(
+      { path },
+      `${path} is no overlay, or has changed since it was written; restore it, or make it anew with "shardtool overlay add".`,
+    );
+  }
+  const lines = text.toString('utf8', 0, lastLine - 1).split('\n');
+  const { overlay: name, version, parent, dataset, shards, note } = JSON.parse(lines[0]!);
+  if (version > OVERLAY_VERSION) {
+    throw new VersionError(
+      { path, found: version, known: OVERLAY_VERSION },
+      `${path} is an overlay of version ${version}, this shardtool reads version ${OVERLAY_VERSION}; update shardtool.`,
+    );
+  }
+  const entries = lines.slice(1).map((line) => JSON.parse(line) as OverlayEntry);
+  return { name, parent, dataset, shards, note, entries, hash };
+}

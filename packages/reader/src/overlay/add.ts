@@ -1,0 +1,246 @@
+import {
+  type ColumnValue,
+  columnTypeOf,
+  OptionError,
+  type OverlayClass,
+  type OverlayEntry,
+  type ShardIndex,
+} from '@shardtool/format';
+import { openStored } from '../dataset/open.js';
+import { compileWhere } from '../selection/where.js';
+import { type IndexPieces, relabel } from './change-index.js';
+import { overlayPath, readOverlays } from './find.js';
+import { type Layers, layersOf } from './layers.js';
+import { checkOverlayName, saveOverlay } from './save.js';
+
+/** Classes and columns for samples, one entry a sample in each list. */
+export interface LabelChanges {
+  /** What `id` holds: keys, or the paths of the images that were packed. */
+  readonly by: 'key' | 'path';
+  readonly id: readonly string[];
+  /** Names of classes; '' leaves a sample's class as it is. Null: no class changes. */
+  readonly cls: readonly string[] | null;
+  readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+}
+
+/** What an overlay changes. */
+export interface OverlayChanges {
+  readonly excludeKeys?: Iterable<string> | undefined;
+  /** Samples that an expression holds for are left out. */
+  readonly excludeWhere?: string | undefined;
+  readonly labels?: LabelChanges | undefined;
+  /** New names of classes. Two that get one name, or that of another class, become one class. */
+  readonly rename?: ReadonlyMap<string, string> | undefined;
+  /** All classes in their new order; by default they stay, and new ones come behind them. */
+  readonly classes?: readonly string[] | undefined;
+}
+
+export interface AddOverlayOptions extends OverlayChanges {
+  readonly name: string;
+  /** The overlay that this one lies on. */
+  readonly parent?: string | undefined;
+  /** Where to write it; by default into the dataset's folder of overlays. */
+  readonly file?: string | undefined;
+  /** What was asked for, for people who read its log. */
+  readonly note?: string | undefined;
+}
+
+export interface AddOverlayReport {
+  readonly file: string;
+  readonly hash: string;
+  readonly excluded: number;
+  readonly relabelled: number;
+  /** Samples whose columns were set. */
+  readonly set: number;
+  readonly classes: number;
+}
+
+const READ_AT_ONCE = 8;
+
+/**
+ * Makes an overlay: a small file that says what is different, beside shards that stay as they are. Throws
+ * {@link OptionError} for keys, paths and classes that the dataset (as the parent shows it) does not have.
+ */
+export async function addOverlay(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
+  const { name, parent } = options;
+  checkOverlayName(name);
+  const stored = await openStored(location);
+  const chain = parent === undefined ? [] : await readOverlays(location, parent);
+  const counts = stored.shards.map(({ samples }) => samples);
+  const below = layersOf(chain, { ...stored, counts });
+  const classes = newClasses(below, options);
+  const wanted = new Wanted(options, classNamesOf(below), classes);
+
+  const entries: OverlayEntry[] = classes === null ? [] : [{ classes }];
+  for (let first = 0; first < counts.length; first += READ_AT_ONCE) {
+    const files = stored.shards.slice(first, first + READ_AT_ONCE);
+    // Expressions may name any column; without one a few columns do.
+    const read = await Promise.all(
+      files.map(
+        (file): Promise<IndexPieces> =>
+          options.excludeWhere === undefined ? file.loadParts(['key', 'source', 'cls', 'columns']) : file.loadIndex(),
+      ),
+    );
+    read.forEach((index, i) => {
+      const shard = first + i;
+      for (const entry of wanted.entriesOf(relabel(index, shard, below.layers), shard, goneBelow(below, shard))) {
+        entries.push(entry);
+      }
+    });
+  }
+  wanted.checkAllFound(location);
+  if (entries.length === 0)
+    throw new OptionError({}, `The overlay "${name}" would change nothing: say what it changes.`);
+  const file = options.file ?? overlayPath(location, name);
+  const above = chain.at(-1);
+  const header = {
+    name,
+    parent: above === undefined ? null : { name: above.name, hash: above.hash },
+    dataset: stored.identityOfFirst(counts.length),
+    shards: counts.length,
+    note: options.note ?? '',
+  };
+  const hash = await saveOverlay(file, header, entries);
+  const count = (kind: string) => entries.reduce((sum, entry) => sum + (kind in entry ? 1 : 0), 0);
+  return {
+    file,
+    hash,
+    excluded: count('exclude'),
+    relabelled: count('cls'),
+    set: count('set'),
+    classes: (classes ?? below.classes).length,
+  };
+}
+
+/** The rows that overlays below have left out. */
+export function goneBelow({ layers }: Pick<Layers, 'layers'>, shard: number): ReadonlySet<number> {
+  return new Set(layers.flatMap(({ shards }) => [...(shards.get(shard)?.excluded ?? [])]));
+}
+
+/** The class list of the overlay; null where it is that below. */
+function newClasses(below: Layers, { rename, classes, labels }: OverlayChanges): OverlayClass[] | null {
+  const known = classNamesOf(below);
+  const added = new Set(labels?.cls?.filter((cls) => cls !== '' && !known.includes(cls) && !rename?.has(cls)));
+  if (rename === undefined && classes === undefined && added.size === 0) return null;
+  for (const old of rename?.keys() ?? []) {
+    if (!known.includes(old)) throw noClass(old, known);
+  }
+  const from = new Map<string, number[]>();
+  known.forEach((name, number) => {
+    const now = rename?.get(name) ?? name;
+    from.set(now, [...(from.get(now) ?? []), number]);
+  });
+  for (const name of [...added].sort()) from.set(name, from.get(name) ?? []);
+  if (classes === undefined) return Array.from(from, ([name, numbers]) => ({ name, from: numbers }));
+  const lost = [...from.keys()].find((name) => !classes.includes(name));
+  if (lost !== undefined || new Set(classes).size < classes.length) {
+    throw new OptionError(
+      {},
+      lost === undefined
+        ? 'The new list of classes names a class twice.'
+        : `The new list of classes lacks "${lost}": name every class, or merge it into another (rename).`,
+    );
+  }
+  return classes.map((name) => ({ name, from: from.get(name) ?? [] }));
+}
+
+/** Classes without names, of foreign shards, are called by their numbers. */
+function classNamesOf({ classes, classSamples }: Pick<Layers, 'classes' | 'classSamples'>): readonly string[] {
+  return classes.length > 0 ? classes : classSamples.map((_, number) => String(number));
+}
+
+function noClass(name: string, known: readonly string[]): OptionError {
+  const list = known.length === 0 ? 'it has none' : `there are ${known.slice(0, 20).join(', ')}`;
+  return new OptionError({}, `The dataset has no class "${name}": ${list}.`);
+}
+
+/** What is looked for in the indexes. */
+class Wanted {
+  readonly #excludeKeys: ReadonlySet<string>;
+  readonly #missingKeys: Set<string>;
+  readonly #labels: LabelChanges | undefined;
+  readonly #rowOf: Map<string, number>;
+  readonly #isFound: Uint8Array;
+  readonly #numbers: ReadonlyMap<string, number>;
+  /** The new number of a class below, where it has another. */
+  readonly #now: ReadonlyMap<number, number>;
+  readonly #where: ReturnType<typeof compileWhere> | undefined;
+
+  constructor(changes: OverlayChanges, classesBelow: readonly string[], classes: readonly OverlayClass[] | null) {
+    this.#excludeKeys = new Set(changes.excludeKeys);
+    this.#missingKeys = new Set(this.#excludeKeys);
+    this.#labels = changes.labels;
+    this.#rowOf = new Map(changes.labels?.id.map((id, row) => [id, row]));
+    this.#isFound = new Uint8Array(changes.labels?.id.length ?? 0);
+    const names = classes?.map(({ name }) => name) ?? classesBelow;
+    this.#numbers = new Map(names.map((name, number) => [name, number]));
+    this.#now = new Map(classes?.flatMap(({ from }, number) => from.map((old) => [old, number] as const)));
+    this.#where = changes.excludeWhere === undefined ? undefined : compileWhere(changes.excludeWhere, classesBelow);
+    const { labels } = changes;
+    if (labels !== undefined && this.#rowOf.size < labels.id.length) {
+      const twice = labels.id.find((id, row) => this.#rowOf.get(id) !== row);
+      throw new OptionError({ key: twice }, `The labels name the ${labels.by} "${twice}" twice.`);
+    }
+    for (const [name, values] of labels?.columns ?? []) columnTypeOf(name, values);
+  }
+
+  *entriesOf(index: IndexPieces, shard: number, gone: ReadonlySet<number>): Generator<OverlayEntry> {
+    const { key, cls, samples } = index;
+    const ids = this.#labels?.by === 'path' ? index.source! : key!;
+    const isOut = this.#where?.(index as ShardIndex);
+    for (let row = 0; row < samples; row++) {
+      if (gone.has(row)) continue;
+      const place = [shard, row] as const;
+      const was = cls![row]!;
+      const name = key![row]!;
+      this.#missingKeys.delete(name);
+      const label = this.#rowOf.get(ids[row]!);
+      if (label !== undefined) this.#isFound[label] = 1;
+      if (this.#excludeKeys.has(name) || isOut?.(row) === true) {
+        yield { exclude: place, key: name, was };
+        continue;
+      }
+      if (label === undefined) continue;
+      yield* this.#labelEntries(label, { place, was, key: name, index, row });
+    }
+  }
+
+  *#labelEntries(
+    label: number,
+    {
+      place,
+      was,
+      key,
+      index,
+      row,
+    }: { place: readonly [number, number]; was: number; key: string; index: IndexPieces; row: number },
+  ): Generator<OverlayEntry> {
+    const { cls: names, columns } = this.#labels!;
+    const name = names?.[label] ?? '';
+    const cls = name === '' ? undefined : this.#numbers.get(name);
+    if (cls === undefined && name !== '') throw noClass(name, [...this.#numbers.keys()]);
+    if (cls !== undefined && cls !== (this.#now.get(was) ?? was)) yield { cls, at: place, key, was };
+    const set = Array.from(columns, ([column, values]) => [column, values[label] ?? null] as const).filter(
+      ([column, value]) => value !== (index.columns!.get(column)?.[row] ?? null),
+    );
+    if (set.length > 0) yield { set, at: place, key };
+  }
+
+  checkAllFound(location: string): void {
+    const [missing] = this.#missingKeys;
+    if (missing !== undefined) {
+      throw new OptionError(
+        { key: missing },
+        `${this.#missingKeys.size} of the ${this.#excludeKeys.size} keys to exclude are not in ${location}, "${missing}" is the first.`,
+      );
+    }
+    const lost = this.#isFound.indexOf(0);
+    if (lost < 0) return;
+    const { by, id } = this.#labels!;
+    const count = this.#isFound.reduce((sum, found) => sum + 1 - found, 0);
+    throw new OptionError(
+      { key: id[lost] },
+      `${count} of ${id.length} labels name a ${by} that is not in ${location}, "${id[lost]}" is the first.`,
+    );
+  }
+}

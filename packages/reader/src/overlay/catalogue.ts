@@ -1,0 +1,130 @@
+import { mkdir, readdir, rename } from 'node:fs/promises';
+import path from 'node:path';
+import { OVERLAYS_FOLDER, type Overlay, OverlayError, ShardtoolError } from '@shardtool/format';
+import { openStored } from '../dataset/open.js';
+import { overlayPath, readOverlays } from './find.js';
+
+/** An overlay of a dataset, as a list shows it. */
+export interface OverlaySummary {
+  readonly name: string;
+  readonly parent: string | null;
+  readonly hash: string;
+  readonly note: string;
+  readonly excluded: number;
+  readonly relabelled: number;
+  readonly set: number;
+  readonly splits: readonly { readonly name: string; readonly samples: number }[];
+}
+
+/** What is wrong with an overlay of a dataset. */
+export interface OverlayFault {
+  readonly overlay: string;
+  readonly sentence: string;
+}
+
+const KEY_READS = 8;
+
+/** The overlays in the dataset's own folder, by name. Throws {@link OverlayError} for one that cannot be read. */
+export async function listOverlays(location: string): Promise<OverlaySummary[]> {
+  const names = await overlayNames(location);
+  return Promise.all(names.map(async (name) => summaryOf((await readOverlays(location, name)).at(-1)!)));
+}
+
+/** An overlay and all that it lies on, the lowest first: the history of what was changed. */
+export async function logOverlay(location: string, overlay: string): Promise<OverlaySummary[]> {
+  return (await readOverlays(location, overlay)).map(summaryOf);
+}
+
+/**
+ * Takes an overlay out of the dataset's folder of overlays; it stays in the folder `dropped` there. Returns where. Throws
+ * {@link OverlayError} where another one lies on it.
+ */
+export async function dropOverlay(location: string, name: string): Promise<string> {
+  const [dropped] = (await readOverlays(location, name)).slice(-1);
+  const above = (await listOverlays(location)).find(({ parent }) => parent === name);
+  if (above !== undefined) {
+    throw new OverlayError(
+      { path: overlayPath(location, name) },
+      `The overlay "${above.name}" lies on "${name}": drop that one first.`,
+    );
+  }
+  const file = overlayPath(location, name);
+  const folder = path.join(path.dirname(file), 'dropped');
+  await mkdir(folder, { recursive: true });
+  const kept = path.join(folder, `${name}.${dropped!.hash.slice(0, 16)}.jsonl`);
+  await rename(file, kept);
+  return kept;
+}
+
+/** Checks every overlay of a dataset: its hash and its parents', the shards that it was made for, and each key at its place. */
+export async function checkOverlays(location: string): Promise<OverlayFault[]> {
+  const names = await overlayNames(location);
+  if (names.length === 0) return [];
+  const stored = await openStored(location);
+  const faults: OverlayFault[] = [];
+  const overlays: Overlay[] = [];
+  for (const name of names) {
+    try {
+      const overlay = (await readOverlays(location, name)).at(-1)!;
+      if (overlay.name !== name) faults.push({ overlay: name, sentence: `it says that its name is "${overlay.name}"` });
+      if (overlay.shards <= stored.shards.length && stored.identityOfFirst(overlay.shards) === overlay.dataset) {
+        overlays.push(overlay);
+      } else faults.push({ overlay: name, sentence: 'it was made for other shards than those that are here' });
+    } catch (error) {
+      if (!(error instanceof ShardtoolError)) throw error;
+      faults.push({ overlay: name, sentence: error.message });
+    }
+  }
+  const placed = overlays.map((overlay) => ({ overlay, byShard: keysByShard(overlay), wrong: 0, first: '' }));
+  for (let first = 0; first < stored.shards.length; first += KEY_READS) {
+    const files = stored.shards.slice(first, first + KEY_READS);
+    const read = await Promise.all(files.map((file) => file.loadParts(['key'])));
+    read.forEach(({ key }, i) => {
+      for (const check of placed) {
+        for (const { row, key: expected } of check.byShard.get(first + i) ?? []) {
+          if (key[row] === expected) continue;
+          if (check.wrong++ === 0) check.first = expected;
+        }
+      }
+    });
+  }
+  for (const { overlay, wrong, first } of placed) {
+    if (wrong === 0) continue;
+    faults.push({ overlay: overlay.name, sentence: `${wrong} keys are not where it says, "${first}" is the first` });
+  }
+  return faults;
+}
+
+async function overlayNames(location: string): Promise<string[]> {
+  const names = await readdir(path.join(location, OVERLAYS_FOLDER)).catch(() => []);
+  return names
+    .filter((name) => name.endsWith('.jsonl') && !name.startsWith('.'))
+    .map((name) => name.slice(0, -'.jsonl'.length))
+    .sort();
+}
+
+function keysByShard({ entries }: Overlay): Map<number, { row: number; key: string }[]> {
+  const byShard = new Map<number, { row: number; key: string }[]>();
+  for (const entry of entries) {
+    if (!('key' in entry)) continue;
+    const [shard, row] = 'exclude' in entry ? entry.exclude : entry.at;
+    const list = byShard.get(shard) ?? [];
+    byShard.set(shard, list);
+    list.push({ row, key: entry.key });
+  }
+  return byShard;
+}
+
+function summaryOf({ name, parent, hash, note, entries }: Overlay): OverlaySummary {
+  const count = (kind: string) => entries.reduce((sum, entry) => sum + (kind in entry ? 1 : 0), 0);
+  return {
+    name,
+    parent: parent?.name ?? null,
+    hash,
+    note,
+    excluded: count('exclude'),
+    relabelled: count('cls'),
+    set: count('set'),
+    splits: entries.flatMap((entry) => ('rule' in entry ? [{ name: entry.split, samples: entry.samples }] : [])),
+  };
+}

@@ -1,0 +1,86 @@
+import type { ColumnType, ColumnValue, FieldColumns, ShardIndex } from '@shardtool/format';
+import type { Layer } from './layers.js';
+
+/** An index, or what was read of one. */
+export type IndexPieces = Pick<ShardIndex, 'samples'> & Partial<ShardIndex>;
+
+/** Which rows of a shard stay; null: all of them. */
+export type KeptRows = Uint32Array | null;
+
+/** Lays classes and columns over what was read of an index; rows stay as they are. The input is not changed. */
+export function relabel(index: IndexPieces, shard: number, layers: readonly Layer[]): IndexPieces {
+  const changed: { -readonly [K in keyof IndexPieces]: IndexPieces[K] } = { ...index };
+  for (const { classMap, shards } of layers) {
+    const changes = shards.get(shard);
+    if (changed.cls !== undefined && (classMap !== null || (changes?.clsRows.length ?? 0) > 0)) {
+      const cls = classMap === null ? changed.cls.slice() : changed.cls.map((c) => (c < 0 ? c : (classMap[c] ?? -1)));
+      changes?.clsRows.forEach((row, i) => {
+        cls[row] = changes.cls[i]!;
+      });
+      changed.cls = cls;
+    }
+    if (changed.columns === undefined || changes === undefined || changes.columns.size === 0) continue;
+    const columns = new Map(changed.columns);
+    for (const [name, { rows, values }] of changes.columns) {
+      const column: ColumnValue[] = columns.get(name)?.slice() ?? new Array(index.samples).fill(null);
+      rows.forEach((row, i) => {
+        column[row] = values[i]!;
+      });
+      columns.set(name, column);
+    }
+    changed.columns = columns;
+  }
+  return changed;
+}
+
+/** Adds the columns that only other shards have values for, so that all shards have the same. */
+export function withColumns(index: IndexPieces, names: readonly string[]): IndexPieces {
+  const { columns, columnTypes, samples } = index;
+  if (columns === undefined) return index;
+  const missing = names.filter((name) => !columns.has(name));
+  if (missing.length === 0 && columnTypes === undefined) return index;
+  const more = missing.map((name): [string, ColumnValue[]] => [name, new Array(samples).fill(null)]);
+  // The types that were stored hold for what was stored; values now decide for columns that an overlay sets.
+  const types = columnTypes && new Map<string, ColumnType>([...columnTypes].filter(([name]) => !names.includes(name)));
+  return { ...index, columns: new Map([...columns, ...more]), ...(types && { columnTypes: types }) };
+}
+
+/** Only these rows of an index, or of a part of it. */
+export function takeRows(index: IndexPieces, rows: KeptRows): IndexPieces {
+  if (rows === null) return index;
+  const taken = Object.entries(index).map(([part, value]) => {
+    switch (part) {
+      case 'samples':
+        return [part, rows.length];
+      case 'fields':
+        return [part, mapValues(value as ShardIndex['fields'], (field) => takeField(field, rows))];
+      case 'columns':
+        return [part, mapValues(value as ShardIndex['columns'], (column) => takeValues(column, rows))];
+      case 'columnTypes':
+        return [part, value];
+      default:
+        return [part, takeValues(value as ArrayLike<unknown>, rows)];
+    }
+  });
+  return Object.fromEntries(taken);
+}
+
+function takeField({ offset, bytes, crc32, msgpack }: FieldColumns, rows: Uint32Array): FieldColumns {
+  return {
+    offset: takeValues(offset, rows),
+    bytes: takeValues(bytes, rows),
+    crc32: takeValues(crc32, rows),
+    ...(msgpack !== undefined && { msgpack: takeValues(msgpack, rows) }),
+  };
+}
+
+/** The same kind of list: a plain one, or a typed array. */
+function takeValues<List extends ArrayLike<unknown>>(values: List, rows: Uint32Array): List {
+  const taken = new (values.constructor as new (length: number) => unknown[])(rows.length);
+  for (let i = 0; i < rows.length; i++) taken[i] = values[rows[i]!];
+  return taken as unknown as List;
+}
+
+function mapValues<T>(map: ReadonlyMap<string, T>, change: (value: T) => T): Map<string, T> {
+  return new Map(Array.from(map, ([name, value]) => [name, change(value)]));
+}

@@ -1,0 +1,191 @@
+import { type ColumnValue, type Overlay, type OverlayClass, type OverlayEntry, OverlayError } from '@shardtool/format';
+
+/** What one overlay changes in one shard. Rows are those of the shard's own index, rising within each list. */
+export interface ShardChanges {
+  /** 4 bytes a sample that is left out. */
+  readonly excluded: Uint32Array;
+  /** 8 bytes a sample of another class. */
+  readonly clsRows: Uint32Array;
+  readonly cls: Int32Array;
+  readonly columns: ReadonlyMap<string, { readonly rows: Uint32Array; readonly values: readonly ColumnValue[] }>;
+}
+
+/** One overlay, ready to be laid over indexes. */
+export interface Layer {
+  /** The new number of each class below; null: they stay. */
+  readonly classMap: Int32Array | null;
+  readonly shards: ReadonlyMap<number, ShardChanges>;
+}
+
+/** A split of the dataset: one bit a sample. */
+export interface Split {
+  readonly samples: number;
+  readonly classSamples: readonly number[];
+  /** By number of the shard. */
+  readonly rows: ReadonlyMap<number, Uint8Array>;
+}
+
+/** A chain of overlays, resolved. */
+export interface Layers {
+  /** From the one on the dataset itself to the one that was asked for. */
+  readonly layers: readonly Layer[];
+  readonly classes: readonly string[];
+  readonly classSamples: readonly number[];
+  readonly splits: ReadonlyMap<string, Split>;
+  /** Names of columns that overlays set. */
+  readonly columns: readonly string[];
+}
+
+/** What the chain lies on. */
+export interface Below {
+  readonly classes: readonly string[];
+  readonly classSamples: readonly number[];
+  /** Samples of each shard. */
+  readonly counts: ArrayLike<number>;
+}
+
+/** Resolves a chain, the lowest overlay first. Throws {@link OverlayError} for places that the dataset does not have. */
+export function layersOf(chain: readonly Overlay[], below: Below): Layers {
+  let { classes, classSamples } = below;
+  const splits = new Map<string, Split>();
+  const columns = new Set<string>();
+  const layers = chain.map((overlay) => {
+    const draft = new LayerDraft(overlay, below.counts, classes, classSamples, splits);
+    for (const entry of overlay.entries) draft.add(entry);
+    const layer = draft.finish();
+    ({ classes, classSamples } = draft);
+    for (const { columns: set } of layer.shards.values()) for (const name of set.keys()) columns.add(name);
+    return layer;
+  });
+  return { layers, classes, classSamples, splits, columns: [...columns].sort() };
+}
+
+interface ShardDraft {
+  readonly excluded: number[];
+  readonly clsRows: number[];
+  readonly cls: number[];
+  readonly columns: Map<string, { readonly rows: number[]; readonly values: ColumnValue[] }>;
+}
+
+class LayerDraft {
+  classes: readonly string[];
+  classSamples: number[];
+  readonly #overlay: Overlay;
+  readonly #counts: ArrayLike<number>;
+  readonly #splits: Map<string, Split>;
+  readonly #shards = new Map<number, ShardDraft>();
+  #classMap: Int32Array | null = null;
+
+  constructor(
+    overlay: Overlay,
+    counts: ArrayLike<number>,
+    classes: readonly string[],
+    classSamples: readonly number[],
+    splits: Map<string, Split>,
+  ) {
+    this.#overlay = overlay;
+    this.#counts = counts;
+    this.classes = classes;
+    this.classSamples = [...classSamples];
+    this.#splits = splits;
+  }
+
+  add(entry: OverlayEntry): void {
+    if ('exclude' in entry) {
+      this.#shard(entry.exclude).excluded.push(entry.exclude[1]);
+      this.#count(entry.exclude, this.#mapped(entry.was), -1);
+    } else if ('cls' in entry) {
+      const { clsRows, cls } = this.#shard(entry.at);
+      clsRows.push(entry.at[1]);
+      cls.push(this.#known(entry.cls));
+      this.#count(entry.at, this.#mapped(entry.was), -1);
+      this.#count(entry.at, entry.cls, 1);
+    } else if ('set' in entry) {
+      const { columns } = this.#shard(entry.at);
+      for (const [name, value] of entry.set) {
+        const column = columns.get(name) ?? { rows: [], values: [] };
+        columns.set(name, column);
+        column.rows.push(entry.at[1]);
+        column.values.push(value);
+      }
+    } else if ('classes' in entry) this.#renumber(entry.classes);
+    else if ('rule' in entry) {
+      const { samples, classSamples } = entry;
+      this.#splits.set(entry.split, { samples, classSamples, rows: new Map() });
+    } else if ('rows' in entry) {
+      const split = this.#splits.get(entry.split);
+      const rows = Buffer.from(entry.rows, 'base64');
+      if (split === undefined || rows.length !== Math.ceil((this.#counts[entry.shard] ?? -1) / 8)) throw this.#wrong();
+      (split.rows as Map<number, Uint8Array>).set(entry.shard, rows);
+    } else throw this.#wrong();
+  }
+
+  finish(): Layer {
+    const shards = new Map<number, ShardChanges>();
+    for (const [shard, { excluded, clsRows, cls, columns }] of this.#shards) {
+      shards.set(shard, {
+        excluded: Uint32Array.from(excluded),
+        clsRows: Uint32Array.from(clsRows),
+        cls: Int32Array.from(cls),
+        columns: new Map(
+          Array.from(columns, ([name, { rows, values }]) => [name, { rows: Uint32Array.from(rows), values }]),
+        ),
+      });
+    }
+    return { classMap: this.#classMap, shards };
+  }
+
+  #shard([shard, row]: readonly [number, number]): ShardDraft {
+    if (!(Number.isInteger(row) && row >= 0 && row < (this.#counts[shard] ?? -1))) throw this.#wrong();
+    const known = this.#shards.get(shard);
+    if (known !== undefined) return known;
+    const draft: ShardDraft = { excluded: [], clsRows: [], cls: [], columns: new Map() };
+    this.#shards.set(shard, draft);
+    return draft;
+  }
+
+  #renumber(classes: readonly OverlayClass[]): void {
+    const map = new Int32Array(this.classSamples.length).fill(-1);
+    const samples = classes.map(({ from }, cls) => {
+      for (const old of from) map[old] = cls;
+      return from.reduce((sum, old) => sum + (this.classSamples[old] ?? 0), 0);
+    });
+    this.#classMap = map;
+    for (const [name, split] of this.#splits) {
+      const counts = classes.map(({ from }) => from.reduce((sum, old) => sum + (split.classSamples[old] ?? 0), 0));
+      this.#splits.set(name, { ...split, classSamples: counts });
+    }
+    this.classes = classes.map(({ name }) => name);
+    this.classSamples = samples;
+  }
+
+  #mapped(cls: number): number {
+    return cls < 0 || this.#classMap === null ? cls : this.#classMap[cls]!;
+  }
+
+  #known(cls: number): number {
+    if (Number.isInteger(cls) && cls >= -1 && (cls < this.classes.length || this.classes.length === 0)) return cls;
+    throw this.#wrong();
+  }
+
+  /** A sample more or less of a class, in the dataset and in the splits that have it. */
+  #count([shard, row]: readonly [number, number], cls: number, change: number): void {
+    if (cls >= 0) this.classSamples[cls] = (this.classSamples[cls] ?? 0) + change;
+    for (const split of this.#splits.values()) {
+      if (cls < 0 || !isIn(split, shard, row)) continue;
+      const counts = split.classSamples as number[];
+      counts[cls] = (counts[cls] ?? 0) + change;
+    }
+  }
+
+  #wrong(): OverlayError {
+    const { name } = this.#overlay;
+    return new OverlayError({}, `The overlay "${name}" has a line that does not fit the dataset: make it anew.`);
+  }
+}
+
+/** Whether a row of a shard is in a split. */
+export function isIn({ rows }: Split, shard: number, row: number): boolean {
+  const bits = rows.get(shard);
+  return bits !== undefined && ((bits[row >> 3]! >> (row & 7)) & 1) === 1;
+}

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { link, mkdir, open, rm } from 'node:fs/promises';
+import path from 'node:path';
+import {
+  encodeOverlay,
+  FileError,
+  flushFolder,
+  type OverlayEntry,
+  OverlayError,
+  type OverlayHeader,
+} from '@shardtool/format';
+
+/** Names of overlays: of files on any system, and of no path. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+
+/** Throws {@link OverlayError} for a name that cannot be the name of a file everywhere. */
+export function checkOverlayName(name: string): void {
+  if (NAME.test(name) && !name.endsWith('.jsonl')) return;
+  throw new OverlayError(
+    {},
+    `An overlay cannot be named ${JSON.stringify(name)}: take up to 100 letters, digits, dots, dashes and underscores.`,
+  );
+}
+
+/**
+ * Writes an overlay under a name that nothing has yet: whole or not at all, also where two do it at the same time, of whom
+ * one is told. Returns its hash. Throws {@link OverlayError} where the name is taken, {@link FileError}.
+ */
+export async function saveOverlay(
+  file: string,
+  header: OverlayHeader,
+  entries: Iterable<OverlayEntry>,
+): Promise<string> {
+  const { bytes, hash } = encodeOverlay(header, entries);
+  const folder = path.dirname(file);
+  // A name of its own: two processes that write the same overlay do not write into each other's file.
+  const temporary = path.join(folder, `.${header.name}.${randomBytes(6).toString('hex')}.part`);
+  try {
+    await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    const handle = await open(temporary, 'wx');
+    try {
+      await handle.writeFile(bytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    // A rename would replace what is there; a link does not.
+    await link(temporary, file);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'EEXIST') {
+      throw new OverlayError(
+        { path: file },
+        `There is an overlay ${file} already: take another name, or drop that one with "shardtool overlay drop".`,
+      );
+    }
+    throw new FileError({ path: file }, `${file} cannot be written (${(cause as Error).message}).`, { cause });
+  } finally {
+    await rm(temporary, { force: true }).catch(() => undefined);
+  }
+  await flushFolder(folder);
+  return hash;
+}

@@ -1,0 +1,256 @@
+import { mkdir, rename } from 'node:fs/promises';
+import path from 'node:path';
+import { OptionError, type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
+import { openStored } from '../dataset/open.js';
+import { goneBelow } from './add.js';
+import { type IndexPieces, relabel } from './change-index.js';
+import { overlayPath, readOverlays } from './find.js';
+import { keyHash } from './key-hash.js';
+import { type Layers, layersOf } from './layers.js';
+import { checkOverlayName, saveOverlay } from './save.js';
+
+export interface SplitOptions {
+  /** Share of each split, by name, above 0 and together at most 1. What is left is the split `rest`. */
+  readonly shares: ReadonlyMap<string, number>;
+  /** Name of the split that has all others. Default `train`. */
+  readonly rest?: string | undefined;
+  /** Shares hold within each class, to a sample. */
+  readonly byClass?: boolean | undefined;
+  /** A column whose equal values stay on one side: a patient, a video. */
+  readonly group?: string | undefined;
+  /** Name of the overlay that says who is in which split. Default `split`. */
+  readonly name?: string | undefined;
+  /** The overlay that it lies on. */
+  readonly parent?: string | undefined;
+}
+
+export interface SplitReport {
+  readonly file: string;
+  readonly hash: string;
+  /** Samples of each split. */
+  readonly splits: readonly { readonly name: string; readonly samples: number }[];
+  /** False where the same split was there already, and knows all shards. */
+  readonly isNew: boolean;
+}
+
+const SPAN = 2 ** 32;
+const READ_AT_ONCE = 8;
+
+/**
+ * Splits a dataset by the hash of its keys (or groups): the same samples get the same side whatever their order, and a
+ * dataset that has grown keeps its split when the same command runs again, since the borders are kept. The answer is an
+ * overlay. Throws {@link OptionError} for shares that make no split, a column that is not there, or classes and a group
+ * together; OverlayError where the name is taken by another overlay.
+ */
+export async function splitDataset(location: string, options: SplitOptions): Promise<SplitReport> {
+  const { name = 'split', parent, group } = options;
+  checkOverlayName(name);
+  checkShares(options);
+  const stored = await openStored(location);
+  const chain = parent === undefined ? [] : await readOverlays(location, parent);
+  const counts = stored.shards.map(({ samples }) => samples);
+  const below = layersOf(chain, { ...stored, counts });
+  const note = noteOf(options);
+  const file = overlayPath(location, name);
+  const before = await readOverlays(location, name).then((read) => read.at(-1)!, missing);
+  if (before !== null && (before.note !== note || before.parent?.hash !== chain.at(-1)?.hash)) {
+    throw new OverlayError(
+      { path: file },
+      `There is an overlay ${file} already, and it is not this split: take another name.`,
+    );
+  }
+  if (before !== null && before.shards === counts.length) {
+    const splits = before.entries.flatMap((entry) =>
+      'rule' in entry ? [{ name: entry.split, samples: entry.samples }] : [],
+    );
+    return { file, hash: before.hash, splits, isNew: false };
+  }
+
+  const draws = await drawAll(stored.shards, below, group);
+  const rules = before === null ? rulesOf(options, draws, below.classes) : rulesIn(before);
+  const entries = splitEntries(rules, draws, below.classes);
+  if (before !== null) await putAside(file, before);
+  const header = {
+    name,
+    parent: chain.length === 0 ? null : { name: chain.at(-1)!.name, hash: chain.at(-1)!.hash },
+    dataset: stored.identityOfFirst(counts.length),
+    shards: counts.length,
+    note,
+  };
+  const hash = await saveOverlay(file, header, entries);
+  const splits = entries.flatMap((entry) => ('rule' in entry ? [{ name: entry.split, samples: entry.samples }] : []));
+  return { file, hash, splits, isNew: true };
+}
+
+/** What decides about the samples of one shard: 9 bytes a sample. */
+interface ShardDraws {
+  readonly hash: Uint32Array;
+  readonly cls: Int32Array;
+  /** 1 for a sample that an overlay below leaves out. */
+  readonly isGone: Uint8Array;
+}
+
+type Files = Awaited<ReturnType<typeof openStored>>['shards'];
+
+async function drawAll(files: Files, below: Layers, group: string | undefined): Promise<ShardDraws[]> {
+  const draws: ShardDraws[] = [];
+  let isKnown = false;
+  for (let first = 0; first < files.length; first += READ_AT_ONCE) {
+    const part = files.slice(first, first + READ_AT_ONCE);
+    const read = await Promise.all(
+      part.map(
+        (file): Promise<IndexPieces> =>
+          file.loadParts(group === undefined ? ['key', 'cls'] : ['key', 'cls', 'columns']),
+      ),
+    );
+    read.forEach((stored, i) => {
+      const { key, cls, columns, samples } = relabel(stored, first + i, below.layers);
+      const values = group === undefined ? undefined : columns!.get(group);
+      isKnown ||= group === undefined || values !== undefined;
+      const hash = new Uint32Array(samples);
+      for (let row = 0; row < samples; row++) {
+        const value = values?.[row] ?? null;
+        hash[row] = keyHash(value === null ? key![row]! : String(value));
+      }
+      const isGone = new Uint8Array(samples);
+      for (const row of goneBelow(below, first + i)) isGone[row] = 1;
+      draws.push({ hash, cls: cls!, isGone });
+    });
+  }
+  if (isKnown || files.length === 0) return draws;
+  throw new OptionError(
+    {},
+    `No sample has a column "${group}": "shardtool ls --samples --json" shows those that there are.`,
+  );
+}
+
+interface NamedRule {
+  readonly name: string;
+  readonly rule: SplitRule;
+}
+
+/** The borders of every split: of the whole span of hashes, or by class of the hashes that its samples have. */
+function rulesOf(
+  { shares, rest = 'train', byClass = false, group }: SplitOptions,
+  draws: readonly ShardDraws[],
+  classes: readonly string[],
+): NamedRule[] {
+  const names = [...shares.keys(), rest];
+  const edges = [0];
+  for (const share of shares.values()) edges.push(edges.at(-1)! + share);
+  edges.push(1);
+  const plain = edges.map((edge) => Math.round(edge * SPAN));
+  const byName = new Map<string | null, number[]>([[null, plain]]);
+  if (byClass) {
+    for (const [cls, hashes] of hashesByClass(draws)) {
+      // A border is the hash of the first sample behind it, so that the samples before it are as many as the share says.
+      const borders = edges.map((edge) => hashes[Math.round(edge * hashes.length)] ?? SPAN);
+      byName.set(classes[cls] ?? String(cls), [0, ...borders.slice(1, -1), SPAN]);
+    }
+  }
+  return names.map((name, i) => ({
+    name,
+    rule: {
+      group: group ?? null,
+      byClass,
+      borders: Array.from(byName, ([cls, borders]) => [cls, borders[i]!, borders[i + 1]!] as const),
+    },
+  }));
+}
+
+/** The hashes of each class's samples, rising. */
+function hashesByClass(draws: readonly ShardDraws[]): Map<number, Uint32Array> {
+  const counts = new Map<number, number>();
+  for (const { cls, isGone } of draws) {
+    for (let row = 0; row < cls.length; row++) {
+      if (isGone[row] === 0) counts.set(cls[row]!, (counts.get(cls[row]!) ?? 0) + 1);
+    }
+  }
+  const hashes = new Map(Array.from(counts, ([cls, count]) => [cls, new Uint32Array(count)]));
+  const filled = new Map<number, number>();
+  for (const { hash, cls, isGone } of draws) {
+    for (let row = 0; row < hash.length; row++) {
+      if (isGone[row] === 1) continue;
+      const at = filled.get(cls[row]!) ?? 0;
+      hashes.get(cls[row]!)![at] = hash[row]!;
+      filled.set(cls[row]!, at + 1);
+    }
+  }
+  for (const list of hashes.values()) list.sort();
+  return hashes;
+}
+
+function rulesIn({ entries }: Overlay): NamedRule[] {
+  return entries.flatMap((entry) => ('rule' in entry ? [{ name: entry.split, rule: entry.rule }] : []));
+}
+
+function splitEntries(
+  rules: readonly NamedRule[],
+  draws: readonly ShardDraws[],
+  classes: readonly string[],
+): OverlayEntry[] {
+  return rules.flatMap(({ name, rule }): OverlayEntry[] => {
+    const byName = new Map(rule.borders.map(([cls, from, below]) => [cls, { from, below }]));
+    const plain = byName.get(null)!;
+    const bordersOf = new Map<number, { from: number; below: number }>();
+    const borders = (cls: number) => {
+      const known = bordersOf.get(cls);
+      if (known !== undefined) return known;
+      const found = byName.get(classes[cls] ?? String(cls)) ?? plain;
+      bordersOf.set(cls, found);
+      return found;
+    };
+    let samples = 0;
+    const classSamples: number[] = classes.map(() => 0);
+    const rows = draws.map(({ hash, cls, isGone }, shard): OverlayEntry => {
+      const bits = new Uint8Array(Math.ceil(hash.length / 8));
+      for (let row = 0; row < hash.length; row++) {
+        const { from, below } = borders(cls[row]!);
+        if (isGone[row] === 1 || hash[row]! < from || hash[row]! >= below) continue;
+        bits[row >> 3]! |= 1 << (row & 7);
+        samples++;
+        if (cls[row]! >= 0) classSamples[cls[row]!] = (classSamples[cls[row]!] ?? 0) + 1;
+      }
+      return { split: name, shard, rows: Buffer.from(bits).toString('base64') };
+    });
+    return [{ split: name, samples, classSamples: Array.from(classSamples, (count) => count ?? 0), rule }, ...rows];
+  });
+}
+
+function checkShares({ shares, rest = 'train', byClass, group }: SplitOptions): void {
+  let sum = 0;
+  for (const [name, share] of shares) {
+    if (!(share > 0 && share < 1)) {
+      throw new OptionError({}, `The share of the split "${name}" is ${share}: it must be between 0 and 1.`);
+    }
+    sum += share;
+  }
+  if (shares.size === 0) throw new OptionError({}, 'Say which part is split off: val 0.1, say.');
+  if (sum >= 1 || shares.has(rest)) {
+    throw new OptionError({}, `The shares leave nothing for the split "${rest}": together they must be below 1.`);
+  }
+  if (byClass === true && group !== undefined) {
+    throw new OptionError(
+      {},
+      'A split is by class or by group: groups stay whole, so shares cannot hold in each class too.',
+    );
+  }
+}
+
+/** The request in words, by which the same one is known again. */
+function noteOf({ shares, rest = 'train', byClass = false, group }: SplitOptions): string {
+  const parts = Array.from(shares, ([name, share]) => `${name} ${share}`);
+  return `split: ${parts.join(', ')}, rest ${rest}${byClass ? ', by class' : ''}${group === undefined ? '' : `, group ${group}`}`;
+}
+
+/** A split that did not know all shards stays in a folder of its own: states of loaders name its hash. */
+async function putAside(file: string, { name, hash }: Overlay): Promise<void> {
+  const folder = path.join(path.dirname(file), 'replaced');
+  await mkdir(folder, { recursive: true });
+  await rename(file, path.join(folder, `${name}.${hash.slice(0, 16)}.jsonl`));
+}
+
+function missing(error: unknown): null {
+  if (error instanceof OverlayError && error.cause !== undefined) return null;
+  throw error;
+}

@@ -1,0 +1,156 @@
+import { createHash } from 'node:crypto';
+import {
+  type IndexPart,
+  OptionError,
+  type Overlay,
+  OverlayError,
+  type PartOfIndex,
+  type ShardIndex,
+} from '@shardtool/format';
+import type { DatasetParts, StoredParts } from '../dataset/dataset.js';
+import type { ShardFile } from '../dataset/shard-files.js';
+import { type IndexPieces, type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
+import { isIn, type Layers, layersOf } from './layers.js';
+
+/** What of a dataset is to be seen, and how. */
+export interface ViewRequest {
+  /** A chain of overlays, the lowest first. */
+  readonly chain: readonly Overlay[];
+  readonly split?: string | undefined;
+  /** Samples that are left out; keys that the dataset does not have are an error. */
+  readonly excludeKeys?: Iterable<string> | undefined;
+}
+
+/** Keys are read of so many shards at once. */
+const KEY_READS = 8;
+
+/**
+ * A dataset as overlays, a split and a list of keys leave it: its indexes have other rows, classes and columns, and all
+ * that reads it sees nothing else. Shards stay as they are. Without overlays and lists it is the dataset itself. Throws
+ * {@link OptionError} for an unknown split or key, OverlayError for overlays that belong to other shards.
+ */
+export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<DatasetParts> {
+  const { chain, split, excludeKeys } = request;
+  if (chain.length === 0 && split === undefined && excludeKeys === undefined) return parts;
+  const counts = parts.shards.map(({ samples }) => samples);
+  for (const overlay of chain) checkOverlay(overlay, parts);
+  const layers = layersOf(chain, { ...parts, counts });
+  const chosen = split === undefined ? null : splitOf(layers, split, parts, chain.at(-1));
+  const excluded = excludeKeys === undefined ? null : await findKeys(parts, new Set(excludeKeys));
+
+  const classSamples = [...(chosen?.classSamples ?? layers.classSamples)];
+  const kept = counts.map((samples, shard): KeptRows => {
+    const isGone = new Uint8Array(samples);
+    for (const layer of layers.layers) for (const row of layer.shards.get(shard)?.excluded ?? []) isGone[row] = 1;
+    if (chosen !== null) for (let row = 0; row < samples; row++) if (!isIn(chosen, shard, row)) isGone[row] = 1;
+    for (const { row, cls } of excluded?.get(shard) ?? []) {
+      if (isGone[row] === 1) continue;
+      isGone[row] = 1;
+      const mapped = classAfter(layers, shard, row, cls);
+      if (mapped >= 0) classSamples[mapped]!--;
+    }
+    return isGone.includes(1) ? Uint32Array.from(isGone.keys()).filter((row) => isGone[row] === 0) : null;
+  });
+  const change = (index: IndexPieces, shard: number): IndexPieces =>
+    takeRows(withColumns(relabel(index, shard, layers.layers), layers.columns), kept[shard]!);
+  return {
+    ...parts,
+    identity: identityOf(parts.identity, request, excluded),
+    classes: layers.classes,
+    classSamples,
+    shards: parts.shards.map(
+      (file, shard): ShardFile => ({
+        ...file,
+        samples: kept[shard]?.length ?? file.samples,
+        loadIndex: async () => change(await file.loadIndex(), shard) as ShardIndex,
+        loadParts: async <P extends IndexPart>(wanted: readonly P[]) =>
+          change(await file.loadParts(wanted), shard) as PartOfIndex<P>,
+      }),
+    ),
+  };
+}
+
+/** An overlay knows the shards that it was made for, and is right as long as they come first. */
+function checkOverlay({ name, dataset, shards }: Overlay, parts: StoredParts): void {
+  if (shards <= parts.shards.length && parts.identityOfFirst(shards) === dataset) return;
+  throw new OverlayError(
+    { path: parts.location },
+    `The overlay "${name}" was made for other shards than those of ${parts.location}: make it anew with "shardtool overlay add".`,
+  );
+}
+
+function splitOf(layers: Layers, name: string, parts: DatasetParts, overlay: Overlay | undefined) {
+  const split = layers.splits.get(name);
+  if (split === undefined) {
+    const known = [...layers.splits.keys()];
+    const remedy =
+      known.length > 0
+        ? `there are ${known.join(', ')}`
+        : overlay === undefined
+          ? 'name the overlay that has it, or make one with "shardtool split"'
+          : `the overlay "${overlay.name}" has none; "shardtool split" makes one`;
+    throw new OptionError({}, `There is no split "${name}" of ${parts.location}: ${remedy}.`);
+  }
+  const missing = parts.shards.findIndex((file, shard) => file.samples > 0 && !split.rows.has(shard));
+  if (missing < 0) return split;
+  throw new OptionError(
+    { shard: parts.shards[missing]!.name },
+    `${parts.location} has grown since the split "${name}" was made (${parts.shards[missing]!.name} is not in it): run ` +
+      'the same "shardtool split" again, which leaves all samples where they are.',
+  );
+}
+
+interface FoundRow {
+  readonly row: number;
+  /** Below all overlays. */
+  readonly cls: number;
+}
+
+async function findKeys(parts: DatasetParts, keys: ReadonlySet<string>): Promise<Map<number, FoundRow[]>> {
+  const found = new Map<number, FoundRow[]>();
+  const missing = new Set(keys);
+  for (let first = 0; first < parts.shards.length; first += KEY_READS) {
+    const files = parts.shards.slice(first, first + KEY_READS);
+    const read = await Promise.all(files.map((file) => file.loadParts(['key', 'cls'])));
+    read.forEach(({ key, cls }, i) => {
+      const rows: FoundRow[] = [];
+      for (let row = 0; row < key.length; row++) {
+        if (!keys.has(key[row]!)) continue;
+        rows.push({ row, cls: cls[row]! });
+        missing.delete(key[row]!);
+      }
+      if (rows.length > 0) found.set(first + i, rows);
+    });
+  }
+  if (missing.size === 0) return found;
+  const [one] = missing;
+  throw new OptionError(
+    { key: one },
+    `excludeKeys: ${missing.size} of ${keys.size} keys are not in ${parts.location}, "${one}" is the first: take them off the list.`,
+  );
+}
+
+/** The class that a row has above all overlays. */
+function classAfter({ layers }: Layers, shard: number, row: number, below: number): number {
+  let cls = below;
+  for (const { classMap, shards } of layers) {
+    if (cls >= 0 && classMap !== null) cls = classMap[cls] ?? -1;
+    const changes = shards.get(shard);
+    const at = changes?.clsRows.indexOf(row) ?? -1;
+    if (at >= 0) cls = changes!.cls[at]!;
+  }
+  return cls;
+}
+
+/** Names the overlay, its hash and the split, so that a state says to a person which data it belongs to. */
+function identityOf(dataset: string, { chain, split }: ViewRequest, excluded: Map<number, FoundRow[]> | null): string {
+  const overlay = chain.at(-1);
+  const marks = [dataset];
+  if (overlay !== undefined) marks.push(`overlay ${overlay.name} ${overlay.hash.slice(0, 16)}`);
+  if (split !== undefined) marks.push(`split ${split}`);
+  if (excluded !== null) {
+    const rows = [...excluded].map(([shard, found]) => [shard, ...found.map(({ row }) => row)]);
+    marks.push(`without ${createHash('sha256').update(JSON.stringify(rows)).digest('hex').slice(0, 16)}`);
+  }
+  return marks.join(', ');
+}

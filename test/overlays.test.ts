@@ -1,0 +1,332 @@
+/** Overlays: other classes, columns, splits and samples left out, beside shards that stay as they are. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { OverlayError } from '@shardtool/format';
+import {
+  addOverlay,
+  checkOverlays,
+  datasetStats,
+  dropOverlay,
+  listOverlays,
+  openDataset,
+  splitDataset,
+} from '@shardtool/reader';
+import { type PackOptions, pack } from '@shardtool/writer';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { emptyFolder, packedPhotos, packedSmall, smallImages } from './datasets.js';
+
+/** Key and class of every sample that a dataset shows. */
+async function classesOf(...given: Parameters<typeof openDataset>): Promise<Map<string, string>> {
+  await using dataset = await openDataset(...given);
+  const classes = new Map<string, string>();
+  for await (const { key, cls } of dataset.samples()) classes.set(key, dataset.classes[cls] ?? '-');
+  return classes;
+}
+
+test('an overlay leaves samples out and gives others another class, in every layout, and the shards stay as they are', async () => {
+  for (const format of ['tar', 'lmdb', 'msgpack'] as const) {
+    const shards = await packedPhotos({ format });
+    const before = await classesOf(shards);
+    const files = readdirSync(shards, { recursive: true }).filter((name) =>
+      /\.(tar|mdb|msgpack|parquet|json)$/.test(`${name}`),
+    );
+    const bytes = files.map((name) => readFileSync(path.join(shards, `${name}`)));
+    const report = await addOverlay(shards, {
+      name: 'clean',
+      excludeKeys: ['cat/cat_001', 'moon/moon_002'],
+      labels: { by: 'key', id: ['cat/cat_002', 'cat/cat_003'], cls: ['moon', 'ghost'], columns: new Map() },
+    });
+    expect(report).toMatchObject({ excluded: 2, relabelled: 2, classes: 7 });
+
+    const after = await classesOf(shards, { overlay: 'clean' });
+    const expected = new Map(before);
+    for (const key of ['cat/cat_001', 'moon/moon_002']) expected.delete(key);
+    expected.set('cat/cat_002', 'moon').set('cat/cat_003', 'ghost');
+    expect(after).toEqual(expected);
+    expect(await classesOf(shards)).toEqual(before);
+    expect(files.map((name) => readFileSync(path.join(shards, `${name}`)))).toEqual(bytes);
+
+    await using dataset = await openDataset(shards, { overlay: 'clean' });
+    const stats = await datasetStats(dataset);
+    expect(stats.samples).toBe(58);
+    expect(Object.fromEntries(stats.classes.map(({ name, samples }) => [name, samples]))).toEqual(
+      Object.fromEntries(dataset.classes.map((name, cls) => [name, dataset.classSamples[cls]])),
+    );
+    expect(dataset.classSamples).toEqual(
+      dataset.classes.map((name) => [...expected.values()].filter((cls) => cls === name).length),
+    );
+  }
+});
+
+test('a loader gives the batches of the dataset that an overlay shows, and its state is refused by another overlay', async () => {
+  const shards = await packedPhotos();
+  await addOverlay(shards, { name: 'one', excludeKeys: ['cat/cat_001'] });
+  await addOverlay(shards, { name: 'two', parent: 'one', excludeKeys: ['cat/cat_002'] });
+  const expected = await classesOf(shards, { overlay: 'two' });
+  expect(expected.size).toBe(58);
+  await using dataset = await openDataset(shards, { overlay: 'two' });
+  const loader = dataset.loader({ transform: 'eval224', batchSize: 7, workers: 1, fields: [] });
+  const seen = new Map<string, string>();
+  for await (const batch of loader) {
+    for (const [row, key] of batch.keys.entries()) seen.set(key, dataset.classes[batch.labels[row]!]!);
+  }
+  const state = loader.state();
+  await loader.close();
+  expect(seen).toEqual(expected);
+  await using other = await openDataset(shards, { overlay: 'one' });
+  const refused = other.loader({ transform: 'eval224', state });
+  await expect(refused.info()).rejects.toThrow(
+    /belongs to another dataset .*overlay two [0-9a-f]{16}.*overlay one [0-9a-f]{16}/,
+  );
+  await refused.close();
+});
+
+test('classes are renamed, merged and put in another order', async () => {
+  const shards = await packedPhotos();
+  const before = await classesOf(shards);
+  const rename = new Map([
+    ['cat', 'animal'],
+    ['moon', 'sky'],
+    ['galaxies', 'sky'],
+  ]);
+  const classes = ['sky', 'animal', 'astronaut', 'rocket', 'coffee'];
+  await addOverlay(shards, { name: 'fewer', rename, classes });
+  await using dataset = await openDataset(shards, { overlay: 'fewer' });
+  expect(dataset.classes).toEqual(classes);
+  expect(dataset.classSamples[0]).toBe(
+    [...before.values()].filter((name) => ['moon', 'galaxies'].includes(name)).length,
+  );
+  const after = await classesOf(shards, { overlay: 'fewer' });
+  expect(after).toEqual(new Map([...before].map(([key, name]) => [key, rename.get(name) ?? name])));
+});
+
+test('columns of an overlay are columns of the dataset, in where too', async () => {
+  const shards = await packedPhotos();
+  const id = ['cat/cat_001.jpg', 'rocket/rocket_001.jpg'];
+  await addOverlay(shards, {
+    name: 'scores',
+    labels: {
+      by: 'path',
+      id,
+      cls: null,
+      columns: new Map([
+        ['score', [0.5, 0.9]],
+        ['__proto__', ['a', 'b']],
+      ]),
+    },
+  });
+  await using dataset = await openDataset(shards, { overlay: 'scores' });
+  const loader = dataset.loader({ transform: 'raw', where: 'score > 0.6', batchSize: 4, fields: [] });
+  const keys: string[] = [];
+  for await (const batch of loader) keys.push(...batch.keys);
+  await loader.close();
+  expect(keys).toEqual(['rocket/rocket_001']);
+});
+
+test('random chains of overlays are what applying them by hand gives', async () => {
+  const shards = await packedSmall({ samples: 40, classes: 3 }, { maxShardSamples: 7 });
+  const before = await classesOf(shards);
+  const keys = [...before.keys()];
+  const layer = fc.record({
+    exclude: fc.uniqueArray(fc.constantFrom(...keys), { maxLength: 6 }),
+    relabel: fc.dictionary(fc.constantFrom(...keys), fc.constantFrom('a', 'b', 'c', 'new', 'other'), { maxKeys: 6 }),
+  });
+  let number = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(layer, { minLength: 1, maxLength: 4 }), async (layers) => {
+      const expected = new Map(before);
+      let parent: string | undefined;
+      for (const { exclude, relabel } of layers) {
+        const gone = exclude.filter((key) => expected.has(key));
+        const labels = Object.entries(relabel).filter(([key]) => expected.has(key) && !gone.includes(key));
+        const isChange = gone.length > 0 || labels.some(([key, cls]) => expected.get(key) !== cls);
+        if (!isChange) continue;
+        for (const key of gone) expected.delete(key);
+        for (const [key, cls] of labels) expected.set(key, cls);
+        const name = `random-${number++}`;
+        await addOverlay(shards, {
+          name,
+          parent,
+          excludeKeys: gone,
+          labels: { by: 'key', id: labels.map(([key]) => key), cls: labels.map(([, cls]) => cls), columns: new Map() },
+        });
+        parent = name;
+      }
+      if (parent === undefined) return;
+      expect(await classesOf(shards, { overlay: parent })).toEqual(expected);
+      await using dataset = await openDataset(shards, { overlay: parent });
+      expect(dataset.classSamples).toEqual(
+        dataset.classes.map((name) => [...expected.values()].filter((cls) => cls === name).length),
+      );
+    }),
+    { numRuns: 15 },
+  );
+  expect(await checkOverlays(shards)).toEqual([]);
+});
+
+test('a split has its share of each class, no sample on both sides, and stays as it is when the dataset grows', async () => {
+  const images = await smallImages({ samples: 90, classes: 3 });
+  const shards = path.join(emptyFolder(), 'shards');
+  const options: PackOptions = { workers: 1, maxShardSamples: 16 };
+  await pack(images, shards, options);
+  const first = await splitDataset(shards, {
+    shares: new Map([
+      ['val', 0.2],
+      ['test', 0.1],
+    ]),
+    byClass: true,
+  });
+  expect(first.splits).toEqual([
+    { name: 'val', samples: 18 },
+    { name: 'test', samples: 9 },
+    { name: 'train', samples: 63 },
+  ]);
+  const sides = async () => {
+    const found = new Map<string, string>();
+    for (const split of ['val', 'test', 'train']) {
+      for (const key of (await classesOf(shards, { overlay: 'split', split })).keys()) {
+        expect(found.has(key)).toBe(false);
+        found.set(key, split);
+      }
+    }
+    return found;
+  };
+  const before = await sides();
+  expect(before.size).toBe(90);
+  await using val = await openDataset(shards, { overlay: 'split', split: 'val' });
+  expect(val.classSamples).toEqual([6, 6, 6]);
+
+  mkdirSync(path.join(images, 'new'));
+  for (let i = 0; i < 30; i++) {
+    writeFileSync(path.join(images, 'new', `n${i}.jpg`), readFileSync(path.join(images, 'a', '0000.jpg')));
+  }
+  await pack(images, shards, { ...options, append: true });
+  await expect(openDataset(shards, { overlay: 'split', split: 'val' })).rejects.toThrow(
+    /has grown since the split "val" was made .* run the same "shardtool split" again/,
+  );
+  const again = await splitDataset(shards, {
+    shares: new Map([
+      ['val', 0.2],
+      ['test', 0.1],
+    ]),
+    byClass: true,
+  });
+  expect(again.isNew).toBe(true);
+  const after = await sides();
+  expect(after.size).toBe(120);
+  expect(new Map([...after].filter(([key]) => before.has(key)))).toEqual(before);
+  expect(
+    (
+      await splitDataset(shards, {
+        shares: new Map([
+          ['val', 0.2],
+          ['test', 0.1],
+        ]),
+        byClass: true,
+      })
+    ).isNew,
+  ).toBe(false);
+  await expect(splitDataset(shards, { shares: new Map([['val', 0.3]]) })).rejects.toThrow(
+    /is not this split: take another name/,
+  );
+});
+
+test('a group is never on both sides of a split', async () => {
+  const images = await smallImages({ samples: 60, classes: 2 });
+  const labels = path.join(emptyFolder(), 'labels.csv');
+  const rows = Array.from({ length: 60 }, (_, i) => {
+    const cls = 'ab'[i % 2];
+    return `${cls}/${String(i).padStart(4, '0')}.jpg,patient${i % 9}`;
+  });
+  writeFileSync(labels, ['path,patient', ...rows].join('\n'));
+  const shards = path.join(emptyFolder(), 'shards');
+  await pack(images, shards, { workers: 1, maxShardSamples: 16, labels });
+  await splitDataset(shards, { shares: new Map([['val', 0.4]]), group: 'patient' });
+  const groups = async (split: string) => {
+    await using dataset = await openDataset(shards, { overlay: 'split', split });
+    const found = new Set<unknown>();
+    for (let shard = 0; shard < dataset.shards.length; shard++) {
+      for (const value of (await dataset.files.index(shard)).columns.get('patient')!) found.add(value);
+    }
+    return found;
+  };
+  const [val, train] = [await groups('val'), await groups('train')];
+  expect(val.size + train.size).toBe(9);
+  expect(val.size).toBeGreaterThan(0);
+  expect([...val].filter((patient) => train.has(patient))).toEqual([]);
+  await expect(splitDataset(shards, { name: 'x', shares: new Map([['val', 0.4]]), group: 'doctor' })).rejects.toThrow(
+    /No sample has a column "doctor"/,
+  );
+});
+
+test('keys can be left out without an overlay, and one that is not there is an error', async () => {
+  const shards = await packedPhotos();
+  const kept = await classesOf(shards, { excludeKeys: ['cat/cat_001', 'rocket/rocket_003'] });
+  expect(kept.size).toBe(58);
+  expect(kept.has('cat/cat_001')).toBe(false);
+  await using dataset = await openDataset(shards, { excludeKeys: ['cat/cat_001'] });
+  expect(dataset.classSamples[dataset.classes.indexOf('cat')]).toBe(9);
+  await expect(openDataset(shards, { excludeKeys: ['cat/nobody'] })).rejects.toThrow(
+    /1 of 1 keys are not in .*"cat\/nobody" is the first/,
+  );
+});
+
+test('what is wrong with an overlay is said, and names it', async () => {
+  const shards = await packedPhotos();
+  await addOverlay(shards, { name: 'one', excludeKeys: ['cat/cat_001'] });
+  await addOverlay(shards, { name: 'two', parent: 'one', excludeKeys: ['cat/cat_002'] });
+  await expect(addOverlay(shards, { name: 'one', excludeKeys: ['cat/cat_003'] })).rejects.toThrow(
+    /There is an overlay .*one\.jsonl already/,
+  );
+  await expect(addOverlay(shards, { name: '../one', excludeKeys: ['cat/cat_003'] })).rejects.toThrow(/cannot be named/);
+  await expect(addOverlay(shards, { name: 'x', excludeKeys: ['nobody'] })).rejects.toThrow(
+    /1 of the 1 keys to exclude are not in/,
+  );
+  await expect(addOverlay(shards, { name: 'x', parent: 'one', excludeKeys: ['cat/cat_001'] })).rejects.toThrow(
+    /are not in/,
+  );
+  await expect(addOverlay(shards, { name: 'x', rename: new Map([['dog', 'cat']]) })).rejects.toThrow(
+    /no class "dog": there are astronaut/,
+  );
+  await expect(addOverlay(shards, { name: 'x', classes: ['cat'] })).rejects.toThrow(/lacks "astronaut"/);
+  await expect(addOverlay(shards, { name: 'x' })).rejects.toThrow(/would change nothing/);
+  await expect(dropOverlay(shards, 'one')).rejects.toThrow(/The overlay "two" lies on "one": drop that one first/);
+  await expect(openDataset(shards, { overlay: 'three' })).rejects.toThrow(OverlayError);
+  await expect(openDataset(shards, { overlay: 'one', split: 'val' })).rejects.toThrow(/There is no split "val"/);
+  expect((await listOverlays(shards)).map(({ name, parent }) => [name, parent])).toEqual([
+    ['one', null],
+    ['two', 'one'],
+  ]);
+
+  const other = await packedSmall({ samples: 9, classes: 2 });
+  await expect(openDataset(other, { overlay: path.join(shards, 'overlays/one.jsonl') })).rejects.toThrow(
+    /made for other shards/,
+  );
+
+  const file = path.join(shards, 'overlays/one.jsonl');
+  const text = readFileSync(file, 'utf8');
+  for (let at = 0; at < text.length; at += 17) {
+    writeFileSync(file, text.slice(0, at) + (text[at] === 'x' ? 'y' : 'x') + text.slice(at + 1));
+    await expect(openDataset(shards, { overlay: 'one' })).rejects.toThrow(/has changed since it was written/);
+  }
+  const faults = await checkOverlays(shards);
+  expect(faults.map(({ overlay }) => overlay)).toEqual(['one', 'two']);
+  writeFileSync(file, text);
+  expect(await checkOverlays(shards)).toEqual([]);
+  await dropOverlay(shards, 'two');
+  expect((await listOverlays(shards)).map(({ name }) => name)).toEqual(['one']);
+  expect(readdirSync(path.join(shards, 'overlays/dropped'))).toHaveLength(1);
+});
+
+test('two who add the same overlay at the same time: one is told, and the other one is whole', async () => {
+  const shards = await packedPhotos();
+  const tries = await Promise.allSettled(
+    ['cat/cat_001', 'cat/cat_002', 'cat/cat_003'].map((key) =>
+      addOverlay(shards, { name: 'race', excludeKeys: [key] }),
+    ),
+  );
+  expect(tries.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  expect((await classesOf(shards, { overlay: 'race' })).size).toBe(59);
+  expect(readdirSync(path.join(shards, 'overlays'))).toEqual(['race.jsonl']);
+});
