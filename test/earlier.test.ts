@@ -1,0 +1,148 @@
+import { appendFileSync, cpSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
+import path from 'node:path';
+import { type LoaderOptions, openDataset } from '@shardtool/reader';
+import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
+import { describe, expect, test } from 'vitest';
+import { emptyFolder } from './datasets.js';
+import { batchesOf } from './loader-look.js';
+import { digestsOf, newFolder, samplesOf } from './pack-workbench.js';
+
+/**
+ * Datasets, an unfinished pack and loaders' states that an earlier build made (`make.mjs` beside them says how): what
+ * people have on their disks. None of it is made again when the code changes.
+ */
+const EARLIER = path.resolve('test/fixtures/earlier');
+const at = (name: string) => path.join(EARLIER, name);
+
+/** The options of each pack there. Of the 25 images one is none. */
+const COMMON: PackOptions = {
+  labels: at('labels.csv'),
+  fields: ['seg.png'],
+  maxShardSamples: 7,
+  onBad: 'quarantine',
+  maxBad: 0.5,
+  seed: 3,
+  workers: 1,
+};
+const PACKS: Readonly<Record<string, PackOptions>> = {
+  tar: { ...COMMON, index: ['wids', 'dali'], name: 'train' },
+  msgpack: { ...COMMON, format: 'msgpack' },
+  lmdb: { ...COMMON, format: 'lmdb' },
+  'lmdb-images': {
+    ...COMMON,
+    format: 'lmdb',
+    lmdbValues: 'image',
+    fields: [],
+    exclude: ['**/*.{json,txt,seg.png}'],
+  },
+  npy: { ...COMMON, imageFormat: 'npy', exclude: ['**/*.seg.png'], fields: [] },
+};
+
+/** A copy that may be changed, of the name that it has there. */
+function copyOf(name: string): string {
+  const copy = path.join(emptyFolder(), name);
+  cpSync(at(name), copy, { recursive: true });
+  return copy;
+}
+
+/** A copy whose files have a time of long ago: the one that the unfinished pack planned with. */
+function copyOfThen(name: string): string {
+  const copy = copyOf(name);
+  for (const file of readdirSync(copy, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.parquet')) utimesSync(path.join(copy, file), 1_700_000_000, 1_700_000_000);
+  }
+  return copy;
+}
+
+/** Indexes of other software's tars count while they are not older than their tars; a checkout gives both any time. */
+const foreign = copyOfThen('foreign');
+
+/** Digests of all files but the list of bad ones, which has the source's folder in it. */
+function bytesOf(folder: string): Record<string, string> {
+  const { 'quarantine.jsonl': _, ...digests } = digestsOf(folder);
+  return digests;
+}
+
+describe.each(Object.entries(PACKS))('an earlier dataset of %s', (name, options) => {
+  test('is sound to verify, to the pixel', async () => {
+    expect(await verify(at(name), { decode: true })).toMatchObject({ shards: 4, samples: 24, faults: 0 });
+  });
+
+  test('opens with every sample, its fields, class and columns', async () => {
+    const samples = await samplesOf(at(name));
+    expect(samples).toHaveLength(24);
+    for (const { key, source, fields, cls, columns } of samples) {
+      const original = readFileSync(path.join(at('source'), source)).toString('latin1');
+      if (name !== 'npy') expect(fields.png).toBe(original);
+      expect(cls).toBe(key.startsWith('cat') ? 0 : 1);
+      expect(columns.score).toBe(Number(key.slice(-2)) / 4);
+    }
+    await using dataset = await openDataset(at(name));
+    const keys: string[] = [];
+    for await (const sample of dataset.samples()) keys.push(sample.key);
+    expect(keys).toEqual(samples.map(({ key }) => key));
+  });
+
+  test('is what the same pack makes now, byte for byte', async () => {
+    const output = newFolder();
+    await pack(at('source'), output, options);
+    expect(bytesOf(output)).toEqual(bytesOf(at(name)));
+  });
+
+  test('stays as it is in a repair', async () => {
+    const copy = copyOf(name);
+    expect(await repair(copy)).toMatchObject({ samples: 24, repairedShards: 0, takenOut: 0 });
+    expect(digestsOf(copy)).toEqual(digestsOf(at(name)));
+  });
+});
+
+test('a pack that an earlier build was stopped in goes on, and ends in the same bytes', async () => {
+  const output = copyOf('unfinished');
+  const report = await pack(copyOfThen('source'), output, PACKS.tar);
+  expect(report).toMatchObject({ keptShards: 1, shards: 4, samples: 24, isCommitted: true });
+  expect(bytesOf(output)).toEqual(bytesOf(at('tar')));
+});
+
+test('images are added to an earlier dataset, whose shards stay', async () => {
+  const output = copyOf('tar');
+  const source = copyOf('source');
+  cpSync(path.join(source, 'cat/00.png'), path.join(source, 'cat/new.png'));
+  const labels = path.join(source, 'labels.csv');
+  cpSync(at('labels.csv'), labels);
+  appendFileSync(labels, 'cat/new.png,7,new\n');
+  const report = await pack(source, output, { append: true, labels, workers: 1 });
+  expect(report).toMatchObject({ samples: 1, shards: 1, isCommitted: true });
+  const before = digestsOf(at('tar'));
+  const after = digestsOf(output);
+  const shards = Object.keys(before).filter((file) => file.startsWith('train-'));
+  expect(shards).toHaveLength(12);
+  for (const file of shards) expect(after[file], file).toBe(before[file]);
+});
+
+test('tars of other software with an earlier index open by it', async () => {
+  expect(await verify(foreign)).toMatchObject({ shards: 2, samples: 13, faults: 0, checksums: true });
+});
+
+interface EarlierRun {
+  readonly dataset: string;
+  readonly after: number;
+  readonly options: LoaderOptions;
+  /** Options that are others in the run that goes on. */
+  readonly with?: LoaderOptions;
+  readonly state: unknown;
+  /** Epoch, key, label, whether it is valid, and crc32 of pixels or bytes of every row that is left. */
+  readonly rest: readonly string[];
+}
+
+const runs: EarlierRun[] = JSON.parse(readFileSync(at('states.json'), 'utf8'));
+
+test.each(runs.map((run, number) => [number, run.dataset, run] as const))(
+  'the state of run %i, over %s, goes on with the rows and pixels of then',
+  async (_, name, { options, with: others, state, rest }) => {
+    const batches = await batchesOf(name === 'foreign' ? foreign : at(name), { ...options, ...others, state });
+    const rows = batches.flatMap(({ epoch, keys, labels, valid, rows: checks }) =>
+      keys.map((key, row) => `${epoch} ${key} ${labels[row]} ${valid[row]} ${checks[row]!.toString(16)}`),
+    );
+    expect(rows).toEqual(rest);
+  },
+);
