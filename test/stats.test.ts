@@ -100,3 +100,40 @@ test('stats prints tables and histograms, and JSON for programs', async () => {
   const json = await shardtool('stats', shards, '--json');
   expect(JSON.parse(json.stdout)).toEqual(JSON.parse(JSON.stringify(await statsOf(shards))));
 });
+
+/** An npy file of so many zeros, as an array of that length. */
+function vector(length: number): Buffer {
+  const header = `{'descr': '|u1', 'fortran_order': False, 'shape': (${length},), }`.padEnd(117).concat('\n');
+  return Buffer.concat([
+    Buffer.from([0x93, ...Buffer.from('NUMPY'), 1, 0, 118, 0]),
+    Buffer.from(header),
+    Buffer.alloc(length),
+  ]);
+}
+
+test.each(formats)(
+  'uncompressed images are a kind of their own, and arrays beside an image are none: %s',
+  async (format) => {
+    const output = newFolder();
+    await pack(tree({ 'a/1.jpg': jpeg('one'), 'a/1.npy': vector(5), 'a/2.jpg': jpeg('two') }), output, { format });
+    const stats = await statsOf(output);
+    expect(stats.kinds).toMatchObject([{ kind: 'jpeg', samples: 2 }]);
+    expect(stats.fields.find(({ name }) => name === 'npy')!.bytes).toMatchObject({ count: 1, mean: 133 });
+
+    const uncompressed = newFolder();
+    await pack(tree({ '1.jpg': jpeg('one'), '2.png': PNG }), uncompressed, { format, imageFormat: 'npy' });
+    expect((await statsOf(uncompressed)).kinds).toMatchObject([{ kind: 'npy', samples: 2 }]);
+    const printed = await shardtool('stats', uncompressed);
+    expect(printed).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/\n {2}npy {2}2, /) });
+  },
+);
+
+test('a class number as large as numbers go takes no memory for those below it', async () => {
+  const output = newFolder();
+  await pack(tree({ '1.jpg': jpeg('one'), '1.cls': '2147483647', '2.jpg': jpeg('two'), '2.cls': '3' }), output);
+  const { classes } = await statsOf(output);
+  expect(classes.map(({ name, samples }) => [name, samples])).toEqual([
+    ['3', 1],
+    ['2147483647', 1],
+  ]);
+});

@@ -10,12 +10,12 @@ export interface DatasetStats {
   readonly samples: number;
   /** Of the shard files. */
   readonly bytes: number;
-  /** In the order of their numbers; classes without a name are named by their number. */
+  /** In the order of their numbers. Of those without a name the ones that a sample has, named by their number. */
   readonly classes: readonly { readonly name: string; readonly samples: number; readonly bytes: number }[];
   readonly samplesWithoutClass: number;
   readonly fields: readonly { readonly name: string; readonly bytes: DistributionSummary }[];
-  /** By the names of the images' fields. */
-  readonly kinds: readonly { readonly kind: ImageKind; readonly samples: number; readonly bytes: number }[];
+  /** By the names of the images' fields; `npy` are uncompressed ones. */
+  readonly kinds: readonly { readonly kind: ImageKind | 'npy'; readonly samples: number; readonly bytes: number }[];
   /** Of images whose size is known, as they are stored. */
   readonly width: DistributionSummary;
   readonly height: DistributionSummary;
@@ -73,10 +73,11 @@ interface Sum {
 
 /** What is counted over all samples. */
 class Totals {
-  readonly #classes: Sum[] = [];
+  /** By number, which may be any up to 2^31 - 1. */
+  readonly #classes = new Map<number, Sum>();
   #withoutClass = 0;
   readonly #fields = new Map<string, Distribution>();
-  readonly #kinds = new Map<ImageKind, Sum>();
+  readonly #kinds = new Map<ImageKind | 'npy', Sum>();
   readonly #width = new Distribution();
   readonly #height = new Distribution();
   readonly #pixels = new Distribution();
@@ -93,7 +94,7 @@ class Totals {
         sampleBytes[row]! += bytes[row]!;
       }
     }
-    this.#addKinds(fields, samples);
+    this.#addKinds(fields, width, samples);
     for (let row = 0; row < samples; row++) {
       const number = cls[row]!;
       if (number < 0) this.#withoutClass++;
@@ -107,10 +108,13 @@ class Totals {
   }
 
   summary(names: readonly string[]) {
-    const classes = Array.from({ length: Math.max(names.length, this.#classes.length) }, (_, number) => {
-      const { samples, bytes } = this.#classes[number] ?? { samples: 0, bytes: 0 };
-      return { name: names[number] ?? String(number), samples, bytes };
-    });
+    const numbers = new Set([...names.keys(), ...this.#classes.keys()]);
+    const classes = [...numbers]
+      .sort((a, b) => a - b)
+      .map((number) => {
+        const { samples, bytes } = this.#classes.get(number) ?? { samples: 0, bytes: 0 };
+        return { name: names[number] ?? String(number), samples, bytes };
+      });
     return {
       classes,
       samplesWithoutClass: this.#withoutClass,
@@ -124,12 +128,11 @@ class Totals {
   }
 
   #addToClass(number: number, bytes: number): void {
-    this.#classes[number] ??= { samples: 0, bytes: 0 };
-    addTo(this.#classes[number], bytes);
+    addTo(sumOf(this.#classes, number), bytes);
   }
 
-  /** A sample with several images counts by the first of their names, as everywhere. */
-  #addKinds(fields: IndexColumns['fields'], samples: number): void {
+  /** A sample with several images counts by the first of their names, as everywhere. An array that is no image has no width. */
+  #addKinds(fields: IndexColumns['fields'], width: Int32Array, samples: number): void {
     const counted = new Uint8Array(samples);
     const names = [...fields.keys()].map((name) => ({ name }));
     for (let rest = names; ; ) {
@@ -137,16 +140,23 @@ class Totals {
       if (name === undefined) return;
       rest = rest.filter((field) => field.name !== name);
       const { offset, bytes } = fields.get(name)!;
-      const kind = kindOfField(name)!;
-      const sum = this.#kinds.get(kind) ?? { samples: 0, bytes: 0 };
-      this.#kinds.set(kind, sum);
+      const kind = kindOfField(name) ?? 'npy';
       for (let row = 0; row < samples; row++) {
-        if (counted[row] === 1 || offset[row]! < 0) continue;
+        if (counted[row] === 1 || offset[row]! < 0 || (kind === 'npy' && width[row] === 0)) continue;
         counted[row] = 1;
-        addTo(sum, bytes[row]!);
+        addTo(sumOf(this.#kinds, kind), bytes[row]!);
       }
     }
   }
+}
+
+function sumOf<Key>(sums: Map<Key, Sum>, key: Key): Sum {
+  let sum = sums.get(key);
+  if (sum === undefined) {
+    sum = { samples: 0, bytes: 0 };
+    sums.set(key, sum);
+  }
+  return sum;
 }
 
 function addTo(sum: Sum, bytes: number): void {
