@@ -7,7 +7,7 @@ import { emptyFolder } from './datasets.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Each after what it depends on. */
-const packages = ['format', 'reader', 'cuda', 'writer', 'cli'];
+const packages = ['storage', 'format', 'reader', 'cuda', 'writer', 'cli'];
 const tarballs = emptyFolder();
 /** An empty folder outside of the repository, into which the tarballs are installed. */
 const project = path.join(emptyFolder(), 'project');

@@ -1,0 +1,292 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { FileChangedError, FileError, NoSuchFileError, RefusedError } from '../errors.js';
+import type { Expected, Source, StorageCounts } from '../storage.js';
+import { type ContentRange, parseContentRange } from './content-range.js';
+import { type Answer, exchange, type HttpRequest } from './exchange.js';
+import type { Hedging } from './hedge.js';
+import { retryAfterMs, TRANSIENT_STATUS, TransientError, withRetries } from './retry.js';
+
+/** How a file of a remote place is asked for. */
+export interface RemoteFile {
+  /** For messages. */
+  readonly location: string;
+  readonly counts: StorageCounts;
+  readonly hedging: Hedging;
+  /** The request for the file with these headers: signed, where that is needed. */
+  request(method: 'GET' | 'HEAD', headers: Readonly<Record<string, string>>): Promise<HttpRequest>;
+  /** An answer that refuses: true where the request is now another one and may be made again; a sentence says more. */
+  refused?(answer: Answer): Promise<boolean | string>;
+}
+
+/** The end, or the start, that comes with the answer to what a file is: all of most indexes. */
+const FIRST_READ_BYTES = 64 << 10;
+
+interface Pinned {
+  readonly size: number;
+  readonly etag: string | undefined;
+  readonly modified: string | undefined;
+}
+
+/** Opens a file; where its size is expected nothing is asked until it is read. */
+export async function openRemote(file: RemoteFile, expected: Expected = {}): Promise<Source> {
+  const source = new RemoteSource(file, expected);
+  if (expected.size === undefined) await source.look(expected.first ?? 'start');
+  return source;
+}
+
+/** A file behind HTTP, its version pinned by the first answer: a later one of another version is an error. */
+class RemoteSource implements Source {
+  readonly location: string;
+  readonly #file: RemoteFile;
+  readonly #expected: Expected;
+  #pinned: Pinned | null = null;
+  /** What came when the file was looked at. */
+  #known: { readonly from: number; readonly bytes: Uint8Array } | null = null;
+
+  constructor(file: RemoteFile, expected: Expected) {
+    this.location = file.location;
+    this.#file = file;
+    this.#expected = expected;
+  }
+
+  get size(): number {
+    return this.#pinned?.size ?? this.#expected.size!;
+  }
+
+  /** Reads one end of the file, and with it size and version. */
+  async look(first: 'start' | 'end'): Promise<void> {
+    const range = first === 'start' ? `bytes=0-${FIRST_READ_BYTES - 1}` : `bytes=-${FIRST_READ_BYTES}`;
+    await this.#retrying(0, undefined, async (fresh) => {
+      let found: ContentRange | null = null;
+      let bytes = new Uint8Array(0);
+      const answer = await this.#ask(range, { fresh }, (status, headers) => {
+        if (status !== 200 && status !== 206) return null;
+        found = parseContentRange(headers['content-range']);
+        const length = Number(headers['content-length'] ?? Number.NaN);
+        if (found === null) {
+          // The whole file, which is fine where it is no longer than what was asked for.
+          if (!(length <= FIRST_READ_BYTES)) throw this.#ignoresRanges();
+          found = { from: 0, to: length, size: length };
+        }
+        this.#pin(headers, found.size);
+        if (found.to - found.from > FIRST_READ_BYTES) throw new TransientError('the answer is of another range');
+        bytes = new Uint8Array(found.to - found.from);
+        return bytes;
+      });
+      if (answer.status === 416) {
+        this.#pin(answer.headers, 0);
+        return;
+      }
+      await this.#check(answer);
+      this.#known = { from: found!.from, bytes };
+    });
+  }
+
+  async readAt(offset: number, target: Uint8Array, signal?: AbortSignal): Promise<number> {
+    const length = Math.min(target.length, this.size - offset);
+    if (length <= 0) return 0;
+    const known = this.#known;
+    if (known !== null && offset >= known.from && offset + length <= known.from + known.bytes.length) {
+      target.set(known.bytes.subarray(offset - known.from, offset - known.from + length));
+      return length;
+    }
+    await this.#hedged(offset, length === target.length ? target : target.subarray(0, length), signal);
+    return length;
+  }
+
+  async close(): Promise<void> {
+    this.#known = null;
+  }
+
+  /** Asks once more where the first request is late; the first answer counts. */
+  async #hedged(offset: number, target: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
+    const { hedging, counts } = this.#file;
+    const began = performance.now();
+    const limit = hedging.limitMs(target.length);
+    if (limit === null) {
+      await this.#read(offset, target, signal);
+      hedging.took(target.length, performance.now() - began);
+      return;
+    }
+    const first = new AbortController();
+    const second = new AbortController();
+    const copy: { bytes: Uint8Array | null } = { bytes: null };
+    const stop = (): void => {
+      first.abort(signal!.reason);
+      second.abort(signal!.reason);
+    };
+    signal?.addEventListener('abort', stop, { once: true });
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      const reading = this.#read(offset, target, first.signal);
+      const other = new Promise<Uint8Array>((resolve, reject) => {
+        timer = setTimeout(() => {
+          if (!hedging.take()) return;
+          counts.hedges++;
+          copy.bytes = new Uint8Array(target.length);
+          this.#read(offset, copy.bytes, second.signal).then(
+            () => resolve(copy.bytes!),
+            (error) => {
+              // The first request goes on; where it fails, too, its own error counts.
+              if (!(error instanceof FileError)) reject(error);
+            },
+          );
+        }, limit);
+      });
+      other.catch(() => {});
+      const winner = await Promise.race([reading.then(() => null), other]);
+      if (winner !== null) {
+        first.abort(new Error('another request was quicker'));
+        await reading.catch(() => {});
+        target.set(winner);
+      }
+      hedging.took(target.length, performance.now() - began);
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
+      second.abort(new Error('another request was quicker'));
+    }
+  }
+
+  async #read(offset: number, target: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
+    const range = `bytes=${offset}-${offset + target.length - 1}`;
+    await this.#retrying(offset, signal, async (fresh) => {
+      const answer = await this.#ask(range, { fresh, signal }, (status, headers) => {
+        if (status !== 200 && status !== 206) return null;
+        const found = parseContentRange(headers['content-range']);
+        if (found === null) {
+          const isWhole = offset === 0 && Number(headers['content-length']) === target.length;
+          if (!isWhole) throw this.#ignoresRanges();
+          this.#pin(headers, target.length);
+          return target;
+        }
+        this.#pin(headers, found.size);
+        if (found.from !== offset || found.to !== offset + target.length) {
+          throw new TransientError(
+            `bytes ${found.from} to ${found.to} came instead of ${offset} to ${offset + target.length}`,
+          );
+        }
+        return target;
+      });
+      if (answer.status === 416) throw this.#changed('it is shorter than it was');
+      await this.#check(answer);
+    });
+  }
+
+  async #ask(
+    range: string,
+    { fresh, signal }: { readonly fresh: boolean; readonly signal?: AbortSignal | undefined },
+    place: (status: number, headers: IncomingHttpHeaders) => Uint8Array | null,
+  ): Promise<Answer> {
+    const { counts } = this.#file;
+    const condition = this.#condition();
+    const request = await this.#file.request('GET', { range, 'accept-encoding': 'identity', ...condition });
+    return exchange(request, { counts, fresh, signal, place });
+  }
+
+  #condition(): Record<string, string> {
+    const etag = this.#pinned?.etag ?? this.#expected.version;
+    return etag !== undefined && /^"/.test(etag) ? { 'if-match': etag } : {};
+  }
+
+  /** Takes up the version of the first answer, and compares every later one with it. */
+  #pin(headers: IncomingHttpHeaders, size: number): void {
+    const etag = headers.etag;
+    const modified = headers['last-modified'];
+    const { size: expectedSize, version } = this.#expected;
+    if (expectedSize !== undefined && size !== expectedSize) {
+      throw this.#changed(`it has ${size} bytes, and the dataset says ${expectedSize}`);
+    }
+    if (version !== undefined && etag !== undefined && version !== etag)
+      throw this.#changed('its version is another one');
+    if (this.#pinned === null) {
+      this.#pinned = { size, etag, modified };
+      return;
+    }
+    const known = this.#pinned;
+    const isSame = known.size === size && known.etag === etag && (etag !== undefined || known.modified === modified);
+    if (!isSame) throw this.#changed('it was replaced since it was first read');
+  }
+
+  /** Throws for what is not an answer with bytes. */
+  async #check(answer: Answer): Promise<void> {
+    const { status } = answer;
+    if (status === 200 || status === 206) return;
+    if (status === 412) throw this.#changed('it was replaced since it was first read');
+    await throwRefused(this.#file, answer, 'read');
+  }
+
+  #retrying(
+    offset: number,
+    signal: AbortSignal | undefined,
+    attempt: (fresh: boolean) => Promise<void>,
+  ): Promise<void> {
+    const { location, counts } = this.#file;
+    return withRetries((tries) => attempt(tries > 1), {
+      location,
+      counts,
+      signal,
+      gaveUp: (reason, cause) =>
+        new FileError(
+          { path: location, offset },
+          `${location} cannot be read at byte ${offset}: ${reason}. Try again when the server answers.`,
+          { cause },
+        ),
+    });
+  }
+
+  #changed(how: string): FileChangedError {
+    const path = this.location;
+    return new FileChangedError({ path }, `${path} has changed: ${how}. Open the dataset again, or restore the file.`);
+  }
+
+  #ignoresRanges(): FileError {
+    const path = this.location;
+    return new FileError(
+      { path },
+      `${path} cannot be read in parts: its server ignores ranges. Use a server that has them, or copy it here first.`,
+    );
+  }
+}
+
+const WHY: Readonly<Record<number, string>> = {
+  400: 'the request was not understood',
+  401: 'the server asks for credentials, or does not take these',
+  403: 'access is denied: check the credentials, or read unsigned where it is public',
+  404: 'there is no such file',
+  405: 'the server does not allow it',
+  409: 'it is being changed',
+  412: 'it is there already, or has changed',
+  501: 'the server cannot do it',
+};
+
+/** Throws for an answer that refuses: {@link TransientError} where another try may go well. */
+export async function throwRefused(
+  file: Pick<RemoteFile, 'location' | 'refused'>,
+  answer: Answer,
+  doing: 'read' | 'listed' | 'written' | 'removed',
+): Promise<never> {
+  const { status, headers } = answer;
+  if (TRANSIENT_STATUS.has(status)) {
+    throw new TransientError(`the server answers ${status}`, {
+      retryAfterMs: retryAfterMs(headers['retry-after'] as string | undefined),
+    });
+  }
+  const more = await file.refused?.(answer);
+  if (more === true) throw new TransientError(`the server answers ${status}`, { retryAfterMs: 0 });
+  const why = WHY[status] ?? 'the server refuses';
+  const path = file.location;
+  const Kind = status === 404 ? NoSuchRemoteFile : RefusedError;
+  throw new Kind(
+    { path, status },
+    `${path} cannot be ${doing}: ${why} (${status}${typeof more === 'string' ? `, ${more}` : ''}).`,
+  );
+}
+
+/** A 404 is a missing file first, whatever refused it. */
+class NoSuchRemoteFile extends NoSuchFileError {
+  constructor({ path }: { readonly path: string; readonly status: number }, message: string) {
+    super({ path }, message);
+    this.name = 'NoSuchFileError';
+  }
+}

@@ -1,0 +1,150 @@
+import { readSync } from 'node:fs';
+import { copyFile, type FileHandle, link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { FileChangedError, FileError, FileExistsError, NoSuchFileError } from './errors.js';
+import type { Content, Entry, Expected, PutOptions, Source, Storage } from './storage.js';
+
+/** Files of this machine. A name that is an absolute path is taken as it is. */
+export class LocalStorage implements Storage {
+  readonly location: string;
+  readonly costs = { gapBytes: 64 << 10, maxReadBytes: 4 << 20, parallel: 32 };
+  readonly counts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
+
+  constructor(location: string) {
+    this.location = location;
+  }
+
+  localPath(name: string): string {
+    return path.isAbsolute(name) || this.location === '' ? name : path.join(this.location, name);
+  }
+
+  async entry(name: string): Promise<Entry | null> {
+    const file = this.localPath(name);
+    try {
+      const found = await stat(file);
+      return found.isFile() ? { name, size: found.size, version: versionOf(found) } : null;
+    } catch (cause) {
+      if (isMissing(cause)) return null;
+      throw unusable(file, 'opened', cause);
+    }
+  }
+
+  async *list(prefix = '', { deep = false }: { readonly deep?: boolean } = {}): AsyncGenerator<Entry> {
+    const slash = prefix.lastIndexOf('/') + 1;
+    yield* this.#listFolder(prefix.slice(0, slash), prefix.slice(slash), deep);
+  }
+
+  async *#listFolder(folder: string, prefix: string, deep: boolean): AsyncGenerator<Entry> {
+    const at = this.localPath(folder === '' ? '.' : folder);
+    const found = await readdir(at, { withFileTypes: true }).catch((cause) => {
+      throw unusable(at, 'listed', cause);
+    });
+    for (const item of found.filter(({ name }) => name.startsWith(prefix)).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      if (item.isDirectory()) {
+        if (deep) yield* this.#listFolder(`${folder}${item.name}/`, '', true);
+        continue;
+      }
+      const entry = await this.entry(`${folder}${item.name}`);
+      if (entry !== null) yield entry;
+    }
+  }
+
+  async open(name: string, expected: Expected = {}): Promise<Source> {
+    const file = this.localPath(name);
+    let handle: FileHandle | undefined;
+    try {
+      handle = await open(file, 'r');
+      const found = await handle.stat();
+      if (!found.isFile()) throw new Error('it is not a regular file');
+      if (expected.version !== undefined && versionOf(found) !== expected.version) throw changed(file);
+      return localSource(file, found.size, handle);
+    } catch (cause) {
+      await handle?.close();
+      if (cause instanceof FileError) throw cause;
+      throw unusable(file, 'opened', cause);
+    }
+  }
+
+  async put(name: string, content: Content, { ifAbsent = false }: PutOptions = {}): Promise<void> {
+    const file = this.localPath(name);
+    const temporary = `${file}.${process.pid}.part`;
+    try {
+      await mkdir(path.dirname(file), { recursive: true });
+      if (!(content instanceof Uint8Array)) await copyFile(content.file, temporary);
+      const handle = await open(temporary, content instanceof Uint8Array ? 'w' : 'r+');
+      try {
+        if (content instanceof Uint8Array) await handle.writeFile(content);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      if (!ifAbsent) await rename(temporary, file);
+      else {
+        await link(temporary, file);
+        await rm(temporary);
+      }
+    } catch (cause) {
+      await rm(temporary, { force: true }).catch(() => undefined);
+      if (ifAbsent && (cause as NodeJS.ErrnoException).code === 'EEXIST') {
+        throw new FileExistsError({ path: file }, `${file} is there already.`, { cause });
+      }
+      throw unusable(file, 'written', cause);
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    const file = this.localPath(name);
+    await rm(file, { force: true }).catch((cause) => {
+      throw unusable(file, 'removed', cause);
+    });
+  }
+}
+
+function localSource(location: string, size: number, handle: FileHandle): Source {
+  return {
+    location,
+    size,
+    async readAt(offset, target) {
+      let done = 0;
+      while (done < target.length) {
+        const { bytesRead } = await handle
+          .read(target, done, target.length - done, offset + done)
+          .catch((cause) => unreadable(location, offset + done, cause));
+        if (bytesRead === 0) break;
+        done += bytesRead;
+      }
+      return done;
+    },
+    readNow(offset, target) {
+      try {
+        return readSync(handle.fd, target, 0, target.length, offset);
+      } catch (cause) {
+        return unreadable(location, offset, cause);
+      }
+    },
+    close: () => handle.close(),
+  };
+}
+
+function versionOf({ mtimeMs, size }: { readonly mtimeMs: number; readonly size: number }): string {
+  return `${size}-${mtimeMs}`;
+}
+
+function isMissing(cause: unknown): boolean {
+  const { code } = cause as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+function changed(file: string): FileChangedError {
+  return new FileChangedError({ path: file }, `${file} has changed since it was looked at: open it again.`);
+}
+
+function unusable(file: string, what: string, cause: unknown): FileError {
+  const Kind = isMissing(cause) && what === 'opened' ? NoSuchFileError : FileError;
+  return new Kind({ path: file }, `${file} cannot be ${what} (${(cause as Error).message}).`, { cause });
+}
+
+function unreadable(location: string, offset: number, cause: unknown): never {
+  const message = `${location} cannot be read at byte ${offset} (${(cause as Error).message}).`;
+  throw new FileError({ path: location, offset }, message, { cause });
+}

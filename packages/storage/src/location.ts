@@ -1,0 +1,68 @@
+import { fileURLToPath } from 'node:url';
+
+const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
+
+/** `s3` of `s3://bucket/name`, in lower case; `file` of paths. */
+export function schemeOf(location: string): string {
+  const scheme = SCHEME.exec(location)?.[1]?.toLowerCase();
+  return scheme ?? 'file';
+}
+
+/** Whether the location is not a path on this machine. */
+export function isRemote(location: string): boolean {
+  return schemeOf(location) !== 'file';
+}
+
+/** The path of a location on this machine: itself, or what a `file:` URL names; null for a remote one. */
+export function localPathOf(location: string): string | null {
+  if (isRemote(location)) return null;
+  return SCHEME.test(location) || location.startsWith('file:/') ? fileURLToPath(location) : location;
+}
+
+/** What stands behind the path of an HTTP location and goes with every name below it: a token, say. */
+function splitQuery(location: string): { path: string; query: string } {
+  const at = /^https?:/i.test(location) ? location.search(/[?#]/) : -1;
+  return at < 0 ? { path: location, query: '' } : { path: location.slice(0, at), query: location.slice(at) };
+}
+
+/** The location of a name below a folder. */
+export function joinLocation(folder: string, name: string): string {
+  const { path, query } = splitQuery(folder);
+  return `${path}${path.endsWith('/') ? '' : '/'}${name}${query}`;
+}
+
+/** The folder that a location lies in, and its name there. */
+export function splitLocation(location: string): { folder: string; name: string } {
+  const { path, query } = splitQuery(location);
+  const root = SCHEME.exec(path)?.[0] ?? '';
+  const rest = path.slice(root.length).replace(/\/+$/, '');
+  const slash = rest.lastIndexOf('/');
+  if (slash < 0) return root === '' ? { folder: '.', name: rest } : { folder: `${root}${rest}${query}`, name: '' };
+  return { folder: `${root}${rest.slice(0, slash) || (root === '' ? '/' : '')}${query}`, name: rest.slice(slash + 1) };
+}
+
+/** A location as messages show it: without a query, which may be a signature, and without a user. */
+export function shownLocation(location: string): string {
+  if (!isRemote(location)) return location;
+  return splitQuery(location).path.replace(/^([a-z0-9+.-]+:\/\/)[^/@]*@/i, '$1');
+}
+
+/** What `{000..146}` in a location stands for, with as many digits; the location itself where it has none. */
+export function expandBraces(location: string): string[] {
+  const match = /\{([^{}]*)\}/.exec(location);
+  if (match === null) return [location];
+  const [whole, inner] = match as unknown as [string, string];
+  const head = location.slice(0, match.index);
+  const tail = location.slice(match.index + whole.length);
+  const range = /^(\d+)\.\.(\d+)$/.exec(inner);
+  const choices = range === null ? inner.split(',') : numbers(range[1]!, range[2]!);
+  if (range === null && choices.length < 2) return [location];
+  return choices.flatMap((choice) => expandBraces(`${head}${choice}${tail}`));
+}
+
+function numbers(from: string, to: string): string[] {
+  const digits = from.startsWith('0') ? from.length : 1;
+  const step = Number(to) < Number(from) ? -1 : 1;
+  const count = Math.abs(Number(to) - Number(from)) + 1;
+  return Array.from({ length: count }, (_, i) => String(Number(from) + i * step).padStart(digits, '0'));
+}

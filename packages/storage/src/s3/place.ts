@@ -1,0 +1,56 @@
+import { OptionError } from '../errors.js';
+import { schemeOf } from '../location.js';
+import type { StorageOptions } from '../storage.js';
+
+/** A bucket, and what stands before every name in it. */
+export interface BucketPlace {
+  readonly scheme: 's3' | 'gs';
+  readonly bucket: string;
+  /** '' or ends with a slash. */
+  readonly prefix: string;
+  /** Another server than the scheme's own, without a slash at its end. */
+  readonly endpoint: string | null;
+  readonly region: string;
+  readonly unsigned: boolean;
+  readonly requesterPays: boolean;
+}
+
+const GOOGLE = 'https://storage.googleapis.com';
+
+/** Reads a location and the environment. Throws {@link OptionError}. */
+export function bucketPlace(location: string, options: StorageOptions, env: NodeJS.ProcessEnv): BucketPlace {
+  const scheme = schemeOf(location) as 's3' | 'gs';
+  const [bucket = '', ...rest] = location.replace(/^[a-z0-9]+:\/\//i, '').split('/');
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(bucket)) {
+    throw new OptionError({ path: location }, `${location} names no bucket: it is ${scheme}://bucket/prefix.`);
+  }
+  const prefix = rest.join('/').replace(/\/+$/, '');
+  const given = options.endpointUrl ?? (scheme === 'gs' ? undefined : env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL);
+  const endpoint = given ?? (scheme === 'gs' ? GOOGLE : null);
+  if (endpoint !== null && !/^https?:\/\/[^/]/.test(endpoint)) {
+    throw new OptionError({}, 'The endpoint of S3 is not right: it is a URL that begins with https:// or http://.');
+  }
+  return {
+    scheme,
+    bucket,
+    prefix: prefix === '' ? '' : `${prefix}/`,
+    endpoint: endpoint?.replace(/\/+$/, '') ?? null,
+    region: options.region ?? (scheme === 'gs' ? 'auto' : env.AWS_REGION || env.AWS_DEFAULT_REGION || 'us-east-1'),
+    unsigned: options.unsigned ?? env.SHARDTOOL_UNSIGNED === '1',
+    requesterPays: options.requesterPays ?? env.SHARDTOOL_REQUESTER_PAYS === '1',
+  };
+}
+
+/** The URL of a key; of the bucket itself without one. A region that the bucket named goes into Amazon's host. */
+export function urlOf({ bucket, endpoint }: BucketPlace, region: string, key = ''): URL {
+  const path = key.split('/').map(escaped).join('/');
+  const isPathStyle = endpoint !== null || bucket.includes('.');
+  const base =
+    endpoint ?? (isPathStyle ? `https://s3.${region}.amazonaws.com` : `https://${bucket}.s3.${region}.amazonaws.com`);
+  return new URL(`${base}${isPathStyle ? `/${bucket}` : ''}/${path}`);
+}
+
+/** RFC 3986: what a signature of version 4 is taken over. */
+export function escaped(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+}

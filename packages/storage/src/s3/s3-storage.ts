@@ -1,0 +1,269 @@
+import { open, stat } from 'node:fs/promises';
+import { FileError, FileExistsError, NoSuchFileError } from '../errors.js';
+import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
+import { Hedging } from '../http/hedge.js';
+import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
+import { gaveUp } from '../http/http-storage.js';
+import { withRetries } from '../http/retry.js';
+import type { Content, Entry, Expected, PutOptions, Source, Storage, StorageOptions } from '../storage.js';
+import { parseListPage, textOf } from './list.js';
+import { type BucketPlace, bucketPlace, urlOf } from './place.js';
+import { Signing } from './sign.js';
+
+/** Longer files go up in parts of this size; S3 takes at most 10,000 parts of at least 5 MiB. */
+const PART_BYTES = 16 << 20;
+const MOST_PARTS = 10_000;
+const PARTS_AT_ONCE = 4;
+
+/** A place in a bucket of S3, or of what speaks its language. */
+export function openS3(location: string, options: StorageOptions): Storage {
+  return new S3Storage(bucketPlace(location, options, process.env));
+}
+
+interface Ask {
+  readonly method: HttpRequest['method'];
+  readonly key: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly doing: 'read' | 'listed' | 'written' | 'removed';
+  readonly signal?: AbortSignal | undefined;
+  /** Statuses that are an answer. */
+  readonly fine?: readonly number[];
+}
+
+class S3Storage implements Storage {
+  readonly location: string;
+  readonly costs = { gapBytes: 1 << 20, maxReadBytes: 8 << 20, parallel: 128 };
+  readonly counts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
+  readonly #place: BucketPlace;
+  readonly #signing: Signing;
+  readonly #hedging = new Hedging();
+  #region: string;
+
+  constructor(place: BucketPlace) {
+    this.#place = place;
+    this.#region = place.region;
+    this.#signing = new Signing(place);
+    this.location = `${place.scheme}://${place.bucket}/${place.prefix}`.replace(/\/$/, '');
+  }
+
+  async entry(name: string, signal?: AbortSignal): Promise<Entry | null> {
+    try {
+      const { headers } = await this.#ask({ method: 'HEAD', key: this.#key(name), doing: 'read', signal });
+      return { name, size: Number(headers['content-length']), version: headers.etag ?? '' };
+    } catch (error) {
+      if (error instanceof NoSuchFileError) return null;
+      throw error;
+    }
+  }
+
+  async *list(
+    prefix = '',
+    { deep = false, signal }: { readonly deep?: boolean; readonly signal?: AbortSignal } = {},
+  ): AsyncGenerator<Entry> {
+    const query = {
+      'list-type': '2',
+      'encoding-type': 'url',
+      prefix: this.#place.prefix + prefix,
+      ...(deep ? {} : { delimiter: '/' }),
+    };
+    for (let next: string | null = ''; next !== null; ) {
+      const { text } = await this.#ask({
+        method: 'GET',
+        key: '',
+        query: next === '' ? query : { ...query, 'continuation-token': next },
+        doing: 'listed',
+        signal,
+      });
+      const page = parseListPage(text, this.#place.prefix);
+      yield* page.entries.filter(({ name }) => name !== '' && !name.endsWith('/'));
+      next = page.next;
+    }
+  }
+
+  open(name: string, expected?: Expected): Promise<Source> {
+    const key = this.#key(name);
+    const file: RemoteFile = {
+      location: this.#shown(key),
+      counts: this.counts,
+      hedging: this.#hedging,
+      request: (method, headers) => this.#request(method, key, {}, headers),
+      refused: (answer) => this.#refused(answer),
+    };
+    return openRemote(file, expected);
+  }
+
+  async put(name: string, content: Content, { ifAbsent = false, signal }: PutOptions = {}): Promise<void> {
+    const key = this.#key(name);
+    const headers = ifAbsent ? { 'if-none-match': '*' } : {};
+    const bytes = content instanceof Uint8Array ? content.length : await sizeOf(content.file);
+    if (bytes > PART_BYTES) return this.#putParts(key, content, bytes, headers, signal);
+    const body = content instanceof Uint8Array ? content : await readPart(content, 0, bytes);
+    const { status } = await this.#ask({
+      method: 'PUT',
+      key,
+      headers,
+      body,
+      doing: 'written',
+      signal,
+      fine: ifAbsent ? [409, 412] : [],
+    });
+    if (status >= 400) throw this.#exists(key);
+  }
+
+  async remove(name: string, signal?: AbortSignal): Promise<void> {
+    await this.#ask({ method: 'DELETE', key: this.#key(name), doing: 'removed', signal, fine: [404] });
+  }
+
+  /** Nothing of it is seen before it is completed. */
+  async #putParts(
+    key: string,
+    content: Content,
+    bytes: number,
+    headers: Record<string, string>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const begun = await this.#ask({ method: 'POST', key, query: { uploads: '' }, doing: 'written', signal });
+    const uploadId = textOf(begun.text, 'UploadId');
+    if (uploadId === undefined)
+      throw new FileError(
+        { path: this.#shown(key) },
+        `${this.#shown(key)} cannot be written: the server begins no upload in parts.`,
+      );
+    const partBytes = Math.max(PART_BYTES, Math.ceil(bytes / MOST_PARTS));
+    const parts = Array.from({ length: Math.ceil(bytes / partBytes) }, (_, i) => i);
+    const etags: string[] = [];
+    let next = 0;
+    const lane = async (): Promise<void> => {
+      while (next < parts.length) {
+        const i = parts[next++]!;
+        signal?.throwIfAborted();
+        const body = await readPart(content, i * partBytes, Math.min(bytes, (i + 1) * partBytes));
+        const query = { partNumber: String(i + 1), uploadId };
+        const { headers: answered } = await this.#ask({ method: 'PUT', key, query, body, doing: 'written', signal });
+        etags[i] = answered.etag ?? '';
+      }
+    };
+    try {
+      const lanes = await Promise.allSettled(Array.from({ length: Math.min(PARTS_AT_ONCE, parts.length) }, lane));
+      for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+      const list = etags.map(
+        (etag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${etag.replaceAll('&', '&amp;')}</ETag></Part>`,
+      );
+      const body = Buffer.from(`<CompleteMultipartUpload>${list.join('')}</CompleteMultipartUpload>`);
+      const done = await this.#ask({
+        method: 'POST',
+        key,
+        query: { uploadId },
+        headers,
+        body,
+        doing: 'written',
+        signal,
+        fine: [404, 409, 412],
+      });
+      if (done.status === 409 || done.status === 412) throw this.#exists(key);
+      // An answer that was lost makes the next try find no upload; and 200 may hold an error.
+      const isThere = done.status === 200 && textOf(done.text, 'ETag') !== undefined;
+      if (!isThere && (await sizeAt(this, key, this.#place.prefix)) !== bytes) {
+        throw new FileError(
+          { path: this.#shown(key) },
+          `${this.#shown(key)} cannot be written: the upload was not completed (${textOf(done.text, 'Code') ?? done.status}). Try again.`,
+        );
+      }
+    } catch (error) {
+      next = parts.length;
+      await this.#ask({ method: 'DELETE', key, query: { uploadId }, doing: 'removed', fine: [404] }).catch(
+        () => undefined,
+      );
+      throw error;
+    }
+  }
+
+  async #ask({ method, key, query = {}, headers = {}, body, doing, signal, fine = [] }: Ask): Promise<Answer> {
+    const location = key === '' ? this.location : this.#shown(key);
+    return withRetries(
+      async (tries) => {
+        const request = await this.#request(method, key, query, headers, body);
+        const answer = await exchange(request, { counts: this.counts, fresh: tries > 1, signal });
+        if ((answer.status >= 200 && answer.status < 300) || fine.includes(answer.status)) return answer;
+        return throwRefused({ location, refused: (refused) => this.#refused(refused) }, answer, doing);
+      },
+      { location, counts: this.counts, signal, gaveUp: (reason, cause) => gaveUp(location, reason, cause) },
+    );
+  }
+
+  #request(
+    method: HttpRequest['method'],
+    key: string,
+    query: Readonly<Record<string, string>>,
+    headers: Readonly<Record<string, string>>,
+    body?: Uint8Array,
+  ): Promise<HttpRequest> {
+    const url = urlOf(this.#place, this.#region, key);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+    // A space is %20 in what is signed.
+    url.search = url.search.replaceAll('+', '%20');
+    return this.#signing.sign({ method, url, headers, body }, this.#region);
+  }
+
+  /** True where the next request is another one: to the bucket's region, with renewed credentials, by the server's clock. */
+  async #refused({ status, headers, text }: Answer): Promise<boolean | string> {
+    const code = textOf(text, 'Code') ?? '';
+    const region = (headers['x-amz-bucket-region'] as string | undefined) ?? textOf(text, 'Region');
+    if ((status === 301 || status === 307 || status === 400) && region !== undefined && region !== this.#region) {
+      this.#region = region;
+      return true;
+    }
+    if (code === 'RequestTimeTooSkewed') {
+      this.#signing.correctClock(headers.date);
+      return true;
+    }
+    if (/Expired/.test(code) || code === 'InvalidToken')
+      return (await this.#signing.renew()) || 'the credentials have expired';
+    if (code === 'SlowDown' || code === 'InternalError' || code === 'RequestTimeout') return true;
+    return /^[A-Za-z]{1,60}$/.test(code) ? code : '';
+  }
+
+  #key(name: string): string {
+    return this.#place.prefix + name;
+  }
+
+  #shown(key: string): string {
+    return `${this.#place.scheme}://${this.#place.bucket}/${key}`;
+  }
+
+  #exists(key: string): FileExistsError {
+    return new FileExistsError({ path: this.#shown(key) }, `${this.#shown(key)} is there already.`);
+  }
+}
+
+async function sizeAt(storage: Storage, key: string, prefix: string): Promise<number | undefined> {
+  return (await storage.entry(key.slice(prefix.length)))?.size;
+}
+
+async function sizeOf(file: string): Promise<number> {
+  try {
+    return (await stat(file)).size;
+  } catch (cause) {
+    throw new FileError({ path: file }, `${file} cannot be read (${(cause as Error).message}).`, { cause });
+  }
+}
+
+/** Bytes `from` to `to - 1`. */
+async function readPart(content: Content, from: number, to: number): Promise<Uint8Array> {
+  if (content instanceof Uint8Array) return content.subarray(from, to);
+  const handle = await open(content.file, 'r');
+  try {
+    const bytes = new Uint8Array(to - from);
+    for (let done = 0; done < bytes.length; ) {
+      const { bytesRead } = await handle.read(bytes, done, bytes.length - done, from + done);
+      if (bytesRead === 0)
+        throw new FileError({ path: content.file }, `${content.file} became shorter while it was read; try again.`);
+      done += bytesRead;
+    }
+    return bytes;
+  } finally {
+    await handle.close();
+  }
+}

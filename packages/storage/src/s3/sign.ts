@@ -1,0 +1,133 @@
+import { createHash, createHmac } from 'node:crypto';
+import { SignatureV4 } from '@smithy/signature-v4';
+import { OptionError } from '../errors.js';
+import type { HttpRequest } from '../http/exchange.js';
+import type { BucketPlace } from './place.js';
+
+/** Who asks. */
+interface Credentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+  readonly expiration?: Date;
+}
+
+type Provider = (options?: { forceRefresh?: boolean }) => Promise<Credentials>;
+
+/** The hash that the signer asks for, by Node's own. */
+class Sha256 {
+  readonly #secret: Uint8Array | string | undefined;
+  #hash;
+
+  constructor(secret?: unknown) {
+    this.#secret = secret as Uint8Array | string | undefined;
+    this.#hash = this.#make();
+  }
+  update(data: Uint8Array | string): void {
+    this.#hash.update(data);
+  }
+  async digest(): Promise<Uint8Array> {
+    return this.#hash.digest();
+  }
+  reset(): void {
+    this.#hash = this.#make();
+  }
+  #make() {
+    return this.#secret === undefined ? createHash('sha256') : createHmac('sha256', this.#secret);
+  }
+}
+
+/** Endpoints of credentials are asked once, and have so long. */
+const PATIENCE_MS = 1000;
+
+/** Signs requests with credentials that are looked for when the first is signed, and renewed before they expire. */
+export class Signing {
+  readonly #place: BucketPlace;
+  #provider: Promise<Provider> | null = null;
+  /** The server's clock against this machine's, in milliseconds. */
+  #skewMs = 0;
+
+  constructor(place: BucketPlace) {
+    this.#place = place;
+  }
+
+  /** Throws {@link OptionError} where there are no credentials. */
+  async sign(request: HttpRequest, region: string): Promise<HttpRequest> {
+    const { unsigned, requesterPays } = this.#place;
+    const headers: Record<string, string> = { ...request.headers };
+    if (requesterPays) headers['x-amz-request-payer'] = 'requester';
+    if (unsigned) return { ...request, headers };
+    const { url, body } = request;
+    headers.host = url.host;
+    // Over https the connection protects the bytes; over http the signature does.
+    headers['x-amz-content-sha256'] =
+      body !== undefined && url.protocol === 'https:'
+        ? 'UNSIGNED-PAYLOAD'
+        : createHash('sha256')
+            .update(body ?? '')
+            .digest('hex');
+    const credentials = await this.#credentials();
+    const signer = new SignatureV4({
+      service: 's3',
+      region,
+      credentials,
+      sha256: Sha256 as never,
+      uriEscapePath: false,
+      applyChecksum: false,
+    });
+    const signed = await signer.sign(
+      {
+        method: request.method,
+        protocol: url.protocol,
+        hostname: url.hostname,
+        path: url.pathname,
+        query: Object.fromEntries(url.searchParams),
+        headers,
+      },
+      { signingDate: new Date(Date.now() + this.#skewMs) },
+    );
+    return { ...request, headers: signed.headers };
+  }
+
+  /** The server says what time it is. */
+  correctClock(date: string | undefined): void {
+    const serverMs = Date.parse(date ?? '');
+    if (!Number.isNaN(serverMs)) this.#skewMs = serverMs - Date.now();
+  }
+
+  /** Looks for new credentials; false where they are the same. */
+  async renew(): Promise<boolean> {
+    const provider = await this.#provider;
+    if (provider === null) return false;
+    const before = await provider();
+    const after = await provider({ forceRefresh: true }).catch(() => before);
+    return after.accessKeyId !== before.accessKeyId || after.sessionToken !== before.sessionToken;
+  }
+
+  async #credentials(): Promise<Credentials> {
+    this.#provider ??= providerFor(this.#place.scheme);
+    try {
+      return await (await this.#provider)();
+    } catch (cause) {
+      const { scheme, bucket } = this.#place;
+      const how =
+        scheme === 'gs'
+          ? 'GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY (an HMAC key)'
+          : 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE';
+      throw new OptionError(
+        { path: `${scheme}://${bucket}` },
+        `No credentials were found for ${scheme}://${bucket}: set ${how}, or read unsigned where it is public.`,
+        { cause },
+      );
+    }
+  }
+}
+
+async function providerFor(scheme: 's3' | 'gs'): Promise<Provider> {
+  const { env } = process;
+  const accessKeyId = env.GS_ACCESS_KEY_ID;
+  const secretAccessKey = env.GS_SECRET_ACCESS_KEY;
+  if (scheme === 'gs' && accessKeyId && secretAccessKey) return async () => ({ accessKeyId, secretAccessKey });
+  const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
+  return defaultProvider({ timeout: PATIENCE_MS, maxRetries: 0 }) as Provider;
+}

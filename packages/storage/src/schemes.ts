@@ -1,0 +1,82 @@
+import { OptionError } from './errors.js';
+import { isRemote, joinLocation, localPathOf, schemeOf, shownLocation, splitLocation } from './location.js';
+import type { Expected, Source, Storage, StorageOptions } from './storage.js';
+
+type Open = (location: string, options: StorageOptions) => Storage;
+
+/** Every kind of place; what it needs is loaded when the first location of its kind is opened. */
+const SCHEMES: Readonly<Record<string, () => Promise<Open>>> = {
+  file: async () => {
+    const { LocalStorage } = await import('./local.js');
+    return (location) => new LocalStorage(localPathOf(location)!);
+  },
+  http: async () => (await import('./http/http-storage.js')).openHttp,
+  https: async () => (await import('./http/http-storage.js')).openHttp,
+  s3: async () => (await import('./s3/s3-storage.js')).openS3,
+  gs: async () => (await import('./s3/s3-storage.js')).openS3,
+};
+
+/** Remote places that were opened, since connections, credentials and what is known of their speed are kept with them. */
+const opened = new Map<string, Promise<Storage>>();
+const KEPT = 256;
+
+/** Opens a place from a path or a URL; nothing is asked of it yet. Throws {@link OptionError} for a scheme that is not known. */
+export async function openStorage(location: string, options: StorageOptions = {}): Promise<Storage> {
+  const scheme = SCHEMES[schemeOf(location)];
+  if (scheme === undefined) throw unknownScheme(location);
+  if (!isRemote(location)) return (await scheme())(location, options);
+  const key = JSON.stringify([location, options]);
+  let storage = opened.get(key);
+  if (storage === undefined) {
+    const [oldest] = opened.keys();
+    if (opened.size >= KEPT && oldest !== undefined) opened.delete(oldest);
+    storage = scheme().then((open) => open(location, options));
+    storage.catch(() => opened.delete(key));
+    opened.set(key, storage);
+  }
+  return storage;
+}
+
+/** Opens a file by its path or URL. Throws {@link FileError} with the path where it is missing, unreadable or no regular file. */
+export async function openSource(location: string, expected?: Expected, options?: StorageOptions): Promise<Source> {
+  const { folder, name } = placeOf(location);
+  return (await openStorage(folder, options)).open(name, expected);
+}
+
+/** The folder and the name by which a file is opened, listed and replaced. */
+export function placeOf(location: string): { readonly folder: string; readonly name: string } {
+  const local = localPathOf(location);
+  return local === null ? splitLocation(location) : { folder: '', name: local };
+}
+
+/** All of a file; `most` bytes at most. */
+export async function readWhole(location: string, options?: StorageOptions): Promise<Uint8Array> {
+  const source = await openSource(location, { first: 'end' }, options);
+  try {
+    const bytes = new Uint8Array(source.size);
+    return bytes.subarray(0, await source.readAt(0, bytes));
+  } finally {
+    await source.close();
+  }
+}
+
+/** Throws {@link OptionError} where the location is remote; `doing` is what only works on this machine. */
+export function requireLocal(location: string, doing: string, remedy: string): string {
+  const local = localPathOf(location);
+  if (local !== null) return local;
+  throw new OptionError(
+    { path: shownLocation(location) },
+    `${doing} needs a local folder, and ${shownLocation(location)} is remote: ${remedy}.`,
+  );
+}
+
+export { joinLocation };
+
+function unknownScheme(location: string): OptionError {
+  const known = Object.keys(SCHEMES).filter((name) => name !== 'file');
+  return new OptionError(
+    { path: shownLocation(location) },
+    `${shownLocation(location)} is of no kind that is read here: give a path, or a location that begins with ${known.map((name) => `${name}://`).join(', ')}. ` +
+      'Azure Blob Storage is not supported: mount it, or give https:// locations with a token behind "?".',
+  );
+}
