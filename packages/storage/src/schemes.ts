@@ -1,5 +1,5 @@
 import { OptionError } from './errors.js';
-import { isRemote, joinLocation, localPathOf, schemeOf, shownLocation, splitLocation } from './location.js';
+import { isRemote, localPathOf, schemeOf, shownLocation, splitLocation } from './location.js';
 import type { Expected, Source, Storage, StorageOptions } from './storage.js';
 
 type Open = (location: string, options: StorageOptions) => Storage;
@@ -69,8 +69,6 @@ export function requireLocal(location: string, doing: string, remedy: string): s
     `${doing} needs a local folder, and ${shownLocation(location)} is remote: ${remedy}.`,
   );
 }
-
-export { joinLocation };
 
 function unknownScheme(location: string): OptionError {
   const known = Object.keys(SCHEMES).filter((name) => name !== 'file');

@@ -44,10 +44,6 @@ export function onRetry(hearing: Hear): void {
   hear = hearing;
 }
 
-export function tellRetry(retry: Retry): void {
-  hear(retry);
-}
-
 /**
  * Tries until `attempt` resolves, or rejects with something else than {@link TransientError}: at most 10 times and for 180
  * seconds. Then it rejects with the last reason, and `gaveUp` says it in a sentence.
@@ -71,7 +67,7 @@ export async function withRetries<T>(
       const spent = performance.now() - began;
       if (tries === MOST_TRIES || spent + waitMs > MOST_MS) {
         const seconds = (spent / 1000).toFixed(spent < 10_000 ? 1 : 0);
-        throw options.gaveUp(`${error.message}; tried ${tries} times in ${seconds} s`, error);
+        throw options.gaveUp(`${error.message}; tried ${tries} ${tries === 1 ? 'time' : 'times'} in ${seconds} s`, error);
       }
       options.counts.retries++;
       hear({ location: options.location, reason: error.message, tries, waitMs });

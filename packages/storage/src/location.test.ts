@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { expandBraces, isRemote, joinLocation, localPathOf, shownLocation, splitLocation } from './location.js';
+
+test('a name goes before the query of its folder', () => {
+  expect(joinLocation('https://host/shards?token=x', '0.tar')).toBe('https://host/shards/0.tar?token=x');
+  expect(joinLocation('s3://bucket/a?b/', '0.tar')).toBe('s3://bucket/a?b/0.tar');
+  expect(joinLocation('shards', '0.lmdb/data.mdb')).toBe('shards/0.lmdb/data.mdb');
+});
+
+test('a location is split into folder and name, and joined again', () => {
+  for (const location of ['https://host/a/b.tar?q=1', 's3://bucket/b.tar', 'a/b.tar', '/b.tar']) {
+    const { folder, name } = splitLocation(location);
+    expect(name).toBe('b.tar');
+    expect(joinLocation(folder, name)).toBe(location);
+  }
+  expect(splitLocation('s3://bucket')).toEqual({ folder: 's3://bucket', name: '' });
+  expect(splitLocation('b.tar')).toEqual({ folder: '.', name: 'b.tar' });
+});
+
+test('messages show neither query nor user', () => {
+  expect(shownLocation('https://me:word@host/a.tar?X-Amz-Signature=1#x')).toBe('https://host/a.tar');
+  expect(shownLocation('photos?/what#')).toBe('photos?/what#');
+});
+
+test('a path and a file: URL are local, everything with another scheme is not', () => {
+  expect(localPathOf('file:///a%20b')).toBe('/a b');
+  expect(localPathOf('a:b')).toBe('a:b');
+  expect(localPathOf('s3://b')).toBeNull();
+  expect(isRemote('S3://b')).toBe(true);
+});
+
+test('braces stand for numbers with their digits, or for what is listed', () => {
+  expect(expandBraces('s3://b/t-{008..011}.tar')).toEqual(['008', '009', '010', '011'].map((n) => `s3://b/t-${n}.tar`));
+  expect(expandBraces('{a,b}-{1..2}')).toEqual(['a-1', 'a-2', 'b-1', 'b-2']);
+  expect(expandBraces('{x}')).toEqual(['{x}']);
+});
