@@ -67,7 +67,10 @@ export async function withRetries<T>(
       const spent = performance.now() - began;
       if (tries === MOST_TRIES || spent + waitMs > MOST_MS) {
         const seconds = (spent / 1000).toFixed(spent < 10_000 ? 1 : 0);
-        throw options.gaveUp(`${error.message}; tried ${tries} ${tries === 1 ? 'time' : 'times'} in ${seconds} s`, error);
+        throw options.gaveUp(
+          `${error.message}; tried ${tries} ${tries === 1 ? 'time' : 'times'} in ${seconds} s`,
+          error,
+        );
       }
       options.counts.retries++;
       hear({ location: options.location, reason: error.message, tries, waitMs });
