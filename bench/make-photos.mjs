@@ -3,8 +3,10 @@
  * average, in class folders, from examples/photos. Every photo is another crop, flip and brightness, so no two are equal;
  * the same arguments give the same bytes.
  *
- *   node bench/make-photos.mjs [--count 6000] [--out FOLDER] [--copies]
+ *   node bench/make-photos.mjs [--count 6000] [--out FOLDER] [--copies] [--size 1024x768]
  *
+ * A larger `--size` lays such photos side by side and above each other, since an enlarged one has no detail left: the bytes a
+ * pixel are those of the small ones.
  * `--copies` is quick and for benchmarks that do not decode: it makes 600 photos and fills up the rest with copies that
  * differ in a comment segment. The folder's path is the last line on stdout; a finished folder is used again.
  */
@@ -20,12 +22,19 @@ const sharp = createRequire(new URL('../packages/writer/package.json', import.me
 
 const SOURCES = path.join(here, '../examples/photos');
 const MEAN_BYTES = 50_000;
-const LONG_SIDE = 500;
-const SHORT_SIDE = 375;
+const SIZE = { width: 500, height: 375 };
 /** Distinct photos behind `--copies`. */
 const DISTINCT_WITH_COPIES = 600;
 /** Photos encoded at each quality tried, while the quality that gives MEAN_BYTES is looked for. */
 const PILOT = 60;
+
+/** { width, height } of "1024x768". */
+export function sizeOf(text) {
+  const sides = /^(\d+)x(\d+)$/.exec(text);
+  if (sides === null) throw new Error(`--size is WIDTHxHEIGHT, not ${text}`);
+  const size = { width: Number(sides[1]), height: Number(sides[2]) };
+  return size.width === SIZE.width && size.height === SIZE.height ? SIZE : size;
+}
 
 /** Numbers in [0, 1) that depend on `seed` alone: SplitMix32. */
 export function randomNumbers(seed) {
@@ -67,8 +76,7 @@ async function readSources() {
 /** Which crop, flip and brightness photo `number` has, out of a source of `width` x `height`. */
 function planPhoto(number, width, height) {
   const random = randomNumbers(number);
-  const upright = height > width;
-  const target = upright ? { width: SHORT_SIDE, height: LONG_SIDE } : { width: LONG_SIDE, height: SHORT_SIDE };
+  const target = height > width ? upright(SIZE) : SIZE;
   const fit = Math.min(width / target.width, height / target.height);
   const scale = fit * (0.75 + 0.25 * random());
   const crop = { width: Math.floor(target.width * scale), height: Math.floor(target.height * scale) };
@@ -84,23 +92,58 @@ function planPhoto(number, width, height) {
   };
 }
 
-/** Bytes of photo `number` at `quality`. */
-async function encodePhoto(sources, number, quality) {
+function upright({ width, height }) {
+  return { width: height, height: width };
+}
+
+function drawPhoto(sources, number) {
   const { pixels, raw } = sources[number % sources.length];
   const plan = planPhoto(number, raw.width, raw.height);
-  let image = sharp(pixels, { raw })
+  const image = sharp(pixels, { raw })
     .extract(plan.crop)
     .resize(plan.target.width, plan.target.height, { fit: 'fill' })
     .linear(plan.brightness, 0);
-  if (plan.mirrored) image = image.flop();
+  return plan.mirrored ? image.flop() : image;
+}
+
+/** A larger photo: as many of SIZE and SIZE upright as it takes, whose sources differ. */
+async function drawLargePhoto(sources, number, { width, height }) {
+  const tile = height > width ? upright(SIZE) : SIZE;
+  const columns = Math.ceil(width / tile.width);
+  const rows = Math.ceil(height / tile.height);
+  const tiles = [];
+  for (let k = 0; k < columns * rows; k++) {
+    const { data } = await drawPhoto(sources, number * columns * rows + k)
+      .resize(tile.width, tile.height, { fit: 'cover' })
+      .raw({ depth: 'uchar' })
+      .toBuffer({ resolveWithObject: true });
+    tiles.push({
+      input: data,
+      raw: { ...tile, channels: 3 },
+      left: (k % columns) * tile.width,
+      top: Math.floor(k / columns) * tile.height,
+    });
+  }
+  const sheet = { width: columns * tile.width, height: rows * tile.height };
+  const { data } = await sharp({ create: { ...sheet, channels: 3, background: 'black' } })
+    .composite(tiles)
+    .removeAlpha()
+    .raw({ depth: 'uchar' })
+    .toBuffer({ resolveWithObject: true });
+  return sharp(data, { raw: { ...sheet, channels: 3 } }).extract({ left: 0, top: 0, width, height });
+}
+
+/** Bytes of photo `number` at `quality`. */
+async function encodePhoto(sources, number, quality, size) {
+  const image = size === SIZE ? drawPhoto(sources, number) : await drawLargePhoto(sources, number, size);
   return image.jpeg({ quality, chromaSubsampling: '4:2:0' }).toBuffer();
 }
 
-/** The quality whose mean over the first PILOT photos comes nearest to MEAN_BYTES. */
+/** The quality whose mean over the first PILOT photos of SIZE comes nearest to MEAN_BYTES. */
 async function findQuality(sources) {
   const meanAt = async (quality) => {
     let total = 0;
-    for (let number = 0; number < PILOT; number++) total += (await encodePhoto(sources, number, quality)).length;
+    for (let number = 0; number < PILOT; number++) total += (await encodePhoto(sources, number, quality, SIZE)).length;
     return total / PILOT;
   };
   let low = 50;
@@ -126,11 +169,13 @@ function withComment(jpeg, text) {
  * Fills `out` with `count` photos unless it holds them already, and returns { count, bytes, quality }: the mean is
  * `bytes / count`.
  */
-export async function makePhotos({ count, out, copies = false, log = () => {} }) {
+export async function makePhotos({ count, out, copies = false, size = SIZE, log = () => {} }) {
   const recordPath = path.join(out, '..', `${path.basename(out)}.json`);
   if (fs.existsSync(recordPath) && fs.existsSync(out)) {
     const record = JSON.parse(fs.readFileSync(recordPath, 'utf8'));
-    if (record.count === count && record.copies === copies) return record;
+    const { width = SIZE.width, height = SIZE.height } = record;
+    if (record.count === count && record.copies === copies && width === size.width && height === size.height)
+      return record;
   }
   fs.rmSync(out, { recursive: true, force: true });
   sharp.concurrency(1);
@@ -150,7 +195,7 @@ export async function makePhotos({ count, out, copies = false, log = () => {} })
   const encodeRest = async () => {
     while (next < distinct) {
       const number = next++;
-      const jpeg = await encodePhoto(sources, number, quality);
+      const jpeg = await encodePhoto(sources, number, quality, size);
       write(number, jpeg);
       if (copies) originals[number] = jpeg;
       if (next % 1000 === 0) log(`${next} of ${count} photos`);
@@ -160,23 +205,37 @@ export async function makePhotos({ count, out, copies = false, log = () => {} })
   for (let number = distinct; number < count; number++) {
     write(number, withComment(originals[number % distinct], `copy ${number}`));
   }
-  const record = { count, copies, bytes, quality };
+  const record = { count, copies, bytes, quality, ...(size !== SIZE && size) };
   fs.writeFileSync(recordPath, `${JSON.stringify(record)}\n`);
   return record;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { values } = parseArgs({
-    options: { count: { type: 'string' }, out: { type: 'string' }, copies: { type: 'boolean', default: false } },
+    options: {
+      count: { type: 'string' },
+      out: { type: 'string' },
+      size: { type: 'string' },
+      copies: { type: 'boolean', default: false },
+    },
   });
+  const size = values.size === undefined ? SIZE : sizeOf(values.size);
   const count = Number(values.count ?? (values.copies ? 30_000 : 6_000));
   if (!Number.isInteger(count) || count < 1)
     throw new Error(`--count takes a whole number above 0, not ${values.count}`);
-  const out = path.resolve(values.out ?? path.join(here, '.cache', `${values.copies ? 'copies' : 'photos'}-${count}`));
+  const out = path.resolve(
+    values.out ??
+      path.join(
+        here,
+        '.cache',
+        `${values.copies ? 'copies' : 'photos'}-${values.size ? `${values.size}-` : ''}${count}`,
+      ),
+  );
   const record = await makePhotos({
     count,
     out,
     copies: values.copies,
+    size,
     log: (line) => process.stderr.write(`${line}\n`),
   });
   process.stderr.write(`${record.count} photos, ${Math.round(record.bytes / record.count)} bytes on average\n`);
