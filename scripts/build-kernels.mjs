@@ -6,25 +6,26 @@ import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
-const kernels = ['resize', 'effects'];
+/** Where each kernel begins, below `source`. */
+const kernels = { resize: 'resize.ts', effects: 'effects.ts', 'crop-index': 'crop-index/kernel.ts' };
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = 'packages/reader/src/kernels/assembly';
 const target = 'packages/reader/dist/kernels';
 
 mkdirSync(root + target, { recursive: true });
-for (const kernel of kernels) if (isOld(kernel)) await compile(kernel);
+for (const [kernel, entry] of Object.entries(kernels)) if (isOld(kernel)) await compile(kernel, entry);
 
 /** Compiling takes seconds, so a kernel that is newer than all that it is made of stays. */
 function isOld(kernel) {
   const output = `${root}${target}/${kernel}.wasm`;
-  const inputs = readdirSync(root + source).map((file) => `${root}${source}/${file}`);
+  const inputs = readdirSync(root + source, { recursive: true }).map((file) => `${root}${source}/${file}`);
   const changedMs = Math.max(...[...inputs, fileURLToPath(import.meta.url)].map((file) => statSync(file).mtimeMs));
   return !existsSync(output) || statSync(output).mtimeMs <= changedMs;
 }
 
-async function compile(kernel) {
+async function compile(kernel, entry) {
   const { error, stderr } = await asc.main([
-    `${source}/${kernel}.ts`,
+    `${source}/${entry}`,
     ...['--baseDir', root, '--outFile', `${target}/${kernel}.wasm`],
     ...['-O3', '--noAssert', '--runtime', 'stub', '--enable', 'simd,threads'],
     // Any shared memory of up to 4 GiB fits this import.
@@ -32,6 +33,6 @@ async function compile(kernel) {
   ]);
   if (error) {
     process.stderr.write(stderr.toString());
-    throw new Error(`${source}/${kernel}.ts does not compile.`, { cause: error });
+    throw new Error(`${source}/${entry} does not compile.`, { cause: error });
   }
 }

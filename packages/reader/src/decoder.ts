@@ -1,10 +1,14 @@
 import { OptionError, SampleDecodeError } from '@shardtool/format';
 import type { CodecName, ImageHeader, Pixels, Rect, Reduction } from './codec/codec.js';
+import { isWorthSplicing } from './codec/crop-index/pays.js';
+import { JpegSplicer } from './codec/crop-index/splice.js';
 import { readMask } from './codec/mask.js';
 import type { StoredImage } from './codec/npy.js';
 import { storedRect, turnedSize, turnPixels, UPRIGHT } from './codec/orientation.js';
 import { type Region, Scratch } from './codec/scratch.js';
 import { type CodecChoice, checkPixels, type OpenCodecs, openCodecs, openImage } from './codec/select.js';
+import { TurboJpegCodec } from './codec/turbojpeg.js';
+import { CROP_STATE_BYTES } from './kernels/crop-index.js';
 import { EffectKernels } from './kernels/effects.js';
 import { halfFloatTable } from './kernels/half-float.js';
 import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES, scratchBytes } from './kernels/resize.js';
@@ -75,18 +79,21 @@ export class Decoder {
   readonly #scratch: Scratch;
   readonly #tools: PassTools;
   readonly #random: SampleRandom;
+  /** Null where crop indexes are of no use. */
+  readonly #splicer: JpegSplicer | null;
   #warnings = 0;
+  #spliced = 0;
 
   constructor(options: DecoderOptions, codecs: OpenCodecs) {
     const { memory, scratch, transform } = options;
     const kernelScratch = { offset: scratch.offset, bytes: kernelBytesWithin(scratch.bytes, transform) };
+    const splicerState = kernelScratch.offset + kernelScratch.bytes;
+    const used = kernelScratch.bytes + CROP_STATE_BYTES;
     this.codec = codecs.choice;
     this.#options = options;
     this.#codecs = codecs;
-    this.#scratch = new Scratch(memory, {
-      offset: scratch.offset + kernelScratch.bytes,
-      bytes: scratch.bytes - kernelScratch.bytes,
-    });
+    this.#scratch = new Scratch(memory, { offset: scratch.offset + used, bytes: scratch.bytes - used });
+    this.#splicer = codecs.jpeg instanceof TurboJpegCodec ? new JpegSplicer(memory, splicerState) : null;
     this.#tools = {
       kernel: new ResizeKernel(memory, kernelScratch),
       scratch: this.#scratch,
@@ -101,6 +108,13 @@ export class Decoder {
     return this.#warnings;
   }
 
+  /** Images of which only a crop's own data were decoded, by their crop index, since the last call. */
+  takeSpliced(): number {
+    const spliced = this.#spliced;
+    this.#spliced = 0;
+    return spliced;
+  }
+
   /** {@link warnings}, which begin at 0 again. */
   takeWarnings(): number {
     const warnings = this.#warnings;
@@ -111,15 +125,17 @@ export class Decoder {
   /**
    * Writes the transformed image to address `target`, in the transform's layout and output shape. Throws, or rejects with,
    * {@link SampleDecodeError}; then the target may hold anything. Returns nothing where the codec is synchronous. One call
-   * must end before the next begins. `companions` are transformed as the image is, with the same random numbers.
+   * must end before the next begins. `companions` are transformed as the image is, with the same random numbers. `cropIndex` is
+   * the image's, packed: the pixels are the same with it and without.
    */
   decode(
     bytes: Uint8Array,
     sample: SampleIdentity,
     target: number,
     companions: readonly CompanionImage[] = [],
+    cropIndex: Uint8Array | null = null,
   ): void | Promise<void> {
-    const image = this.#start(bytes, sample);
+    const image = this.#start(bytes, sample, cropIndex);
     if (image.pixels instanceof Promise) {
       return image.pixels.then((pixels) => {
         this.#finish(image, pixels, target);
@@ -192,10 +208,41 @@ export class Decoder {
   }
 
   /** Plans the sample, and begins to decode the pixels that its first pass needs. */
-  #start(bytes: Uint8Array, sample: SampleIdentity): ImageUnderWay<Pixels | Promise<Pixels>> {
+  #start(
+    bytes: Uint8Array,
+    sample: SampleIdentity,
+    cropIndex: Uint8Array | null = null,
+  ): ImageUnderWay<Pixels | Promise<Pixels>> {
     this.#scratch.reset();
     const { codec, header } = openImage(this.#codecs, bytes, this.#options.maxPixels);
-    return this.#plan(header, sample, (crop, reduction) => codec.decodeRegion(bytes, crop, reduction, this.#scratch));
+    return this.#plan(header, sample, (crop, reduction) => {
+      const splicer = cropIndex === null || codec !== this.#codecs.jpeg ? null : this.#splicer;
+      if (splicer !== null && isWorthSplicing(header, crop, reduction)) {
+        const pixels = this.#decodeSpliced(splicer, bytes, cropIndex!, crop, reduction);
+        if (pixels !== null) return pixels;
+      }
+      return codec.decodeRegion(bytes, crop, reduction, this.#scratch);
+    });
+  }
+
+  /** Null where the index does not lead to the pixels: then the codec and the scratch are as they were. */
+  #decodeSpliced(
+    splicer: JpegSplicer,
+    bytes: Uint8Array,
+    cropIndex: Uint8Array,
+    crop: Rect,
+    reduction: Reduction,
+  ): Pixels | null {
+    const codec = this.#codecs.jpeg as TurboJpegCodec;
+    const small = splicer.splice(bytes, cropIndex, crop, reduction, this.#scratch);
+    const pixels = small === null ? null : codec.decodePart(small, crop, reduction, this.#scratch);
+    if (pixels !== null) {
+      this.#spliced++;
+      return pixels;
+    }
+    this.#scratch.reset();
+    codec.header(bytes);
+    return null;
   }
 
   #plan<P>(
@@ -273,7 +320,8 @@ interface ImageUnderWay<P> {
  * more. A decoder works with less: images that do not fit are errors then.
  */
 export function scratchBytesFor(transform: CompiledTransform, maxPixels: number): number {
-  return roundUp(kernelBytes(transform) + intermediateBytes(transform, maxPixels) + ROW_ENDS_BYTES + maxPixels * 3);
+  const intermediate = intermediateBytes(transform, maxPixels);
+  return roundUp(kernelBytes(transform) + CROP_STATE_BYTES + intermediate + ROW_ENDS_BYTES + maxPixels * 3);
 }
 
 /** JPEG's limit. */

@@ -2,6 +2,7 @@ import { SampleDecodeError } from '@shardtool/format';
 import { SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import { cmykToRgb } from './cmyk.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
+import type { SmallJpeg } from './crop-index/splice.js';
 import { jpegStructure, MOST_SCANS } from './jpeg-structure.js';
 import { type Attempt, attempt, endsWithinPixels } from './premature-end.js';
 import type { Scratch } from './scratch.js';
@@ -102,6 +103,29 @@ export class TurboJpegCodec implements ImageCodec {
     return this.#decode(bytes, crop, rows, scratch)!;
   }
 
+  /**
+   * As {@link decodeRegion}, from a small JPEG of what is needed for the crop. Null where that does not decode without a
+   * warning, or where there is no room; {@link header} must come again then.
+   */
+  decodePart({ bytes, part }: SmallJpeg, crop: Rect, reduction: Reduction, scratch: Scratch): Pixels | null {
+    const { memory } = scratch;
+    const { channels } = this.#header;
+    const width = Math.ceil(part.width / reduction);
+    const height = Math.ceil(part.height / reduction);
+    const stride = strideOf(width * channels);
+    if (rowBytes(stride, height) > scratch.available) return null;
+    const start = allocateRows(scratch, stride, height);
+    this.#library.setScale(this.#handle, 1, reduction);
+    this.#crop(NO_CROP);
+    if (this.#decompress(bytes, this.#addressOf(memory) + start, stride) !== null) {
+      this.#renew();
+      return null;
+    }
+    if (channels === 4) cmykToRgb(memory, start, stride, width, height, true);
+    const offset = start + (crop.y - part.y / reduction) * stride + (crop.x - part.x / reduction) * 3;
+    return { offset, stride, warnings: 0 };
+  }
+
   check(bytes: Uint8Array): number {
     const { width, height, channels, mcuWidth } = this.#header;
     // All data go through the entropy decoder, whichever columns are asked for.
@@ -133,8 +157,7 @@ export class TurboJpegCodec implements ImageCodec {
     const { memory } = scratch;
     const { channels } = this.#header;
     const stride = strideOf(region.width * channels);
-    // Not at a multiple of 32: libjpeg-turbo would store past the cache, and the resize would find the pixels cold.
-    const start = scratch.allocate(stride * region.height + SOURCE_SLACK_BYTES, 32, 16);
+    const start = allocateRows(scratch, stride, region.height);
     const offset = start + (crop.y - region.y) * stride + (crop.x - region.x) * 3;
 
     const decompress = (source: Uint8Array): string | null => {
@@ -167,9 +190,13 @@ export class TurboJpegCodec implements ImageCodec {
 
   /** A handle that has seen an error may be in the middle of a header: the next image gets a new one. */
   #fail(text: string): never {
+    this.#renew();
+    throw new SampleDecodeError({}, `it is no JPEG that can be decoded (${text.trim()})`);
+  }
+
+  #renew(): void {
     this.close();
     this.#handle = createHandle(this.#library);
-    throw new SampleDecodeError({}, `it is no JPEG that can be decoded (${text.trim()})`);
   }
 
   #addressOf(memory: Uint8Array): number {
@@ -180,6 +207,18 @@ export class TurboJpegCodec implements ImageCodec {
     return this.#address;
   }
 }
+
+/** Not at a multiple of 32: libjpeg-turbo would store past the cache, and the resize would find the pixels cold. */
+function allocateRows(scratch: Scratch, stride: number, rows: number): number {
+  return scratch.allocate(stride * rows + SOURCE_SLACK_BYTES, ROW_ALIGNMENT, ROW_ALIGNMENT / 2);
+}
+
+/** What {@link allocateRows} takes at most. */
+function rowBytes(stride: number, rows: number): number {
+  return stride * rows + SOURCE_SLACK_BYTES + 2 * ROW_ALIGNMENT;
+}
+
+const ROW_ALIGNMENT = 32;
 
 const NO_CROP: Rect = { x: 0, y: 0, width: 0, height: 0 };
 

@@ -1,0 +1,65 @@
+import {
+  CROP_ENTRY_BYTES,
+  CROP_SOURCE_SLACK_BYTES,
+  CROP_STATE_BYTES,
+  CropIndexKernel,
+  type CropRefusal,
+  entriesOf,
+  MOST_PACKED_BYTES,
+  PACKED_HEAD_BYTES,
+  refusalOf,
+} from '../../kernels/crop-index.js';
+import { groupOf } from './range.js';
+
+const PAGE_BYTES = 65_536;
+/** Longer images have no crop index. */
+const MOST_BYTES = 2 ** 29;
+
+/** Makes crop indexes of images, one at a time. Belongs to one worker. */
+export class CropIndexMaker {
+  #memory = memoryOf(4 << 20);
+  #kernel = new CropIndexKernel(this.#memory, 0);
+
+  /** The packed crop index of an image, valid until the next call; or why it has none. */
+  make(image: Uint8Array): Uint8Array | CropRefusal {
+    if (image.length > MOST_BYTES) return refusalOf(-10);
+    const entries = aligned(CROP_STATE_BYTES + image.length + CROP_SOURCE_SLACK_BYTES);
+    this.#reserve(entries);
+    this.#bytes(CROP_STATE_BYTES, image.length).set(image);
+    const wrong = this.#kernel.parse(CROP_STATE_BYTES, image.length);
+    if (wrong < 0) return refusalOf(wrong);
+    const group = groupOf(this.#kernel.grid);
+    const most = entriesOf(this.#kernel.grid, group);
+    // An entry stands for at least one MCU, which takes at least 2 bits for each of its blocks.
+    if (most > image.length * 8) return refusalOf(-8);
+    const packed = entries + most * CROP_ENTRY_BYTES;
+    if (this.#reserve(packed + most * MOST_PACKED_BYTES + PACKED_HEAD_BYTES)) {
+      this.#bytes(CROP_STATE_BYTES, image.length).set(image);
+      this.#kernel.parse(CROP_STATE_BYTES, image.length);
+    }
+    const count = this.#kernel.walk(group, entries);
+    if (count < 0) return refusalOf(count);
+    return this.#bytes(packed, this.#kernel.pack(entries, count, group, packed));
+  }
+
+  /** True where the memory is a new one. */
+  #reserve(bytes: number): boolean {
+    if (bytes <= this.#memory.buffer.byteLength) return false;
+    this.#memory = memoryOf(2 * bytes);
+    this.#kernel = new CropIndexKernel(this.#memory, 0);
+    return true;
+  }
+
+  #bytes(address: number, bytes: number): Uint8Array {
+    return new Uint8Array(this.#memory.buffer, address, bytes);
+  }
+}
+
+function memoryOf(bytes: number): WebAssembly.Memory {
+  const pages = Math.min(PAGE_BYTES, Math.ceil(bytes / PAGE_BYTES));
+  return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+}
+
+function aligned(address: number): number {
+  return Math.ceil(address / 16) * 16;
+}
