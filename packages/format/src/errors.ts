@@ -109,3 +109,6 @@ export class SampleChecksumError extends ShardtoolError {
 
 /** A field is no array of NumPy, or not one that is read here. The message is a sentence without shard and key. */
 export class NpyError extends ShardtoolError {}
+
+/** A worker thread ended before its work was done, or could not start. `cause` has what it threw, if anything. */
+export class WorkerDiedError extends ShardtoolError {}

@@ -33,4 +33,5 @@ export * from './sample/sample-name.js';
 export * from './shard-index/build-index.js';
 export * from './shard-index/shard-index.js';
 export { openSource, type Source } from './source.js';
-export { awaitExits, workerOptions } from './worker-threads.js';
+export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
+export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';

@@ -1,4 +1,4 @@
-export { ShardtoolError } from '@shardtool/format';
+export { ShardtoolError, WorkerDiedError } from '@shardtool/format';
 export { type Checker, createChecker } from './codec/check.js';
 export type { CodecChoice } from './codec/select.js';
 export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
@@ -40,7 +40,6 @@ export type {
   StepBatch,
   StepContext,
 } from './loader/work/own-steps.js';
-export { WorkerDiedError } from './loader/work/pool.js';
 export type { PlanReport } from './order/report.js';
 export type { LoaderState } from './order/state.js';
 export {

@@ -47,9 +47,6 @@ export class BadFileError extends ShardtoolError {}
 /** More files were bad than `maxBad` allows. */
 export class TooManyBadError extends ShardtoolError {}
 
-/** A worker thread ended before its shard was done. */
-export class WorkerDiedError extends ShardtoolError {}
-
 /** A pack that is to go on finds another source, or other options, than those that it began with. */
 export class PlanChangedError extends ShardtoolError {}
 

@@ -1,6 +1,6 @@
 /** The worker's side of a {@link WorkerPool}: takes jobs until it is asked to end. */
 import { parentPort } from 'node:worker_threads';
-import { recordError } from './error-record.js';
+import { recordError } from '@shardtool/format';
 import { type Answer, END } from './worker-pool.js';
 
 /** Hands every message to `take`, until the main thread wants no more. */

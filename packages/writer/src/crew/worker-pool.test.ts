@@ -1,5 +1,5 @@
+import { WorkerDiedError } from '@shardtool/format';
 import { expect, test } from 'vitest';
-import { WorkerDiedError } from '../errors.js';
 import { WorkerPool } from './worker-pool.js';
 
 /** A worker that does what a job says. */

@@ -1,7 +1,5 @@
-import { Worker } from 'node:worker_threads';
-import { awaitExits, workerOptions } from '@shardtool/format';
-import { WorkerDiedError } from '../errors.js';
-import { type ErrorRecord, reviveError } from './error-record.js';
+import { type ErrorRecord, reviveError, WorkerThread } from '@shardtool/format';
+import * as errors from '../errors.js';
 
 /** What a worker answers to a job. */
 export type Answer<Result> = { readonly result: Result } | { readonly error: ErrorRecord };
@@ -14,32 +12,35 @@ const YOUNG_GENERATION_MB = 12;
 
 /** One worker thread: does one job after the other, and fails the job that it was doing, and all later ones, when it dies. */
 class PoolWorker<Job, Result> {
-  readonly #thread: Worker;
-  readonly #exit: Promise<unknown>;
+  readonly #thread: WorkerThread<Answer<Result>>;
   #settle: { resolve(result: Result): void; reject(error: Error): void } | undefined;
   #death: Error | undefined;
   /** Settled when the worker has done every job that it was given. */
   #free: Promise<void> = Promise.resolve();
 
-  constructor(script: URL, workerData: unknown) {
-    this.#thread = new Worker(script, { workerData, ...workerOptions(YOUNG_GENERATION_MB) });
-    this.#exit = new Promise((resolve) => this.#thread.once('exit', resolve));
-    this.#thread.on('message', (answer: Answer<Result>) => {
-      const job = this.#settle;
-      this.#settle = undefined;
-      if ('error' in answer) job?.reject(reviveError(answer.error));
-      else job?.resolve(answer.result);
-    });
-    this.#thread.on('error', (cause) => {
-      this.#die(new WorkerDiedError({}, `A worker of the pack died: ${cause.message}`, { cause }));
-    });
-    this.#thread.on('exit', (code) => {
-      this.#die(new WorkerDiedError({}, `A worker of the pack ended before its work was done (exit code ${code}).`));
+  constructor(script: URL, name: string, workerData: unknown) {
+    this.#thread = new WorkerThread<Answer<Result>>({
+      script,
+      workerData,
+      name,
+      youngGenerationMb: YOUNG_GENERATION_MB,
+      errors,
+      onMessage: (answer) => {
+        const job = this.#settle;
+        this.#settle = undefined;
+        if ('error' in answer) job?.reject(reviveError(answer.error, errors));
+        else job?.resolve(answer.result);
+      },
+      onEnd: (reason) => {
+        this.#death = reason;
+        this.#settle?.reject(reason);
+        this.#settle = undefined;
+      },
     });
   }
 
   post(message: unknown): void {
-    this.#thread.postMessage(message);
+    this.#thread.post(message);
   }
 
   run(job: Job): Promise<Result> {
@@ -53,22 +54,16 @@ class PoolWorker<Job, Result> {
 
   /** Asks the thread to end, and ends it where it does not. */
   async end(): Promise<void> {
-    this.#thread.postMessage(END);
-    await awaitExits([this.#thread], [this.#exit]);
+    this.#thread.post(END);
+    await WorkerThread.whenEnded([this.#thread]);
   }
 
   #start(job: Job): Promise<Result> {
     if (this.#death !== undefined) return Promise.reject(this.#death);
     return new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
-      this.#thread.postMessage(job);
+      this.#thread.post(job);
     });
-  }
-
-  #die(error: Error): void {
-    this.#death ??= error;
-    this.#settle?.reject(this.#death);
-    this.#settle = undefined;
   }
 }
 
@@ -78,7 +73,7 @@ export class WorkerPool<Job, Result> {
 
   /** Starts `size` threads on `script`; thread i gets `dataOf(i)` as its workerData. */
   constructor(script: URL, size: number, dataOf: (worker: number) => unknown) {
-    this.#workers = Array.from({ length: size }, (_, i) => new PoolWorker(script, dataOf(i)));
+    this.#workers = Array.from({ length: size }, (_, i) => new PoolWorker(script, `Worker ${i}`, dataOf(i)));
   }
 
   /** Tells every worker something that it does not answer. */

@@ -9,8 +9,8 @@ import { Control } from '../ring/control.js';
 import { layOverFile } from '../ring/slot-file.js';
 import { type MemoryPlan, slotAddress } from '../ring/slots.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
+import { DecodeWorkers } from './decode-workers.js';
 import type { OwnSteps } from './own-steps.js';
-import { WorkerPool } from './pool.js';
 
 export interface EngineOptions {
   readonly plan: MemoryPlan;
@@ -42,7 +42,7 @@ export class Engine {
   readonly facts: BatchFacts;
   /** Slots that no batch has. A batch that is held beyond its iteration keeps its slot. */
   readonly freeSlots: number[];
-  readonly #pool: WorkerPool<WorkerMessage>;
+  readonly #pool: DecodeWorkers<WorkerMessage>;
   #onMessage: (message: WorkerMessage) => void = () => {};
 
   /** `giveUp` ends a start that is under way, with the signal's reason. */
@@ -60,7 +60,7 @@ export class Engine {
     if (options.slotFile !== undefined) await layOverFile(memory, options.slotFile, slotAddress(plan, plan.slots));
     giveUp.throwIfAborted();
     let engine: Engine | undefined;
-    const pool = await WorkerPool.start<WorkerMessage>({
+    const pool = await DecodeWorkers.start<WorkerMessage>({
       entry: new URL('./decode-worker.js', import.meta.url),
       count: plan.workers,
       workerData: (worker): DecodeWorkerData => ({
@@ -95,7 +95,7 @@ export class Engine {
 
   private constructor(
     parts: Pick<Engine, 'control' | 'arena' | 'memory' | 'plan' | 'bell' | 'parts' | 'facts'>,
-    pool: WorkerPool<WorkerMessage>,
+    pool: DecodeWorkers<WorkerMessage>,
   ) {
     this.control = parts.control;
     this.arena = parts.arena;

@@ -1,30 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Worker } from 'node:worker_threads';
-import { awaitExits, ShardtoolError, workerOptions } from '@shardtool/format';
-
-/** A decode worker ended, threw or could not start. `cause` has what it said. */
-export class WorkerDiedError extends ShardtoolError {}
+import { WorkerThread } from '@shardtool/format';
 
 /** MiB: nothing outlives a sample. */
 const YOUNG_GENERATION_MB = 4;
 
-/** Where one worker cannot start, the others have so long to do it: it takes a fraction of that, and see `awaitExits`. */
+/** Where one worker cannot start, the others have so long to do it: it takes a fraction of that, and see `WorkerThread.whenEnded`. */
 const START_PATIENCE_MS = 5000;
 
 /**
  * Worker threads that live as long as the pool. They are ref'd only while the consumer waits for a batch, so that a
  * program that stops asking can end; a worker that ends by itself is a failure that the consumer hears of.
  */
-export class WorkerPool<Message> {
-  readonly #workers: Worker[] = [];
-  readonly #exits: Promise<unknown>[] = [];
+export class DecodeWorkers<Message> {
+  readonly #workers: WorkerThread<never>[] = [];
   #closing = false;
-  #failure: WorkerDiedError | undefined;
+  #failure: Error | undefined;
   #onFailure: () => void = () => {};
 
   /**
    * Starts `count` workers on the built file `entry`; resolves when each has said `ready`. Throws
-   * {@link WorkerDiedError} where one cannot start, at the latest when the patience with the others is at its end.
+   * what ended one that cannot start, at the latest when the patience with the others is at its end.
    */
   static async start<Message extends { readonly kind: string }>(options: {
     readonly entry: URL;
@@ -36,8 +31,8 @@ export class WorkerPool<Message> {
     readonly stop: () => void;
     /** Ends a start that is under way, with the signal's reason. */
     readonly giveUp: AbortSignal;
-  }): Promise<WorkerPool<Message>> {
-    const pool = new WorkerPool<Message>();
+  }): Promise<DecodeWorkers<Message>> {
+    const pool = new DecodeWorkers<Message>();
     const starting = Array.from({ length: options.count }, (_, i) => pool.#startWorker(i, options));
     try {
       await Promise.race([Promise.all(starting), aborted(options.giveUp)]);
@@ -55,7 +50,7 @@ export class WorkerPool<Message> {
   }
 
   /** Why the pool can go on no more, if so. */
-  get failure(): WorkerDiedError | undefined {
+  get failure(): Error | undefined {
     return this.#failure;
   }
 
@@ -71,7 +66,7 @@ export class WorkerPool<Message> {
   async close(stop: () => void): Promise<void> {
     this.#closing = true;
     stop();
-    await awaitExits(this.#workers, this.#exits);
+    await WorkerThread.whenEnded(this.#workers);
   }
 
   #startWorker(
@@ -82,32 +77,24 @@ export class WorkerPool<Message> {
       readonly onMessage: (message: Message) => void;
     },
   ): Promise<void> {
-    const worker = new Worker(options.entry, {
-      workerData: options.workerData(index),
-      name: `shardtool-${index}`,
-      ...workerOptions(YOUNG_GENERATION_MB),
-    });
-    this.#workers.push(worker);
-    this.#exits.push(new Promise((resolve) => worker.once('exit', resolve)));
     return new Promise((resolve, reject) => {
-      const died = (error: WorkerDiedError) => {
-        reject(error);
-        if (this.#closing || this.#failure !== undefined) return;
-        this.#failure = error;
-        this.#onFailure();
-      };
-      worker.on('message', (message: Message & { readonly kind: string }) => {
-        if (message.kind === 'ready') resolve();
-        else options.onMessage(message);
+      const worker = new WorkerThread<Message & { readonly kind: string }>({
+        script: options.entry,
+        workerData: options.workerData(index),
+        name: `Decode worker ${index}`,
+        youngGenerationMb: YOUNG_GENERATION_MB,
+        onMessage: (message) => {
+          if (message.kind === 'ready') resolve();
+          else options.onMessage(message);
+        },
+        onEnd: (reason) => {
+          reject(reason);
+          if (this.#closing || this.#failure !== undefined) return;
+          this.#failure = reason;
+          this.#onFailure();
+        },
       });
-      worker.on('error', (cause: Error) => {
-        died(new WorkerDiedError({}, `Decode worker ${index} failed: ${cause.message}`, { cause }));
-      });
-      worker.on('exit', (code) => {
-        died(
-          new WorkerDiedError({}, `Decode worker ${index} ended with exit code ${code} while batches were to come.`),
-        );
-      });
+      this.#workers.push(worker);
     });
   }
 }

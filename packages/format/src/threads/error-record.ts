@@ -1,0 +1,47 @@
+import * as formatErrors from '../errors.js';
+
+/** An error as it travels between threads: cloning would keep neither its class nor its fields. */
+export interface ErrorRecord {
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string | undefined;
+  /** The error's own fields: where the trouble is, a system error's code. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly cause: ErrorRecord | undefined;
+}
+
+/** Takes an error apart in the thread where it was thrown. */
+export function recordError(error: unknown): ErrorRecord {
+  if (!(error instanceof Error)) {
+    return { name: 'Error', message: String(error), stack: undefined, fields: {}, cause: undefined };
+  }
+  const { name, message, stack, cause } = error;
+  return { name, message, stack, fields: { ...error }, cause: cause === undefined ? undefined : recordError(cause) };
+}
+
+/** Classes of errors by name, among whatever else a module exports. */
+export type ErrorClasses = Readonly<Record<string, unknown>>;
+
+type ErrorClass = new (fields: object, message: string, options?: { cause?: unknown }) => Error;
+
+/**
+ * Puts an error together again, with its class where that is one of this package's or of `more`, by name, or of the language.
+ */
+export function reviveError(record: ErrorRecord, more: ErrorClasses = {}): Error {
+  const cause = record.cause && reviveError(record.cause, more);
+  const own = { ...formatErrors, ...more }[record.name];
+  const known = (globalThis as ErrorClasses)[record.name];
+  const error = isErrorClass(own)
+    ? new own(record.fields, record.message, { cause })
+    : new (isErrorClass(known) ? (known as unknown as ErrorConstructor) : Error)(record.message, { cause });
+  // Some classes put the message together themselves.
+  return Object.assign(error, record.fields, {
+    message: record.message,
+    ...(record.name !== error.name && { name: record.name }),
+    ...(record.stack !== undefined && { stack: record.stack }),
+  });
+}
+
+function isErrorClass(value: unknown): value is ErrorClass {
+  return typeof value === 'function' && value.prototype instanceof Error;
+}

@@ -1,0 +1,91 @@
+import { Worker } from 'node:worker_threads';
+import { ShardtoolError, WorkerDiedError } from '../errors.js';
+import { type ErrorClasses, recordError, reviveError } from './error-record.js';
+
+/**
+ * Workers have so long to end by themselves. To terminate one while koffi binds functions aborts the whole process
+ * (N-API cannot throw any more), so it is the last resort, and only for a worker that has started.
+ */
+const PATIENCE_MS = 5000;
+
+/**
+ * `node --input-type=module -e ...` is about the script of the main thread, and a worker that inherits it does not start.
+ * All other flags are inherited: to name V8's (`--max-old-space-size`) here would be an error.
+ */
+const FLAGS = process.execArgv.some((flag) => flag.startsWith('--input-type')) ? { execArgv: [] } : {};
+
+export interface WorkerThreadOptions<Message> {
+  /** The built file that it runs. */
+  readonly script: URL;
+  readonly workerData: unknown;
+  /** As messages name it: `Decode worker 3`. */
+  readonly name: string;
+  /**
+   * MiB of young objects that its JavaScript heap keeps at most. Where nothing outlives a sample collecting them costs next to
+   * nothing at any size; by default they would grow to 48 MiB in every worker.
+   */
+  readonly youngGenerationMb: number;
+  /** Classes of errors that may end it, beside those of this package. */
+  readonly errors?: ErrorClasses;
+  onMessage(message: Message): void;
+  /** It has ended, asked to or not. Once, with the error that ended it, or a {@link WorkerDiedError}. */
+  onEnd(reason: Error): void;
+}
+
+/** A thread from its start to its end. */
+export class WorkerThread<Message> {
+  readonly #thread: Worker;
+  readonly #exit: Promise<unknown>;
+  #hasEnded = false;
+
+  constructor(options: WorkerThreadOptions<Message>) {
+    const { script, workerData, name, youngGenerationMb, errors } = options;
+    const end = (reason: Error): void => {
+      if (!this.#hasEnded) options.onEnd(reason);
+      this.#hasEnded = true;
+    };
+    this.#thread = new Worker(script, {
+      workerData,
+      name,
+      resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
+      ...FLAGS,
+    });
+    this.#exit = new Promise((resolve) => this.#thread.once('exit', resolve));
+    this.#thread.on('message', (message: Message) => options.onMessage(message));
+    // Node hands over the name and the fields of what was thrown, but not its class.
+    this.#thread.on('error', (thrown) => {
+      const cause = reviveError(recordError(thrown), errors);
+      end(
+        cause instanceof ShardtoolError
+          ? cause
+          : new WorkerDiedError({}, `${name} failed: ${cause.message}`, { cause }),
+      );
+    });
+    this.#thread.on('exit', (code) => {
+      end(new WorkerDiedError({}, `${name} ended before its work was done (exit code ${code}).`));
+    });
+  }
+
+  post(message: unknown): void {
+    this.#thread.postMessage(message);
+  }
+
+  /** Keeps the process alive, or does not. */
+  ref(): void {
+    this.#thread.ref();
+  }
+
+  unref(): void {
+    this.#thread.unref();
+  }
+
+  /** Waits for threads that were asked to end, and ends those that have not in time. */
+  static async whenEnded(threads: readonly WorkerThread<never>[]): Promise<void> {
+    const patience = setTimeout(() => {
+      for (const thread of threads) void thread.#thread.terminate();
+    }, PATIENCE_MS);
+    for (const thread of threads) thread.ref();
+    await Promise.all(threads.map((thread) => thread.#exit));
+    clearTimeout(patience);
+  }
+}
