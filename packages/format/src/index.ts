@@ -4,7 +4,14 @@ export * from './dataset/find-shards.js';
 export * from './dataset/manifest.js';
 export * from './durable.js';
 export * from './errors.js';
-export * from './image/kind.js';
+export {
+  fieldOfKind,
+  type ImageKind,
+  imageFields,
+  isImageExtension,
+  isImageField,
+  kindOfField,
+} from './image/kinds.js';
 export * from './image/probe.js';
 export { stripMetadata } from './image/strip-metadata.js';
 export * from './layouts/layout.js';

@@ -1,4 +1,4 @@
-import type { ImageKind } from './kind.js';
+import type { ImageKind } from './kinds.js';
 
 /** What the header of an image says. */
 export interface ImageHeader {

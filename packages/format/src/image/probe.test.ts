@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ImageError } from '../errors.js';
-import { fieldOfKind, isImageExtension, isImageField, kindOfField } from './kind.js';
+import { fieldOfKind, isImageExtension, isImageField, kindOfField } from './kinds.js';
 import { MAX_PIXELS, probeImage } from './probe.js';
 
 const fixtures = new URL('../../../../test/fixtures/', import.meta.url);

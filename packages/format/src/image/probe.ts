@@ -1,14 +1,7 @@
 import { ImageError, type ImageTrouble } from '../errors.js';
-import { readAvifHeader } from './avif.js';
-import { readGifHeader } from './gif.js';
-import type { HeaderReader, ImageHeader } from './header.js';
-import { readJpegHeader } from './jpeg.js';
-import type { ImageKind } from './kind.js';
-import { readPngHeader } from './png.js';
+import type { ImageHeader } from './header.js';
+import { imageKindOf, readHeaderOf } from './kinds.js';
 import { refusedKind } from './refused.js';
-import { imageKindOf } from './signature.js';
-import { readTiffHeader } from './tiff.js';
-import { readWebpHeader } from './webp.js';
 
 export type { ImageHeader };
 
@@ -17,15 +10,6 @@ export type { ImageHeader };
  * DecompressionBombError.
  */
 export const MAX_PIXELS = 2 * 89_478_485;
-
-const READERS: Readonly<Record<ImageKind, HeaderReader>> = {
-  jpeg: readJpegHeader,
-  png: readPngHeader,
-  gif: readGifHeader,
-  webp: readWebpHeader,
-  tiff: readTiffHeader,
-  avif: readAvifHeader,
-};
 
 /**
  * Kind, size and orientation of an image by its content, whatever its name says. `bytes` is the whole file; only the
@@ -36,7 +20,7 @@ const READERS: Readonly<Record<ImageKind, HeaderReader>> = {
 export function probeImage(bytes: Uint8Array, path?: string, maxPixels = MAX_PIXELS): ImageHeader {
   const kind = imageKindOf(bytes);
   if (kind === undefined) throw unknown(bytes, path);
-  const header = READERS[kind](bytes);
+  const header = readHeaderOf(kind, bytes);
   if (header === 'cut') throw refuse(path, 'cut', 'is cut off in its header; restore it from where it came from');
   if (header === 'no-size') throw refuse(path, 'no-size', 'has no width or no height in its header; it is damaged');
   if (header.width * header.height > maxPixels) throw tooLarge(header, path, maxPixels);

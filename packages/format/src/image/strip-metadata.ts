@@ -1,8 +1,5 @@
 import type { ImageHeader } from './header.js';
-import { stripGif } from './strip/gif.js';
-import { stripJpeg } from './strip/jpeg.js';
-import { stripPng } from './strip/png.js';
-import { stripWebp } from './strip/webp.js';
+import { stripOf } from './kinds.js';
 
 /**
  * The same image, pixel for pixel, without what a camera, a program or a person wrote beside the picture: Exif with the
@@ -12,18 +9,7 @@ import { stripWebp } from './strip/webp.js';
  */
 export function stripMetadata(bytes: Uint8Array, { kind, orientation }: ImageHeader): Uint8Array | null {
   const exif = orientation === 1 ? null : orientationExif(orientation);
-  switch (kind) {
-    case 'jpeg':
-      return stripJpeg(bytes, exif);
-    case 'png':
-      return stripPng(bytes, exif);
-    case 'webp':
-      return stripWebp(bytes, exif);
-    case 'gif':
-      return stripGif(bytes);
-    default:
-      return null;
-  }
+  return stripOf(kind, bytes, exif);
 }
 
 /** Exif with the one tag 0x112, a SHORT. TIFF 6.0, section 2: header, directory of one entry, no next directory. */

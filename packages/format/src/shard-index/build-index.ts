@@ -1,6 +1,6 @@
 import { crc32 } from '../checksum.js';
 import { DamagedShardError, ImageError, NpyError } from '../errors.js';
-import { imageFields } from '../image/kind.js';
+import { imageFields } from '../image/kinds.js';
 import { type ImageHeader, probeImage } from '../image/probe.js';
 import { becameShorter } from '../layouts/file-window.js';
 import type { FieldPosition, OnSkipped, SamplePosition, ShardLayout } from '../layouts/layout.js';

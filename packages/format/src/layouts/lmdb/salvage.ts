@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { ShardtoolError } from '../../errors.js';
-import { SIGNATURE_BYTES } from '../../image/signature.js';
+import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';

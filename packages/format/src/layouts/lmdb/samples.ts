@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { EntryNameError } from '../../errors.js';
-import { fieldOfKind } from '../../image/kind.js';
-import { imageKindOf, SIGNATURE_BYTES } from '../../image/signature.js';
+import { fieldOfKind, imageKindOf, SIGNATURE_BYTES } from '../../image/kinds.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';

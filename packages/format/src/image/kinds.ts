@@ -1,0 +1,132 @@
+import { heifBrand, readAvifHeader } from './avif.js';
+import { readGifHeader } from './gif.js';
+import { fourCC, type HeaderReader, u16be, u32be } from './header.js';
+import { readJpegHeader } from './jpeg.js';
+import { readPngHeader } from './png.js';
+import { stripGif } from './strip/gif.js';
+import { stripJpeg } from './strip/jpeg.js';
+import { stripPng } from './strip/png.js';
+import { stripWebp } from './strip/webp.js';
+import { readTiffHeader } from './tiff.js';
+import { readWebpHeader } from './webp.js';
+
+/** What is known of one kind of image. Decoding is the codecs' matter: sharp takes all of these. */
+interface ImageKindEntry {
+  /** Names under which files and archives hold such images; the first is the field that one is stored under. */
+  readonly names: readonly string[];
+  /** Whether a file that begins with these bytes, four or more of them, is such an image. */
+  begins(bytes: Uint8Array): boolean;
+  readonly readHeader: HeaderReader;
+  /** The image without metadata but `exif`. Absent where that takes encoding anew. */
+  strip?(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array;
+}
+
+const PNG = fourCC('\x89PNG');
+const PNG_END = fourCC('\r\n\x1a\n');
+const GIF = fourCC('GIF8');
+const RIFF = fourCC('RIFF');
+const WEBP = fourCC('WEBP');
+const TIFF_LITTLE = fourCC('II*\0');
+const TIFF_BIG = fourCC('MM\0*');
+
+/** The kinds of images that are packed and decoded, in the order in which a file is held against them. */
+const KINDS = {
+  jpeg: {
+    names: ['jpg', 'jpeg', 'jpe', 'jfif'],
+    begins: (bytes: Uint8Array) => u16be(bytes, 0) === 0xffd8 && bytes[2] === 0xff,
+    readHeader: readJpegHeader,
+    strip: stripJpeg,
+  },
+  png: {
+    names: ['png'],
+    begins: (bytes: Uint8Array) => u32be(bytes, 0) === PNG && u32be(bytes, 4) === PNG_END,
+    readHeader: readPngHeader,
+    strip: stripPng,
+  },
+  gif: {
+    names: ['gif'],
+    begins: (bytes: Uint8Array) =>
+      u32be(bytes, 0) === GIF && (bytes[4] === 0x37 || bytes[4] === 0x39) && bytes[5] === 0x61,
+    readHeader: readGifHeader,
+    strip: stripGif,
+  },
+  webp: {
+    names: ['webp'],
+    begins: (bytes: Uint8Array) => u32be(bytes, 0) === RIFF && u32be(bytes, 8) === WEBP,
+    readHeader: readWebpHeader,
+    strip: stripWebp,
+  },
+  tiff: {
+    names: ['tif', 'tiff'],
+    begins: (bytes: Uint8Array) => u32be(bytes, 0) === TIFF_LITTLE || u32be(bytes, 0) === TIFF_BIG,
+    readHeader: readTiffHeader,
+  },
+  avif: {
+    names: ['avif'],
+    begins: (bytes: Uint8Array) => heifBrand(bytes) === 'avif',
+    readHeader: readAvifHeader,
+  },
+};
+
+export type ImageKind = keyof typeof KINDS;
+
+const ENTRIES: Readonly<Record<ImageKind, ImageKindEntry>> = KINDS;
+const BY_KIND = Object.entries(ENTRIES) as readonly (readonly [ImageKind, ImageKindEntry])[];
+const KIND_OF_FIELD: ReadonlyMap<string, ImageKind> = new Map(
+  BY_KIND.flatMap(([kind, { names }]) => names.map((name) => [name, kind] as const)),
+);
+
+/** So many bytes of a file tell its kind: a file type box of AVIF names its brand within them. */
+export const SIGNATURE_BYTES = 64;
+
+/** The kind of image that begins with these bytes; undefined where it is none that is packed and decoded. */
+export function imageKindOf(bytes: Uint8Array): ImageKind | undefined {
+  if (bytes.length < 4) return undefined;
+  for (const [kind, entry] of BY_KIND) if (entry.begins(bytes)) return kind;
+  return undefined;
+}
+
+/** Reads the header of an image of this kind. */
+export function readHeaderOf(kind: ImageKind, bytes: Uint8Array): ReturnType<HeaderReader> {
+  return ENTRIES[kind].readHeader(bytes);
+}
+
+/** The image without its metadata but `exif`; null where that takes encoding anew. */
+export function stripOf(kind: ImageKind, bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
+  return ENTRIES[kind].strip?.(bytes, exif) ?? null;
+}
+
+/** Extensions of images that are refused by name, so that such a file is an error and not something to skip. */
+const REFUSED_EXTENSIONS: ReadonlySet<string> = new Set(
+  'bmp dib heic heif hif ico j2k jp2 jxl pbm pgm pnm ppm psd qoi'.split(' '),
+);
+
+/** `jpg` for a JPEG, `tif` for a TIFF: the canonical field name. */
+export function fieldOfKind(kind: ImageKind): string {
+  return ENTRIES[kind].names[0]!;
+}
+
+/** The kind that a field's name promises; undefined where it names no image. `seg.png` is a field of its own. */
+export function kindOfField(field: string): ImageKind | undefined {
+  return KIND_OF_FIELD.get(field);
+}
+
+/** Whether a field of this name holds the image of its sample. `seg.png` is no such name: it belongs to an image. */
+export function isImageField(field: string): boolean {
+  return KIND_OF_FIELD.has(field);
+}
+
+/**
+ * Which of a sample's fields may be its image, in the order in which they are looked for: those of an image kind; where there
+ * is none, `npy`, an uncompressed image.
+ */
+export function imageFields(fields: Iterable<string>): string[] {
+  const names = [...fields];
+  const images = names.filter(isImageField).sort();
+  return images.length > 0 ? images : names.filter((name) => name === 'npy');
+}
+
+/** Whether a file of this extension (lower case, without the dot) is an image, be it one that is refused. */
+export function isImageExtension(extension: string): boolean {
+  return KIND_OF_FIELD.has(extension) || REFUSED_EXTENSIONS.has(extension);
+}
