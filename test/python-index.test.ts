@@ -63,7 +63,7 @@ function rowsOf(index: ShardIndex): Record<string, ColumnValue>[] {
       const present = offset[row]! >= 0;
       cells[`${name}.offset`] = present ? offset[row]! : null;
       cells[`${name}.bytes`] = present ? bytes[row]! : null;
-      cells[`${name}.crc32`] = present ? crc32[row]! : null;
+      cells[`${name}.crc32`] = present ? crc32![row]! : null;
     }
     for (const name of ['width', 'height', 'orientation', 'cls'] as const) cells[name] = index[name][row]!;
     for (const [name, values] of index.columns) cells[name] = values[row]!;

@@ -17,6 +17,7 @@ export { stripMetadata } from './image/strip-metadata.js';
 export * from './layouts/layout.js';
 export * from './layouts/lmdb/index.js';
 export * from './layouts/msgpack/index.js';
+export { PieceSource, type Pieces } from './layouts/piece-source.js';
 export * from './layouts/registry.js';
 export * from './layouts/tar/index.js';
 export * from './npy/index.js';

@@ -99,8 +99,8 @@ export interface ShardLayout {
   salvage?(source: Source): AsyncGenerator<SamplePosition>;
   /**
    * The shard as if payloads lay in it as they are, where they do not: deflated, or in pages of their own coding. All
-   * positions that {@link samples} yields are then of this view; every read of a payload goes through it, so that only
-   * plain bytes reach the arena. It owns `source` and closes it.
+   * positions that {@link samples} yields are then of this view, which is what it is given; every read of a payload goes
+   * through it, so that only plain bytes reach the arena. It owns `source` and closes it. See {@link PieceSource}.
    */
   expand?(source: Source): Promise<Source>;
 }

@@ -7,8 +7,9 @@ import type { FieldPosition, OnSkipped, SamplePosition, ShardLayout } from '../l
 import { isNpy, probeNpyImage } from '../npy/index.js';
 import { fieldPayload } from '../sample/sample-codec.js';
 import type { Source } from '../source.js';
+import type { ColumnValue } from './label-column.js';
 import { planRuns, type Span } from './read-runs.js';
-import type { FieldColumns, ShardIndex } from './shard-index.js';
+import type { ShardIndex, SummedColumns } from './shard-index.js';
 
 /** Longer payloads are summed piece by piece, and their header is read from the first piece. */
 const HELD_BYTES = 64 << 20;
@@ -16,9 +17,19 @@ const PIECE_BYTES = 4 << 20;
 const CLASS_FIELD = 'cls';
 
 /**
+ * Makes the index of a shard from its headers alone: where everything lies, and what stands there of classes and labels.
+ * Sizes and checksums of what nobody has read are absent, or 0. Throws what the layout's walk throws.
+ */
+export async function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
+  const rows = new IndexRows();
+  for await (const samples of layout.samples(source, onSkipped)) for (const sample of samples) rows.add(sample);
+  return rows.toWalkedIndex();
+}
+
+/**
  * Makes the index of a shard that has none, from its headers and payloads: positions, crc32, size and orientation of the
  * image (0, 0 and 1 where it is none), class number from the text of `cls`. Samples stand in the order of the file;
- * `source` is '' and there are no label columns. Reads the shard once more or less front to back, holding at most one
+ * `source` is '', and label columns are those that the layout itself keeps. Reads the shard once more or less front to back, holding at most one
  * read, or one payload of up to 64 MiB. Throws what the layout's walk throws.
  */
 export async function buildShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
@@ -99,9 +110,10 @@ class IndexRows {
   readonly #height: number[] = [];
   readonly #orientation: number[] = [];
   readonly #cls: number[] = [];
+  readonly #labels = new Map<string, ColumnValue[]>();
 
   /** Takes up a sample and returns its payloads, which are to be read and noted. */
-  add({ key, offset, bytes, fields }: SamplePosition): Payload[] {
+  add({ key, offset, bytes, fields, cls = -1, labels }: SamplePosition): Payload[] {
     const row = this.#key.length;
     this.#key.push(key);
     this.#offset.push(offset);
@@ -109,7 +121,8 @@ class IndexRows {
     this.#width.push(0);
     this.#height.push(0);
     this.#orientation.push(1);
-    this.#cls.push(-1);
+    this.#cls.push(cls);
+    for (const [name, value] of labels ?? []) this.#labelRows(name, row).push(value);
     const image = imageFieldOf(fields);
     return fields.map((field) => {
       this.#fieldRows(field.name).set(row, field);
@@ -144,8 +157,26 @@ class IndexRows {
       height: Int32Array.from(this.#height),
       orientation: Uint8Array.from(this.#orientation),
       cls: Int32Array.from(this.#cls),
-      columns: new Map(),
+      columns: new Map([...this.#labels.keys()].sort().map((name) => [name, this.#labelRows(name, samples)])),
     };
+  }
+
+  /** The same, where no payload was noted. */
+  toWalkedIndex(): ShardIndex {
+    const index = this.toIndex();
+    const fields = [...index.fields].map(([name, { crc32, ...columns }]) => [name, columns] as const);
+    return { ...index, fields: new Map(fields), orientation: new Uint8Array(index.samples) };
+  }
+
+  /** The values of a label column, with null for samples up to `row` that have none. */
+  #labelRows(name: string, row: number): ColumnValue[] {
+    let values = this.#labels.get(name);
+    if (values === undefined) {
+      values = [];
+      this.#labels.set(name, values);
+    }
+    while (values.length < row) values.push(null);
+    return values;
   }
 
   #fieldRows(name: string): FieldRows {
@@ -170,7 +201,7 @@ class FieldRows {
     this.#push(offset, bytes, msgpack ? 1 : 0);
   }
 
-  toColumns(samples: number): FieldColumns {
+  toColumns(samples: number): SummedColumns {
     this.#fillTo(samples);
     return {
       offset: Float64Array.from(this.#offset),

@@ -4,14 +4,62 @@ import type { ColumnValues, ValueType } from '../parquet/values.js';
 import { type ColumnType, type ColumnValue, columnTypeOf, labelsOf, labelType, labelValues } from './label-column.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
-/** Columns of every index. The columns of field `jpg` are `jpg.offset`, `jpg.bytes` and `jpg.crc32`. */
-export const FIXED = ['key', 'source', 'offset', 'bytes', 'width', 'height', 'orientation', 'cls'] as const;
-export const OF_FIELD = ['offset', 'bytes', 'crc32', 'msgpack'] as const;
+/** One value a sample, whatever fields it has. What a new column needs is one entry here, and its place in {@link ShardIndex}. */
+interface FixedColumn {
+  readonly type: 'string' | 'int64' | 'int32';
+  /** Where in a shard something lies, or how long it is. */
+  readonly isPlace?: true;
+  /** It stands behind the columns of the fields. */
+  readonly isBehindFields?: true;
+  /** Makes of the stored values what is kept in memory, where that is something else. */
+  narrow?(stored: Int32Array): Uint8Array;
+  /** What an index says that was written without the column; absent where it cannot do without. */
+  absent?(rows: number): readonly string[] | Int32Array | Uint8Array;
+}
+
+const FIXED = {
+  key: { type: 'string' },
+  source: { type: 'string', absent: (rows) => new Array<string>(rows).fill('') },
+  offset: { type: 'int64', isPlace: true },
+  bytes: { type: 'int64', isPlace: true },
+  width: { type: 'int32', isBehindFields: true, absent: (rows) => new Int32Array(rows) },
+  height: { type: 'int32', isBehindFields: true, absent: (rows) => new Int32Array(rows) },
+  orientation: {
+    type: 'int32',
+    isBehindFields: true,
+    narrow: (stored) => Uint8Array.from(stored),
+    absent: (rows) => new Uint8Array(rows),
+  },
+  cls: { type: 'int32', isBehindFields: true, absent: (rows) => new Int32Array(rows).fill(-1) },
+} satisfies { readonly [K in keyof ShardIndex]?: FixedColumn };
+
+export type FixedName = keyof typeof FIXED;
+export const FIXED_COLUMNS = Object.entries(FIXED) as readonly (readonly [FixedName, FixedColumn])[];
+
+/** One value a sample that has the field: the columns of field `jpg` are `jpg.offset`, `jpg.bytes`, `jpg.crc32`. */
+interface FieldColumn {
+  readonly type: 'int64' | 'uint32' | 'bool';
+  readonly isPlace?: true;
+  /** What stands in memory for a sample without the field. */
+  readonly lacking: number;
+  /** An index may be without the column; and is, where `isWorthwhile` says that it says nothing. */
+  readonly isOptional?: true;
+  isWorthwhile?(values: Uint8Array): boolean;
+}
+
+const OF_FIELD = {
+  offset: { type: 'int64', isPlace: true, lacking: -1 },
+  bytes: { type: 'int64', isPlace: true, lacking: 0 },
+  crc32: { type: 'uint32', lacking: 0, isOptional: true },
+  msgpack: { type: 'bool', lacking: 0, isOptional: true, isWorthwhile: (values) => values.includes(1) },
+} satisfies { readonly [K in keyof FieldColumns]-?: FieldColumn };
+
+export const FIELD_COLUMNS = Object.entries(OF_FIELD) as readonly (readonly [keyof typeof OF_FIELD, FieldColumn])[];
 
 /** Throws {@link OptionError} where a label column has the name of one of the index's own columns. */
 export function checkLabelColumns(labels: Iterable<string>, fields: Iterable<string>): void {
-  const own = new Set<string>(FIXED);
-  for (const field of fields) for (const part of OF_FIELD) own.add(`${field}.${part}`);
+  const own = new Set<string>(Object.keys(FIXED));
+  for (const field of fields) for (const part of Object.keys(OF_FIELD)) own.add(`${field}.${part}`);
   for (const label of labels) {
     if (!own.has(label)) continue;
     throw new OptionError({}, `The label column "${label}" has the name of a column of the index; rename it.`);
@@ -21,19 +69,13 @@ export function checkLabelColumns(labels: Iterable<string>, fields: Iterable<str
 /** The columns of the file, in its order. */
 export function columnsOf(index: ShardIndex): Column[] {
   checkLabelColumns(index.columns.keys(), index.fields.keys());
-  const columns = [
-    required('key', { type: 'string', values: index.key }),
-    required('source', { type: 'string', values: index.source }),
-    required('offset', { type: 'int64', values: index.offset }),
-    required('bytes', { type: 'int64', values: index.bytes }),
-  ];
-  for (const [name, field] of index.fields) columns.push(...fieldColumns(name, field));
-  columns.push(
-    required('width', { type: 'int32', values: index.width }),
-    required('height', { type: 'int32', values: index.height }),
-    required('orientation', { type: 'int32', values: Int32Array.from(index.orientation) }),
-    required('cls', { type: 'int32', values: index.cls }),
+  const columns = FIXED_COLUMNS.filter(([, column]) => !column.isBehindFields).map(([name, { type }]) =>
+    fixedColumn(name, type, index[name]),
   );
+  for (const [name, field] of index.fields) columns.push(...fieldColumns(name, field));
+  for (const [name, { type, isBehindFields }] of FIXED_COLUMNS) {
+    if (isBehindFields) columns.push(fixedColumn(name, type, index[name]));
+  }
   for (const [name, values] of index.columns) {
     columns.push(labelColumn(name, index.columnTypes?.get(name) ?? columnTypeOf(name, values), values));
   }
@@ -44,23 +86,22 @@ export function columnsOf(index: ShardIndex): Column[] {
   return columns;
 }
 
-function required(name: string, data: ColumnValues): Column {
-  return { name, nullable: false, present: null, data };
+function fixedColumn(name: FixedName, type: FixedColumn['type'], kept: ShardIndex[FixedName]): Column {
+  const values = type === 'int32' ? Int32Array.from(kept as ArrayLike<number>) : kept;
+  return { name, nullable: false, present: null, data: { type, values } as ColumnValues };
 }
 
-function fieldColumns(field: string, { offset, bytes, crc32, msgpack }: FieldColumns): Column[] {
+type Numbers = Float64Array | Uint32Array | Uint8Array;
+
+function fieldColumns(field: string, columns: FieldColumns): Column[] {
+  const { offset } = columns;
   const present = presentWhere(offset.length, (row) => offset[row]! >= 0);
-  const kept = <T extends Float64Array | Uint32Array | Uint8Array>(values: T): T =>
-    present === null ? values : (values.filter((_, row) => present[row] === 1) as T);
-  const column = (part: string, data: ColumnValues): Column => {
-    return { name: `${field}.${part}`, nullable: true, present, data };
-  };
-  return [
-    column('offset', { type: 'int64', values: kept(offset) }),
-    column('bytes', { type: 'int64', values: kept(bytes) }),
-    column('crc32', { type: 'uint32', values: kept(crc32) }),
-    ...(msgpack?.includes(1) ? [column('msgpack', { type: 'bool', values: kept(msgpack) })] : []),
-  ];
+  return FIELD_COLUMNS.flatMap(([part, { type, isWorthwhile }]): Column[] => {
+    const values: Numbers | undefined = columns[part];
+    if (values === undefined || isWorthwhile?.(values as Uint8Array) === false) return [];
+    const kept = present === null ? values : values.filter((_, row) => present[row] === 1);
+    return [{ name: `${field}.${part}`, nullable: true, present, data: { type, values: kept } as ColumnValues }];
+  });
 }
 
 function labelColumn(name: string, type: ColumnType, values: readonly ColumnValue[]): Column {
@@ -92,25 +133,24 @@ export interface ColumnNames {
 /** Decodes the columns of one part. Throws RangeError where one is missing or not as {@link columnsOf} made it. */
 export function takePart(file: ParquetFile, part: IndexPart, names: ColumnNames): unknown {
   switch (part) {
-    case 'key':
-    case 'source':
-      return take(file, part, 'string');
-    case 'offset':
-    case 'bytes':
-      return checkPositions(part, take(file, part, 'int64'));
-    case 'width':
-    case 'height':
-    case 'cls':
-      return take(file, part, 'int32');
-    case 'orientation':
-      return Uint8Array.from(take(file, part, 'int32'));
     case 'fields':
       return new Map(names.fields.map((name) => [name, takeField(file, name)]));
     case 'columns':
       return new Map(names.columns.map((name) => [name, takeLabels(file, name)]));
     case 'columnTypes':
       return new Map(names.columns.map((name) => [name, labelType(file.typeOf(name)!)]));
+    default:
+      return takeFixed(file, part);
   }
+}
+
+function takeFixed(file: ParquetFile, name: FixedName): unknown {
+  const { type, isPlace, narrow, absent }: FixedColumn = FIXED[name];
+  // Whoever lacks the column in a damaged file has lost it: the footer still names it.
+  if (absent !== undefined && file.typeOf(name) === undefined) return absent(file.rows);
+  const values = take(file, name, type);
+  if (isPlace) checkPlaces(name, values as Float64Array);
+  return narrow?.(values as Int32Array) ?? values;
 }
 
 type ValuesOf<T extends ValueType> = Extract<ColumnValues, { readonly type: T }>['values'];
@@ -134,16 +174,15 @@ function take<T extends ValueType>(file: ParquetFile, name: string, type: T): Va
 }
 
 function takeField(file: ParquetFile, field: string): FieldColumns {
-  const offset = column(file, `${field}.offset`);
-  const bytes = column(file, `${field}.bytes`);
-  const crc32 = column(file, `${field}.crc32`);
-  const msgpack = file.read(`${field}.msgpack`);
-  return {
-    offset: spread(offset, checkPositions(offset.name, values(offset, 'int64')), file.rows, -1),
-    bytes: spread(bytes, checkPositions(bytes.name, values(bytes, 'int64')), file.rows, 0),
-    crc32: spread(crc32, values(crc32, 'uint32'), file.rows, 0),
-    ...(msgpack && { msgpack: spread(msgpack, values(msgpack, 'bool'), file.rows, 0) }),
-  };
+  const parts = FIELD_COLUMNS.flatMap(([part, { type, isPlace, lacking, isOptional }]) => {
+    const name = `${field}.${part}`;
+    if (isOptional && file.typeOf(name) === undefined) return [];
+    const found = column(file, name);
+    const stored: Numbers = values(found, type);
+    if (isPlace) checkPlaces(name, stored as Float64Array);
+    return [[part, spread(found, stored, file.rows, lacking)]];
+  });
+  return Object.fromEntries(parts);
 }
 
 /** Gives rows without a value the `missing` one. */
@@ -168,11 +207,8 @@ export function takeLabels(file: ParquetFile, name: string): readonly ColumnValu
   return Array.from(present, (has) => (has === 1 ? labels[next++]! : null));
 }
 
-function checkPositions(name: string, positions: Float64Array): Float64Array {
-  for (const position of positions) {
-    if (!(position >= 0 && position <= Number.MAX_SAFE_INTEGER)) {
-      throw new RangeError(`column "${name}" holds ${position}`);
-    }
+function checkPlaces(name: string, places: Float64Array): void {
+  for (const place of places) {
+    if (!(place >= 0 && place <= Number.MAX_SAFE_INTEGER)) throw new RangeError(`column "${name}" holds ${place}`);
   }
-  return positions;
 }

@@ -1,13 +1,19 @@
-import type { Column, ColumnShape, ParquetFile } from '../parquet/parquet.js';
-import type { ValueType } from '../parquet/values.js';
-import { type ColumnNames, FIXED, OF_FIELD, spread, takeLabels, takePart, values } from './columns.js';
+import type { ColumnShape, ParquetFile } from '../parquet/parquet.js';
+import {
+  type ColumnNames,
+  FIELD_COLUMNS,
+  FIXED_COLUMNS,
+  type FixedName,
+  spread,
+  takeLabels,
+  takePart,
+  values,
+} from './columns.js';
 import type { ColumnType } from './label-column.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
 /** What is left of an index that has changed. A part that is missing is lost. */
-export interface SalvagedIndex
-  extends Partial<Pick<ShardIndex, (typeof FIXED)[number]>>,
-    Pick<ShardIndex, 'samples' | 'columns'> {
+export interface SalvagedIndex extends Partial<Pick<ShardIndex, FixedName>>, Pick<ShardIndex, 'samples' | 'columns'> {
   readonly fields: ReadonlyMap<string, SalvagedField>;
   /** Of all label columns that there were, also of those that are lost. */
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
@@ -39,7 +45,7 @@ export function salvageColumns(file: ParquetFile, names: ColumnNames): SalvagedI
   const shapes = file.provenColumns();
   if (shapes === null || !areOfIndex(shapes, names)) return null;
   const proven: ParquetFile = { ...file, read: (name) => orUndefined(() => file.readProven(name)) };
-  const parts = FIXED.map((part) => [part, orUndefined(() => takePart(proven, part, names))]);
+  const parts = FIXED_COLUMNS.map(([part]) => [part, orUndefined(() => takePart(proven, part, names))]);
   const known = parts.filter(([, values]) => values !== undefined);
   const fields = names.fields.map((name): [string, SalvagedField] => [name, salvageField(proven, name)]);
   const labels = names.columns.flatMap((name) => {
@@ -55,33 +61,23 @@ export function salvageColumns(file: ParquetFile, names: ColumnNames): SalvagedI
 function areOfIndex(shapes: readonly ColumnShape[], { fields, columns }: ColumnNames): boolean {
   const found = shapes.map(shapeText);
   const stored = new Set(shapes.map(({ name }) => name));
-  const own = (name: (typeof FIXED)[number], type: ValueType) => shapeText({ name, type, nullable: false });
+  const fixed = (isBehindFields: boolean) =>
+    FIXED_COLUMNS.filter(([name, column]) => {
+      return (column.isBehindFields ?? false) === isBehindFields && (column.absent === undefined || stored.has(name));
+    }).map(([name, { type }]) => shapeText({ name, type, nullable: false }));
   const ofField = (field: string) =>
-    OF_FIELD.filter((part) => part !== 'msgpack' || stored.has(`${field}.msgpack`)).map((part) =>
-      shapeText({ name: `${field}.${part}`, type: FIELD_TYPE[part], nullable: true }),
+    FIELD_COLUMNS.filter(([part, { isOptional }]) => !isOptional || stored.has(`${field}.${part}`)).map(
+      ([part, { type }]) => shapeText({ name: `${field}.${part}`, type, nullable: true }),
     );
   const typeOf = new Map(shapes.map(({ name, type }) => [name, type]));
   const expected = [
-    own('key', 'string'),
-    own('source', 'string'),
-    own('offset', 'int64'),
-    own('bytes', 'int64'),
+    ...fixed(false),
     ...fields.flatMap(ofField),
-    own('width', 'int32'),
-    own('height', 'int32'),
-    own('orientation', 'int32'),
-    own('cls', 'int32'),
+    ...fixed(true),
     ...columns.map((name) => shapeText({ name, type: typeOf.get(name) ?? 'string', nullable: true })),
   ];
   return found.length === expected.length && found.every((text, i) => text === expected[i]);
 }
-
-const FIELD_TYPE: Readonly<Record<(typeof OF_FIELD)[number], ValueType>> = {
-  offset: 'int64',
-  bytes: 'int64',
-  crc32: 'uint32',
-  msgpack: 'bool',
-};
 
 function shapeText({ name, type, nullable }: ColumnShape): string {
   return JSON.stringify([name, type, nullable]);
@@ -90,26 +86,18 @@ function shapeText({ name, type, nullable }: ColumnShape): string {
 function salvageField(file: ParquetFile, field: string): SalvagedField {
   const rows = file.rows;
   let present: Uint8Array | undefined;
-  const takeProven = (part: (typeof OF_FIELD)[number]): Column | undefined => {
-    const name = `${field}.${part}`;
-    const found = orUndefined(() => {
-      const column = file.read(name);
-      if (column !== undefined) values(column, FIELD_TYPE[part]);
-      return column;
-    });
-    if (found !== undefined) present ??= found.present ?? new Uint8Array(rows).fill(1);
-    return found;
-  };
-  const [offset, bytes, crc32, msgpack] = OF_FIELD.map(takeProven);
+  const found: Record<string, Float64Array | Uint32Array | Uint8Array> = {};
+  for (const [part, { type, lacking }] of FIELD_COLUMNS) {
+    const column = orUndefined(() => file.read(`${field}.${part}`));
+    const stored: Float64Array | Uint32Array | Uint8Array | undefined =
+      column && orUndefined(() => values(column, type));
+    if (column === undefined || stored === undefined) continue;
+    present ??= column.present ?? new Uint8Array(rows).fill(1);
+    found[part] = spread(column, stored, rows, lacking);
+  }
   // Where there is no such column no value is one; where it is lost nobody knows.
-  const flags = file.typeOf(`${field}.msgpack`) === undefined ? new Uint8Array(rows) : undefined;
-  return {
-    ...(offset && { offset: spread(offset, values(offset, 'int64'), rows, -1) }),
-    ...(bytes && { bytes: spread(bytes, values(bytes, 'int64'), rows, 0) }),
-    ...(crc32 && { crc32: spread(crc32, values(crc32, 'uint32'), rows, 0) }),
-    ...(msgpack ? { msgpack: spread(msgpack, values(msgpack, 'bool'), rows, 0) } : flags && { msgpack: flags }),
-    ...(present && { present }),
-  };
+  if (file.typeOf(`${field}.msgpack`) === undefined) found.msgpack = new Uint8Array(rows);
+  return { ...found, ...(present && { present }) };
 }
 
 function orUndefined<T>(take: () => T): T | undefined {

@@ -6,7 +6,9 @@ import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FileError, OptionError, ShardIndexError, ShardtoolError, VersionError } from '../errors.js';
+import { encodeParquet } from '../parquet/parquet.js';
 import { seal } from '../parquet/seal.js';
+import { columnsOf } from './columns.js';
 import {
   type ColumnType,
   type ColumnValue,
@@ -290,3 +292,30 @@ function reseal(bytes: Buffer): void {
   bytes.write('00000000', at + 17, 'latin1');
   seal(bytes);
 }
+
+test('an index opens that was written without the columns that it can do without', () => {
+  const optional = ['source', 'width', 'height', 'orientation', 'cls', 'jpg.crc32', 'cls.crc32'];
+  const columns = columnsOf(small).filter(({ name }) => !optional.includes(name));
+  const names = { fields: [...small.fields.keys()], columns: [...small.columns.keys()] };
+  const description = JSON.stringify({ version: 1, ...names });
+  const found = decodeShardIndex(encodeParquet(3, columns, new Map([['shardtool.index', description]])), 'old.parquet');
+  expect(found).toMatchObject({ key: small.key, offset: small.offset, columns: small.columns });
+  expect(found.source).toEqual(['', '', '']);
+  expect([found.width, found.height]).toEqual([new Int32Array(3), new Int32Array(3)]);
+  expect(found.orientation).toEqual(new Uint8Array(3));
+  expect(found.cls).toEqual(Int32Array.of(-1, -1, -1));
+  expect(found.fields.get('jpg')).toEqual({
+    offset: small.fields.get('jpg')!.offset,
+    bytes: small.fields.get('jpg')!.bytes,
+  });
+  expect(decodeShardIndex(encodeShardIndex(found), 'again.parquet').fields).toEqual(found.fields);
+});
+
+test('an index without keys or places does not open', () => {
+  for (const name of ['key', 'offset', 'jpg.offset']) {
+    const columns = columnsOf(small).filter((column) => column.name !== name);
+    const description = JSON.stringify({ version: 1, fields: [...small.fields.keys()], columns: [] });
+    const bytes = encodeParquet(3, columns, new Map([['shardtool.index', description]]));
+    expect(() => decodeShardIndex(bytes, 'cut.parquet')).toThrow(`column "${name}" is missing`);
+  }
+});

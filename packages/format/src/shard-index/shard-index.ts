@@ -18,10 +18,10 @@ export interface ShardIndex {
   readonly bytes: Float64Array;
   /** By field name (`jpg`, `cls`, `seg.png`). */
   readonly fields: ReadonlyMap<string, FieldColumns>;
-  /** Of the image as it is stored; 0 where there is none. */
+  /** Of the image as it is stored; 0 where there is none, or nobody has looked. */
   readonly width: Int32Array;
   readonly height: Int32Array;
-  /** EXIF orientation 1..8; 1 where the file names none. */
+  /** EXIF orientation 1..8; 1 where the file names none, 0 where nobody has looked. */
   readonly orientation: Uint8Array;
   /** Class number; -1 where there is none. */
   readonly cls: Int32Array;
@@ -36,10 +36,15 @@ export interface FieldColumns {
   /** Where its bytes lie in the shard. */
   readonly offset: Float64Array;
   readonly bytes: Float64Array;
-  /** Of the payload, whatever the layout makes of it. */
-  readonly crc32: Uint32Array;
+  /** Of the payload, whatever the layout makes of it. Absent where nobody has read the payloads yet: they cannot be checked then. */
+  readonly crc32?: Uint32Array;
   /** 1 where the bytes are a msgpack value whose text is the payload: see `fieldPayload`. Absent where none is. */
   readonly msgpack?: Uint8Array;
+}
+
+/** The columns of a field whose payloads somebody has read. */
+export interface SummedColumns extends FieldColumns {
+  readonly crc32: Uint32Array;
 }
 
 export {

@@ -65,11 +65,13 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
   try {
     const indexPath = await findBeside('index', path);
     const bytes = source.size;
+    const { expand } = await layoutOf(layout);
+    const open = expand && (() => openShard(layout, path));
     if (indexPath === null) {
       const index = await buildShardIndex(await layoutOf(layout), source);
       const { samples } = index;
       return {
-        file: { name, path, bytes, samples, loadIndex: async () => index, loadParts: async () => index },
+        file: { name, path, bytes, samples, open, loadIndex: async () => index, loadParts: async () => index },
         contents: index,
       };
     }
@@ -78,6 +80,7 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
       file: {
         name,
         path,
+        open,
         bytes,
         samples: contents.samples,
         loadIndex: () => readShardIndex(indexPath),
@@ -92,6 +95,6 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
 
 /** Changes when a sample does: the checksums of all fields. */
 function contentOf({ fields }: Contents): string {
-  const sums = [...fields.values()].map(({ crc32 }) => crc32.reduce((sum, value) => (sum * 31 + value) % 2 ** 32, 7));
+  const sums = [...fields.values()].map(({ crc32 }) => crc32?.reduce((sum, value) => (sum * 31 + value) % 2 ** 32, 7));
   return sums.join('-');
 }

@@ -129,7 +129,8 @@ export function sampleAt(
     if (at < 0) continue;
     const stored = buffer.subarray(at - offset, at - offset + column.bytes[row]!);
     const bytes = fieldBytes(stored, column, row, { shard, key, field: name });
-    if (checksum) checkFieldCrc32({ shard, key, field: name, bytes, expected: column.crc32[row]! });
+    const expected = column.crc32?.[row];
+    if (checksum && expected !== undefined) checkFieldCrc32({ shard, key, field: name, bytes, expected });
     fields[name] = bytes;
   }
   return { number, shard, key, cls: index.cls[row]!, fields };

@@ -24,6 +24,8 @@ export interface ShardFile {
   readonly path: string;
   readonly bytes: number;
   readonly samples: number;
+  /** Opens a file whose payloads do not lie in it as they are: all reading goes through this. Absent: `path` is read as it is. */
+  readonly open?: (() => Promise<Source>) | undefined;
   /** Reads the index, or has it from when it was made. */
   loadIndex(): Promise<ShardIndex>;
   /** Reads some parts of it, which costs less. */
@@ -54,7 +56,7 @@ export class ShardFiles implements ShardStore {
     for (let k = 0; k < files.length; k++) this.firstSample[k + 1] = this.firstSample[k]! + files[k]!.samples;
     this.#sources = new Recent(
       OPEN_FILES,
-      (shard) => openSource(files[shard]!.path),
+      (shard) => files[shard]!.open?.() ?? openSource(files[shard]!.path),
       (source) => source.close(),
     );
     this.#indexes = new Recent(KEPT_INDEXES, (shard) => files[shard]!.loadIndex());

@@ -69,7 +69,7 @@ function takeField({ offset, bytes, crc32, msgpack }: FieldColumns, rows: Uint32
   return {
     offset: takeValues(offset, rows),
     bytes: takeValues(bytes, rows),
-    crc32: takeValues(crc32, rows),
+    ...(crc32 !== undefined && { crc32: takeValues(crc32, rows) }),
     ...(msgpack !== undefined && { msgpack: takeValues(msgpack, rows) }),
   };
 }

@@ -2,7 +2,7 @@ import {
   buildShardIndex,
   crc32,
   layoutOf,
-  openSource,
+  openShard,
   readShardIndex,
   type ShardIndex,
   ShardIndexError,
@@ -57,7 +57,7 @@ async function indexOf(input: DatasetShard): Promise<{ index: ShardIndex; skippe
     if (input.record !== null && input.record.samples !== index.samples) throw wrongIndex(input, index.samples);
     return { index, skippedEntries };
   }
-  const source = await openSource(input.path);
+  const source = await openShard(input.format, input.path);
   try {
     const index = await buildShardIndex(await layoutOf(input.format), source, () => {
       skippedEntries++;
@@ -76,7 +76,8 @@ function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): S
 /** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
 function datasetOf({ name, path, format, bytes }: DatasetShard, index: ShardIndex): Dataset {
   const { samples } = index;
-  const shard = { name, path, bytes, samples, loadIndex: async () => index, loadParts: async () => index };
+  const open = () => openShard(format, path);
+  const shard = { name, path, bytes, samples, open, loadIndex: async () => index, loadParts: async () => index };
   return new Dataset({
     location: path,
     format,
@@ -120,7 +121,7 @@ interface StoredField {
 function fieldsOf({ fields, cls }: Sample, index: ShardIndex, row: number, imageOnly: boolean): StoredField[] {
   const stored = Object.entries(fields)
     .filter(([name]) => !imageOnly || name !== 'cls' || cls === -1)
-    .map(([name, payload]) => ({ name, payload, crc32: index.fields.get(name)!.crc32[row]! }));
+    .map(([name, payload]) => ({ name, payload, crc32: index.fields.get(name)!.crc32?.[row] ?? crc32(payload) }));
   if (!imageOnly && cls !== -1 && fields.cls === undefined) {
     const payload = Buffer.from(String(cls));
     stored.push({ name: 'cls', payload, crc32: crc32(payload) });

@@ -1,5 +1,12 @@
 import { join } from 'node:path';
-import { type FieldColumns, imageFields, indexPathOf, readShardIndex, shardNameOf } from '@shardtool/format';
+import {
+  type FieldColumns,
+  imageFields,
+  indexPathOf,
+  readShardIndex,
+  type SummedColumns,
+  shardNameOf,
+} from '@shardtool/format';
 import type { AppendBase } from '../pack/append.js';
 
 /** An image that the dataset has: what stands for a file with the same bytes. */
@@ -12,7 +19,7 @@ export interface PackedImage {
 }
 
 /** The images of a shard by their rows, as its index has them. Offset -1 where a sample has none. */
-type Images = Pick<FieldColumns, 'offset' | 'bytes' | 'crc32'>;
+type Images = Pick<SummedColumns, 'offset' | 'bytes' | 'crc32'>;
 
 /** The lengths and checksums of all images of the dataset, shard by shard. Throws what `readShardIndex` throws. */
 export async function* packedImages({ folder, manifest }: AppendBase): AsyncGenerator<Images> {
@@ -24,7 +31,7 @@ export async function* packedImages({ folder, manifest }: AppendBase): AsyncGene
 
 /** Of each sample the first field of an image kind, as everywhere. */
 function imagesOf(samples: number, fields: ReadonlyMap<string, FieldColumns>): Images {
-  const columns = imageFields(fields.keys()).map((name) => fields.get(name)!);
+  const columns = imageFields(fields.keys()).map((name) => fields.get(name) as SummedColumns);
   if (columns.length === 1) return columns[0]!;
   const images = {
     offset: new Float64Array(samples).fill(-1),

@@ -111,7 +111,7 @@ function contradicts(made: ShardIndex, row: number, old: SalvagedIndex, oldRow: 
     const field = made.fields.get(name);
     const isThere = field !== undefined && field.offset[row]! >= 0;
     if (present !== undefined && (present[oldRow] === 1) !== isThere) return true;
-    if (isThere && crc32 !== undefined && crc32[oldRow] !== field.crc32[row]) return true;
+    if (isThere && crc32 !== undefined && crc32[oldRow] !== field.crc32?.[row]) return true;
   }
   return false;
 }
@@ -126,7 +126,7 @@ function inOrder({ offset, bytes, crc32, msgpack }: FieldColumns, order: readonl
   return {
     offset: Float64Array.from(order, (row) => offset[row]!),
     bytes: Float64Array.from(order, (row) => bytes[row]!),
-    crc32: Uint32Array.from(order, (row) => crc32[row]!),
+    ...(crc32 && { crc32: Uint32Array.from(order, (row) => crc32[row]!) }),
     ...(msgpack && { msgpack: Uint8Array.from(order, (row) => msgpack[row]!) }),
   };
 }

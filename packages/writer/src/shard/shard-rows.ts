@@ -1,4 +1,4 @@
-import type { FieldColumns, FieldSize, FinishedShard, ShardIndex } from '@shardtool/format';
+import type { FieldSize, FinishedShard, ShardIndex, SummedColumns } from '@shardtool/format';
 
 /** One sample as it was written. */
 export interface SampleRow {
@@ -28,7 +28,7 @@ export class ShardRows {
   #orientation: Uint8Array;
   #cls: Int32Array;
   /** `offset` has the payload's number in the shard until the shard is finished; -1 where a sample lacks the field. */
-  readonly #fields = new Map<string, FieldColumns>();
+  readonly #fields = new Map<string, SummedColumns>();
   #payloads = 0;
 
   constructor(capacity: number) {
@@ -102,7 +102,7 @@ export class ShardRows {
     this.#capacity = capacity;
   }
 
-  #columnsOf(field: string): FieldColumns {
+  #columnsOf(field: string): SummedColumns {
     let columns = this.#fields.get(field);
     if (columns === undefined) {
       const capacity = this.#capacity;
@@ -130,7 +130,7 @@ function grown<T extends { set(values: T): void }>(kind: new (length: number) =>
 }
 
 /** The columns of a field with the places that its payloads got in the finished shard. */
-function placeField(columns: FieldColumns, rows: number, finished: FinishedShard): FieldColumns {
+function placeField(columns: SummedColumns, rows: number, finished: FinishedShard): SummedColumns {
   const { payloadOffset, payloadBytes, payloadMsgpack } = finished;
   const payload = columns.offset.subarray(0, rows);
   const bytes = columns.bytes.subarray(0, rows);

@@ -2,7 +2,7 @@ import {
   crc32Hex,
   type LayoutName,
   layoutOf,
-  openSource,
+  openShard,
   readShardIndex,
   type ShardIndex,
   type ShardLayout,
@@ -47,7 +47,7 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
   let isSame: boolean | null = null;
   let source: Source | undefined;
   try {
-    source = await openSource(shard.path);
+    source = await openShard(shard.format, shard.path);
     verdict.bytes = source.size;
     checkCounts(shard, source, index, faults);
     const layout = await layoutOf(shard.format);
@@ -104,7 +104,7 @@ async function compare(layout: ShardLayout, source: Source, index: ShardIndex, f
         offset: offset[row]!,
         bytes: bytes[row]!,
         msgpack: msgpack?.[row] === 1,
-        crc32: crc32[row]!,
+        crc32: crc32?.[row] ?? null,
       });
     }
   }

@@ -172,7 +172,7 @@ export class Feeder implements Demand {
     job.slot = pending.slot;
     job.row = row;
     job.orientation = orientationOf(index, indexRow);
-    job.crc32 = pending.checksum ? column.crc32[indexRow]! : UNCHECKED;
+    job.crc32 = (pending.checksum ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED;
     if (whole) {
       facts.setLabel(pending.slot, row, pending.labels[row]!);
       if (row === 0) facts.setFirst(pending.slot, job);
@@ -198,7 +198,7 @@ export class Feeder implements Demand {
       if (column === undefined || offset < 0) parts.set(slot, row, i, null);
       else {
         const bytes = column.bytes[indexRow]!;
-        const crc32 = checksum ? column.crc32[indexRow]! : UNCHECKED;
+        const crc32 = (checksum ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED;
         const msgpack = column.msgpack?.[indexRow] === 1;
         parts.set(slot, row, i, { offset: placeOf(block, stretches, offset), bytes, crc32, msgpack });
       }

@@ -26,14 +26,14 @@ function makeColumn(index: ShardIndex, image: string | undefined): FieldColumns 
   const column: FieldColumns = {
     offset: new Float64Array(index.samples).fill(-1),
     bytes: new Float64Array(index.samples),
-    crc32: new Uint32Array(index.samples),
+    ...(candidates.every(({ crc32 }) => crc32 !== undefined) && { crc32: new Uint32Array(index.samples) }),
   };
   for (const candidate of candidates.reverse()) {
     for (let row = 0; row < index.samples; row++) {
       if (candidate.offset[row]! < 0) continue;
       column.offset[row] = candidate.offset[row]!;
       column.bytes[row] = candidate.bytes[row]!;
-      column.crc32[row] = candidate.crc32[row]!;
+      if (column.crc32 !== undefined) column.crc32[row] = candidate.crc32![row]!;
     }
   }
   return column;

@@ -132,7 +132,8 @@ function isUncompressedOnly(dataset: Dataset, output: BatchOutput, options: Outp
   const { image, steps } = options;
   const images = image === undefined ? imageFields(dataset.fields) : [image];
   const isPlain = output.kind === 'pixels' && steps.fields === undefined && steps.pixels === undefined && others === 0;
-  return isPlain && images.length === 1 && images[0] === 'npy';
+  const areFiles = dataset.shards.every(({ open }) => open === undefined);
+  return isPlain && areFiles && images.length === 1 && images[0] === 'npy';
 }
 
 function maskBytesOf(output: BatchOutput): number {

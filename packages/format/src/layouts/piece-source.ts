@@ -1,0 +1,98 @@
+import type { Source } from '../source.js';
+
+/** What a shard looks like from outside whose payloads do not lie in it as they are. */
+export interface Pieces {
+  /** Where each piece begins in the view, rising, and behind the last one where the view ends: one more than there are pieces. */
+  readonly starts: Float64Array;
+  /** The bytes of one piece, of exactly its length. */
+  load(piece: number): Promise<Uint8Array>;
+}
+
+/** Pieces are kept up to so many bytes, or one: neighbouring samples are read one after the other. */
+const KEPT_BYTES = 32 << 20;
+/** Pieces of one read that are loaded at once. */
+const LOADS_AT_ONCE = 8;
+
+/**
+ * A view of a shard that is made of pieces, each loaded (read, decompressed) when somebody reads in it: the stage between
+ * a shard and the arena for layouts whose payloads are deflated or lie in pages. Owns `source`.
+ */
+export class PieceSource implements Source {
+  readonly location: string;
+  readonly size: number;
+  readonly #source: Source;
+  readonly #pieces: Pieces;
+  /** The one used last comes last. */
+  readonly #kept = new Map<number, Promise<Uint8Array>>();
+  #keptBytes = 0;
+
+  constructor(source: Source, pieces: Pieces) {
+    this.location = source.location;
+    this.size = pieces.starts.at(-1)!;
+    this.#source = source;
+    this.#pieces = pieces;
+  }
+
+  async readAt(offset: number, target: Uint8Array): Promise<number> {
+    const { starts } = this.#pieces;
+    const end = Math.min(offset + target.length, this.size);
+    if (offset >= end) return 0;
+    const first = this.#pieceAt(offset);
+    let next = first;
+    const lane = async (): Promise<void> => {
+      while (starts[next]! < end) {
+        const piece = next++;
+        const bytes = await this.#piece(piece);
+        const from = Math.max(offset, starts[piece]!);
+        const to = Math.min(end, starts[piece + 1]!);
+        target.set(bytes.subarray(from - starts[piece]!, to - starts[piece]!), from - offset);
+      }
+    };
+    await Promise.all(Array.from({ length: LOADS_AT_ONCE }, lane));
+    return end - offset;
+  }
+
+  close(): Promise<void> {
+    this.#kept.clear();
+    return this.#source.close();
+  }
+
+  #piece(piece: number): Promise<Uint8Array> {
+    const known = this.#kept.get(piece);
+    if (known !== undefined) {
+      this.#kept.delete(piece);
+      this.#kept.set(piece, known);
+      return known;
+    }
+    const loaded = this.#pieces.load(piece);
+    this.#kept.set(piece, loaded);
+    this.#keptBytes += this.#bytesOf(piece);
+    for (const oldest of this.#kept.keys()) {
+      if (this.#keptBytes <= KEPT_BYTES || oldest === piece) break;
+      this.#drop(oldest);
+    }
+    loaded.catch(() => this.#drop(piece));
+    return loaded;
+  }
+
+  #drop(piece: number): void {
+    if (this.#kept.delete(piece)) this.#keptBytes -= this.#bytesOf(piece);
+  }
+
+  #bytesOf(piece: number): number {
+    return this.#pieces.starts[piece + 1]! - this.#pieces.starts[piece]!;
+  }
+
+  /** The last piece that begins at or before `offset`. */
+  #pieceAt(offset: number): number {
+    const { starts } = this.#pieces;
+    let low = 0;
+    let high = starts.length - 1;
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1;
+      if (starts[middle]! <= offset) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+}
