@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -95,6 +96,9 @@ class Loader:
         self._held: Deque[Tuple[int, Any]] = deque()
         #: Raised with every loop, and where one ends from outside: only the latest may go on.
         self._loops = 0
+        #: How often the loader was closed; held while a reader starts.
+        self._closes = 0
+        self._starting = threading.RLock()
 
     def __iter__(self) -> LoaderIterator:
         self._check_process()
@@ -159,8 +163,13 @@ class Loader:
         return {_snake(name): value for name, value in report.items()}
 
     def close(self) -> None:
-        """Ends the reader; batches stay as they are. A loop that is under way raises. The loader may be used again."""
-        self._loops += 1
+        """Ends the reader; batches stay as they are. The loader may be used again.
+
+        A loop that is under way, in another thread too, raises :class:`LoopEndedError`.
+        """
+        with self._starting:
+            self._loops += 1
+            self._closes += 1
         self._drop_reader()
 
     def __enter__(self) -> Loader:
@@ -181,20 +190,28 @@ class Loader:
                 "loader in the process that uses it (with a DataLoader around it: num_workers=0)."
             )
 
-    def _start(self) -> ReaderProcess:
-        """The reader, started and with the dataset open."""
+    def _start(self, closes: Optional[int] = None) -> ReaderProcess:
+        """The reader, started and with the dataset open; not where the loader was closed more than `closes` times."""
         self._check_process()
+        closes = self._closes if closes is None else closes
         if self._reader is not None and self._reader.is_closed:
             self._drop_reader()
         if self._reader is None:
-            reader = ReaderProcess()
             try:
-                self._open(reader)
+                with self._starting:
+                    # Whoever closes the loader now waits until the reader is one that can be closed.
+                    self._check_closes(closes)
+                    self._reader = ReaderProcess()
+                self._check_closes(closes)
+                self._open(self._reader)
             except BaseException:
-                reader.close()
+                self._drop_reader()
                 raise
-            self._reader = reader
         return self._reader
+
+    def _check_closes(self, closes: int) -> None:
+        if self._closes != closes:
+            raise LoopEndedError("The loader was closed while it started: begin a new loop.")
 
     def _open(self, reader: ReaderProcess) -> None:
         options = dict(self._options)
@@ -212,9 +229,9 @@ class Loader:
         if reader is not None:
             reader.close()
 
-    def _begin(self) -> ReaderProcess:
+    def _begin(self, closes: int) -> ReaderProcess:
         """Begins a loop with this reader."""
-        reader = self._start()
+        reader = self._start(closes)
         reader.send("begin", epoch=self._epoch)
         self._has_delivered = False
         return reader
@@ -297,11 +314,12 @@ class LoaderIterator:
     def _next(self) -> Optional[Batch]:
         loader = self._loader
         loader._check_process()
+        closes = loader._closes
         is_over = self._device_batches is not None and self._device_batches.is_over
         if loader._loops != self._number or (self._reader is not None and self._reader.is_closed and not is_over):
             raise LoopEndedError("This loop cannot go on: the loader was closed since, or another loop has begun.")
         if self._reader is None:
-            self._reader = loader._begin()
+            self._reader = loader._begin(closes)
             self._device_batches = loader._batches(self._reader)
         if self._device_batches is not None:
             return self._device_batches.next()

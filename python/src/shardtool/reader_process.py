@@ -9,9 +9,9 @@ import signal
 import subprocess
 import threading
 import weakref
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
-from .errors import ReaderError, ShardtoolError, error_of_reader
+from .errors import LoopEndedError, ReaderError, ShardtoolError, error_of_reader
 from .frames import Frame, FrameDecoder, encode_frame
 from .node import find_node, find_reader, why_not
 from .slot_file import SlotMemory, create_slot_file
@@ -47,18 +47,24 @@ class ReaderProcess:
         except OSError as error:
             os.close(self._slot_file)
             raise ReaderError(f"The reader cannot start ({error}).{why_not(self._node)}") from error
+        # Written to where one thread ends the reader while another waits for it.
+        wake, self._wake = os.pipe()
+        self._finalizer = weakref.finalize(self, _end, process, (self._slot_file, wake, self._wake), os.getpid())
         self._process = process
         self._decoder = FrameDecoder()
         self._stderr = bytearray()
         self._requests = 0
         self._answered = False
         self._memory: Optional[SlotMemory] = None
+        #: Held while the pipes are used, and by whoever ends the reader: taken in this order, the first one by threads.
+        self._ending, self._in_use = threading.RLock(), threading.RLock()
+        self._is_ending = False
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._stdin, self._stdout = process.stdin.fileno(), process.stdout.fileno()
         self._poll = select.poll()
         self._poll.register(self._stdout, select.POLLIN)
         self._poll.register(process.stderr.fileno(), select.POLLIN)
-        self._finalizer = weakref.finalize(self, _end, process, self._slot_file, os.getpid())
+        self._poll.register(wake, select.POLLIN)
 
     @property
     def pid(self) -> int:
@@ -72,33 +78,41 @@ class ReaderProcess:
         """Sends a request, and returns its number for :meth:`receive`."""
         self._requests += 1
         frame = encode_frame({"kind": kind, "request": self._requests, **content})
-        try:
-            while frame:
-                frame = frame[os.write(self._stdin, frame) :]
-        except BrokenPipeError:
-            raise self._death() from None
-        except BaseException:
-            self.close()
-            raise
+        with self._in_use:
+            try:
+                while frame:
+                    self._check()
+                    frame = frame[os.write(self._stdin, frame) :]
+            except ShardtoolError:
+                raise
+            except BrokenPipeError:
+                self._check()
+                raise self._death() from None
+            except BaseException:
+                self._end()
+                raise
         return self._requests
 
     def receive(self, request: int) -> Frame:
         """Waits for the answer to a request.
 
         Raises what the reader says went wrong, and :class:`ReaderError` where it has ended. Where anything else ends
-        the wait (Ctrl-C, say), part of an answer may be lost: then the reader is ended, too.
+        the wait (Ctrl-C, say), part of an answer may be lost: then the reader is ended, too. :class:`LoopEndedError`:
+        another thread, or a signal's handler, has closed it.
         """
-        try:
-            while True:
-                frame = self._decoder.take()
-                if frame is not None:
-                    return self._checked(frame, request)
-                self._read_piece()
-        except ShardtoolError:
-            raise
-        except BaseException:
-            self.close()
-            raise
+        with self._in_use:
+            try:
+                while True:
+                    self._check()
+                    frame = self._decoder.take()
+                    if frame is not None:
+                        return self._checked(frame, request)
+                    self._read_piece()
+            except ShardtoolError:
+                raise
+            except BaseException:
+                self._end()
+                raise
 
     def ask(self, kind: str, **content: Any) -> Dict[str, Any]:
         return self.receive(self.send(kind, **content)).header
@@ -107,7 +121,7 @@ class ReaderProcess:
         self._answered = True
         header = frame.header
         if header["request"] != request:
-            self.close()
+            self._end()
             raise ReaderError(f"The reader answered request {header['request']} where {request} was asked.")
         if header["kind"] == "error":
             raise error_of_reader(header)
@@ -120,12 +134,33 @@ class ReaderProcess:
         return self._memory
 
     def close(self) -> None:
-        """Ends the reader. Arrays over its slots stay as they are."""
+        """Ends the reader, also while another thread waits for it. Arrays over its slots stay as they are."""
+        with self._ending:
+            if self.is_closed:
+                return
+            self._is_ending = True
+            os.write(self._wake, b"\0")
+            if not self._in_use.acquire(timeout=_PATIENCE_SECONDS):
+                # A request that nobody reads: the pipe breaks where the reader ends.
+                self._process.kill()
+                self._in_use.acquire()
+            try:
+                self._end()
+            finally:
+                self._in_use.release()
+
+    def _end(self) -> None:
         self._finalizer()
+
+    def _check(self) -> None:
+        """Raises where the reader was closed meanwhile."""
+        if self._is_ending or self.is_closed:
+            raise LoopEndedError("The loader was closed while something was asked of it: begin a new loop.")
 
     def _read_piece(self) -> None:
         """Waits for output. What the reader says on its standard error is kept, and never fills its pipe for long."""
         ready = self._poll.poll(_LOOK_EVERY_MS)
+        self._check()
         if not ready and self._process.poll() is not None:
             raise self._death()
         for descriptor, _ in ready:
@@ -151,7 +186,7 @@ class ReaderProcess:
             self._process.kill()
             self._process.wait()
         self._read_last_words()
-        self.close()
+        self._end()
         how = _how_it_ended(self._process.returncode)
         lines = self._stderr.decode(errors="replace").strip().splitlines()[-_SHOWN_STDERR_LINES:]
         said = " Its last lines were:\n" + "\n".join(lines) if lines else " It said nothing."
@@ -180,9 +215,10 @@ def _how_it_ended(code: Optional[int]) -> str:
     return f"was ended by {name}{hint}"
 
 
-def _end(process: subprocess.Popen[bytes], slot_file: int, owner: int) -> None:
+def _end(process: subprocess.Popen[bytes], descriptors: Tuple[int, ...], owner: int) -> None:
     """Closes what this process has of the reader. A forked process closes its copies and leaves the reader alone."""
-    os.close(slot_file)
+    for descriptor in descriptors:
+        os.close(descriptor)
     for pipe in (process.stdin, process.stdout, process.stderr):
         assert pipe is not None
         with contextlib.suppress(OSError):

@@ -1,0 +1,103 @@
+"""What stops a loop is heard at every moment of its start, and leaves no reader behind."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import shardtool
+
+MOMENTS = 20
+
+
+def children():
+    """Processes that this one has started and that still run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rsplit(")", 1)[1].split()[:2]
+        except FileNotFoundError:
+            continue
+        if int(parent) == os.getpid() and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+@pytest.fixture
+def endless(small):
+    def make():
+        return shardtool.Loader(small, batch_size=10, output="numpy", repeat=float("inf"), workers=1)
+
+    return make
+
+
+@pytest.fixture
+def start_time(endless):
+    """Seconds from asking for the first batch until it is there."""
+    began = time.monotonic()
+    loader = endless()
+    next(iter(loader))
+    seconds = time.monotonic() - began
+    loader.close()
+    return seconds
+
+
+def loop(batches, ended):
+    """Takes batches until an error ends it, which `ended` gets."""
+    try:
+        for _ in batches:
+            pass
+    except BaseException as error:
+        ended.append(error)
+
+
+def test_closing_in_another_thread_at_any_moment_ends_the_loop(endless, start_time):
+    before = children()
+    loader = endless()
+    for moment in range(MOMENTS):
+        ended = []
+        thread = threading.Thread(target=loop, args=(iter(loader), ended))
+        thread.start()
+        time.sleep(start_time * 1.3 * moment / MOMENTS)
+        loader.close()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert [type(error) for error in ended] == [shardtool.LoopEndedError], ended
+        assert children() == before
+    assert len(next(iter(loader))) == 2
+    loader.close()
+    assert children() == before
+
+
+def test_an_interrupt_at_any_moment_ends_the_loop(endless, start_time):
+    before = children()
+    for moment in range(MOMENTS):
+        loader = endless()
+        alarm = threading.Timer(start_time * 1.3 * moment / MOMENTS, os.kill, (os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            alarm.start()
+            for _ in loader:
+                pass
+        alarm.join()
+        loader.close()
+        assert children() == before
+
+
+def test_a_signal_handler_that_closes_the_loader_ends_the_loop(endless, start_time):
+    before = children()
+    loader = endless()
+    previous = signal.signal(signal.SIGUSR1, lambda *_: loader.close())
+    try:
+        for moment in range(MOMENTS):
+            alarm = threading.Timer(0.01 + start_time * 1.3 * moment / MOMENTS, os.kill, (os.getpid(), signal.SIGUSR1))
+            alarm.start()
+            with pytest.raises(shardtool.LoopEndedError):
+                for _ in loader:
+                    pass
+            alarm.join()
+            assert children() == before
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
