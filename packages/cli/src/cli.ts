@@ -6,9 +6,11 @@ import { commitCommand } from './commands/commit.js';
 import { convertCommand } from './commands/convert.js';
 import { indexCommand } from './commands/index.js';
 import { lsCommand } from './commands/ls.js';
+import { overlayCommand } from './commands/overlay.js';
 import { packCommand } from './commands/pack.js';
 import { planCommand } from './commands/plan.js';
 import { previewCommand } from './commands/preview.js';
+import { splitCommand } from './commands/split.js';
 import { statsCommand } from './commands/stats.js';
 import { unpackCommand } from './commands/unpack.js';
 import { verifyCommand } from './commands/verify.js';
@@ -28,6 +30,8 @@ const COMMANDS = [
   verifyCommand,
   indexCommand,
   convertCommand,
+  overlayCommand,
+  splitCommand,
   planCommand,
   benchCommand,
   previewCommand,

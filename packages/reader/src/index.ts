@@ -56,6 +56,7 @@ export {
   logOverlay,
   type OverlayFault,
   type OverlaySummary,
+  showOverlay,
 } from './overlay/catalogue.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type DatasetPlanOptions, planOf } from './plan-dataset.js';

@@ -12,5 +12,6 @@ export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from 
 export { type RepairOptions, type RepairReport, repair } from './repair/repair.js';
 export type { LmdbValues } from './shard/layout-choice.js';
 export type { OtherIndex } from './shard/other-indexes.js';
+export { type PackedLabels, readPackedLabels } from './source/labels.js';
 export type { Fault } from './verify/faults.js';
 export { type VerifyOptions, type VerifyProgress, type VerifyReport, verify } from './verify/verify.js';

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from .batch import Batch, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
@@ -38,6 +38,9 @@ class Loader:
     copied two batches ahead, and made ``dtype`` ("float16", "bfloat16", "float32") there, normalised by ``mean`` and
     ``std`` (three numbers each, of values from 0 to 1). ``pin_memory=True`` alone gives page-locked CPU tensors.
 
+    ``overlay`` names an overlay of the dataset (other classes and columns, splits, samples left out) or its file, and
+    ``split`` a split of it; ``exclude_keys`` leaves samples out by key. ``shardtool overlay`` and ``split`` make them.
+
     The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
     one every use raises :class:`ForkedLoaderError`.
     """
@@ -54,6 +57,9 @@ class Loader:
         mean: Optional[Sequence[float]] = None,
         std: Optional[Sequence[float]] = None,
         pin_memory: bool = False,
+        overlay: Optional[str] = None,
+        split: Optional[str] = None,
+        exclude_keys: Optional[Iterable[str]] = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         if not isinstance(hold, int) or hold < 1:
@@ -77,6 +83,8 @@ class Loader:
             self._cuda = Cuda(None if device == "cpu" else device)
             self._pinned = PinnedSlots(self._cuda)
         self._location = absolute(location)
+        seen = {"overlay": overlay, "split": split, "excludeKeys": None if exclude_keys is None else list(exclude_keys)}
+        self._seen = {name: value for name, value in seen.items() if value is not None}
         self._arrays = arrays(output)
         self._with_keys = with_keys
         self._hold = hold
@@ -218,7 +226,9 @@ class Loader:
         if self._take_up is not None:
             options["state"] = self._take_up
             options.pop("epoch", None)
-        self._dataset = reader.ask("open", location=self._location, options=options, withKeys=self._with_keys)
+        self._dataset = reader.ask(
+            "open", location=self._location, options=options, withKeys=self._with_keys, seen=self._seen
+        )
         self._held.clear()
 
     def _drop_reader(self) -> None:

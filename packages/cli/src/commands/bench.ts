@@ -1,5 +1,6 @@
 import type { BenchResult } from '../bench.js';
 import { command } from '../command.js';
+import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { milliseconds, wholeNumber } from '../flags.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
@@ -10,6 +11,7 @@ export const benchCommand = command({
   builder: (yargs) =>
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .options(DATASET_FLAGS)
       .option('batch-size', wholeNumber('--batch-size', 'Samples in a batch', { default: 256 }))
       .option('workers', wholeNumber('--workers', 'Decode workers; by default one a core', { to: 1024 }))
       .option('epochs', wholeNumber('--epochs', 'Epochs to go through', { default: 1 }))
@@ -40,9 +42,9 @@ export const benchCommand = command({
       .example('$0 bench shards', 'Images a second, waiting, memory')
       .example('$0 bench shards --step-ms 87', 'Does a step of 87 ms ever wait?')
       .example('$0 bench shards --transform raw --cold', 'What the disk gives'),
-  handler: async ({ dataset: location, json, stepMs = 0, ...options }) => {
-    const [{ openDataset }, { benchDataset }] = await Promise.all([import('@shardtool/reader'), import('../bench.js')]);
-    const dataset = await openDataset(location);
+  handler: async ({ dataset: location, json, stepMs = 0, overlay, split, excludeKeys, ...options }) => {
+    const { benchDataset } = await import('../bench.js');
+    const dataset = await openGiven(location, { overlay, split, excludeKeys });
     const result = await benchDataset(dataset, { ...options, stepMs });
     await dataset.close();
     console.log(json ? JSON.stringify(result) : describe(result));

@@ -1,5 +1,6 @@
 import type { Sample } from '@shardtool/reader';
 import { command } from '../command.js';
+import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { UsageError, write } from '../outcome.js';
 
 export const catCommand = command({
@@ -14,15 +15,13 @@ export const catCommand = command({
         demandOption: true,
         describe: 'Key of the sample, as ls --samples shows it',
       })
+      .options(DATASET_FLAGS)
       .positional('field', { type: 'string', describe: 'Name of the field: jpg, cls, json ...' })
       .example('$0 cat shards cat/cat_001 > cat.jpg', 'The image')
       .example('$0 cat shards cat/cat_001 cls', 'Its class number'),
-  handler: async ({ dataset: location, key, field }) => {
-    const [{ openDataset }, { imageFields }] = await Promise.all([
-      import('@shardtool/reader'),
-      import('@shardtool/format'),
-    ]);
-    const dataset = await openDataset(location);
+  handler: async ({ dataset: location, key, field, ...seen }) => {
+    const { imageFields } = await import('@shardtool/format');
+    const dataset = await openGiven(location, seen);
     const sample = await dataset.get(key);
     const name = field ?? imageFields(Object.keys(sample.fields))[0];
     if (name === undefined) {

@@ -1,5 +1,6 @@
 import type { Dataset } from '@shardtool/reader';
 import { command } from '../command.js';
+import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { write } from '../outcome.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
@@ -10,6 +11,7 @@ export const lsCommand = command({
   builder: (yargs) =>
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .options(DATASET_FLAGS)
       .option('samples', { type: 'boolean', default: false, describe: 'One line a sample instead of one a shard' })
       .option('json', {
         type: 'boolean',
@@ -19,9 +21,8 @@ export const lsCommand = command({
       .example('$0 ls shards', 'Shards, classes and totals')
       .example('$0 ls shards --samples | head', 'The first samples: key, class, size, fields')
       .example('$0 ls shards --samples --json', 'The same for programs'),
-  handler: async ({ dataset: location, samples, json }) => {
-    const { openDataset } = await import('@shardtool/reader');
-    const dataset = await openDataset(location);
+  handler: async ({ dataset: location, samples, json, ...seen }) => {
+    const dataset = await openGiven(location, seen);
     if (samples) await listSamples(dataset, json);
     else if (json) await write(`${JSON.stringify(summary(dataset))}\n`);
     else await listShards(dataset);

@@ -1,5 +1,6 @@
 import type { PlanReport } from '@shardtool/reader';
 import { command } from '../command.js';
+import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { milliseconds, wholeNumber } from '../flags.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
@@ -10,6 +11,7 @@ export const planCommand = command({
   builder: (yargs) =>
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .options(DATASET_FLAGS)
       .option('world-size', wholeNumber('--world-size', 'Ranks (GPUs)', { default: 1 }))
       .option('batch-size', wholeNumber('--batch-size', 'Samples in a batch of one rank', { default: 64 }))
       .option('last-batch', {
@@ -29,9 +31,9 @@ export const planCommand = command({
       .example('$0 plan shards --world-size 8 --batch-size 128', 'Batches, memory and mixing of 8 GPUs')
       .example('$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs'),
   handler: async ({ dataset: location, json, where, lastBatch, streams, shuffleBufferSize, stepMs, ...given }) => {
-    const { openDataset, planOf } = await import('@shardtool/reader');
+    const { planOf } = await import('@shardtool/reader');
     const { worldSize, batchSize } = given;
-    const dataset = await openDataset(location);
+    const dataset = await openGiven(location, given);
     const report = await planOf(dataset, {
       worldSize,
       batchSize,

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { StepInput, TransformInput } from '@shardtool/reader';
 import { command } from '../command.js';
+import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { wholeNumber } from '../flags.js';
 import { UsageError } from '../outcome.js';
 import type { Grid } from '../preview.js';
@@ -12,6 +13,7 @@ export const previewCommand = command({
   builder: (yargs) =>
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .options(DATASET_FLAGS)
       .option('transform', {
         type: 'string',
         requiresArg: true,
@@ -30,12 +32,9 @@ export const previewCommand = command({
       .option('epoch', wholeNumber('--epoch', 'Whose first batch it is', { from: 0, default: 0 }))
       .example('$0 preview shards --output grid.png', 'The first 64 samples of an epoch')
       .example('$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight, by your own list'),
-  handler: async ({ dataset: location, transform, grid, output, seed, epoch }) => {
-    const [{ openDataset }, { writePreview }] = await Promise.all([
-      import('@shardtool/reader'),
-      import('../preview.js'),
-    ]);
-    await using dataset = await openDataset(location);
+  handler: async ({ dataset: location, transform, grid, output, seed, epoch, ...seen }) => {
+    const { writePreview } = await import('../preview.js');
+    await using dataset = await openGiven(location, seen);
     const steps = await readTransform(transform);
     const shown = await writePreview(dataset, { transform: steps, grid, output, seed, epoch });
     console.log(`Wrote ${output}: ${shown.images} images of ${shown.width}x${shown.height} pixels.`);

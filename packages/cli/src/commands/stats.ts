@@ -1,6 +1,7 @@
 import type { DatasetStats, DistributionSummary } from '@shardtool/reader';
 import { barLines } from '../bars.js';
 import { command } from '../command.js';
+import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { wholeNumber } from '../flags.js';
 import { write } from '../outcome.js';
 import { countOf, formatCount, formatSize } from '../size.js';
@@ -12,13 +13,14 @@ export const statsCommand = command({
   builder: (yargs) =>
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .options(DATASET_FLAGS)
       .option('classes', wholeNumber('--classes', 'How many classes to list, the largest first', { default: 20 }))
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object, with every class' })
       .example('$0 stats shards', 'Tables and small histograms')
       .example("$0 stats shards --json | jq '.classes | min_by(.samples)'", 'The smallest class'),
-  handler: async ({ dataset: location, classes, json }) => {
-    const { datasetStats, openDataset } = await import('@shardtool/reader');
-    const dataset = await openDataset(location);
+  handler: async ({ dataset: location, classes, json, ...seen }) => {
+    const { datasetStats } = await import('@shardtool/reader');
+    const dataset = await openGiven(location, seen);
     const stats = await datasetStats(dataset);
     await dataset.close();
     await write(json ? `${JSON.stringify(stats)}\n` : `${describe(stats, classes).join('\n')}\n`);

@@ -1,4 +1,5 @@
 import { command } from '../command.js';
+import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { UsageError } from '../outcome.js';
 import { countOf } from '../size.js';
 
@@ -10,16 +11,14 @@ export const unpackCommand = command({
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
       .positional('folder', { type: 'string', demandOption: true, describe: 'Where the files go, and nowhere else' })
+      .options(DATASET_FLAGS)
       .option('fields', { type: 'string', array: true, requiresArg: true, describe: 'Only these fields' })
       .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
       .example('$0 unpack shards photos', 'All files')
       .example('$0 unpack shards photos --fields jpg --fields json', 'Images and their JSON'),
-  handler: async ({ dataset: location, folder, fields, quiet }) => {
-    const [{ openDataset }, { UnpackFolder }] = await Promise.all([
-      import('@shardtool/reader'),
-      import('../unpack-folder.js'),
-    ]);
-    const dataset = await openDataset(location);
+  handler: async ({ dataset: location, folder, fields, quiet, ...seen }) => {
+    const { UnpackFolder } = await import('../unpack-folder.js');
+    const dataset = await openGiven(location, seen);
     const unknown = fields?.find((field) => !dataset.fields.includes(field));
     if (unknown !== undefined) {
       throw new UsageError(`No sample has a field "${unknown}"; the fields are ${dataset.fields.join(', ')}.`);

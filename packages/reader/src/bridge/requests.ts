@@ -15,6 +15,12 @@ const schema = z.discriminatedUnion('kind', [
     /** Those of the loader, checked there; `repeat` may be {@link ENDLESS}. */
     options: z.record(z.string(), z.unknown()),
     withKeys: z.boolean(),
+    /** Those of openDataset. */
+    seen: z.object({
+      overlay: z.string().optional(),
+      split: z.string().optional(),
+      excludeKeys: z.array(z.string()).optional(),
+    }),
   }),
   /** What the next iteration is going to do. `epoch` as of {@link Loader.setEpoch}; null: the next one. */
   z.object({ kind: z.literal('info'), request, epoch: z.number().nullable() }),

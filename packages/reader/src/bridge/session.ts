@@ -62,11 +62,11 @@ export class Session {
     }
   }
 
-  async #open({ location, options, withKeys }: RequestOf<'open'>): Promise<Answer> {
+  async #open({ location, options, withKeys, seen }: RequestOf<'open'>): Promise<Answer> {
     await this.#end();
     await this.#loader?.close();
     this.#held.clear();
-    this.#dataset ??= await openDataset(location);
+    this.#dataset ??= await openDataset(location, seen);
     this.#loader = this.#dataset.loader({ ...options, release: 'manual', slotFile: this.#slotFile });
     const { transform } = options;
     const { dtype, layout } = compileTransform(transform === 'raw' ? [] : ((transform ?? []) as TransformInput));

@@ -5,11 +5,14 @@ import { Dataset, type StoredParts } from './dataset.js';
 import { foreignParts } from './foreign.js';
 import type { ShardFile } from './shard-files.js';
 
+/** What `shardtool split` makes unless told otherwise. */
+export const SPLIT_OVERLAY = 'split';
+
 /** What of a dataset is opened, and how it is seen; the shards stay as they are. */
 export interface OpenOptions {
   /** An overlay of `shardtool overlay`: its name, or the path of its file. */
   readonly overlay?: string | undefined;
-  /** A split that the overlay has: only its samples. */
+  /** Only the samples of a split that the overlay has; of the overlay `split` unless another is named. */
   readonly split?: string | undefined;
   /** Samples that are left out. */
   readonly excludeKeys?: Iterable<string> | undefined;
@@ -22,7 +25,7 @@ export interface OpenOptions {
  * or a shard, and OverlayError or OptionError where an overlay, a split or a key does not belong to it.
  */
 export async function openDataset(location: string | readonly string[], options: OpenOptions = {}): Promise<Dataset> {
-  const { overlay, split, excludeKeys } = options;
+  const { split, excludeKeys, overlay = split === undefined ? undefined : SPLIT_OVERLAY } = options;
   const stored = await openStored(location);
   const chain = overlay === undefined ? [] : await readOverlays(stored.location, overlay);
   return new Dataset(await viewOf(stored, { chain, split, excludeKeys }));

@@ -35,6 +35,11 @@ export async function logOverlay(location: string, overlay: string): Promise<Ove
   return (await readOverlays(location, overlay)).map(summaryOf);
 }
 
+/** One overlay with all its entries. */
+export async function showOverlay(location: string, overlay: string): Promise<Overlay> {
+  return (await readOverlays(location, overlay)).at(-1)!;
+}
+
 /**
  * Takes an overlay out of the dataset's folder of overlays; it stays in the folder `dropped` there. Returns where. Throws
  * {@link OverlayError} where another one lies on it.

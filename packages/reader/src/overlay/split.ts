@@ -1,7 +1,7 @@
 import { mkdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { OptionError, type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
-import { openStored } from '../dataset/open.js';
+import { openStored, SPLIT_OVERLAY } from '../dataset/open.js';
 import { goneBelow } from './add.js';
 import { type IndexPieces, relabel } from './change-index.js';
 import { overlayPath, readOverlays } from './find.js';
@@ -43,7 +43,7 @@ const READ_AT_ONCE = 8;
  * together; OverlayError where the name is taken by another overlay.
  */
 export async function splitDataset(location: string, options: SplitOptions): Promise<SplitReport> {
-  const { name = 'split', parent, group } = options;
+  const { name = SPLIT_OVERLAY, parent, group } = options;
   checkOverlayName(name);
   checkShares(options);
   const stored = await openStored(location);

@@ -29,34 +29,59 @@ interface Row {
  * it. Throws {@link LabelsError} with the line.
  */
 export function readLabels(location: string, source: string): Labels {
+  const { id, line, cls, columns } = readTable(location, ['path']);
+  const path = id.map((named, row) => pathBelow(source, named, `${location}:${line[row]}`));
+  return { location, path, line, cls, columns };
+}
+
+/** Labels by key, or by path where the file has no column "key": {@link readLabels} for samples that are packed. */
+export interface PackedLabels {
+  readonly by: 'key' | 'path';
+  readonly id: readonly string[];
+  readonly cls: readonly string[] | null;
+  readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+}
+
+/** Reads a labels file for samples that are packed already. Throws {@link LabelsError} with the line. */
+export function readPackedLabels(location: string): PackedLabels {
+  return readTable(location, ['key', 'path']);
+}
+
+/** The rows of a labels file. The first of the `named` columns that it has says which sample a row is about. */
+function readTable<Name extends string>(
+  location: string,
+  named: readonly Name[],
+): Omit<Labels, 'location' | 'path'> & { readonly by: Name; readonly id: readonly string[] } {
   const text = readTextFile(location);
   const json = text.trimStart().startsWith('{');
-  const rows = json ? jsonRows(location, text) : csvRows(location, text);
-  const path: string[] = [];
+  const rows = json ? jsonRows(location, text) : csvRows(location, text, named);
+  let by: Name | undefined;
+  const id: string[] = [];
   const line: number[] = [];
   const columns = new Map<string, ColumnValue[]>();
   for (const row of rows) {
-    const named = row.values.get('path');
-    if (named === undefined || named === null || named === '') fault(location, row.line, 'has no path');
+    by ??= named.find((name) => row.values.has(name)) ?? named[0]!;
+    const value = row.values.get(by);
+    if (value === undefined || value === null || value === '') fault(location, row.line, `has no ${by}`);
     for (const [name, value] of row.values) {
-      if (name === 'path') continue;
+      if (name === by) continue;
       let column = columns.get(name);
       if (column === undefined) {
         column = [];
         columns.set(name, column);
       }
-      while (column.length < path.length) column.push(null);
+      while (column.length < id.length) column.push(null);
       column.push(value);
     }
-    path.push(pathBelow(source, String(named), `${location}:${row.line}`));
+    id.push(String(value));
     line.push(row.line);
   }
-  if (path.length === 0) throw new LabelsError({ path: location }, `The labels file ${location} has no rows.`);
+  if (by === undefined) throw new LabelsError({ path: location }, `The labels file ${location} has no rows.`);
   const classes = columns.get('class');
   columns.delete('class');
-  const cls = classes === undefined ? null : namesOf(classes, path.length);
-  for (const [name, values] of columns) columns.set(name, ofOneType(values, path.length, json));
-  return { location, path, line: Uint32Array.from(line), cls, columns };
+  const cls = classes === undefined ? null : namesOf(classes, id.length);
+  for (const [name, values] of columns) columns.set(name, ofOneType(values, id.length, json));
+  return { by, id, line: Uint32Array.from(line), cls, columns };
 }
 
 /** The class of each row; a name is one string however many rows have it. */
@@ -72,14 +97,15 @@ function namesOf(classes: readonly ColumnValue[], rows: number): string[] {
   });
 }
 
-function* csvRows(location: string, text: string): Generator<Row> {
+function* csvRows(location: string, text: string, named: readonly string[]): Generator<Row> {
   try {
     let header: readonly string[] | undefined;
     for (const { line, cells } of parseCsv(text)) {
       if (header === undefined) {
         header = cells;
-        if (!header.includes('path')) {
-          fault(location, line, `has the columns ${header.join(', ')}, but none of the name "path"`);
+        if (!header.some((name) => named.includes(name))) {
+          const names = named.map((name) => `"${name}"`).join(' or ');
+          fault(location, line, `has the columns ${header.join(', ')}, but none of the name ${names}`);
         }
         if (new Set(header).size < header.length) fault(location, line, 'names a column twice');
       } else if (cells.length !== header.length) {

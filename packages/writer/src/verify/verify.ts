@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
-import { MAX_PIXELS, OptionError } from '@shardtool/format';
+import { MAX_PIXELS, OptionError, OVERLAYS_FOLDER } from '@shardtool/format';
+import { checkOverlays } from '@shardtool/reader';
 import { WorkerPool } from '../crew/worker-pool.js';
 import { findDatasetShards } from '../shard/dataset-shards.js';
 import type { Fault } from './faults.js';
@@ -38,12 +39,18 @@ export interface VerifyReport {
 
 /**
  * Checks a dataset: what `pack` wrote against its manifest and indexes, foreign tars against the indexes that were kept,
- * or their headers alone. Throws {@link OptionError}, and where there is no dataset or its manifest cannot be read.
+ * or their headers alone; and the overlays of the dataset. Throws {@link OptionError}, and where there is no dataset or its manifest cannot be read.
  */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
   checkWorkers(options.workers);
   const { shards } = await findDatasetShards(location);
-  return verifyShards(shards, options);
+  const report = await verifyShards(shards, options);
+  // Where indexes are damaged their keys are of no use, and the faults above name them.
+  const faults = report.faults > 0 ? [] : await checkOverlays(location);
+  for (const { overlay, sentence } of faults) {
+    options.onFault?.({ shard: `${OVERLAYS_FOLDER}/${overlay}.jsonl`, reason: sentence });
+  }
+  return { ...report, faults: report.faults + faults.length };
 }
 
 /** Throws {@link OptionError} where it is no number of threads. */

@@ -1,0 +1,140 @@
+import type { AddOverlayOptions, OverlaySummary } from '@shardtool/reader';
+import { command } from '../command.js';
+import { readKeys } from '../dataset-flags.js';
+import { UsageError, write } from '../outcome.js';
+import { countOf } from '../size.js';
+
+const ACTIONS = ['add', 'list', 'show', 'log', 'drop'] as const;
+
+export const overlayCommand = command({
+  name: 'overlay',
+  positionals: '<action> <dataset> [name]',
+  describe: 'Other classes and labels, and samples left out, as a small file beside the shards',
+  builder: (yargs) =>
+    yargs
+      .positional('action', {
+        choices: ACTIONS,
+        demandOption: true,
+        describe: 'add: make one; list: all of a dataset; show: its lines; log: what it lies on; drop: take it away',
+      })
+      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards' })
+      .positional('name', { type: 'string', describe: 'Name of the overlay' })
+      .option('exclude-keys', { type: 'string', requiresArg: true, describe: 'add: leave out the keys in this file' })
+      .option('exclude-where', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'add: leave out the samples for which this holds: "width < 64"',
+      })
+      .option('labels', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'add: classes and columns, CSV or JSON Lines: key,class,... or path,class,...',
+      })
+      .option('rename', {
+        type: 'string',
+        array: true,
+        requiresArg: true,
+        describe: 'add: OLD=NEW, a new name for a class; that of another class merges the two',
+      })
+      .option('classes', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'add: a file with all classes in their new order, one a line',
+      })
+      .option('parent', { type: 'string', requiresArg: true, describe: 'add: the overlay that it lies on' })
+      .option('output', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'add: another file than DATASET/overlays/NAME.jsonl',
+      })
+      .option('json', { type: 'boolean', default: false, describe: 'JSON' })
+      .example('$0 overlay add shards clean --exclude-keys bad.txt --labels fixed.csv', 'No shard changes')
+      .example(
+        '$0 overlay add shards fewer --parent clean --rename dog=animal --rename cat=animal',
+        'Two classes as one',
+      )
+      .example('$0 bench shards --overlay fewer', 'Every command and the loader take it'),
+  handler: async (given) => {
+    const { action, dataset: location, name, json } = given;
+    if (action === 'list') return list(location, json);
+    if (name === undefined) throw new UsageError(`overlay ${action} takes the name of an overlay behind the dataset.`);
+    const { addOverlay, dropOverlay, logOverlay, showOverlay } = await import('@shardtool/reader');
+    if (action === 'add') {
+      const report = await addOverlay(location, await optionsOf(name, given));
+      if (json) return write(`${JSON.stringify(report)}\n`);
+      return write(
+        `Made ${report.file}: ${countOf(report.excluded, 'sample')} left out, ${countOf(report.relabelled, 'sample')} of ` +
+          `another class, columns set of ${countOf(report.set, 'sample')}; ${countOf(report.classes, 'class', 'classes')}.\n`,
+      );
+    }
+    if (action === 'drop') {
+      const kept = await dropOverlay(location, name);
+      return write(json ? `${JSON.stringify({ kept })}\n` : `Dropped; ${kept} has it still.\n`);
+    }
+    if (action === 'log') {
+      const chain = await logOverlay(location, name);
+      return write(json ? `${JSON.stringify(chain)}\n` : chain.map(line).join(''));
+    }
+    const { entries, ...header } = await showOverlay(location, name);
+    await write(`${JSON.stringify(header)}\n`);
+    for (const entry of entries) await write(`${JSON.stringify(entry)}\n`);
+  },
+});
+
+async function list(location: string, json: boolean): Promise<void> {
+  const { listOverlays } = await import('@shardtool/reader');
+  const overlays = await listOverlays(location);
+  if (json) return write(`${JSON.stringify(overlays)}\n`);
+  await write(overlays.length === 0 ? `${location} has no overlays.\n` : overlays.map(line).join(''));
+}
+
+function line({ name, parent, hash, excluded, relabelled, set, splits, note }: OverlaySummary): string {
+  const changes = [
+    ...(excluded > 0 ? [`${countOf(excluded, 'sample')} left out`] : []),
+    ...(relabelled > 0 ? [`${countOf(relabelled, 'sample')} of another class`] : []),
+    ...(set > 0 ? [`columns set of ${countOf(set, 'sample')}`] : []),
+    ...splits.map((split) => `${split.name} ${countOf(split.samples, 'sample')}`),
+  ];
+  const on = parent === null ? '' : ` on ${parent}`;
+  return `${[`${name}${on}`, hash.slice(0, 16), changes.join(', ') || 'classes', note].join('\t')}\n`;
+}
+
+interface Given {
+  readonly parent?: string | undefined;
+  readonly output?: string | undefined;
+  readonly excludeKeys?: string | undefined;
+  readonly excludeWhere?: string | undefined;
+  readonly labels?: string | undefined;
+  readonly rename?: readonly string[] | undefined;
+  readonly classes?: string | undefined;
+}
+
+async function optionsOf(name: string, given: Given): Promise<AddOverlayOptions> {
+  const { parent, output, excludeKeys, excludeWhere, labels, rename, classes } = given;
+  const asked = {
+    'exclude-keys': excludeKeys,
+    'exclude-where': excludeWhere,
+    labels,
+    rename: rename?.join(' '),
+    classes,
+  };
+  return {
+    name,
+    parent,
+    file: output,
+    note: Object.entries(asked)
+      .flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag} ${value}`]))
+      .join(' '),
+    excludeKeys: excludeKeys === undefined ? undefined : await readKeys('--exclude-keys', excludeKeys),
+    excludeWhere,
+    labels: labels === undefined ? undefined : (await import('@shardtool/writer')).readPackedLabels(labels),
+    rename: rename === undefined ? undefined : new Map(rename.map(pairOf)),
+    classes: classes === undefined ? undefined : await readKeys('--classes', classes),
+  };
+}
+
+function pairOf(given: string): [string, string] {
+  const at = given.indexOf('=');
+  if (at > 0 && at < given.length - 1) return [given.slice(0, at), given.slice(at + 1)];
+  throw new UsageError(`--rename takes OLD=NEW, and not "${given}".`);
+}

@@ -1,0 +1,46 @@
+import { readFile } from 'node:fs/promises';
+import type { Dataset } from '@shardtool/reader';
+import { UsageError } from './outcome.js';
+
+/** The flags of every command that reads a dataset: how it is seen. */
+export const DATASET_FLAGS = {
+  overlay: {
+    type: 'string',
+    requiresArg: true,
+    describe: 'Name of an overlay of the dataset, or its file: other classes, columns and splits, samples left out',
+  },
+  split: {
+    type: 'string',
+    requiresArg: true,
+    describe: 'Only this split; of the overlay "split" unless another is named',
+  },
+  'exclude-keys': {
+    type: 'string',
+    requiresArg: true,
+    describe: 'Leave out the samples whose keys stand in this file',
+  },
+} as const;
+
+interface DatasetGiven {
+  readonly overlay?: string | undefined;
+  readonly split?: string | undefined;
+  readonly excludeKeys?: string | undefined;
+}
+
+/** Opens a dataset as the flags say. */
+export async function openGiven(location: string, { overlay, split, excludeKeys }: DatasetGiven): Promise<Dataset> {
+  const { openDataset } = await import('@shardtool/reader');
+  return openDataset(location, {
+    overlay,
+    split,
+    excludeKeys: excludeKeys === undefined ? undefined : await readKeys('--exclude-keys', excludeKeys),
+  });
+}
+
+/** The keys in a text file, one a line. */
+export async function readKeys(flag: string, file: string): Promise<string[]> {
+  const text = await readFile(file, 'utf8').catch((cause: Error) => {
+    throw new UsageError(`${flag}: ${file} cannot be read (${cause.message}).`);
+  });
+  return text.split(/\r?\n/).filter((line) => line !== '');
+}

@@ -1,0 +1,88 @@
+/** `overlay`, `split` and their flags on the command line, as a person types them. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
+
+test('an overlay is made, listed, used, verified and dropped', async () => {
+  const shards = await packedPhotos();
+  const notes = emptyFolder();
+  const [bad, labels] = [path.join(notes, 'bad.txt'), path.join(notes, 'fixed.csv')];
+  writeFileSync(bad, 'cat/cat_001\nmoon/moon_002\n');
+  writeFileSync(labels, 'key,class,note\ncat/cat_002,ghost,"really, a ghost"\n');
+
+  const made = await shardtool(
+    'overlay',
+    'add',
+    shards,
+    'clean',
+    '--exclude-keys',
+    bad,
+    '--labels',
+    labels,
+    '--rename',
+    'moon=sky',
+  );
+  expect(made).toMatchObject({ code: 0, stderr: '' });
+  expect(made.stdout).toBe(
+    `Made ${shards}/overlays/clean.jsonl: 2 samples left out, 1 sample of another class, columns set of 1 sample; 7 classes.\n`,
+  );
+  const split = await shardtool('split', shards, '--val', '20%', '--by', 'class', '--parent', 'clean');
+  expect(split.stdout).toBe(`Made ${shards}/overlays/split.jsonl: val 12 samples, train 46 samples.\n`);
+
+  const listed = await shardtool('overlay', 'list', shards);
+  expect(listed.stdout).toMatch(
+    /^clean\t[0-9a-f]{16}\t2 samples left out, 1 sample of another class, columns set of 1 sample\t--exclude-keys .*\nsplit on clean\t[0-9a-f]{16}\tval 12 samples, train 46 samples\tsplit: val 0\.2, rest train, by class\n$/,
+  );
+  expect((await shardtool('overlay', 'show', shards, 'clean')).stdout).toContain(
+    '{"set":[["note","really, a ghost"]],"at":[',
+  );
+
+  const ghost = await shardtool('ls', shards, '--overlay', 'clean', '--samples');
+  expect(ghost.stdout.split('\n').filter((line) => line.startsWith('cat/cat_00'))).toContainEqual(
+    expect.stringMatching(/^cat\/cat_002\tghost\t/),
+  );
+  expect((await shardtool('stats', shards, '--split', 'val', '--json')).stdout).toContain('"samples":12,');
+  expect((await shardtool('ls', shards, '--exclude-keys', bad)).stdout).toContain('58 samples');
+
+  expect(await shardtool('verify', shards)).toMatchObject({ code: 0 });
+  expect(await shardtool('overlay', 'drop', shards, 'clean')).toMatchObject({
+    code: 1,
+    stderr: 'shardtool: The overlay "split" lies on "clean": drop that one first.\n',
+  });
+  const file = path.join(shards, 'overlays/split.jsonl');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"val"', '"vax"'));
+  const verified = await shardtool('verify', shards);
+  expect(verified.code).toBe(1);
+  expect(verified.stdout).toMatch(/^overlays\/split\.jsonl\t.* has changed since it was written; restore it/);
+});
+
+/** One dataset for all that only fails. */
+const untouched = once(() => packedPhotos());
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+test.each([
+  [['overlay', 'add', 'SHARDS'], 'overlay add takes the name of an overlay behind the dataset.'],
+  [['overlay', 'add', 'SHARDS', 'x', '--rename', 'cat'], '--rename takes OLD=NEW, and not "cat".'],
+  [['overlay', 'add', 'SHARDS', 'x', '--exclude-keys', 'none.txt'], '--exclude-keys: none.txt cannot be read'],
+  [['split', 'SHARDS'], 'split takes --val or --test, as --val 0.1.'],
+  [['split', 'SHARDS', '--val', '0.6', '--test', '0.4'], 'The shares leave nothing for the split "train"'],
+  [
+    ['ls', 'SHARDS', '--overlay', 'none'],
+    'There is no overlay SHARDS/overlays/none.jsonl: "shardtool overlay list" names',
+  ],
+])('%j is answered with a sentence', async (words, sentence) => {
+  const shards = await untouched();
+  const { code, stdout, stderr } = await shardtool(...words.map((word) => word.replace('SHARDS', shards)));
+  expect({ code: code !== 0, stdout }).toEqual({ code: true, stdout: '' });
+  expect(stderr).toContain(sentence.replace('SHARDS', shards));
+  expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+});
