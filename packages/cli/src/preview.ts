@@ -1,6 +1,6 @@
 /** A picture of the first batch of an epoch: every image with its class below. */
 import { writeFile } from 'node:fs/promises';
-import type { Batch, Dataset, TransformInput } from '@shardtool/reader';
+import { type Batch, type Dataset, normalizationOf, type TransformInput } from '@shardtool/reader';
 import sharp from 'sharp';
 import { drawText, TEXT_HEIGHT } from './bitmap-font.js';
 
@@ -70,18 +70,9 @@ interface ValueRange {
 }
 
 function valueRange(transform: TransformInput): ValueRange {
-  let factor = 255;
-  let isFloat = false;
-  let mean: readonly number[] = [0, 0, 0];
-  let std: readonly number[] = [1, 1, 1];
-  for (const step of typeof transform === 'string' ? [] : transform) {
-    if (step.name === 'toDtype' && !isFloat && step.scale !== true) factor = 1;
-    if (step.name === 'normalize') [mean, std] = [step.mean, step.std];
-    isFloat ||= step.name === 'normalize' || (step.name === 'toDtype' && step.dtype !== 'uint8');
-  }
+  const { mean, std } = normalizationOf(transform) ?? { mean: [0, 0, 0], std: [1, 1, 1] };
   const triple = (of: (channel: number) => number) => [of(0), of(1), of(2)] as const;
-  // Where values stay 0 to 255, normalize counts in those too.
-  return { scale: triple((c) => std[c]! * factor), bias: triple((c) => mean[c]! * factor) };
+  return { scale: triple((c) => std[c]! * 255), bias: triple((c) => mean[c]! * 255) };
 }
 
 /** Draws the images of a batch, which are uint8, float32 or float16, in rows of `grid.columns`. */

@@ -1,5 +1,5 @@
+import { Bell } from '@shardtool/format';
 import type { DevicePlan, DeviceReport, DeviceStage, HostBatches, Uploads } from '@shardtool/reader';
-import { Bell } from './bell.js';
 import { Converter } from './converter.js';
 import { Device } from './device.js';
 import { DeviceSlot } from './device-slot.js';

@@ -61,4 +61,4 @@ export {
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type DatasetPlanOptions, planOf } from './plan-dataset.js';
 export type { MixInput } from './transform/mix.js';
-export type { PresetName, StepInput, TransformInput } from './transform/transform.js';
+export { normalizationOf, type PresetName, type StepInput, type TransformInput } from './transform/transform.js';

@@ -129,6 +129,11 @@ function resizedShape(shape: Size | null, size: number, maxSize: number | undefi
   return shape && resizedSize(shape, size, maxSize);
 }
 
+/** What is done to bytes as the last thing: (byte / 255 - mean) / std, per channel; null where they stay bytes. */
+export function normalizationOf(transform: TransformInput): Normalization | null {
+  return compileTransform(transform).normalization;
+}
+
 type Values = Pick<CompiledTransform, 'dtype' | 'layout' | 'pixelLayout' | 'normalization' | 'erasing'>;
 
 /** Goes through the steps from number `from` on: what values become, and what of them is erased. */

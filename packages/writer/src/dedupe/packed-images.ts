@@ -1,12 +1,5 @@
 import { join } from 'node:path';
-import {
-  type FieldColumns,
-  imageFields,
-  indexPathOf,
-  readShardIndex,
-  type SummedColumns,
-  shardNameOf,
-} from '@shardtool/format';
+import { imageColumn, indexPathOf, readShardIndex, type SummedColumns, shardNameOf } from '@shardtool/format';
 import type { AppendBase } from '../pack/append.js';
 
 /** An image that the dataset has: what stands for a file with the same bytes. */
@@ -24,29 +17,10 @@ type Images = Pick<SummedColumns, 'offset' | 'bytes' | 'crc32'>;
 /** The lengths and checksums of all images of the dataset, shard by shard. Throws what `readShardIndex` throws. */
 export async function* packedImages({ folder, manifest }: AppendBase): AsyncGenerator<Images> {
   for (const { file } of manifest.shards) {
-    const { samples, fields } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['fields'] });
-    yield imagesOf(samples, fields);
+    const parts = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['fields'] });
+    // What `pack` wrote has checksums.
+    yield imageColumn(parts) as SummedColumns;
   }
-}
-
-/** Of each sample the first field of an image kind, as everywhere. */
-function imagesOf(samples: number, fields: ReadonlyMap<string, FieldColumns>): Images {
-  const columns = imageFields(fields.keys()).map((name) => fields.get(name) as SummedColumns);
-  if (columns.length === 1) return columns[0]!;
-  const images = {
-    offset: new Float64Array(samples).fill(-1),
-    bytes: new Float64Array(samples),
-    crc32: new Uint32Array(samples),
-  };
-  for (const { offset, bytes, crc32 } of columns.reverse()) {
-    for (let row = 0; row < samples; row++) {
-      if (offset[row]! < 0) continue;
-      images.offset[row] = offset[row]!;
-      images.bytes[row] = bytes[row]!;
-      images.crc32[row] = crc32[row]!;
-    }
-  }
-  return images;
 }
 
 /** What is known of the images in these rows of a shard. */

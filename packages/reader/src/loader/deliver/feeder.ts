@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Bell } from '@shardtool/format';
 import { OptionError, type ShardIndex } from '@shardtool/format';
 import type { EpochPlan } from '../../order/batches.js';
 import { type Block, type BlockReader, placeOf } from '../read/block.js';
 import type { Demand } from '../read/block-reader.js';
-import { imageColumn } from '../read/image-column.js';
+import { keptImageColumn } from '../read/image-column.js';
 import type { BatchFacts } from '../ring/batch-facts.js';
-import type { Bell } from '../ring/bell.js';
 import type { Companion, PartTable } from '../ring/companions.js';
 import type { Control } from '../ring/control.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
@@ -154,7 +154,7 @@ export class Feeder implements Demand {
     const shard = block.shard[item]!;
     const indexRow = block.row[item]!;
     const { index, stretches } = block.shards.get(shard)!;
-    const column = imageColumn(index, image);
+    const column = keptImageColumn(index, image);
     const offset = column.offset[indexRow]!;
     const job = this.#job;
     pending.labels[row] = index.cls[indexRow]!;

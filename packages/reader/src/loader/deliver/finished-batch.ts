@@ -1,7 +1,7 @@
 import type { Size } from '../../transform/crops.js';
 import type { Dtype } from '../../transform/transform.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
-import { imageColumn } from '../read/image-column.js';
+import { keptImageColumn } from '../read/image-column.js';
 import type { Companion } from '../ring/companions.js';
 import type { Engine } from '../work/engine.js';
 import type { Batch } from './batch.js';
@@ -80,7 +80,7 @@ function companionsOf(
 function encodedImages(pending: PendingBatch, { engine, image }: FinishedBatchOptions): Uint8Array[] {
   return pending.blocks.map((block, row) => {
     const { index, indexRow, stretches } = locate(block, pending.items[row]!);
-    const column = imageColumn(index, image);
+    const column = keptImageColumn(index, image);
     const offset = column.offset[indexRow]!;
     if (offset < 0) return new Uint8Array(0);
     return engine.arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);

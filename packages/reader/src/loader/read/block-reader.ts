@@ -1,6 +1,6 @@
+import type { Bell } from '@shardtool/format';
 import type { PlannedBlock } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
-import type { Bell } from '../ring/bell.js';
 import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from './arena.js';
 import { type Block, type BlockReader, blockItems, blockRows } from './block.js';
 import { type LoadedShards, load, planLoad, type ShardStore } from './load-shards.js';

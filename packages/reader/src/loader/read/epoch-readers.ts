@@ -1,7 +1,7 @@
+import type { Bell } from '@shardtool/format';
 import type { ShardFiles } from '../../dataset/shard-files.js';
 import { firstNumbers } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
-import type { Bell } from '../ring/bell.js';
 import { type Arena, ReadBufferError } from './arena.js';
 import type { BlockReader, LoadedShard } from './block.js';
 import { type Demand, StreamingReader } from './block-reader.js';

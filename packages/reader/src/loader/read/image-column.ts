@@ -1,40 +1,19 @@
-import { type FieldColumns, imageFields, type ShardIndex } from '@shardtool/format';
+import { type FieldColumns, imageColumn, type ShardIndex } from '@shardtool/format';
 
-/** The image of every sample of a shard, whichever field it is in. Offset -1 where a sample has none. */
-const columns = new WeakMap<ShardIndex, Map<string, FieldColumns>>();
+const kept = new WeakMap<ShardIndex, Map<string, FieldColumns>>();
 
-/** `image` names the field; without it each sample's first field of an image kind is taken, by name. */
-export function imageColumn(index: ShardIndex, image: string | undefined): FieldColumns {
+/** {@link imageColumn}, made once for each index and field: it is asked for with every row. */
+export function keptImageColumn(index: ShardIndex, image: string | undefined): FieldColumns {
   const name = image ?? '';
-  let made = columns.get(index);
-  if (made === undefined) {
-    made = new Map();
-    columns.set(index, made);
+  let columns = kept.get(index);
+  if (columns === undefined) {
+    columns = new Map();
+    kept.set(index, columns);
   }
-  let column = made.get(name);
+  let column = columns.get(name);
   if (column === undefined) {
-    column = makeColumn(index, image);
-    made.set(name, column);
-  }
-  return column;
-}
-
-function makeColumn(index: ShardIndex, image: string | undefined): FieldColumns {
-  const names = image !== undefined ? [image] : imageFields(index.fields.keys());
-  const candidates = names.map((name) => index.fields.get(name)).filter((found) => found !== undefined);
-  if (candidates.length === 1) return candidates[0]!;
-  const column: FieldColumns = {
-    offset: new Float64Array(index.samples).fill(-1),
-    bytes: new Float64Array(index.samples),
-    ...(candidates.every(({ crc32 }) => crc32 !== undefined) && { crc32: new Uint32Array(index.samples) }),
-  };
-  for (const candidate of candidates.reverse()) {
-    for (let row = 0; row < index.samples; row++) {
-      if (candidate.offset[row]! < 0) continue;
-      column.offset[row] = candidate.offset[row]!;
-      column.bytes[row] = candidate.bytes[row]!;
-      if (column.crc32 !== undefined) column.crc32[row] = candidate.crc32![row]!;
-    }
+    column = imageColumn(index, image);
+    columns.set(name, column);
   }
   return column;
 }

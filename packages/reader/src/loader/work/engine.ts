@@ -1,9 +1,8 @@
-import { OptionError } from '@shardtool/format';
+import { Bell, OptionError } from '@shardtool/format';
 import type { DecoderOptions } from '../../decoder.js';
 import type { Mixing } from '../../transform/mix.js';
 import { Arena } from '../read/arena.js';
 import { BatchFacts } from '../ring/batch-facts.js';
-import { Bell } from '../ring/bell.js';
 import { type Companion, PartTable } from '../ring/companions.js';
 import { Control } from '../ring/control.js';
 import { layOverFile } from '../ring/slot-file.js';
