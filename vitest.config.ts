@@ -13,6 +13,8 @@ export default defineConfig({
     // What is tested is what is published.
     globalSetup: ['scripts/bundle.mjs'],
     setupFiles: ['test/property-seed.ts'],
+    // A loop over nothing proves nothing.
+    expect: { requireAssertions: true },
     provide: { certificates },
     testTimeout: 180_000,
     hookTimeout: 180_000,

@@ -148,7 +148,7 @@ test.each([
   expect(stderr).toBe(
     `shardtool: stopped by ${signal}. What is in ${output} is not complete: the same command goes on with it.\n`,
   );
-  expect(filesIn(output).filter((file) => /dataset\.json|\.lock|\.tmp|\.partial/.test(file))).toEqual([]);
+  expect(filesIn(output).filter((file) => /^dataset\.json$|\.lock$|\.part$/.test(file))).toEqual([]);
   await expect(openDataset(output)).rejects.toThrow('its pack did not end');
   const flags = ['--max-shard-samples', '8', '--json'];
   const { code, stdout } = await shardtool('pack', source, output, ...flags);

@@ -188,7 +188,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
         if (simulation.use(batch.devicePointer, 7 * 2880, stream, false) !== 0) throw new Error(simulation.failure());
       }
     })();
-    await expect(loop).rejects.toThrow();
+    await expect(loop).rejects.toThrow(new RegExp(failure.source.slice(1, -1)));
     expect(simulation.failure()).toMatch(failure);
     await loader.close().catch(() => {});
     simulation.reset();

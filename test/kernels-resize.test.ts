@@ -166,6 +166,8 @@ test('the module has no data and no memory of its own, so that many instances sh
   const data = 11;
   const start = 8;
   const memory = 5;
+  const code = 10;
+  expect(sections).toContain(code);
   for (const section of [data, start, memory]) expect(sections).not.toContain(section);
 });
 

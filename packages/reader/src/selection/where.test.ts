@@ -134,7 +134,7 @@ test('any text is an expression or a WhereError', () => {
       try {
         keysWhere(text);
       } catch (error) {
-        if (!(error instanceof WhereError)) throw error;
+        expect(error).toBeInstanceOf(WhereError);
       }
     }),
     { numRuns: 600 },

@@ -34,7 +34,9 @@ test('the lock of a process that has died is taken over', () => {
 
 test('a process number that has been given to another process since does not hold the lock', () => {
   writeFileSync(lock, JSON.stringify({ pid: process.pid, host: hostname(), started: 'long ago' }));
-  lockFolder(folder)();
+  const giveBack = lockFolder(folder);
+  expect(JSON.parse(readFileSync(lock, 'utf8')).started).not.toBe('long ago');
+  giveBack();
 });
 
 test('a lock of another machine, or one that cannot be read, is left alone', () => {

@@ -38,10 +38,12 @@ test('whoever waits for a slot to leave a state is woken by what takes it out of
   slots.finish(0);
   await filled;
   await slots.whenLeft(0, 'filling');
+  expect(slots.state(0)).toBe('whole');
   const whole = slots.whenLeft(0, 'whole');
   slots.finishWhole(0);
   await whole;
   await slots.whenLeft(0, 'whole');
+  expect(slots.state(0)).toBe('ready');
 });
 
 test('waking ends every wait, whatever the state', async () => {
@@ -51,4 +53,5 @@ test('waking ends every wait, whatever the state', async () => {
   const waits = [slots.whenLeft(0, 'filling'), slots.whenLeft(1, 'whole')];
   slots.wake();
   await Promise.all(waits);
+  expect([slots.state(0), slots.state(1)]).toEqual(['filling', 'whole']);
 });
