@@ -24,11 +24,11 @@ def pack(source, output, *options):
     return Path(output)
 
 
-def small_images(folder, count):
+def small_images(folder, count, classes=("a", "b")):
     rng = np.random.default_rng(7)
     for number in range(count):
         pixels = rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
-        file = folder / "ab"[number % 2] / f"{number:04}.jpg"
+        file = folder / classes[number % len(classes)] / f"{number:04}.jpg"
         file.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).resize((32, 32)).save(file)
         file.with_suffix(".json").write_text(json.dumps({"number": number}))

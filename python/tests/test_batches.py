@@ -1,9 +1,10 @@
 """Batches are those of the TypeScript loader."""
 
+import numpy as np
 import pytest
 
 import shardtool
-from datasets import of_referee, seen, typescript_batches
+from datasets import of_referee, pack, seen, small_images, typescript_batches
 
 NORMALISED = [
     {"name": "randomResizedCrop", "size": [48, 64]},
@@ -71,6 +72,29 @@ def test_choices_weights_and_columns_reach_the_reader(photos):
         seed=3,
     ) as loader:
         assert [seen(batch) for batch in loader] == of_referee(referee)
+
+
+def test_an_int_is_a_class_number_and_a_str_a_name(tmp_path):
+    """Classes named by numbers: "10" is number 0, "11" number 1, "9" is number 11."""
+    names = sorted(["9", *(str(number) for number in range(10, 21))])
+    small_images(tmp_path / "images", 24, classes=names)
+    shards = pack(tmp_path / "images", tmp_path / "shards")
+
+    def classes_of(**choice):
+        with shardtool.Loader(shards, output="numpy", with_keys=True, **choice) as loader:
+            return sorted(key.split("/")[0] for batch in loader for key in batch.keys)
+
+    assert classes_of(classes=["10"]) == ["10", "10"]
+    assert classes_of(classes=[10, np.int64(1)]) == ["11", "11", names[10], names[10]]
+    nothing = dict.fromkeys(names, 0)
+    assert classes_of(weights={**nothing, "10": 1}) == ["10", "10"]
+    assert classes_of(weights={**{number: 0 for number in range(12)}, 10: 2}) == [names[10]] * 4
+    with pytest.raises(shardtool.OptionError, match="given twice"):
+        classes_of(weights={"10": 1, 0: 2})
+    with pytest.raises(TypeError, match="a class is a str"):
+        classes_of(weights={1.5: 1})
+    with pytest.raises(TypeError, match="classes is a list"):
+        classes_of(classes="10")
 
 
 def test_fields_come_as_python_values(small):

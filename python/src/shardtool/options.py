@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 import os
 import re
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, TypedDict, Union
@@ -53,19 +54,19 @@ class LoaderOptions(TypedDict, total=False):
     last_batch: Literal["pad", "drop", "partial"] | None
     #: An epoch is exactly this many samples of the endless sequence of passes.
     epoch_samples: int | None
-    #: Only these classes, by name or number.
+    #: Only these classes: a str is a name, an int a class number.
     classes: Sequence[str | int] | None
     #: Only these keys.
     keys: Sequence[str] | None
     #: Only samples for which this holds, over the columns of the index: ``width >= 256 and cls in (3, 7)``.
     where: str | None
-    #: How often samples of a class (by name or number) come in an epoch. Default 1.
+    #: How often samples of a class (a str is its name, an int its number) come in an epoch. Default 1.
     weights: Mapping[str | int, float] | None
     #: Decode workers. Default: the number of cores, divided by LOCAL_WORLD_SIZE.
     workers: int | None
     #: Batches that are made ahead, the one in use included. Default 4.
     prefetch_batches: int | None
-    #: Whether crc32 of each image is checked. Default ``first-epoch``.
+    #: Whether crc32 of each image, mask and field that is delivered is checked. Default ``first-epoch``.
     checksum: Literal["first-epoch", "always", "never"] | None
     #: ``stack`` (default): one array of images of one size. ``list``: an array for each image, copied.
     collate: Literal["stack", "list"] | None
@@ -128,12 +129,24 @@ def _plain(name: str, value: Any) -> Any:
     if name == "weights":
         if not isinstance(value, Mapping):
             raise TypeError("weights is a mapping from a class (name or number) to how often its samples come.")
-        return {str(cls): weight for cls, weight in value.items()}
+        # Pairs: JSON's objects have no keys but text, and the class number 10 is not the class named "10".
+        return [[_class(name, cls), weight] for cls, weight in value.items()]
     if name == "repeat" and value == math.inf:
         return "Infinity"
     if name in ("classes", "keys", "fields", "more_images", "masks"):
-        return list(value)
+        if isinstance(value, (str, bytes)):
+            raise TypeError(f"{name} is a list: [{value!r}].")
+        return [_class(name, cls) for cls in value] if name == "classes" else list(value)
     return value
+
+
+def _class(option: str, cls: Any) -> str | int:
+    """A class by its name or its number, whatever kind of whole number that is."""
+    if isinstance(cls, str):
+        return cls
+    if isinstance(cls, numbers.Integral) and not isinstance(cls, bool):
+        return int(cls)
+    raise TypeError(f"{option}: a class is a str (its name) or an int (its number), not {cls!r}.")
 
 
 def _step(step: Mapping[str, Any]) -> Any:

@@ -39,13 +39,16 @@ export interface LoaderOptions {
   readonly lastBatch?: 'pad' | 'drop' | 'partial';
   /** An epoch is exactly this many samples of the endless sequence of passes. */
   readonly epochSamples?: number;
-  /** Only these classes, by name or number. */
+  /** Only these classes: text is a name, a number is a class number. */
   readonly classes?: readonly (string | number)[];
   /** Only these keys. */
   readonly keys?: readonly string[];
   /** Only samples for which this holds, over the columns of the index: `width >= 256 and cls in (3, 7)`. */
   readonly where?: string;
-  /** How often a sample comes in an epoch, by class (name or number) or by a function of its key and class. */
+  /**
+   * How often a sample comes in an epoch, by class or by a function of its key and class. The keys of a plain object are names;
+   * class numbers go into a Map or a list of pairs: `[[3, 0.5], ['cat', 2]]`.
+   */
   readonly weights?: Weights;
   /** Decode workers. Default: the number of cores. */
   readonly workers?: number;
@@ -106,6 +109,11 @@ const step = z.strictObject({
   options: z.unknown().optional(),
 });
 
+function isWeights(value: unknown): boolean {
+  if (Array.isArray(value)) return value.every((pair) => Array.isArray(pair) && pair.length === 2);
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
 const schema = z.strictObject({
   batchSize: count.optional(),
   globalBatchSize: count.optional(),
@@ -130,7 +138,9 @@ const schema = z.strictObject({
   classes: z.array(z.union([z.string(), z.number().int()])).optional(),
   keys: z.array(z.string()).optional(),
   where: z.string().optional(),
-  weights: z.custom<Weights>((value) => typeof value === 'object' || typeof value === 'function').optional(),
+  weights: z
+    .custom<Weights>(isWeights, 'it is { cat: 2 }, a Map or a list of pairs of class and weight, or a function')
+    .optional(),
   workers: count.max(1024).optional(),
   prefetchBatches: count.default(4),
   checksum: z.enum(['first-epoch', 'always', 'never']).default('first-epoch'),

@@ -1,14 +1,29 @@
 import { OptionError } from '@shardtool/format';
 
-/** The number of a class that is given by name, or by number. Throws {@link OptionError} where there is no such class. */
-export function classNumber(wanted: string | number, classNames: readonly string[]): number {
-  const named = typeof wanted === 'string' ? classNames.indexOf(wanted) : -1;
-  if (named >= 0) return named;
-  const number = typeof wanted === 'number' ? wanted : /^\d+$/.test(wanted) ? Number(wanted) : -1;
+/** A class: text is its name, a number its number, whatever its name looks like. */
+export type ClassChoice = string | number;
+
+/** The number of a class. Throws {@link OptionError} where there is no such class. */
+export function classNumber(wanted: ClassChoice, classNames: readonly string[]): number {
+  const number = typeof wanted === 'string' ? classNames.indexOf(wanted) : wanted;
   const isKnown =
     Number.isSafeInteger(number) && number >= 0 && (classNames.length === 0 || number < classNames.length);
   if (isKnown) return number;
-  throw new OptionError({}, `There is no class ${JSON.stringify(wanted)}: ${classList(classNames)}.`);
+  throw noSuchClass(wanted, classNames);
+}
+
+function noSuchClass(wanted: ClassChoice, classNames: readonly string[]): OptionError {
+  const hint =
+    typeof wanted === 'string' && isNumberOfClass(wanted, classNames)
+      ? ` (text is a name: the class number ${wanted} is the number ${wanted}; as the key of a weight it stands in a Map or ` +
+        `in pairs, [[${wanted}, weight]])`
+      : '';
+  return new OptionError({}, `There is no class ${JSON.stringify(wanted)}${hint}: ${classList(classNames)}.`);
+}
+
+/** Whether this text would be the number of a class, were it a number. */
+export function isNumberOfClass(text: string, classNames: readonly string[]): boolean {
+  return /^(0|[1-9]\d{0,8})$/.test(text) && (classNames.length === 0 || Number(text) < classNames.length);
 }
 
 function classList(names: readonly string[]): string {

@@ -50,7 +50,35 @@ test('without a request everything is selected, and no index is read', async () 
 
 test('classes are selected by name and by number', async () => {
   expect(await rowsOf({ classes: ['bee', 2] })).toEqual([[1, 2], null, [0, 1]]);
-  expect(await rowsOf({ classes: ['1'] })).toEqual([[1], null, [0]]);
+});
+
+test('text is the name of a class and a number its number, in classes and in weights', async () => {
+  const numbered = { ...dataset, classNames: ['10', '2', '0'] };
+  const rowsWith = async (request: SelectionRequest) => {
+    const { draw } = await selectSamples(request, numbered);
+    const { rows } = draw({ seed: 1, epoch: 0 });
+    return [0, 1, 2].map((shard) => rows(shard) && [...rows(shard)!]);
+  };
+  expect(await rowsWith({ classes: ['2'] })).toEqual([[1], null, [0]]);
+  expect(await rowsWith({ classes: [2] })).toEqual([[2], null, [1]]);
+  expect(await rowsWith({ weights: [['2', 0]] })).toEqual(await rowsWith({ classes: ['10', '0'] }));
+  expect(await rowsWith({ weights: new Map<string | number, number>([[2, 0]]) })).toEqual(
+    await rowsWith({ classes: ['10', '2'] }),
+  );
+  expect(await rowsWith({ weights: { '10': 0 } })).toEqual(await rowsWith({ weights: [[0, 0]] }));
+});
+
+test('what may be a name or a number is refused, and what is given twice', async () => {
+  const numbered = { ...dataset, classNames: ['10', '2', '0'] };
+  await expect(selectSamples({ weights: { 2: 5 } }, numbered)).rejects.toThrow(
+    'The weight of "2" may be that of the class of this name (number 1) or of class number 2 ("0"): give pairs',
+  );
+  await expect(selectSamples({ weights: { 1: 5 } }, dataset)).rejects.toThrow(
+    'There is no class "1" (text is a name: the class number 1 is the number 1; as the key of a weight it stands in a Map',
+  );
+  await expect(selectSamples({ classes: ['1'] }, dataset)).rejects.toThrow('no class "1" (text is a name');
+  const twice = [['bee', 2] as const, [1, 3] as const];
+  await expect(selectSamples({ weights: twice }, dataset)).rejects.toThrow('weight of class 1 is given twice');
 });
 
 test('an unknown class is refused with the classes there are', async () => {

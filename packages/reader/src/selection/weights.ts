@@ -1,6 +1,6 @@
 import { OptionError, philox } from '@shardtool/format';
 import { type Randomness, WEIGHTS_STREAM } from '../order/words.js';
-import { classNumber } from './classes.js';
+import { type ClassChoice, classNumber, isNumberOfClass } from './classes.js';
 
 /** A sample as a weight function sees it. */
 export interface WeighedSample {
@@ -9,8 +9,15 @@ export interface WeighedSample {
   readonly cls: number;
 }
 
-/** How often a sample comes in an epoch: by class (name or number; 1 where not named), or by a function. */
-export type Weights = Readonly<Record<string, number>> | ((sample: WeighedSample) => number);
+/**
+ * How often a sample comes in an epoch: by class (1 where not given), or by a function. The keys of a plain object are names;
+ * in a Map or a list of pairs text is a name, and a number is a class number.
+ */
+export type Weights =
+  | Readonly<Record<string, number>>
+  | ReadonlyMap<ClassChoice, number>
+  | readonly (readonly [ClassChoice, number])[]
+  | ((sample: WeighedSample) => number);
 
 /** A function that gives each sample its weight. Throws {@link OptionError} for what is no weight, or no class. */
 export function weigher(weights: Weights, classNames: readonly string[]): (sample: WeighedSample) => number {
@@ -18,10 +25,34 @@ export function weigher(weights: Weights, classNames: readonly string[]): (sampl
     return (sample) => checkWeight(weights(sample), `sample "${sample.key}"`);
   }
   const byClass = new Map<number, number>();
-  for (const [name, weight] of Object.entries(weights)) {
-    byClass.set(classNumber(name, classNames), checkWeight(weight, `class "${name}"`));
+  for (const [wanted, weight] of pairsOf(weights, classNames)) {
+    const cls = classNumber(wanted, classNames);
+    const name = JSON.stringify(wanted);
+    if (byClass.has(cls)) throw new OptionError({}, `The weight of class ${name} is given twice: give it once.`);
+    byClass.set(cls, checkWeight(weight, `class ${name}`));
   }
   return ({ cls }) => byClass.get(cls) ?? 1;
+}
+
+function pairsOf(
+  weights: Exclude<Weights, (sample: WeighedSample) => number>,
+  classNames: readonly string[],
+): Iterable<readonly [ClassChoice, number]> {
+  if (weights instanceof Map || Array.isArray(weights)) return weights;
+  const pairs = Object.entries(weights as Readonly<Record<string, number>>);
+  for (const [name] of pairs) checkUnambiguous(name, classNames);
+  return pairs;
+}
+
+/** `{ 10: 5 }` and `{ '10': 5 }` are the same object. */
+function checkUnambiguous(name: string, classNames: readonly string[]): void {
+  const named = classNames.indexOf(name);
+  if (named < 0 || !isNumberOfClass(name, classNames) || Number(name) === named) return;
+  throw new OptionError(
+    {},
+    `The weight of ${JSON.stringify(name)} may be that of the class of this name (number ${named}) or of class number ` +
+      `${name} (${JSON.stringify(classNames[Number(name)])}): give pairs, [['${name}', weight]] or [[${name}, weight]].`,
+  );
 }
 
 function checkWeight(weight: number, of: string): number {
