@@ -1,7 +1,8 @@
 export * from './errors.js';
 export { onRetry } from './http/retry.js';
 export * from './location.js';
-export { openSource, openStorage, readWhole, requireLocal } from './schemes.js';
+export { readAhead } from './read-ahead.js';
+export { openSource, openStorage, optionsOf, readWhole, rememberPlace, requireLocal } from './schemes.js';
 export type {
   Content,
   Entry,

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
@@ -27,18 +28,20 @@ function splitQuery(location: string): { path: string; query: string } {
 
 /** The location of a name below a folder. */
 export function joinLocation(folder: string, name: string): string {
-  const { path, query } = splitQuery(folder);
-  return `${path}${path.endsWith('/') ? '' : '/'}${name}${query}`;
+  if (!isRemote(folder)) return path.join(folder, name);
+  const { path: place, query } = splitQuery(folder);
+  return `${place}${place.endsWith('/') ? '' : '/'}${name}${query}`;
 }
 
 /** The folder that a location lies in, and its name there. */
 export function splitLocation(location: string): { folder: string; name: string } {
-  const { path, query } = splitQuery(location);
-  const root = SCHEME.exec(path)?.[0] ?? '';
-  const rest = path.slice(root.length).replace(/\/+$/, '');
+  if (!isRemote(location)) return { folder: path.dirname(location), name: path.basename(location) };
+  const { path: place, query } = splitQuery(location);
+  const root = SCHEME.exec(place)![0];
+  const rest = place.slice(root.length).replace(/\/+$/, '');
   const slash = rest.lastIndexOf('/');
-  if (slash < 0) return root === '' ? { folder: '.', name: rest } : { folder: `${root}${rest}${query}`, name: '' };
-  return { folder: `${root}${rest.slice(0, slash) || (root === '' ? '/' : '')}${query}`, name: rest.slice(slash + 1) };
+  if (slash < 0) return { folder: `${root}${rest}${query}`, name: '' };
+  return { folder: `${root}${rest.slice(0, slash)}${query}`, name: rest.slice(slash + 1) };
 }
 
 /** A location as messages show it: without a query, which may be a signature, and without a user. */

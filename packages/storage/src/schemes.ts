@@ -20,8 +20,25 @@ const SCHEMES: Readonly<Record<string, () => Promise<Open>>> = {
 const opened = new Map<string, Promise<Storage>>();
 const KEPT = 256;
 
+/** What was said of places: it counts for all below them. */
+const said = new Map<string, StorageOptions>();
+
+/** From now on everything at this location and below it is opened with these options. */
+export function rememberPlace(location: string, options: StorageOptions): void {
+  said.set(location.replace(/\/+$/, ''), options);
+}
+
+/** What was said of the place that a location is, or lies below. */
+export function optionsOf(location: string): StorageOptions {
+  for (let end = location.length; end > 0; end = location.lastIndexOf('/', end - 1)) {
+    const options = said.get(location.slice(0, end));
+    if (options !== undefined) return options;
+  }
+  return {};
+}
+
 /** Opens a place from a path or a URL; nothing is asked of it yet. Throws {@link OptionError} for a scheme that is not known. */
-export async function openStorage(location: string, options: StorageOptions = {}): Promise<Storage> {
+export async function openStorage(location: string, options: StorageOptions = optionsOf(location)): Promise<Storage> {
   const scheme = SCHEMES[schemeOf(location)];
   if (scheme === undefined) throw unknownScheme(location);
   if (!isRemote(location)) return (await scheme())(location, options);

@@ -1,4 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
@@ -80,17 +82,27 @@ test('an index that is older than its shard is not that of the shard', async () 
   expect(await findBeside('index', at('0.tar'))).toBeNull();
 });
 
-test('where every name beside the shard is taken, or the place is remote, a folder of this machine keeps the index', async () => {
+test('where every name beside the shard is taken, a folder of this machine keeps the index', async () => {
   writeFileSync(at('0.tar'), '');
   for (const taken of ['0.parquet', '0.tar.shardtool']) writeFileSync(at(taken), THEIRS);
   const side = path.join(sideFolder(at('')), '0.parquet');
   expect(await placeBeside('index', at('0.tar'))).toBe(side);
   expect(existsSync(path.dirname(side))).toBe(true);
-  const remote = 'https://a.example/d/0.tar';
+});
+
+test('the index of a remote shard is kept in a folder of this machine, by the version of the shard', async () => {
+  let etag = '"1"';
+  const server = http.createServer((_, response) => response.writeHead(200, { etag, 'content-length': 5 }).end());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const remote = `http://127.0.0.1:${(server.address() as AddressInfo).port}/d/0.tar`;
   const place = await placeBeside('index', remote);
-  expect(place).toBe(path.join(sideFolder('https://a.example/d'), '0.parquet'));
+  expect(path.dirname(place)).toBe(sideFolder(path.posix.dirname(remote)));
   writeFileSync(place, OURS);
   expect(await findBeside('index', remote)).toBe(place);
+  etag = '"2"';
+  expect(await findBeside('index', remote)).toBeNull();
+  server.closeAllConnections();
+  server.close();
 });
 
 test('what other software writes too is ours only where the note of the pack says so', async () => {

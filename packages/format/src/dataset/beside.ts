@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { access, mkdir, open, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
+import { isRemote, joinLocation, openStorage, splitLocation } from '@shardtool/storage';
 import { FileError } from '../errors.js';
 import { entryOf, layoutNames, shardNameOf, stemOfShard } from '../layouts/registry.js';
 
@@ -88,14 +89,14 @@ export function besideShard(shard: string): { readonly kind: BesideName; readonl
  */
 export function besidePath(kind: BesideName, shardPath: string): string {
   const { folder, shard } = splitShardPath(shardPath);
-  return path.join(folder, kindOf(kind).fileName(shard));
+  return joinLocation(folder, kindOf(kind).fileName(shard));
 }
 
 /** A file of ours beside a shard of other software; null where there is none, or where the shard is newer and may be another one. */
 export async function findBeside(kind: BesideName, shardPath: string): Promise<string | null> {
   const { folder, shard } = splitShardPath(shardPath);
   const packed = isRemote(shardPath) ? null : await stat(shardPath).catch(() => null);
-  for (const file of placesOf(kind, folder, shard)) {
+  for (const file of placesOf(kind, folder, shard, await versionOf(shardPath))) {
     const made = await stat(file).catch(() => null);
     if (made === null || (packed !== null && made.mtimeMs < packed.mtimeMs)) continue;
     if ((await ownerOf(kind, file)) === 'shardtool') return file;
@@ -110,7 +111,7 @@ export async function findBeside(kind: BesideName, shardPath: string): Promise<s
  */
 export async function placeBeside(kind: BesideName, shardPath: string, isNoted = false): Promise<string> {
   const { folder, shard } = splitShardPath(shardPath);
-  for (const file of placesOf(kind, folder, shard)) {
+  for (const file of placesOf(kind, folder, shard, await versionOf(shardPath))) {
     if ((await ownerOf(kind, file, isNoted)) === 'other') continue;
     const target = path.dirname(file);
     if (target === sideFolder(folder)) await mkdir(target, { recursive: true });
@@ -154,17 +155,34 @@ export async function ownerOf(kind: BesideName, file: string, isNoted = false): 
   }
 }
 
+/** What tells a remote shard from another one of its name; '' for one on this machine, whose time does. */
+async function versionOf(shardPath: string): Promise<string> {
+  if (!isRemote(shardPath)) return '';
+  const { folder, name } = splitLocation(shardPath);
+  const entry = await (await openStorage(folder)).entry(name);
+  return `${createHash('sha256').update(`${entry?.size} ${entry?.version}`).digest('hex').slice(0, 16)}-`;
+}
+
 /** In the order in which they are looked at. */
-function placesOf(kind: BesideName, folder: string, shard: string): string[] {
+function placesOf(kind: BesideName, folder: string, shard: string, version: string): string[] {
   const { fileName, otherName } = kindOf(kind);
   const names = [fileName(shard), ...(otherName === undefined ? [] : [otherName(shard)])].filter(
     (name) => name !== shard,
   );
   const beside = isRemote(folder) ? [] : names.map((name) => path.join(folder, name));
-  return otherName === undefined ? beside : [...beside, path.join(sideFolder(folder), names[0]!)];
+  return otherName === undefined ? beside : [...beside, path.join(sideFolder(folder), version + names[0]!)];
 }
 
 function splitShardPath(shardPath: string): { readonly folder: string; readonly shard: string } {
+  if (isRemote(shardPath)) {
+    const place = splitLocation(shardPath);
+    const inner = layoutNames()
+      .map(entryOf)
+      .find(({ innerFile }) => innerFile === place.name);
+    const own = splitLocation(place.folder);
+    const isInner = inner !== undefined && own.name.endsWith(inner.extension);
+    return isInner ? { folder: own.folder, shard: own.name } : { folder: place.folder, shard: place.name };
+  }
   const file = shardPath.replace(/[/\\]+$/, '');
   const own = path.dirname(file);
   const isInner = layoutNames()
@@ -172,10 +190,6 @@ function splitShardPath(shardPath: string): { readonly folder: string; readonly 
     .some(({ extension, innerFile }) => innerFile === path.basename(file) && own.endsWith(extension));
   const shard = isInner ? own : file;
   return { folder: path.dirname(shard), shard: path.basename(shard) };
-}
-
-function isRemote(place: string): boolean {
-  return /^[a-z][a-z0-9+.-]+:\/\//i.test(place);
 }
 
 async function isWritable(folder: string): Promise<boolean> {

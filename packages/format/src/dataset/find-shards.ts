@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError } from '../errors.js';
+import { expandBraces, isRemote, joinLocation, localPathOf, openStorage, splitLocation } from '@shardtool/storage';
+import { FileError, UnfinishedPackError } from '../errors.js';
 import { entryOf, isShardName, type LayoutName, layoutNames, layoutOfName, shardNameOf } from '../layouts/registry.js';
 import { besidePath } from './beside.js';
 import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
@@ -35,7 +36,9 @@ export interface FoundDataset {
  * whose name says nothing is taken for a tar. `layout`: which shards, where a folder has those of several. Throws
  * {@link FileError} where there is nothing, and what {@link readManifest} throws, which is UnfinishedPackError for a folder without shards.
  */
-export async function findShards(location: string, layout?: LayoutName): Promise<FoundDataset> {
+export async function findShards(at: string, layout?: LayoutName): Promise<FoundDataset> {
+  const location = localPathOf(at);
+  if (location === null) return findRemote(at, layout);
   const found = await stat(location).catch((cause: Error) => {
     throw new FileError({ path: location }, `${location} cannot be opened (${cause.message}).`, { cause });
   });
@@ -63,12 +66,53 @@ export async function findShards(location: string, layout?: LayoutName): Promise
 
 /** The shards that a manifest in the folder `location` names. */
 export function manifestShards(location: string, { shards }: Pick<Manifest, 'shards'>): FoundShard[] {
-  return shards.map((record) => ({ name: shardNameOf(record.file), path: path.join(location, record.file), record }));
+  return shards.map((record) => ({
+    name: shardNameOf(record.file),
+    path: joinLocation(location, record.file),
+    record,
+  }));
 }
 
 /** The index of a shard of a pack. */
 export function indexPathOf(shardPath: string): string {
   return besidePath('index', shardPath);
+}
+
+/**
+ * What there is at a remote place: the shard that its name says it is, what a manifest in it names, or all shards that a list of it has.
+ */
+async function findRemote(location: string, layout?: LayoutName): Promise<FoundDataset> {
+  const single = layoutOfName(splitLocation(location).name);
+  if (single !== null) return oneShard(location, layout ?? single);
+  try {
+    const manifest = await readManifest(location);
+    return { location, layout: manifest.format, manifest, shards: manifestShards(location, manifest), others: [] };
+  } catch (error) {
+    if (!(error instanceof UnfinishedPackError)) throw error;
+    const names: string[] = [];
+    const storage = await openStorage(location);
+    try {
+      for await (const { name } of storage.list('')) names.push(name);
+    } catch (cause) {
+      // Plain HTTP has no lists: what is known is that there is no manifest.
+      if (cause instanceof FileError) throw error;
+      throw cause;
+    }
+    const layouts = layoutNames().filter((name) => names.some((file) => isShardName(entryOf(name), file)));
+    const [taken, ...others] = layout === undefined ? layouts : [layout, ...layouts.filter((name) => name !== layout)];
+    const shards = taken === undefined ? [] : names.filter((name) => isShardName(entryOf(taken), name)).sort();
+    if (shards.length === 0 || names.includes(PACK_NOTE_FILE)) throw error;
+    const found = shards.map((name) => foundShard(joinLocation(location, name), taken!));
+    return { location, layout: taken!, manifest: null, shards: found, others };
+  }
+}
+
+/** The locations that are meant: each `{000..146}` stands for its numbers, unless there is a file of that very name. */
+export async function meantLocations(location: string): Promise<string[]> {
+  const choices = expandBraces(location);
+  if (choices.length === 1 || (!isRemote(location) && (await stat(location).catch(() => null)) !== null))
+    return [location];
+  return choices;
 }
 
 function oneShard(location: string, layout: LayoutName): FoundDataset {
@@ -77,8 +121,8 @@ function oneShard(location: string, layout: LayoutName): FoundDataset {
 
 function foundShard(location: string, layout: LayoutName): FoundShard {
   const { innerFile } = entryOf(layout);
-  const file = innerFile === undefined ? location : path.join(location, innerFile);
-  return { name: path.basename(location), path: file, record: null };
+  const file = innerFile === undefined ? location : joinLocation(location, innerFile);
+  return { name: splitLocation(location).name, path: file, record: null };
 }
 
 /** Whether a folder is itself a shard. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isRemote, joinLocation, NoSuchFileError, readWhole, shownLocation } from '@shardtool/storage';
 import { crc32, crc32Hex } from '../checksum.js';
 import { flushFolder, writeDurably } from '../durable.js';
 import { FileError, ManifestError, UnfinishedPackError, VersionError } from '../errors.js';
@@ -129,8 +130,8 @@ export function hasSameValues(written: string, changed: string): boolean {
  * version wrote it, {@link ManifestError} where it is not as it was written, {@link FileError}.
  */
 export async function readManifest(folder: string): Promise<Manifest> {
-  const path = join(folder, MANIFEST_FILE);
-  return parseManifest(await readText(folder, path), path);
+  const text = await readText(folder);
+  return parseManifest(text, shownLocation(joinLocation(folder, MANIFEST_FILE)));
 }
 
 /** {@link readManifest} of a text; `path` is for messages. */
@@ -153,16 +154,17 @@ export async function parseManifest(text: string, path: string): Promise<Manifes
   return manifest;
 }
 
-async function readText(folder: string, path: string): Promise<string> {
+async function readText(folder: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    return Buffer.from(await readWhole(joinLocation(folder, MANIFEST_FILE))).toString();
   } catch (cause) {
-    const isFolder = (cause as NodeJS.ErrnoException).code === 'ENOENT' && (await isDirectory(folder));
-    if (!isFolder) throw new FileError({ path }, `${path} cannot be read (${(cause as Error).message}).`, { cause });
+    if (!(cause instanceof NoSuchFileError)) throw cause;
+    if (!isRemote(folder) && !(await isDirectory(folder))) throw cause;
+    const shown = shownLocation(folder);
     const message =
-      `${folder} has no ${MANIFEST_FILE}: it is no dataset, or its pack did not end; run "shardtool pack" again, or ` +
+      `${shown} has no ${MANIFEST_FILE}: it is no dataset, or its pack did not end; run "shardtool pack" again, or ` +
       'give the shards themselves.';
-    throw new UnfinishedPackError({ path: folder }, message, { cause });
+    throw new UnfinishedPackError({ path: shown }, message, { cause });
   }
 }
 

@@ -1,3 +1,4 @@
+import { isRemote, readAhead } from '@shardtool/storage';
 import { openSource, type Source } from '../source.js';
 import type { ShardLayout, WrittenLayout } from './layout.js';
 import { LMDB } from './lmdb/entry.js';
@@ -78,7 +79,7 @@ export function shardNameOf(file: string): string {
 
 /** Opens the file of a shard so that payloads lie where its index says. Throws {@link FileError}, and what its layout throws. */
 export async function openShard(name: LayoutName, path: string): Promise<Source> {
-  const source = await openSource(path);
+  const source = isRemote(path) ? readAhead(await openSource(path)) : await openSource(path);
   const { expand } = await layoutOf(name);
   if (expand === undefined) return source;
   try {

@@ -90,6 +90,8 @@ export interface ParquetFile {
   readonly metadata: ReadonlyMap<string, string>;
   /** Undefined where there is no column of that name. */
   typeOf(name: string): ValueType | undefined;
+  /** Where the column lies in the file; undefined where there is none of that name. */
+  spanOf(name: string): { readonly offset: number; readonly bytes: number } | undefined;
   /** Decodes one column; undefined where there is none of that name. Throws RangeError where it is not as written. */
   read(name: string): Column | undefined;
   /** The same where the file as a whole has changed: undefined also unless the column's own page is as it was written. */
@@ -112,6 +114,7 @@ export function openParquet(bytes: Uint8Array): ParquetFile {
     rows,
     metadata,
     typeOf: (name) => byName.get(name)?.type,
+    spanOf: (name) => byName.get(name),
     read(name) {
       const chunk = byName.get(name);
       return chunk && decodeColumn(stored(chunk), chunk, rows);

@@ -130,6 +130,13 @@ export interface ColumnNames {
   readonly columns: readonly string[];
 }
 
+/** The columns of the file that a part is made of. Those that a file need not have are named, too. */
+export function columnsOfPart(part: IndexPart, { fields, columns }: ColumnNames): string[] {
+  if (part === 'fields') return fields.flatMap((name) => OF_FIELD.map((of) => `${name}.${of}`));
+  if (part === 'columns') return [...columns];
+  return part === 'columnTypes' ? [] : [part];
+}
+
 /** Decodes the columns of one part. Throws RangeError where one is missing or not as {@link columnsOf} made it. */
 export function takePart(file: ParquetFile, part: IndexPart, names: ColumnNames): unknown {
   switch (part) {

@@ -1,10 +1,11 @@
+import { isRemote, openSource, readWhole, type Source, shownLocation } from '@shardtool/storage';
 import { writeDurably } from '../durable.js';
 import { ShardIndexError, ShardtoolError, VersionError } from '../errors.js';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
-import { openSource } from '../source.js';
-import { type ColumnNames, checkLabelColumns, columnsOf, type IndexPart, takePart } from './columns.js';
+import { type ColumnNames, checkLabelColumns, columnsOf, columnsOfPart, type IndexPart, takePart } from './columns.js';
 import { type ColumnType, type ColumnValue, columnTypeOf } from './label-column.js';
+import { planRuns } from './read-runs.js';
 import { asSalvaged, type SalvagedField, type SalvagedIndex, salvageColumns } from './salvage.js';
 
 /** The index of one shard in memory: columns, one row a sample, in the order of the shard's plan. */
@@ -118,10 +119,7 @@ export function decodeShardIndex(
     const file = openParquet(bytes);
     const { version, ...stored } = describe(file.metadata.get(DESCRIPTION_KEY));
     if (version > VERSION) throw newer(version, path);
-    const names: ColumnNames = {
-      fields: stored.fields.filter((name) => choice.fields?.includes(name) ?? true),
-      columns: stored.columns.filter((name) => choice.columns?.includes(name) ?? true),
-    };
+    const names = chosenNames(stored, choice);
     const parts = choice.parts.map((part) => [part, takePart(file, part, names)]);
     return { samples: file.rows, ...Object.fromEntries(parts) };
   } catch (cause) {
@@ -147,8 +145,10 @@ export function salvageShardIndex(bytes: Uint8Array): SalvagedIndex | null {
 export function readShardIndex(path: string): Promise<ShardIndex>;
 export function readShardIndex<P extends IndexPart>(path: string, choice: IndexChoice<P>): Promise<PartOfIndex<P>>;
 export async function readShardIndex(path: string, choice?: IndexChoice<IndexPart>): Promise<Partial<ShardIndex>> {
+  if (choice !== undefined && isRemote(path)) return readRemote(path, choice);
   const bytes = await readWhole(path);
-  return choice === undefined ? decodeShardIndex(bytes, path) : decodeShardIndex(bytes, path, choice);
+  const shown = shownLocation(path);
+  return choice === undefined ? decodeShardIndex(bytes, shown) : decodeShardIndex(bytes, shown, choice);
 }
 
 /** Writes the index under a temporary name, flushes it and renames it. Throws {@link FileError}. */
@@ -156,15 +156,71 @@ export async function writeShardIndex(path: string, index: ShardIndex): Promise<
   await writeDurably(path, encodeShardIndex(index));
 }
 
-async function readWhole(path: string): Promise<Uint8Array> {
-  const source = await openSource(path);
+/** Of an index that is no longer than this all is fetched. */
+const FETCHED_WHOLE_BYTES = 256 << 10;
+/** Behind the last column there are the footer, its length and the magic number. */
+const TAIL_BYTES = 8;
+
+/**
+ * Parts of a remote index: its footer is fetched, and the columns that the parts are made of. What is fetched is held
+ * against the checksums of its pages, since the seal is that of the whole.
+ */
+async function readRemote(path: string, choice: IndexChoice<IndexPart>): Promise<Partial<ShardIndex>> {
+  const source = await openSource(path, { first: 'end' });
+  const shown = source.location;
   try {
+    // Memory that is not written takes none.
     const bytes = new Uint8Array(source.size);
-    const read = await source.readAt(0, bytes);
-    return bytes.subarray(0, read);
+    if (source.size <= FETCHED_WHOLE_BYTES) {
+      await source.readAt(0, bytes);
+      return decodeShardIndex(bytes, shown, choice);
+    }
+    const tail = source.size - TAIL_BYTES;
+    await source.readAt(tail, bytes.subarray(tail));
+    const footer = tail - new DataView(bytes.buffer).getUint32(tail, true);
+    if (footer < 0) throw unusable(shown, 'is not an index that shardtool wrote, or its end is cut off');
+    await source.readAt(footer, bytes.subarray(footer, tail));
+    return await fetchParts(source, bytes, choice);
   } finally {
     await source.close();
   }
+}
+
+async function fetchParts(
+  source: Source,
+  bytes: Uint8Array,
+  choice: IndexChoice<IndexPart>,
+): Promise<Partial<ShardIndex>> {
+  const path = source.location;
+  try {
+    const file = openParquet(bytes);
+    const { version, ...stored } = describe(file.metadata.get(DESCRIPTION_KEY));
+    if (version > VERSION) throw newer(version, path);
+    const names = chosenNames(stored, choice);
+    const wanted = choice.parts
+      .flatMap((part) => columnsOfPart(part, names))
+      .flatMap((name) => file.spanOf(name) ?? []);
+    await Promise.all(
+      planRuns(wanted).map(({ offset, bytes: length }) =>
+        source.readAt(offset, bytes.subarray(offset, offset + length)),
+      ),
+    );
+    const proven = { ...file, read: (name: string) => file.readProven(name) };
+    return {
+      samples: file.rows,
+      ...Object.fromEntries(choice.parts.map((part) => [part, takePart(proven, part, names)])),
+    };
+  } catch (cause) {
+    if (cause instanceof ShardtoolError) throw cause;
+    throw unusable(path, `is not a complete index (${(cause as Error).message})`, cause);
+  }
+}
+
+function chosenNames({ fields, columns }: ColumnNames, choice: IndexChoice<IndexPart>): ColumnNames {
+  return {
+    fields: fields.filter((name) => choice.fields?.includes(name) ?? true),
+    columns: columns.filter((name) => choice.columns?.includes(name) ?? true),
+  };
 }
 
 function checkSeal(bytes: Uint8Array, path: string): void {

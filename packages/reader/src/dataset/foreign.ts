@@ -7,9 +7,13 @@ import {
   type LayoutName,
   layoutOf,
   openShard,
+  placeBeside,
   readShardIndex,
   type ShardIndex,
+  ShardtoolError,
+  writeShardIndex,
 } from '@shardtool/format';
+import { isRemote, shownLocation } from '@shardtool/storage';
 import type { StoredParts } from './dataset.js';
 import type { ShardFile } from './shard-files.js';
 
@@ -30,7 +34,7 @@ export async function foreignParts(found: readonly FoundShard[], layout: LayoutN
     return { file: file.name, samples: file.samples, crc32: contentOf(contents) };
   });
   return {
-    location: found[0]!.path,
+    location: shownLocation(found[0]!.path),
     format: layout,
     identity: identityOf(marks),
     identityOfFirst: (count) => identityOf(marks.slice(0, count)),
@@ -70,6 +74,7 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
     if (indexPath === null) {
       const index = await buildShardIndex(await layoutOf(layout), source);
       const { samples } = index;
+      if (isRemote(path)) await keep(path, index);
       return {
         file: { name, path, bytes, samples, open, loadIndex: async () => index, loadParts: async () => index },
         contents: index,
@@ -90,6 +95,15 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
     };
   } finally {
     await source.close();
+  }
+}
+
+/** Walking a remote shard means to fetch all of it: its index is kept on this machine, where that can be done. */
+async function keep(path: string, index: ShardIndex): Promise<void> {
+  try {
+    await writeShardIndex(await placeBeside('index', path), index);
+  } catch (error) {
+    if (!(error instanceof ShardtoolError) && (error as NodeJS.ErrnoException).code === undefined) throw error;
   }
 }
 

@@ -7,6 +7,7 @@ import {
   ShardtoolError,
   type Source,
 } from '@shardtool/format';
+import { isRemote } from '@shardtool/storage';
 import type { ShardStore } from '../loader/read/load-shards.js';
 import { Recent } from './recent.js';
 
@@ -35,8 +36,14 @@ export interface ShardFile {
 /** Open files are few and large; this stays far below the usual limit of 1,024. */
 const OPEN_FILES = 128;
 const KEPT_INDEXES = 64;
+const INDEXES_AHEAD = 24;
 /** Long reads are cut into pieces of this size that run side by side. */
 const PIECE_BYTES = 4 * 2 ** 20;
+
+/** What is known of a remote file need not be asked for. */
+function sizeOf({ path, bytes }: ShardFile): { readonly size: number } | undefined {
+  return isRemote(path) ? { size: bytes } : undefined;
+}
 
 /** The shards of a dataset with their open files and indexes, of which the most recently used are kept. */
 export class ShardFiles implements ShardStore {
@@ -47,16 +54,20 @@ export class ShardFiles implements ShardStore {
   readonly firstSample: Float64Array;
   readonly #sources: Recent<number, Source>;
   readonly #indexes: Recent<number, ShardIndex>;
+  /** Shards lie where each request takes a while. */
+  readonly #isRemote: boolean;
+  #lastIndex = -1;
   #closed = false;
 
   constructor(files: readonly ShardFile[]) {
     this.files = files;
+    this.#isRemote = files.some(({ path }) => isRemote(path));
     this.samples = Float64Array.from(files, ({ samples }) => samples);
     this.firstSample = new Float64Array(files.length + 1);
     for (let k = 0; k < files.length; k++) this.firstSample[k + 1] = this.firstSample[k]! + files[k]!.samples;
     this.#sources = new Recent(
       OPEN_FILES,
-      (shard) => files[shard]!.open?.() ?? openSource(files[shard]!.path),
+      (shard) => files[shard]!.open?.() ?? openSource(files[shard]!.path, sizeOf(files[shard]!)),
       (source) => source.close(),
     );
     this.#indexes = new Recent(KEPT_INDEXES, (shard) => files[shard]!.loadIndex());
@@ -69,6 +80,14 @@ export class ShardFiles implements ShardStore {
 
   async index(shard: number): Promise<ShardIndex> {
     this.throwIfClosed();
+    // Whoever walks through all of them does not wait for one after the other.
+    const walks = shard === this.#lastIndex + 1 && this.#isRemote;
+    this.#lastIndex = shard;
+    if (walks) {
+      for (let next = shard + 1; next <= Math.min(shard + INDEXES_AHEAD, this.files.length - 1); next++) {
+        this.#indexes.get(next).catch(() => {});
+      }
+    }
     return this.#indexes.get(shard);
   }
 
@@ -90,6 +109,7 @@ export class ShardFiles implements ShardStore {
       got = await source.readAt(offset, target);
     } catch (cause) {
       this.throwIfClosed();
+      if (cause instanceof FileError && isRemote(path)) throw cause;
       throw new FileError(
         { shard: name, path, offset },
         `${path} cannot be read at byte ${offset} (${(cause as Error).message}).`,

@@ -1,7 +1,15 @@
-import { type ImageKind, imageFieldOf, kindOfField, type LayoutName, type PartOfIndex } from '@shardtool/format';
+import {
+  type ImageKind,
+  type IndexPart,
+  imageFieldOf,
+  kindOfField,
+  type LayoutName,
+  type PartOfIndex,
+} from '@shardtool/format';
 import type { Dataset } from './dataset.js';
 import { Distribution, type DistributionSummary } from './distribution.js';
 import { KeyRepetitions, type RepeatedKeys } from './repeated-keys.js';
+import type { ShardFile } from './shard-files.js';
 
 /** What is in a dataset, as its indexes say. Bytes of fields are as they are stored, without headers and padding. */
 export interface DatasetStats {
@@ -31,6 +39,7 @@ export interface DatasetStats {
 
 /** Keys are held so many at a time, at up to 32 bytes each. */
 const KEYS_AT_ONCE = 8_000_000;
+const INDEXES_AT_ONCE = 8;
 
 /**
  * Sums up a dataset from its indexes alone, one after the other. `keysAtOnce` bounds the memory: a dataset with more
@@ -43,16 +52,22 @@ export async function datasetStats(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE):
   const shardSamples = new Distribution();
   const shardBytes = new Distribution();
   keys.begin(0);
-  for (const shard of dataset.shards) {
+  for await (const { shard, index } of indexesInTurn(dataset, [
+    'key',
+    'fields',
+    'width',
+    'height',
+    'orientation',
+    'cls',
+  ])) {
     shardSamples.add(shard.samples);
     shardBytes.add(shard.bytes);
-    const index = await shard.loadParts(['key', 'fields', 'width', 'height', 'orientation', 'cls']);
     for (const key of index.key) keys.add(key);
     totals.add(index);
   }
   for (let part = 1; part < parts; part++) {
     keys.begin(part);
-    for (const shard of dataset.shards) for (const key of (await shard.loadParts(['key'])).key) keys.add(key);
+    for await (const { index } of indexesInTurn(dataset, ['key'])) for (const key of index.key) keys.add(key);
   }
   const { format, size: samples, bytes, shards } = dataset;
   return {
@@ -62,6 +77,24 @@ export async function datasetStats(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE):
     shardBytes: shardBytes.summary(),
     repeatedKeys: keys.found,
   };
+}
+
+/** Parts of the indexes of all shards, in their order; some are read ahead. */
+async function* indexesInTurn<P extends IndexPart>(
+  { shards }: Dataset,
+  parts: readonly P[],
+): AsyncGenerator<{ shard: ShardFile; index: PartOfIndex<P> }> {
+  const reading: Promise<PartOfIndex<P>>[] = [];
+  for (let k = 0; k < shards.length; k++) {
+    while (reading.length < Math.min(shards.length, k + INDEXES_AT_ONCE)) {
+      const next = shards[reading.length]!.loadParts(parts);
+      next.catch(() => {});
+      reading.push(next);
+    }
+    const index = await reading[k]!;
+    delete reading[k];
+    yield { shard: shards[k]!, index };
+  }
 }
 
 type IndexColumns = PartOfIndex<'fields' | 'width' | 'height' | 'orientation' | 'cls'>;

@@ -133,7 +133,7 @@ function once({ method, url, headers, body }: HttpRequest, options: ExchangeOpti
           resolve({ status, headers: answered, received: target === null ? 0 : received, text });
         },
         onResponseError(_controller, error) {
-          fail(new TransientError(reasonOf(error), { cause: error }));
+          fail(isUnknownHost(error) ? unknownHost(url, error) : new TransientError(reasonOf(error), { cause: error }));
         },
       },
     );
@@ -151,11 +151,22 @@ function reasonOf(error: Error & { code?: string }): string {
     UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer ends early',
     ECONNREFUSED: 'the connection was refused',
     ECONNRESET: 'the connection was reset',
-    ENOTFOUND: 'the host is not known',
     EAI_AGAIN: 'the name of the host cannot be looked up now',
   };
   const code = inner.code ?? error.code ?? '';
   return known[code] ?? (code === '' ? inner.message.replace(/https?:\/\/\S+/g, '') : code);
+}
+
+/** A name that nobody knows stays unknown; one that cannot be looked up now is another matter (EAI_AGAIN). */
+function isUnknownHost(error: Error & { code?: string }): boolean {
+  return error.code === 'ENOTFOUND';
+}
+
+function unknownHost(url: URL, cause: Error): FileError {
+  const path = shownLocation(url.href);
+  return new FileError({ path }, `${path} cannot be reached: no host of this name is known; check the location.`, {
+    cause,
+  });
 }
 
 function refusedRedirect(url: URL, why: string): FileError {

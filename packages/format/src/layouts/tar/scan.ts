@@ -45,7 +45,8 @@ export async function* scanEntries(source: Source): AsyncGenerator<readonly TarE
       walk.advance(window, entries);
       const stride = (walk.position - start) / Math.max(1, entries.length - known);
       hopping = source.readNow !== undefined && !slow && stride > HOP_STRIDE_BYTES;
-      if (entries.length >= BATCH_ENTRIES) {
+      // Whoever reads payloads of what is fetched from afar wants them before they are forgotten again.
+      if (entries.length >= BATCH_ENTRIES || (source.readNow === undefined && entries.length > 0)) {
         yield entries;
         entries = [];
       }

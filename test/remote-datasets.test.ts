@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { type Batch, type Dataset, openDataset } from '@shardtool/reader';
+import { verify } from '@shardtool/writer';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
+import { type FaultyServer, faultyServer } from './faulty-server.js';
+import { rclone, S3_KEYS, s3Server } from './s3-server.js';
+
+let shards: string;
+let root: string;
+let server: FaultyServer;
+
+beforeAll(async () => {
+  shards = await packedPhotos();
+  root = path.dirname(shards);
+  server = await faultyServer(root);
+  process.env.SHARDTOOL_BESIDE = path.join(emptyFolder(), 'beside');
+});
+afterAll(async () => {
+  await server.stop();
+  delete process.env.SHARDTOOL_BESIDE;
+});
+beforeEach(() => {
+  server.clear();
+  server.fault = () => undefined;
+});
+
+const OPTIONS = { transform: 'train224', batchSize: 16, seed: 7, workers: 1, streams: 4, blockSamples: 5 } as const;
+
+/** What an epoch delivers: keys, labels and pixels. */
+async function epoch(dataset: Dataset, options: object = {}): Promise<string[]> {
+  const loader = dataset.loader({ ...OPTIONS, ...options });
+  const digests: string[] = [];
+  for await (const batch of loader) digests.push(digestOf(batch));
+  await loader.close();
+  return digests;
+}
+
+function digestOf(batch: Batch): string {
+  const images = batch.images as Uint8Array;
+  return createHash('sha256')
+    .update(images)
+    .update(JSON.stringify([batch.keys, [...batch.labels]]))
+    .digest('hex');
+}
+
+test('a dataset behind HTTP gives the batches of the same one on disk, also where requests go wrong', async () => {
+  const local = await openDataset(shards);
+  const expected = await epoch(local);
+  const remote = await openDataset(`${server.url}/shards`);
+  expect(remote.identity).toBe(local.identity);
+  expect(await epoch(remote)).toEqual(expected);
+  await remote.close();
+  const rare = ['reset', { status: 503 }, 'cut', 'wrong range'] as const;
+  let n = 0;
+  server.fault = ({ before }) => (before === 0 && n++ % 5 === 0 ? rare[((n / 5) % rare.length) | 0] : undefined);
+  const troubled = await openDataset(`${server.url}/shards/`);
+  expect(await epoch(troubled)).toEqual(expected);
+  await troubled.close();
+  await local.close();
+});
+
+test('a state that was taken on disk goes on behind HTTP', async () => {
+  const local = await openDataset(shards);
+  const expected = await epoch(local);
+  const loader = local.loader(OPTIONS);
+  for await (const batch of loader) {
+    expect(digestOf(batch)).toBe(expected[0]);
+    break;
+  }
+  const state = JSON.parse(JSON.stringify(loader.state()));
+  await local.close();
+  const remote = await openDataset(`${server.url}/shards`);
+  expect(await epoch(remote, { state })).toEqual(expected.slice(1));
+  await remote.close();
+});
+
+test('samples, look-ups and statistics are those on disk', async () => {
+  const local = await openDataset(shards);
+  const remote = await openDataset(`${server.url}/shards`);
+  const [a, b] = [await local.get('cat/cat_001'), await remote.get('cat/cat_001')];
+  expect(b).toEqual(a);
+  const keys = async (dataset: Dataset) => {
+    const found: string[] = [];
+    for await (const { key } of dataset.samples({ checksum: true })) found.push(key);
+    return found;
+  };
+  expect(await keys(remote)).toEqual(await keys(local));
+  await Promise.all([local.close(), remote.close()]);
+});
+
+test('the commands that read take a location', { timeout: 120_000 }, async () => {
+  const location = `${server.url}/shards`;
+  for (const args of [['ls'], ['ls', '--samples'], ['stats']]) {
+    const [command, ...rest] = args;
+    const there = await shardtool(command!, location, ...rest);
+    const here = await shardtool(command!, shards, ...rest);
+    expect(there).toMatchObject({ code: 0 });
+    expect(there.stdout.replaceAll(location, shards)).toBe(here.stdout);
+  }
+  const out = emptyFolder();
+  expect((await shardtool('unpack', location, path.join(out, 'photos'))).code).toBe(0);
+  expect(fs.readdirSync(path.join(out, 'photos')).length).toBe(6);
+  expect((await shardtool('convert', location, path.join(out, 'lmdb'), '--format', 'lmdb')).code).toBe(0);
+  expect((await shardtool('plan', location)).code).toBe(0);
+  const none = await shardtool('ls', `${server.url}/none`);
+  expect(none.code).not.toBe(0);
+  expect(none.stderr).toContain(`${server.url}/none has no dataset.json`);
+});
+
+test('verify finds a damaged sample behind HTTP', async () => {
+  expect(await verify(`${server.url}/shards`, { workers: 1 })).toMatchObject({ samples: 60, faults: 0 });
+  const damaged = path.join(root, 'damaged');
+  fs.cpSync(shards, damaged, { recursive: true });
+  const file = path.join(damaged, fs.readdirSync(damaged).find((name) => name.endsWith('.tar'))!);
+  const bytes = fs.readFileSync(file);
+  bytes[3000]! ^= 1;
+  fs.writeFileSync(file, bytes);
+  expect((await verify(`${server.url}/damaged`, { workers: 1 })).faults).toBeGreaterThan(0);
+});
+
+test('foreign tars by braces are walked once, and not at all when they are opened again', async () => {
+  const tars = fs.readdirSync(shards).filter((name) => name.endsWith('.tar'));
+  fs.mkdirSync(path.join(root, 'foreign'));
+  for (const tar of tars) fs.copyFileSync(path.join(shards, tar), path.join(root, 'foreign', tar));
+  const bytes = tars.reduce((sum, tar) => sum + fs.statSync(path.join(root, 'foreign', tar)).size, 0);
+  const location = `${server.url}/foreign/{000000..${tars.at(-1)!.slice(0, 6)}}.tar`;
+  const dataset = await openDataset(location);
+  expect(dataset.size).toBe(60);
+  // What a tar is, is asked with its first 64 KiB, and those come again with the walk.
+  expect(server.sent).toBeLessThan(bytes + tars.length * (70 << 10));
+  await dataset.close();
+  server.clear();
+  const again = await openDataset(location);
+  expect(again.size).toBe(60);
+  expect(server.sent).toBeLessThan(tars.length * (70 << 10));
+  expect((await again.get(3)).fields.jpg!.length).toBeGreaterThan(1000);
+  await again.close();
+});
+
+describe.skipIf(rclone === null)('in a bucket', () => {
+  let s3: Awaited<ReturnType<typeof s3Server>>;
+  const before = { ...process.env };
+  beforeAll(async () => {
+    s3 = await s3Server(path.dirname(root));
+    Object.assign(process.env, S3_KEYS, { AWS_ENDPOINT_URL: s3.endpoint });
+  });
+  afterAll(async () => {
+    process.env = before;
+    await s3?.stop();
+  });
+
+  test('a dataset gives the batches of the same one on disk, and a folder of tars is listed', async () => {
+    const local = await openDataset(shards);
+    const expected = await epoch(local);
+    await local.close();
+    const remote = await openDataset(`s3://${path.basename(root)}/shards`);
+    expect(await epoch(remote)).toEqual(expected);
+    await remote.close();
+    const foreign = await openDataset(`s3://${path.basename(root)}/foreign/`);
+    expect(foreign.size).toBe(60);
+    await foreign.close();
+  });
+});
