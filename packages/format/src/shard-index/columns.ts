@@ -132,7 +132,7 @@ export interface ColumnNames {
 
 /** The columns of the file that a part is made of. Those that a file need not have are named, too. */
 export function columnsOfPart(part: IndexPart, { fields, columns }: ColumnNames): string[] {
-  if (part === 'fields') return fields.flatMap((name) => OF_FIELD.map((of) => `${name}.${of}`));
+  if (part === 'fields') return fields.flatMap((name) => Object.keys(OF_FIELD).map((of) => `${name}.${of}`));
   if (part === 'columns') return [...columns];
   return part === 'columnTypes' ? [] : [part];
 }
