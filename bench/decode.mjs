@@ -11,6 +11,7 @@ import { SampleRandom } from '#reader/random';
 import { Scratch } from '#reader/scratch';
 import { compileTransform } from '#reader/transform';
 import { planSample } from '#reader/transform-plan';
+import { rate } from './figures.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -56,11 +57,12 @@ console.log(`${photos.length} photos, codec ${codecs.choice.name}: ${codecs.choi
 const rates = Object.fromEntries(Object.keys(measures).map((name) => [name, []]));
 // In turns, so that what else the machine does hits all of them alike.
 for (let round = 0; round < Number(options.rounds); round++) {
-  for (const [name, decode] of Object.entries(measures)) rates[name].push(await rate(decode));
+  for (const [name, decode] of Object.entries(measures)) rates[name].push(await rateOf(decode));
 }
 let limit = 0;
 for (const [name, all] of Object.entries(rates)) {
   const here = median(all);
+  rate(`${name}, images/s`, here);
   if (name.startsWith('region decode')) limit = here;
   console.log(
     `${name.padEnd(28)} ${here.toFixed(0).padStart(8)} images/s  ${limit > 0 ? (here / limit).toFixed(2) : ''}`,
@@ -97,7 +99,7 @@ async function decodeWith(transform) {
   return (image, number) => decoder.decode(image, { epoch: 0, number, occurrence: 0, orientation: 1 }, target);
 }
 
-async function rate(decode) {
+async function rateOf(decode) {
   const seconds = Number(options.seconds) / Object.keys(measures).length;
   const start = performance.now();
   const cpu = process.cpuUsage();

@@ -13,6 +13,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openDataset } from '@shardtool/reader';
+import { rate } from './figures.mjs';
 import { listPhotos, makePhotos, randomNumbers } from './make-photos.mjs';
 import { preparePhotos, prepareShards } from './peers/data.mjs';
 import { median } from './peers/measure.mjs';
@@ -116,7 +117,7 @@ function shuffled(list) {
 }
 
 function print() {
-  const rate = (list) => Math.round(photos.count / median(list)).toLocaleString('en-US');
+  const perSecond = (list) => Math.round(photos.count / median(list)).toLocaleString('en-US');
   const inodes =
     process.getuid() === 0 ? 'pages, inodes and directory entries' : 'pages, but not inodes (that takes root)';
   console.log(
@@ -124,5 +125,9 @@ function print() {
       `cold: without ${inodes} in memory.\n`,
   );
   console.log('| photos/s | cold | cached |\n| --- | ---: | ---: |');
-  for (const [name, { cold, cached }] of seconds) console.log(`| ${name} | ${rate(cold)} | ${rate(cached)} |`);
+  for (const [name, { cold, cached }] of seconds) {
+    rate(`${name}, cold, photos/s`, photos.count / median(cold));
+    rate(`${name}, cached, photos/s`, photos.count / median(cached));
+    console.log(`| ${name} | ${perSecond(cold)} | ${perSecond(cached)} |`);
+  }
 }

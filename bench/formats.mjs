@@ -18,6 +18,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { openDataset } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
+import { rate } from './figures.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -132,11 +133,12 @@ async function compare(title, run, count) {
   for (let round = 0; round < rounds; round++) results.push(await run());
   console.log(`\n${title}`);
   for (const name of Object.keys(results[0])) {
-    const rate = Math.round(count / median(results.map((seconds) => seconds[name])));
+    const perSecond = Math.round(count / median(results.map((seconds) => seconds[name])));
+    rate(`${title}, ${name}, a second`, perSecond);
     const ratios = ['tar', theirs]
       .filter((other) => results[0][other] !== undefined && other !== name)
       .map((other) => `${median(results.map((seconds) => seconds[other] / seconds[name])).toFixed(2)} of ${other}`);
-    console.log(`  ${name.padEnd(14)} ${rate.toLocaleString('en').padStart(9)} a second  ${ratios.join(', ')}`);
+    console.log(`  ${name.padEnd(14)} ${perSecond.toLocaleString('en').padStart(9)} a second  ${ratios.join(', ')}`);
   }
 }
 

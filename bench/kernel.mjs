@@ -7,7 +7,9 @@
  * Each crop runs many times, layouts in turn; its fastest run counts, since other work on the machine only ever adds.
  * The pixels are arbitrary: the time does not depend on them.
  */
+
 import { ResizeKernel, scratchBytes } from '#reader/resize-kernel';
+import { cost } from './figures.mjs';
 
 const width = Number(process.argv[2] ?? 500);
 const height = Number(process.argv[3] ?? 375);
@@ -20,7 +22,9 @@ const normalization = { mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225] 
 console.log(`random crops of ${width}x${height}: microseconds an image`);
 console.log(['output', ...layouts].map((text) => text.padEnd(14)).join(''));
 for (const size of sizes) {
-  const cells = timesOf(size).map((us) => us.toFixed(1));
+  const times = timesOf(size);
+  for (const [i, us] of times.entries()) cost(`${size}x${size}, ${layouts[i]}, microseconds`, us);
+  const cells = times.map((us) => us.toFixed(1));
   console.log([`${size}x${size}`, ...cells].map((text) => text.padEnd(14)).join(''));
 }
 

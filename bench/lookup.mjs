@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { crc32, createManifest, writeManifest, writeShardIndex } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
+import { cost } from './figures.mjs';
 
 const samples = Number(process.argv[2] ?? 1_281_167);
 const shardSamples = Number(process.argv[3] ?? 1000);
@@ -21,14 +22,20 @@ console.log(`${samples.toLocaleString('en')} samples in shards of ${shardSamples
 const dataset = await openDataset(folder);
 let asked = performance.now();
 await dataset.get(keyOf(Math.floor(samples / 2)));
-console.log(`first look-up by key: ${(performance.now() - asked).toFixed(0)} ms`);
+const first = performance.now() - asked;
+cost('first look-up by key, ms', first);
+console.log(`first look-up by key: ${first.toFixed(0)} ms`);
 await measure('by key, anywhere', (number) => keyOf(number));
 await measure('by number, anywhere', (number) => number);
 await measure('by key, in one shard', (number) => keyOf(number % shardSamples));
 asked = performance.now();
 for (let i = 0; i < lookUps; i++) await dataset.numberOf(keyOf(random(samples)));
-console.log(`number of a key: ${(((performance.now() - asked) / lookUps) * 1000).toFixed(1)} microseconds`);
-console.log(`memory: ${Math.round(process.resourceUsage().maxRSS / 1000)} MB at most`);
+const numbered = ((performance.now() - asked) / lookUps) * 1000;
+cost('number of a key, microseconds', numbered);
+console.log(`number of a key: ${numbered.toFixed(1)} microseconds`);
+const peak = process.resourceUsage().maxRSS / 1000;
+cost('memory, MB', peak);
+console.log(`memory: ${Math.round(peak)} MB at most`);
 await dataset.close();
 
 async function measure(what, keyOrNumber) {
@@ -41,6 +48,7 @@ async function measure(what, keyOrNumber) {
   }
   times.sort((a, b) => a - b);
   const at = (share) => times[Math.floor(share * (lookUps - 1))].toFixed(3);
+  cost(`${what}, median ms`, Number(at(0.5)));
   console.log(`${what}: median ${at(0.5)} ms, p99 ${at(0.99)} ms`);
 }
 

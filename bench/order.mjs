@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { planEpoch } from '#reader/epoch-order';
 import { mixingScore } from '#reader/mixing';
+import { rate as asRate, cost } from './figures.mjs';
 
 const HUGE = {
   counts: new Float64Array(40_000).fill(10_000),
@@ -192,6 +193,10 @@ function measure() {
 
 function print({ huge, rate, mixing }) {
   const ms = (value) => `${value.toFixed(0)} ms`;
+  cost('first batch of 40,000 shards, ms', huge.start.sinceStartMs);
+  cost('its memory, MB', huge.start.rssBytes / 1e6);
+  asRate('samples/s planned', rate.samplesPerSecond);
+  cost('a row, ns', rate.rowNs);
   console.log('400,000,000 samples in 40,000 shards');
   for (const [name, figures] of [
     ['from the start', huge.start],

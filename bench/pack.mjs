@@ -14,6 +14,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { rate } from './figures.mjs';
 import { makeTinyFiles, TINY_BYTES } from './tiny-files.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -90,10 +91,11 @@ function compare(label, source, folder, files, sync) {
       `  ${label}, round ${round + 1}: tar ${tar.toFixed(2)} s, shardtool ${ours.toFixed(2)} s, ratio ${(tar / ours).toFixed(2)}`,
     );
   }
-  const rate = (run) => Math.round(files / median(seconds[run]));
+  const rateOf = (run) => Math.round(files / median(seconds[run]));
+  rate(`${label}, files/s`, rateOf('shardtool'));
   const ratio = median(seconds.tar.map((tar, round) => tar / seconds.shardtool[round]));
   console.log(
-    `| ${label} | ${rate('tar').toLocaleString('en')} | ${rate('shardtool').toLocaleString('en')} | ${ratio.toFixed(2)} |`,
+    `| ${label} | ${rateOf('tar').toLocaleString('en')} | ${rateOf('shardtool').toLocaleString('en')} | ${ratio.toFixed(2)} |`,
   );
 }
 
@@ -123,10 +125,11 @@ function measureTiny() {
   makeTinyFiles(folder, tiny);
   const { seconds, result } = time(packOnce, folder, path.join(values.tmpfs, 'shardtool-bench-pack'), false);
   fs.rmSync(folder, { recursive: true, force: true });
-  const rate = Math.round(tiny / seconds).toLocaleString('en');
+  rate('tiny files, files/s', tiny / seconds);
+  const perSecond = Math.round(tiny / seconds).toLocaleString('en');
   const peak = Math.round(result.peakBytes / 1e6);
   console.log(
-    `\n${tiny.toLocaleString('en')} files of ${TINY_BYTES} bytes: ${seconds.toFixed(1)} s, ${rate} files a second, ` +
+    `\n${tiny.toLocaleString('en')} files of ${TINY_BYTES} bytes: ${seconds.toFixed(1)} s, ${perSecond} files a second, ` +
       `${result.shards} shards, peak memory ${peak} MB`,
   );
 }

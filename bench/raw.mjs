@@ -5,6 +5,7 @@ import { openSync, readSync, statSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { crc32 } from 'node:zlib';
 import { openDataset } from '@shardtool/reader';
+import { rate } from './figures.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -51,6 +52,7 @@ const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
 const ratio = (a, b) => median(times[a].map((time, round) => times[b][round] / time));
 for (const [name, list] of Object.entries(times)) {
   const seconds = median(list);
+  if (name.startsWith('samples')) rate(`${name}, samples/s`, dataset.size / seconds);
   console.log(`${name}: ${Math.round(dataset.size / seconds)} samples/s, ${(bytes / seconds / 1e9).toFixed(2)} GB/s`);
 }
 console.log(`samples() / cat: ${ratio('samples()', 'cat').toFixed(2)}`);

@@ -1,9 +1,17 @@
-// Every figure of bench/README.md except those against other loaders (npm run bench:peers), one after the other.
-// Usage: npm run bench [-- NAME...]; without names all of them.
+/**
+ * Every figure of bench/README.md except those against other loaders (npm run bench:peers), one after the other.
+ *
+ *   npm run bench [-- NAME...]                        without names all of them
+ *   npm run bench -- --against CHECKOUT [NAME...]     each in turn with the packages of another checkout, which is built
+ *
+ * `--rounds 7` with --against: how often each is run in both.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { runAgainst } from './against.mjs';
 import { makePhotos } from './make-photos.mjs';
 
 const folder = path.dirname(fileURLToPath(import.meta.url));
@@ -11,33 +19,49 @@ const cache = path.join(folder, '.cache');
 const files = path.join(cache, 'copies-30000');
 const shards = path.join(cache, 'shards-30000');
 
+/** `args` for the figures of bench/README.md; `turn` where a run that takes turns with another may be shorter. */
 const BENCHES = {
-  pack: ['pack.mjs'],
-  raw: ['raw.mjs', shards],
-  open: ['open.mjs'],
-  lookup: ['lookup.mjs'],
-  formats: ['formats.mjs', files],
-  'files-vs-shards': ['files-vs-shards.mjs'],
-  order: ['order.mjs'],
-  kernel: ['kernel.mjs'],
-  decode: ['decode.mjs'],
+  pack: { script: 'pack.mjs', turn: ['--count', '10000', '--rounds', '1', '--disk', '', '--tiny', '0'] },
+  raw: { script: 'raw.mjs', args: [shards], turn: [shards, '--rounds', '1'] },
+  open: { script: 'open.mjs' },
+  lookup: { script: 'lookup.mjs', turn: ['200000'] },
+  formats: { script: 'formats.mjs', args: [files] },
+  'files-vs-shards': { script: 'files-vs-shards.mjs', turn: ['--rounds', '1'] },
+  order: { script: 'order.mjs' },
+  kernel: { script: 'kernel.mjs' },
+  decode: { script: 'decode.mjs', turn: ['--rounds', '1', '--seconds', '7'] },
+  // By itself a bench of `npm run bench:peers`.
+  loader: {
+    script: 'peers/shardtool.mjs',
+    isPeer: true,
+    turn: ['--shards', shards, '--variant', 'always', '--epochs', '1'],
+  },
 };
 
-const wanted = process.argv.slice(2);
+const { values, positionals: wanted } = parseArgs({
+  allowPositionals: true,
+  options: { against: { type: 'string' }, rounds: { type: 'string', default: '7' } },
+});
 const unknown = wanted.filter((name) => !(name in BENCHES));
 if (unknown.length > 0) {
   console.error(`There is no bench ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}.`);
   process.exit(2);
 }
+const chosen = Object.entries(BENCHES).filter(([name]) => wanted.length === 0 || wanted.includes(name));
 
 await makePhotos({ count: 30_000, out: files, copies: true, log: console.error });
 if (!existsSync(path.join(shards, 'dataset.json'))) {
   run(path.join(folder, '..', 'packages', 'cli', 'lib', 'main.js'), 'pack', files, shards, '--overwrite');
 }
-for (const [name, [script, ...given]] of Object.entries(BENCHES)) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue;
-  console.log(`\n== ${name}`);
-  run(path.join(folder, script), ...given);
+if (values.against !== undefined) {
+  const benches = chosen.map(([name, { script, args = [], turn = args }]) => ({ name, script, args: turn }));
+  runAgainst(values.against, benches, Number(values.rounds));
+} else {
+  for (const [name, { script, args = [], isPeer }] of chosen) {
+    if (isPeer && !wanted.includes(name)) continue;
+    console.log(`\n== ${name}`);
+    run(path.join(folder, script), ...(isPeer ? BENCHES[name].turn : args));
+  }
 }
 
 function run(script, ...given) {

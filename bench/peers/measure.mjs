@@ -1,5 +1,7 @@
 /** What the contestants in JavaScript share; measure.py does the same for those in Python. */
+
 import { parseArgs } from 'node:util';
+import { rate } from '../figures.mjs';
 
 export function parseArguments() {
   const { values } = parseArgs({
@@ -70,6 +72,7 @@ export async function measure({ name, version, build, given, notes }) {
     notes: notes(),
   };
   await close();
+  rate('images/s', result.imagesPerSecond);
   console.log(JSON.stringify(result));
 }
 
