@@ -42,7 +42,7 @@ test('a pack that is killed at any moment, again and again, goes on to the bytes
       const { code, stdout } = await ended;
       if (code === null) continue;
       // The moment may have been between the commit and the end of the process.
-      if (code !== 0) expect(stdout).toMatch(/^OutputNotEmptyError: .* holds a dataset already/);
+      expect(code, stdout).toBe(0);
       break;
     }
     expect(digestsOf(output)).toEqual(expected);
@@ -59,6 +59,6 @@ test('a pack that is killed when it has just committed leaves a dataset, and the
   while (!existsSync(path.join(killed, 'dataset.json'))) await sleep(1);
   child.process.kill('SIGKILL');
   await child.ended;
-  await expect(pack(source, killed)).rejects.toThrow('holds a dataset already');
+  expect(await pack(source, killed)).toMatchObject({ wasCommitted: true, samples: 8, keptShards: 1 });
   expect(digestsOf(killed)).toEqual(expected);
 });

@@ -32,7 +32,9 @@ export const convertCommand = command({
     const { input, output, json, quiet } = given;
     const view = json || quiet ? null : await ProgressView.open();
     const rate = new WriteRate();
-    const remedy = ` What is in ${output} is not complete: convert again with --overwrite.`;
+    const remedy = STANDARD_INPUT.includes(input)
+      ? ` What is in ${output} is not complete: convert again with --overwrite.`
+      : ` What is in ${output} is not complete: the same command goes on.`;
     let report: ConvertReport;
     try {
       report = await stoppable(remedy, (signal) =>
@@ -56,7 +58,9 @@ function optionsOf(given: ConvertOptions): ConvertOptions {
   return { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, workers, overwrite };
 }
 
-function describe({ samples, shards, bytes, skippedEntries, partialFields }: ConvertReport, output: string): string {
+function describe(report: ConvertReport, output: string): string {
+  const { samples, shards, bytes, skippedEntries, partialFields, wasCommitted } = report;
+  if (wasCommitted) return `${output} has all of it already.`;
   return [
     `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${output} (${formatSize(bytes)}).`,
     ...countLine(

@@ -188,7 +188,8 @@ function describe(
     quarantined,
     partialFields,
   } = report;
-  if (append && report.samples + quarantined + duplicates === 0) return `${output} has all of ${source} already.`;
+  const isNothing = report.samples + quarantined + duplicates === 0;
+  if (report.wasCommitted || (append && isNothing)) return `${output} has all of ${source} already.`;
   const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
   return [
     `${verb} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +

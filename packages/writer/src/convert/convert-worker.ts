@@ -1,6 +1,7 @@
 /** The worker thread of a conversion: writes whole shards. */
 import { report } from '../crew/crew-member.js';
 import { answer, takeMessages } from '../crew/worker-jobs.js';
+import { isAsNoted, noteShard, readShardNote } from '../output/shard-note.js';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardTarget } from '../shard/new-shard.js';
@@ -9,6 +10,8 @@ import { type ConvertedShard, convertShard } from './convert-shard.js';
 /** What {@link ShardTarget} is made of in each worker. */
 export interface ConvertTarget extends Omit<ShardTarget, 'layout'> {
   readonly layout: LayoutChoice;
+  /** Of all that the shards are made from. */
+  readonly madeFrom: string;
 }
 
 export interface ConvertJob {
@@ -20,6 +23,20 @@ export interface ConvertJob {
 takeMessages(({ shard, input, target }: ConvertJob) => {
   void answer<ConvertedShard>(async () => {
     const layout = await layoutOfChoice(target.layout);
-    return { shard, ...(await convertShard(input, { ...target, layout }, report)) };
+    return { shard, ...(await keptOrConverted(input, { ...target, layout }, target.madeFrom)) };
   });
 });
+
+/** What an earlier conversion of the same has finished stays. */
+async function keptOrConverted(input: DatasetShard, target: ShardTarget, madeFrom: string): Promise<ShardOfConversion> {
+  const noted = readShardNote<ShardOfConversion>(target.output, input.stem, madeFrom);
+  if (noted !== null && isAsNoted(noted, input.stem, target, false)) {
+    report(noted.samples, input.bytes);
+    return noted;
+  }
+  const converted = await convertShard(input, target, report);
+  await noteShard(target, input.stem, madeFrom, converted);
+  return converted;
+}
+
+type ShardOfConversion = Omit<ConvertedShard, 'shard'>;

@@ -1,13 +1,16 @@
-import { createReadStream } from 'node:fs';
-import { open, realpath } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { createReadStream, mkdirSync } from 'node:fs';
+import { open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { FileError, OptionError, type WrittenLayout } from '@shardtool/format';
+import { FileError, OptionError, readManifest, type WrittenLayout } from '@shardtool/format';
 import { WorkerCrew } from '../crew/worker-crew.js';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkOutputOptions, type OutputOptions } from '../options.js';
 import { commitDataset, type DatasetFacts, type PartialField } from '../output/commit.js';
 import { OutputFolder } from '../output/output-folder.js';
+import { removeState, STATE_FOLDER } from '../output/pack-state.js';
+import { checkShardsThere } from '../output/same-dataset.js';
 import { type DatasetShards, findDatasetShards } from '../shard/dataset-shards.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
@@ -31,13 +34,16 @@ export interface ConvertReport {
   readonly skippedEntries: number;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
+  /** The folder was the dataset of this input and these options already: nothing was written. */
+  readonly wasCommitted: boolean;
 }
 
 /**
  * Converts shards to another layout in the folder `output`, without decoding images, and commits them with dataset.json.
  * `source` is a dataset, a folder of tars, one shard, a .tar.gz, or a stream of a tar, gzip or not. Each shard becomes
  * one of the same name, with the same samples in the same order; a stream is cut into shards. Throws a
- * {@link ShardtoolError} that says what is wrong; without dataset.json the folder then says that the work did not end.
+ * {@link ShardtoolError} that says what is wrong; without dataset.json the folder then says that the work did not end, and
+ * the same call goes on where it was (a compressed tar begins anew).
  */
 export async function convert(
   source: string | Readable,
@@ -55,14 +61,43 @@ export async function convert(
   checked.signal?.throwIfAborted();
   const folder = await OutputFolder.open(output);
   try {
-    folder.checkEmpty(checked.overwrite);
-    await folder.clear();
+    const madeFrom = await digestOf(source, input, checked);
+    const found = folder.lookForSame(madeFrom, checked.overwrite);
+    if (found === 'dataset') return await presentReport(folder);
+    // A stream begins anew.
+    const isBegun = found === 'plan' && 'shards' in input;
+    if (!isBegun) await folder.clear();
     return 'shards' in input
-      ? await convertDataset(input, folder, layout, checked)
-      : await convertTarStream(input, folder, layout, checked);
+      ? await convertDataset(input, folder, layout, checked, madeFrom!, isBegun)
+      : await convertTarStream(input, folder, layout, checked, madeFrom);
   } finally {
     folder.release();
   }
+}
+
+/**
+ * Of all that the shards are made from: the options and the files, as far as their sizes and times tell. Null for a stream,
+ * which nobody knows before it has ended.
+ */
+async function digestOf(
+  source: string | Readable,
+  input: DatasetShards | TarStream,
+  { format, lmdbValues, index, maxShardBytes, maxShardSamples, name }: CheckedOutputOptions,
+): Promise<string | null> {
+  if (typeof source !== 'string') return null;
+  const timeOf = async (file: string) => {
+    const found = await stat(file).catch(() => null);
+    return [path.resolve(file), found?.size, found?.mtimeMs];
+  };
+  const cut = 'shards' in input ? [] : [maxShardBytes, maxShardSamples, name];
+  const hash = createHash('sha256').update(JSON.stringify([format, lmdbValues, index, cut]));
+  if (!('shards' in input)) return hash.update(JSON.stringify(await timeOf(source))).digest('hex');
+  const { shards, classes, columns } = input;
+  hash.update(JSON.stringify([classes, columns]));
+  for (const { path: file, indexPath } of shards) {
+    hash.update(JSON.stringify([await timeOf(file), indexPath && (await timeOf(indexPath))]));
+  }
+  return hash.digest('hex');
 }
 
 /** A tar that can only be read from its beginning to its end. */
@@ -111,15 +146,19 @@ async function convertDataset(
   folder: OutputFolder,
   layout: WrittenLayout,
   options: CheckedOutputOptions,
+  madeFrom: string,
+  isBegun: boolean,
 ): Promise<ConvertReport> {
   const { format, lmdbValues, index: otherIndexes } = options;
   const { shards, classes, columns } = input;
   const sourceBytes = shards.reduce((sum, { bytes }) => sum + bytes, 0);
   folder.checkRoom(sourceBytes);
   const stems = shards.map(({ stem }) => stem);
-  await folder.announce(layout, stems, otherIndexes);
+  if (isBegun) folder.keepNoted();
+  else await folder.announce(layout, stems, otherIndexes, madeFrom);
+  mkdirSync(path.join(folder.path, STATE_FOLDER), { recursive: true });
   const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
-  const target = { output: folder.path, layout: { format, lmdbValues }, columnTypes, otherIndexes };
+  const target = { output: folder.path, layout: { format, lmdbValues }, columnTypes, otherIndexes, madeFrom };
   const script = new URL('./convert-worker.js', import.meta.url);
   const size = Math.max(1, Math.min(options.workers, shards.length));
   const crew = new WorkerCrew<ConvertJob, ConvertedShard>(script, size);
@@ -150,6 +189,7 @@ async function convertTarStream(
   folder: OutputFolder,
   layout: WrittenLayout,
   options: CheckedOutputOptions,
+  madeFrom: string | null,
 ): Promise<ConvertReport> {
   const { format, index: otherIndexes, maxShardBytes, maxShardSamples, signal } = options;
   const done = { files: 0, bytes: 0 };
@@ -164,7 +204,7 @@ async function convertTarStream(
       maxShardSamples,
       begin: async (number) => {
         const stem = numberedStem(options.name, number);
-        await folder.announce(layout, [stem], otherIndexes);
+        await folder.announce(layout, [stem], otherIndexes, madeFrom ?? undefined);
         return stem;
       },
       report: (samples, bytes) => {
@@ -185,6 +225,7 @@ async function commit(
   skippedEntries: number,
 ): Promise<ConvertReport> {
   const partialFields = await commitDataset(folder.path, shards, facts);
+  removeState(folder.path);
   const total = (count: (shard: ShardRecord) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
   return {
     samples: total(({ samples }) => samples),
@@ -192,5 +233,16 @@ async function commit(
     bytes: total(({ bytes }) => bytes),
     skippedEntries,
     partialFields,
+    wasCommitted: false,
   };
+}
+
+/** Of a folder that holds what was to be made. */
+async function presentReport({ path: output }: OutputFolder): Promise<ConvertReport> {
+  const manifest = await readManifest(output);
+  checkShardsThere(output, manifest);
+  removeState(output);
+  const { samples, shards, bytes, fields } = manifest;
+  const partialFields = fields.filter((field) => field.samples < samples);
+  return { samples, shards: shards.length, bytes, skippedEntries: 0, partialFields, wasCommitted: true };
 }

@@ -14,12 +14,12 @@ import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
-import { type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
+import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
 import { findPlan, planPath, STATE_FOLDER } from './pack-state.js';
 import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 
-/** What a pack finds in its output folder. */
+/** What a pack finds in its output folder: with `plan`, work that did not end. */
 export type PackState = 'nothing' | 'dataset' | 'plan';
 
 /** What lies in the folder before the plan does; a pack that is killed then has made no shard. */
@@ -62,12 +62,6 @@ export class OutputFolder {
     }
   }
 
-  /** Throws {@link OutputNotEmptyError} where something is in the folder, unless it may be replaced. */
-  checkEmpty(overwrite: boolean): void {
-    const entries = this.#entries();
-    if (entries.length > 0 && !overwrite) throw notEmpty(this.path, entries);
-  }
-
   /**
    * Looks what an earlier pack left here: a dataset, a plan to go on with, or nothing that need stay. Throws
    * {@link OutputNotEmptyError} where something else is in the folder, unless it may be replaced.
@@ -97,6 +91,17 @@ export class OutputFolder {
    */
   removeLeftState(): void {
     if (!isGrowing(this.path)) this.#removeState();
+  }
+
+  /**
+   * Looks whether what lies in the folder was, or was to be, made from the same: null where it is to be made as if nothing
+   * lay there. Throws {@link OutputNotEmptyError} where something else is in the folder, unless it may be replaced.
+   */
+  lookForSame(madeFrom: string | null, overwrite: boolean): Exclude<PackState, 'nothing'> | null {
+    const entries = this.#entries();
+    if (entries.length === 0 || overwrite) return null;
+    if (madeFrom === null || !isMadeFrom(this.path, madeFrom)) throw notEmpty(this.path, entries);
+    return entries.includes(MANIFEST_FILE) ? 'dataset' : 'plan';
   }
 
   /** The shards that are announced next come beside those that an earlier pack has noted down. */
@@ -148,10 +153,15 @@ export class OutputFolder {
 
   /**
    * Notes down which shards are going to be made, in addition to those of earlier calls, and with which indexes for
-   * other loaders. Throws {@link OutputNotEmptyError} where one is in the way, {@link OptionError} for a name that no
+   * other loaders. `madeFrom` is what {@link PackNote} says. Throws {@link OutputNotEmptyError} where one is in the way, {@link OptionError} for a name that no
    * shard can have.
    */
-  async announce(layout: WrittenLayout, stems: readonly string[], otherIndexes: readonly OtherIndex[]): Promise<void> {
+  async announce(
+    layout: WrittenLayout,
+    stems: readonly string[],
+    otherIndexes: readonly OtherIndex[],
+    madeFrom?: string,
+  ): Promise<void> {
     const wrong = stems.find((stem) => !SHARD_STEM.test(stem));
     if (wrong !== undefined) {
       const message = `No shard can be called ${JSON.stringify(wrong)}; it must not begin with a dot, nor have "/", "\\" or ":" in it.`;
@@ -173,6 +183,7 @@ export class OutputFolder {
       format: layout.name,
       shards: [...this.#shards],
       otherIndexes: [...otherIndexes],
+      ...(madeFrom !== undefined && { madeFrom }),
     };
     await writeNote(this.path, note);
   }

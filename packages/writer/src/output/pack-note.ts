@@ -18,6 +18,11 @@ const NOTE = z.object({
   /** What the shards are called, without their ending: never a way out of the folder. */
   shards: z.array(z.string().regex(SHARD_STEM)),
   otherIndexes: z.array(z.enum(['wids', 'dali'])),
+  /**
+   * Of the source and the options that the shards are made from: with the same ones all of them would be the same. Absent
+   * where they were made in several goes, or have been changed since.
+   */
+  madeFrom: z.string().optional(),
 });
 
 export type PackNote = z.infer<typeof NOTE>;
@@ -35,6 +40,18 @@ export function readNote(folder: string): PackNote {
 
 export async function writeNote(folder: string, note: PackNote): Promise<void> {
   await writeDurably(join(folder, PACK_NOTE_FILE), Buffer.from(`${JSON.stringify(note)}\n`));
+}
+
+/** Whether the shards in the folder are, or are about to be, those that this source and these options give. */
+export function isMadeFrom(folder: string, digest: string): boolean {
+  return existsSync(join(folder, PACK_NOTE_FILE)) && readNote(folder).madeFrom === digest;
+}
+
+/** The shards in the folder are no longer what they were made as. */
+export async function forgetMadeFrom(folder: string): Promise<void> {
+  if (!existsSync(join(folder, PACK_NOTE_FILE))) return;
+  const { madeFrom, ...note } = readNote(folder);
+  if (madeFrom !== undefined) await writeNote(folder, note);
 }
 
 /** The indexes for other loaders in a folder that shardtool made; none where no note says so. */

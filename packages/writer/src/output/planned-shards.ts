@@ -52,7 +52,7 @@ export async function readAllNotes(
   if (missing.length > 0) throw missingError(output, missing, header.shards.length);
   const results: ShardResult[] = [];
   for (const stem of stemsOf(header)) {
-    const result = readShardNote(output, stem, header.digest);
+    const result = readShardNote<ShardResult>(output, stem, header.digest);
     if (result === null || !hasSize(join(output, result.file), result.bytes)) {
       throw missingError(output, [stem], header.shards.length);
     }

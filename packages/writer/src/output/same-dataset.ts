@@ -1,9 +1,17 @@
 import { join } from 'node:path';
-import { readManifest, readShardIndex, ShardtoolError, type WrittenLayout } from '@shardtool/format';
+import {
+  FileError,
+  type Manifest,
+  readManifest,
+  readShardIndex,
+  ShardtoolError,
+  type WrittenLayout,
+} from '@shardtool/format';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import { numberedStem, shardPaths } from '../shard/shard-paths.js';
 import { pathAt } from '../source/file-table.js';
 import { readQuarantine } from './quarantine.js';
+import { hasSize } from './shard-note.js';
 
 /**
  * Whether the dataset in a folder is what a plan makes: its shards have the plan's names, and their samples come from the
@@ -31,6 +39,17 @@ export async function isDatasetOf(
     if (row !== source?.length) return false;
   }
   return true;
+}
+
+/** Throws FileError where a shard of the dataset is gone, or has another size. */
+export function checkShardsThere(output: string, { shards }: Pick<Manifest, 'shards'>): void {
+  const gone = shards.find(({ file, bytes }) => !hasSize(join(output, file), bytes));
+  if (gone === undefined) return;
+  const path = join(output, gone.file);
+  throw new FileError(
+    { path },
+    `${path} is not what dataset.json says, or not there; run "shardtool verify ${output}", or pack anew with "overwrite" (--overwrite).`,
+  );
 }
 
 async function sourcesIn(index: string): Promise<readonly string[] | null> {

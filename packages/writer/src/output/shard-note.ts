@@ -1,26 +1,25 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32, crc32Hex, writeDurably } from '@shardtool/format';
-import type { ShardTarget } from '../shard/new-shard.js';
-import type { ShardResult } from '../shard/shard-job.js';
+import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
 import { shardPaths } from '../shard/shard-paths.js';
 import { shardNotePath } from './pack-state.js';
 
-/** A shard as it was noted down. */
-export interface NotedShard extends ShardResult {
+/** A shard as it was noted down: what became of it, and what it is known by. */
+export type NotedShard<Result extends ShardRecord> = Result & {
   /** Of the index file: where that is the same, its keys are those of the plan, and the crc32 of every field stands there. */
   readonly indexCrc32: number;
-}
+};
 
 /**
  * Notes down that a shard is finished, with all that dataset.json and the report will say of it: one line, the crc32 of
- * the rest in front. `digest` is the plan's. Throws {@link FileError}.
+ * the rest in front. `digest` is that of the plan, or of what is converted. Throws {@link FileError}.
  */
 export async function noteShard(
   { output, layout }: ShardTarget,
   stem: string,
   digest: string,
-  result: ShardResult,
+  result: ShardRecord,
 ): Promise<void> {
   const { classCounts, fieldCounts, ...rest } = result;
   const indexCrc32 = crc32OfFile(join(output, shardPaths(layout, stem).index));
@@ -30,7 +29,11 @@ export async function noteShard(
 }
 
 /** What was noted of a shard; null where there is no note, or none that can be trusted. */
-export function readShardNote(output: string, stem: string, digest: string): NotedShard | null {
+export function readShardNote<Result extends ShardRecord>(
+  output: string,
+  stem: string,
+  digest: string,
+): NotedShard<Result> | null {
   let text: string;
   try {
     text = readFileSync(shardNotePath(output, stem), 'utf8');
@@ -41,7 +44,7 @@ export function readShardNote(output: string, stem: string, digest: string): Not
   if (text.slice(0, 9) !== `${crc32Hex(crc32(json))} `) return null;
   const { plan, classCounts, fieldCounts, ...rest } = JSON.parse(json);
   if (plan !== digest) return null;
-  return { ...rest, classCounts: new Map(classCounts), fieldCounts: new Map(fieldCounts) } as NotedShard;
+  return { ...rest, classCounts: new Map(classCounts), fieldCounts: new Map(fieldCounts) } as NotedShard<Result>;
 }
 
 export function removeShardNote(output: string, stem: string): void {
@@ -53,7 +56,7 @@ export function removeShardNote(output: string, stem: string): void {
  * was written with it. `recheck` sums the file again.
  */
 export function isAsNoted(
-  { bytes, crc32: expected, indexCrc32 }: NotedShard,
+  { bytes, crc32: expected, indexCrc32 }: NotedShard<ShardRecord>,
   stem: string,
   { output, layout, otherIndexes }: ShardTarget,
   recheck: boolean,

@@ -38,7 +38,8 @@ export async function resumePlan(work: PackWork): Promise<PlanHeader> {
   const header = readPlanHeader(planPath(output));
   checkPlannedOptions(output, header, await recordedOptions(work.options, work.base));
   const survey = await surveySource(work);
-  if (survey.digest !== null && survey.digest === header.sourceDigest) {
+  // Which images are duplicates is not known by sizes and times.
+  if (!work.options.dedupe && survey.digest === header.sourceDigest) {
     survey.files.close();
     return header;
   }

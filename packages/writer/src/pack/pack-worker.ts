@@ -100,7 +100,7 @@ async function open(given: PackSetting): Promise<Session> {
 async function pack({ shard, stem, place }: PlannedShard): Promise<PackedShard> {
   const { given, setting, plan: record } = await session!;
   const { output, digest } = given;
-  const noted = readShardNote(output, stem, digest);
+  const noted = readShardNote<ShardResult>(output, stem, digest);
   if (noted !== null) {
     if (isAsNoted(noted, stem, setting, given.recheck)) return keep(noted, place, setting);
     removeShardNote(output, stem);

@@ -1,10 +1,11 @@
 import { readManifest } from '@shardtool/format';
 import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
 import { OutputFolder } from '../output/output-folder.js';
+import { isMadeFrom } from '../output/pack-note.js';
 import { findPlan, isCommitted } from '../output/pack-state.js';
 import { type Part, parsePart } from '../output/parts.js';
 import { readQuarantine } from '../output/quarantine.js';
-import { isDatasetOf } from '../output/same-dataset.js';
+import { checkShardsThere, isDatasetOf } from '../output/same-dataset.js';
 import type { PlanHeader } from '../plan/plan-record.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
@@ -18,9 +19,9 @@ import { packShards } from './pack-shards.js';
 import { createPackWorkers } from './pack-workers.js';
 import { prepare } from './prepare.js';
 import { checkPlannedOptions, sharedPlan } from './publish-plan.js';
-import { recordedOptions } from './recorded-options.js';
-import { committedReport, type PackReport, plannedReport, writtenReport } from './report.js';
-import type { PrepareWork } from './survey.js';
+import { madeFrom, recordedOptions } from './recorded-options.js';
+import { committedReport, type PackReport, plannedReport, presentReport, writtenReport } from './report.js';
+import { type PrepareWork, surveySource } from './survey.js';
 
 /**
  * Packs the images below the folder `source` into shards in the folder `output`, and commits them with dataset.json. The
@@ -39,13 +40,13 @@ export async function pack(source: string, output: string, options: PackOptions 
   try {
     const found = checked.append ? null : folder?.look(checked);
     if (found === 'dataset') folder?.removeLeftState();
-    if (found === 'dataset' && part === null) folder?.refuseDataset();
     const workers = createPackWorkers(checked.workers);
     return await withProgress(workers, checked, async (ticker) => {
       const given = { source, output, options: checked, base: null, workers, ticker };
       if (folder === null) return planOnly(given);
       const work = { ...given, folder, layout, part };
       if (checked.append) return packMore(work, options);
+      if (found === 'dataset' && part === null) return checkMade(work);
       return part === null ? packWhole(work, found === 'plan') : packPart(work);
     });
   } finally {
@@ -109,6 +110,18 @@ async function packPart(work: PackWork): Promise<PackReport> {
     if (!isCommitted(output) || findPlan(output) !== null) throw error;
     return committedReport(header);
   }
+}
+
+/** Throws OutputNotEmptyError unless the dataset in the folder is what this source and these options give. */
+async function checkMade(work: PackWork): Promise<PackReport> {
+  const { folder, output, options } = work;
+  const survey = await surveySource(work);
+  survey.files.close();
+  const digest = madeFrom({ options: await recordedOptions(options), sourceDigest: survey.digest });
+  if (!isMadeFrom(output, digest!)) folder.refuseDataset();
+  const manifest = await readManifest(output);
+  checkShardsThere(output, manifest);
+  return presentReport(manifest);
 }
 
 /** Throws OutputNotEmptyError unless the dataset in the folder is what this part was to help with. */

@@ -12,6 +12,7 @@ import { plannedTarget, stemsOf } from '../output/planned-shards.js';
 import { changedOptions, changedSource } from '../plan/plan-changes.js';
 import { encodePlan, type PlanHeader, readPlanHeader, writePlanRecord } from '../plan/plan-record.js';
 import type { PreparedPack } from './prepare.js';
+import { madeFrom } from './recorded-options.js';
 
 /** Of the lock that one part holds while it plans for all of them. */
 const PLAN_LOCK = 'pack.plan.lock';
@@ -58,7 +59,7 @@ export async function publishPlan(
     mkdirSync(join(folder.path, STATE_FOLDER), { recursive: true });
     const header = writePlanRecord(mine, pack.facts, pack.shards());
     if (header.base !== undefined) folder.keepNoted();
-    await folder.announce(layout, stemsOf(header), plannedTarget(header).index);
+    await folder.announce(layout, stemsOf(header), plannedTarget(header).index, madeFrom(header));
     place(mine, path);
     const placed = readPlanHeader(path);
     if (placed.digest !== header.digest) checkPlan(folder.path, placed, pack);

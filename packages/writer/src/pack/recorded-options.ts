@@ -1,7 +1,23 @@
 import { createHash } from 'node:crypto';
 import { type CheckedOptions, recodeOptions } from '../options.js';
+import type { PlanFacts } from '../plan/plan-record.js';
 import { readTextFile } from '../source/list.js';
 import type { AppendBase } from './append.js';
+
+/**
+ * Of all that the shards are made from: the options and the source, as far as paths, sizes and times tell. Undefined where
+ * the shards are added to others.
+ */
+export function madeFrom({
+  options,
+  sourceDigest,
+  base,
+}: Pick<PlanFacts, 'options' | 'sourceDigest' | 'base'>): string | undefined {
+  if (base !== undefined || sourceDigest === null) return undefined;
+  return createHash('sha256')
+    .update(JSON.stringify([options, sourceDigest]))
+    .digest('hex');
+}
 
 /**
  * The options that the result depends on, by name, as a pack that goes on compares them: the labels by the sha256 of

@@ -1,3 +1,4 @@
+import type { Manifest } from '@shardtool/format';
 import type { PartialField } from '../output/commit.js';
 import type { PlanFacts, PlanHeader } from '../plan/plan-record.js';
 import type { PackedShard } from './pack-worker.js';
@@ -43,13 +44,15 @@ export interface PackReport {
   readonly pendingShards: number;
   /** The dataset is whole: dataset.json is written, by this pack or by another part. */
   readonly isCommitted: boolean;
+  /** The folder was the dataset of this source and these options already: nothing was written. */
+  readonly wasCommitted: boolean;
 }
 
 /** What a pack reports that wrote nothing. */
 const NOTHING = {
   ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
   ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0 },
-  ...{ partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false },
+  ...{ partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false, wasCommitted: false },
 };
 
 function factsOf(facts: PlanFacts) {
@@ -80,6 +83,16 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
     warnings: total(({ warnings }) => warnings),
     metadataKept: total(({ metadataKept }) => metadataKept),
     keptShards: shards.filter(({ isKept }) => isKept).length,
+  };
+}
+
+/** Of a folder that holds what was to be packed. */
+export function presentReport({ samples, shards, bytes, classes, fields }: Manifest): PackReport {
+  return {
+    ...{ ...NOTHING, skippedFiles: 0, skippedFolders: [], hiddenFolders: [] },
+    ...{ samples, bytes, shards: shards.length, keptShards: shards.length, isCommitted: true, wasCommitted: true },
+    classes: classes.map(({ name }) => name),
+    partialFields: fields.filter((field) => field.samples < samples),
   };
 }
 

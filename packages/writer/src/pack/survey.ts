@@ -34,11 +34,8 @@ export interface Survey extends Scan {
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   /** Of a dataset that grows: 1 for each file that it has. */
   readonly packed: Uint8Array | null;
-  /**
-   * Equal where the recorded options and this make the same plan: see {@link digestOfSource}. Null where they alone do
-   * not tell.
-   */
-  readonly digest: string | null;
+  /** Equal where the recorded options and this make the same plan: see {@link digestOfSource}. */
+  readonly digest: string;
 }
 
 /** Finds the files of the source, measures them, and reads what else is given. Throws where it is not as it should be. */
@@ -59,8 +56,7 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
     const packed = base && (await markPacked(base, files));
     ticker.begin('measure', files.count);
     await measureFiles(workers, root, files);
-    // Which images are duplicates is not known by sizes and times.
-    const digest = options.dedupe ? null : digestOfSource(root, files, classes);
+    const digest = digestOfSource(root, files, classes);
     return { ...scan, root, classes, labels, columnTypes, packed, digest };
   } catch (error) {
     files.close();

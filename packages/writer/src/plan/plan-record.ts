@@ -17,7 +17,7 @@ export interface PlanFacts {
   readonly files: number;
   /** Size of all files, in bytes. */
   readonly sourceBytes: number;
-  /** Equal where planning again would make the same plan: see `digestOfSource`. Null where planning again has to tell. */
+  /** Equal where planning again would make the same plan: see `digestOfSource`. Null in records of earlier versions. */
   readonly sourceDigest: string | null;
   /** Size of all shards as tars, at most, in bytes. */
   readonly shardBytes: number;

@@ -25,7 +25,8 @@ import type { DatasetShard } from '../shard/dataset-shards.js';
 import { createShard, type ShardRecord } from '../shard/new-shard.js';
 import { md5OfFile, type OtherIndex, writeDaliIndex } from '../shard/other-indexes.js';
 import { shardPaths } from '../shard/shard-paths.js';
-import { addTo, type SampleRow } from '../shard/shard-rows.js';
+import type { SampleRow } from '../shard/shard-rows.js';
+import { longestSpan, totalsOf } from '../verify/check-totals.js';
 import { type Evidence, findSamples, gatherEvidence, storesImagesAlone } from './evidence.js';
 import { type ExpectedSample, expectedSamples, type LostSample } from './expected-samples.js';
 import { type RecoveredField, type RecoverySetting, recoverSample, type SampleFacts } from './recover-sample.js';
@@ -131,14 +132,10 @@ async function writeIndexes(
 /** What dataset.json says of a shard with this index. */
 export function recordOfIndex(
   known: Pick<ShardRecord, 'file' | 'bytes' | 'crc32' | 'md5'>,
-  { samples, bytes, fields, cls }: Pick<ShardIndex, 'samples' | 'bytes' | 'fields' | 'cls'>,
+  index: Pick<ShardIndex, 'samples' | 'bytes' | 'fields' | 'cls'>,
 ): ShardRecord {
-  const classCounts = new Map<number, number>();
-  for (const number of cls) if (number !== -1) addTo(classCounts, number, 1);
-  const present = (offset: Float64Array) => offset.reduce((sum, at) => sum + (at < 0 ? 0 : 1), 0);
-  const fieldCounts = new Map([...fields].map(([name, { offset }]) => [name, present(offset)]));
-  const maxSampleBytes = bytes.reduce((most, length) => Math.max(most, length), 0);
-  return { ...known, samples, maxSampleBytes, classCounts, fieldCounts };
+  const { classes: classCounts, fields: fieldCounts } = totalsOf(index);
+  return { ...known, samples: index.samples, maxSampleBytes: longestSpan(index), classCounts, fieldCounts };
 }
 
 async function writeAnew(

@@ -14,6 +14,7 @@ import {
 import { WorkerPool } from '../crew/worker-pool.js';
 import { commitDataset } from '../output/commit.js';
 import { lockFolder } from '../output/lock.js';
+import { forgetMadeFrom } from '../output/pack-note.js';
 import { addToQuarantine, type QuarantinedSample } from '../output/quarantine.js';
 import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';
 import type { ShardRecord } from '../shard/new-shard.js';
@@ -101,7 +102,9 @@ async function refuseForeign(location: string): Promise<void> {
 
 async function repairLocked(location: string, work: string, options: RepairOptions): Promise<RepairReport> {
   const { manifest, isWhole, lostClasses, unprovenClasses } = await knownManifest(location);
-  const { shards } = packedShards(location, manifest);
+  // A shard that is named twice is one.
+  const known = new Map(packedShards(location, manifest).shards.map((shard) => [shard.name, shard]));
+  const shards = [...known.values()];
   const otherIndexes = otherIndexesOf(location, shards);
   const setting = settingOf(manifest, { workFolder: work, otherIndexes, isManifestWhole: isWhole }, options);
   const { faulty, repaired } = await verifyAndRepair(shards, setting, options);
@@ -118,6 +121,7 @@ async function repairLocked(location: string, work: string, options: RepairOptio
   for (const sample of takenOut) options.onTakenOut?.(sample);
   for (const sample of [...repaired.values()].flatMap(({ unproven }) => unproven)) options.onUnproven?.(sample);
   await addToQuarantine(location, takenOut);
+  if (takenOut.length > 0) await forgetMadeFrom(location);
   const layout = await layoutOf(manifest.format);
   for (const [number, { record, isFileNew }] of repaired) {
     exchangeShard(location, work, layout, shards[number]!.stem, { isLeft: record !== null, isFileNew });
@@ -127,8 +131,10 @@ async function repairLocked(location: string, work: string, options: RepairOptio
     const record = repaired.has(number) ? repaired.get(number)!.record : await recordOf(shard, otherIndexes);
     if (record !== null) records.push(record);
   }
+  const nameless = isWhole ? [] : namelessClasses(records, manifest.classes.length);
   const { format, columns } = manifest;
-  const facts = { format, classes: manifest.classes.map(({ name }) => name), columns, otherIndexes };
+  const names = manifest.classes.map(({ name }) => name);
+  const facts = { format, classes: [...names, ...nameless.map(String)], columns, otherIndexes };
   const text = () => readFileSync(join(location, MANIFEST_FILE), 'utf8');
   const before = text();
   await keepReplaced(location, BESIDE.wids.fileName(), () =>
@@ -136,7 +142,22 @@ async function repairLocked(location: string, work: string, options: RepairOptio
       await commitDataset(location, records, facts);
     }),
   );
-  return hasSameValues(text(), before) ? { ...report, unprovenClasses: [] } : report;
+  const isProven = hasSameValues(text(), before);
+  return {
+    ...report,
+    lostClasses: [...report.lostClasses, ...nameless],
+    ...(isProven && { unprovenClasses: [] }),
+  };
+}
+
+const MOST_CLASSES = 1_000_000;
+
+/** Numbers of classes behind those that have names. */
+function namelessClasses(records: readonly ShardRecord[], named: number): number[] {
+  let most = named - 1;
+  for (const { classCounts } of records) for (const cls of classCounts.keys()) most = Math.max(most, cls);
+  // Numbers that stood in files beside images need no names.
+  return named === 0 || most > MOST_CLASSES ? [] : Array.from({ length: most + 1 - named }, (_, i) => named + i);
 }
 
 type RepairPool = WorkerPool<ShardWork, VerifyAnswer | RepairAnswer>;
@@ -169,6 +190,7 @@ async function faultyShards(
         () => undefined,
       ),
     shards,
+    null,
     { ...options, onFault: ({ shard }) => faulty.add(numbers.get(shard)!) },
   );
   return faulty;

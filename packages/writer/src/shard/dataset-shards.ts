@@ -33,6 +33,8 @@ export interface DatasetShards {
   /** Names of the classes in the order of their numbers. */
   readonly classes: readonly string[];
   readonly columns: Manifest['columns'];
+  /** Null where the shards are of other software. */
+  readonly manifest: Manifest | null;
 }
 
 /**
@@ -42,7 +44,12 @@ export interface DatasetShards {
 export async function findDatasetShards(location: string): Promise<DatasetShards> {
   const { manifest, layout, shards } = await findShards(location);
   if (manifest !== null) return packedShards(location, manifest);
-  return { shards: await Promise.all(shards.map((shard) => foreignShard(shard, layout))), classes: [], columns: [] };
+  return {
+    shards: await Promise.all(shards.map((shard) => foreignShard(shard, layout))),
+    classes: [],
+    columns: [],
+    manifest: null,
+  };
 }
 
 /** The shards that a manifest in the folder `location` names. */
@@ -51,6 +58,7 @@ export function packedShards(location: string, manifest: Manifest): DatasetShard
   return {
     classes: classes.map(({ name }) => name),
     columns,
+    manifest,
     shards: manifestShards(location, manifest).map(({ name, path, record }) => {
       return {
         name,

@@ -2,6 +2,7 @@ import {
   crc32Hex,
   type LayoutName,
   layoutOf,
+  type ManifestShard,
   openShard,
   readShardIndex,
   type ShardIndex,
@@ -11,6 +12,7 @@ import {
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
 import { checkPayloads, type Payload } from './check-payloads.js';
+import { longestSpan, type ShardTotals, totalsOf } from './check-totals.js';
 import { comparePositions } from './compare-positions.js';
 import { type Fault, reasonOf, ShardFaults } from './faults.js';
 import { FrontToBack } from './front-to-back.js';
@@ -24,7 +26,7 @@ export interface ShardToVerify {
   /** Null for a foreign tar whose index nobody has kept. */
   readonly indexPath: string | null;
   /** What the manifest says; null for a foreign tar. `crc32` is of the whole file, eight hexadecimal digits. */
-  readonly record: { readonly bytes: number; readonly samples: number; readonly crc32: string } | null;
+  readonly record: Pick<ManifestShard, 'bytes' | 'samples' | 'crc32' | 'maxSampleBytes'> | null;
 }
 
 export interface ShardVerdict {
@@ -33,6 +35,8 @@ export interface ShardVerdict {
   readonly faults: readonly Fault[];
   /** Images that were decoded although something in them is odd. */
   readonly warnings: number;
+  /** What its index adds to the totals of the manifest; null where there is no index to be read. */
+  readonly totals: ShardTotals | null;
 }
 
 /**
@@ -67,7 +71,11 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
   if (isSame === false && !faults.changed) {
     faults.add('the file has changed since it was packed, although every sample in it is as its index says');
   }
-  return { ...verdict, faults: faults.list() };
+  const longest = index === null ? 0 : longestSpan(index);
+  if (index !== null && shard.record !== null && !faults.changed && longest !== shard.record.maxSampleBytes) {
+    faults.add(`the longest sample has ${longest} bytes, the manifest says ${shard.record.maxSampleBytes}`);
+  }
+  return { ...verdict, faults: faults.list(), totals: index === null ? null : totalsOf(index) };
 }
 
 /** The index, or what is wrong with it; neither where nobody has kept one. */
@@ -83,8 +91,10 @@ async function readIndex(path: string | null): Promise<{ index: ShardIndex | nul
 function checkCounts({ record }: ShardToVerify, source: Source, index: ShardIndex | null, faults: ShardFaults): void {
   if (record === null) return;
   if (source.size !== record.bytes) faults.add(`the file has ${source.size} bytes, the manifest says ${record.bytes}`);
-  if (index === null || index.samples === record.samples) return;
-  faults.add(`the index has ${index.samples} samples, the manifest says ${record.samples}`);
+  if (index === null) return;
+  if (index.samples !== record.samples) {
+    faults.add(`the index has ${index.samples} samples, the manifest says ${record.samples}`);
+  }
 }
 
 interface Contents {

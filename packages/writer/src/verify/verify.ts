@@ -1,8 +1,11 @@
+import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { MAX_PIXELS, OptionError, OVERLAYS_FOLDER } from '@shardtool/format';
+import { join } from 'node:path';
+import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OptionError, OVERLAYS_FOLDER } from '@shardtool/format';
 import { checkOverlays } from '@shardtool/reader';
 import { WorkerPool } from '../crew/worker-pool.js';
 import { findDatasetShards } from '../shard/dataset-shards.js';
+import { DatasetTotals } from './check-totals.js';
 import type { Fault } from './faults.js';
 import type { ShardToVerify, ShardVerdict } from './verify-shard.js';
 import type { VerifyWorkerData } from './verify-worker.js';
@@ -43,8 +46,9 @@ export interface VerifyReport {
  */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
   checkWorkers(options.workers);
-  const { shards } = await findDatasetShards(location);
-  const report = await verifyShards(shards, options);
+  const { shards, manifest } = await findDatasetShards(location);
+  const isByHand = async () => !hasChecksum(await readFile(join(location, MANIFEST_FILE), 'utf8'));
+  const report = await verifyShards(shards, manifest && { said: manifest, isByHand: await isByHand() }, options);
   // Where indexes are damaged their keys are of no use, and the faults above name them.
   const faults = report.faults > 0 ? [] : await checkOverlays(location);
   for (const { overlay, sentence } of faults) {
@@ -53,18 +57,29 @@ export async function verify(location: string, options: VerifyOptions = {}): Pro
   return { ...report, faults: report.faults + faults.length };
 }
 
+/** What the totals of the shards are held against. */
+interface ManifestToVerify {
+  readonly said: Manifest;
+  /** It has no checksum of itself. */
+  readonly isByHand: boolean;
+}
+
 /** Throws {@link OptionError} where it is no number of threads. */
 export function checkWorkers(workers: number | undefined): void {
   if (workers === undefined || (Number.isInteger(workers) && workers >= 1 && workers <= 1024)) return;
   throw new OptionError({}, `The option "workers" is ${workers}; it is a whole number from 1 to 1024.`);
 }
 
-async function verifyShards(shards: readonly ShardToVerify[], options: VerifyOptions): Promise<VerifyReport> {
+async function verifyShards(
+  shards: readonly ShardToVerify[],
+  manifest: ManifestToVerify | null,
+  options: VerifyOptions,
+): Promise<VerifyReport> {
   const data: VerifyWorkerData = { decode: options.decode ?? false, maxPixels: MAX_PIXELS };
   const script = new URL('./verify-worker.js', import.meta.url);
   const pool = new WorkerPool<VerifyJob, VerifyAnswer>(script, poolSize(options.workers, shards), () => data);
   try {
-    return await verifyIn((jobs, done) => pool.run(jobs, done, () => undefined), shards, options);
+    return await verifyIn((jobs, done) => pool.run(jobs, done, () => undefined), shards, manifest, options);
   } finally {
     await pool.close();
   }
@@ -78,14 +93,18 @@ export function poolSize(workers = availableParallelism(), shards: readonly unkn
 /** Does the jobs in worker threads, and hands over each answer as it comes. */
 type RunVerify = (jobs: readonly VerifyJob[], done: (answer: VerifyAnswer) => void) => Promise<void>;
 
-/** {@link verify} of these shards, by workers that are there. */
+/** {@link verify} of these shards, by workers that are there. Without a `manifest` their totals are compared with none. */
 export async function verifyIn(
   run: RunVerify,
   shards: readonly ShardToVerify[],
+  manifest: ManifestToVerify | null,
   { onFault, onProgress }: Pick<VerifyOptions, 'onFault' | 'onProgress'>,
 ): Promise<VerifyReport> {
   const report = { shards: 0, samples: 0, bytes: 0, faults: 0, damagedSamples: 0, warnings: 0 };
+  const totals = new DatasetTotals();
   const add = (verdict: ShardVerdict): void => {
+    // What is wrong with the shard is said already.
+    totals.add(verdict.faults.length > 0 ? null : verdict.totals);
     report.shards++;
     report.samples += verdict.samples;
     report.bytes += verdict.bytes;
@@ -98,6 +117,10 @@ export async function verifyIn(
   const inOrder = new InOrder(add);
   const jobs = shards.map((shard, number) => ({ number, shard }));
   await run(jobs, ({ number, verdict }) => inOrder.put(number, verdict));
+  for (const reason of manifest === null ? [] : totals.compare(manifest.said, manifest.isByHand)) {
+    report.faults++;
+    onFault?.({ shard: MANIFEST_FILE, reason });
+  }
   return { ...report, checksums: shards.every(({ indexPath }) => indexPath !== null) };
 }
 
