@@ -51,7 +51,7 @@ test.each([
 
 test.each([
   [['ls', 'nowhere'], 'nowhere cannot be opened'],
-  [['ls', 'examples/photos'], 'examples/photos has no dataset.json'],
+  [['ls', 'docs'], 'docs has no dataset.json'],
   [['verify', 'nowhere'], 'nowhere cannot be opened'],
   [['index', 'nowhere.tar'], 'nowhere.tar cannot be opened'],
   [['pack', 'nowhere', 'x'], 'The source nowhere does not exist'],

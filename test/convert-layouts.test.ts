@@ -1,12 +1,12 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { crc32, type LayoutName, layoutOf, readManifest, readShardIndex } from '@shardtool/format';
+import { crc32, layoutOf, readManifest, readShardIndex, type WrittenLayoutName } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { convert, pack } from '@shardtool/writer';
 import { beforeAll, expect, test } from 'vitest';
 import { digestsOf, filesIn, JPEG, newFolder, type PackedSample, PNG, samplesOf, tree } from './pack-workbench.js';
 
-const layouts: readonly LayoutName[] = ['tar', 'lmdb', 'msgpack'];
+const layouts: readonly WrittenLayoutName[] = ['tar', 'lmdb', 'msgpack'];
 
 /** Samples with a checksum in place of each payload, so that a difference can be shown. */
 async function briefly(folder: string): Promise<PackedSample[]> {
@@ -19,7 +19,7 @@ async function briefly(folder: string): Promise<PackedSample[]> {
 }
 
 /** One pack of 60 photos with a label column, in three layouts by way of each other. */
-const dataset = {} as Record<LayoutName, string>;
+const dataset = {} as Record<WrittenLayoutName, string>;
 
 beforeAll(async () => {
   const labels = path.join(tree({}), 'labels.csv');

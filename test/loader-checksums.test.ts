@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { encodeNpyHeader, encodeNpyImage, type LayoutName } from '@shardtool/format';
+import { encodeNpyHeader, encodeNpyImage, type WrittenLayoutName } from '@shardtool/format';
 import { type LoaderOptions, openDataset } from '@shardtool/reader';
 import { convert } from '@shardtool/writer';
 import { describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { archive, entry } from './tar-craft.js';
 const SIZE = 8;
 
 /** Samples with a field of every type, in which a changed byte still makes a value of that type. */
-async function shardsOf(format: LayoutName): Promise<string> {
+async function shardsOf(format: WrittenLayoutName): Promise<string> {
   const pixels = Buffer.from(encodeNpyImage(new Uint8Array(SIZE * SIZE * 3).fill(7), SIZE, SIZE));
   const mask = Buffer.concat([encodeNpyHeader('|u1', [SIZE, SIZE]), new Uint8Array(SIZE * SIZE).fill(1)]);
   const files = Array.from({ length: 12 }, (_, i) => `s${String(i).padStart(2, '0')}`).flatMap((key, i) => [

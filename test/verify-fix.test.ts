@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { indexPathOf, type LayoutName, readManifest, readShardIndex } from '@shardtool/format';
+import { indexPathOf, readManifest, readShardIndex, type WrittenLayoutName } from '@shardtool/format';
 import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -40,23 +40,23 @@ interface Sound {
   readonly samples: ReadonlyMap<string, PackedSample>;
 }
 
-async function packed(format: LayoutName): Promise<Sound> {
+async function packed(format: WrittenLayoutName): Promise<Sound> {
   const folder = newFolder();
   await pack(source, folder, { ...options, format });
   const samples = new Map((await samplesOf(folder)).map((sample) => [sample.key, sample]));
   return { folder, digests: digestsOf(folder), samples };
 }
 
-const sound = new Map<LayoutName, Sound>();
+const sound = new Map<WrittenLayoutName, Sound>();
 for (const format of formats) sound.set(format, await packed(format));
 
-function copyOf(format: LayoutName): string {
+function copyOf(format: WrittenLayoutName): string {
   const folder = path.join(emptyFolder(), 'copy');
   cpSync(sound.get(format)!.folder, folder, { recursive: true, preserveTimestamps: true });
   return folder;
 }
 
-function shardFile(folder: string, format: LayoutName, number: number): string {
+function shardFile(folder: string, format: WrittenLayoutName, number: number): string {
   const name = `00000${number}.${format}`;
   return path.join(folder, format === 'lmdb' ? `${name}/data.mdb` : name);
 }

@@ -14,6 +14,7 @@ export {
 } from './image/kinds.js';
 export * from './image/probe.js';
 export { stripMetadata } from './image/strip-metadata.js';
+export { FilesSource, type ListedSamples, listSamples } from './layouts/folder/index.js';
 export * from './layouts/layout.js';
 export * from './layouts/lmdb/index.js';
 export * from './layouts/msgpack/index.js';

@@ -45,6 +45,7 @@ function summary(dataset: Dataset): object {
 
 async function listShards(dataset: Dataset): Promise<void> {
   const { shards, format, size, bytes, classSamples, fields } = dataset;
+  if (format === 'folder') return sumUpFolder(dataset);
   const width = Math.max(...shards.map(({ name }) => name.length));
   for (const shard of shards) {
     const samples = formatCount(shard.samples).padStart(10);
@@ -54,6 +55,14 @@ async function listShards(dataset: Dataset): Promise<void> {
   await write(
     `${countOf(shards.length, `${format} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${classes}, ` +
       `fields ${fields.join(', ')}\n`,
+  );
+}
+
+async function sumUpFolder({ location, size, bytes, classSamples, fields }: Dataset): Promise<void> {
+  const classes = classSamples.length === 0 ? 'no classes' : countOf(classSamples.length, 'class', 'classes');
+  await write(
+    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${classes}, fields ${fields.join(', ')}\n` +
+      `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${location} shards\n`,
   );
 }
 

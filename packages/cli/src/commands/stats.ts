@@ -48,7 +48,11 @@ function describe(stats: DatasetStats, classes: number): string[] {
       ...histogram(stats[name], formatCount),
     ]),
     '',
-    turned === 0 ? 'no image is to be turned' : `${countOf(turned, 'image')} to be turned (EXIF orientation)`,
+    stats.width.count === 0
+      ? 'whether images are to be turned is not known'
+      : turned === 0
+        ? 'no image is to be turned'
+        : `${countOf(turned, 'image')} to be turned (EXIF orientation)`,
     repeatedKeys.count === 0
       ? 'no key comes twice'
       : `${countOf(repeatedKeys.count, 'sample')} with a key that came before: ${repeatedKeys.examples.join(', ')}`,

@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { expandBraces, isRemote, joinLocation, localPathOf, openStorage, splitLocation } from '@shardtool/storage';
 import { FileError, UnfinishedPackError } from '../errors.js';
+import { holdsImages } from '../layouts/folder/list.js';
 import { entryOf, isShardName, type LayoutName, layoutNames, layoutOfName, shardNameOf } from '../layouts/registry.js';
 import { besidePath } from './beside.js';
 import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
@@ -31,12 +32,21 @@ export interface FoundDataset {
   readonly others: readonly LayoutName[];
 }
 
+/** What is looked for at a place. */
+export interface FindOptions {
+  /** Which shards, where a folder has those of several layouts. */
+  readonly layout?: LayoutName | undefined;
+  /** Whether images may lie there as files of their own: then there are no shards, and the layout is `folder`. */
+  readonly folders?: boolean;
+}
+
 /**
  * Finds the shards of a place: what a manifest in it names, else all shards of one layout by their names, or the one shard that it is. A file
- * whose name says nothing is taken for a tar. `layout`: which shards, where a folder has those of several. Throws
+ * whose name says nothing is taken for a tar. Throws
  * {@link FileError} where there is nothing, and what {@link readManifest} throws, which is UnfinishedPackError for a folder without shards.
  */
-export async function findShards(at: string, layout?: LayoutName): Promise<FoundDataset> {
+export async function findShards(at: string, options: FindOptions = {}): Promise<FoundDataset> {
+  const { layout, folders = false } = options;
   const location = localPathOf(at);
   if (location === null) return findRemote(at, layout);
   const found = await stat(location).catch((cause: Error) => {
@@ -60,8 +70,18 @@ export async function findShards(at: string, layout?: LayoutName): Promise<Found
       };
     }
   }
+  const isPack = names.includes(MANIFEST_FILE) || names.includes(PACK_NOTE_FILE);
+  if (!isPack && (await holdsImages(location))) {
+    if (folders) return { location, layout: 'folder', manifest: null, shards: [], others: [] };
+    throw imagesAlone(location);
+  }
   const manifest = await readManifest(location);
   return { location, layout: manifest.format, manifest, shards: manifestShards(location, manifest), others: [] };
+}
+
+function imagesAlone(path: string): FileError {
+  const message = `${path} holds images as files of their own and no shards, so there is nothing to work on: pack it first, with "shardtool pack".`;
+  return new FileError({ path }, message);
 }
 
 /** The shards that a manifest in the folder `location` names. */

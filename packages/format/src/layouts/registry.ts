@@ -1,5 +1,7 @@
 import { isRemote, readAhead } from '@shardtool/storage';
+import { OptionError } from '../errors.js';
 import { openSource, type Source } from '../source.js';
+import { FOLDER } from './folder/entry.js';
 import type { ShardLayout, WrittenLayout } from './layout.js';
 import { LMDB } from './lmdb/entry.js';
 import { MSGPACK } from './msgpack/entry.js';
@@ -23,6 +25,7 @@ export const LAYOUTS = {
   tar: TAR,
   lmdb: LMDB,
   msgpack: MSGPACK,
+  folder: FOLDER,
 };
 
 /** The kinds of shard files. */
@@ -38,6 +41,14 @@ export function layoutOf(name: WrittenLayoutName): Promise<WrittenLayout>;
 export function layoutOf(name: LayoutName): Promise<ShardLayout>;
 export function layoutOf(name: LayoutName): Promise<ShardLayout> {
   return entryOf(name).load();
+}
+
+/** The layout that shards were written with. Throws {@link OptionError} for one that is only read. */
+export async function writtenLayoutOf(name: LayoutName): Promise<WrittenLayout> {
+  const written = WRITTEN_LAYOUTS.find((one) => one === name);
+  if (written === undefined)
+    throw new OptionError({}, `Shards of the layout ${name} are read and not written; convert them first.`);
+  return layoutOf(written);
 }
 
 export function entryOf(name: LayoutName): LayoutEntry {

@@ -13,6 +13,7 @@ import { readOverlays } from '../overlay/find.js';
 import { viewOf } from '../overlay/view.js';
 import { Dataset, type StoredParts } from './dataset.js';
 import { foreignParts } from './foreign.js';
+import { folderParts } from './plain-folder.js';
 import type { ShardFile } from './shard-files.js';
 
 /** What `shardtool split` makes unless told otherwise. */
@@ -66,7 +67,8 @@ export async function openStored(location: string | readonly string[]): Promise<
     const shards = found.flatMap((one) => one.shards);
     return foreignParts(shards, found[0]?.layout ?? 'tar');
   }
-  const { manifest, layout, shards } = await findShards(location);
+  const { manifest, layout, shards } = await findShards(location, { folders: true });
+  if (layout === 'folder') return folderParts(location);
   if (manifest !== null) return packedParts(location, manifest);
   return { ...(await foreignParts(shards, layout)), location: shownLocation(location) };
 }

@@ -17,6 +17,7 @@ import {
   type ShardWriter,
   type WrittenLayout,
   writeShardIndex,
+  writtenLayoutOf,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
 import { asDiskFull } from '../disk-full.js';
@@ -109,7 +110,7 @@ async function writeIndexes(
   { index, lost }: RemadeIndex,
   { workFolder, otherIndexes }: RepairSetting,
 ): Promise<RepairedShard> {
-  const paths = shardPaths(await layoutOf(format), stem);
+  const paths = shardPaths(await writtenLayoutOf(format), stem);
   try {
     await writeShardIndex(join(workFolder, paths.index), index);
     if (otherIndexes.includes('dali')) await writeDaliIndex(join(workFolder, paths.file), index);
@@ -149,7 +150,7 @@ async function writeAnew(
   const files = setting.source === null ? null : new SourceFiles(setting.source);
   const recovery: RecoverySetting = { source, files, loadChecker, decode };
   const isBare = await storesImagesAlone(source, shard, index);
-  const layout = isBare ? lmdbImages : await layoutOf(shard.format);
+  const layout = isBare ? lmdbImages : await writtenLayoutOf(shard.format);
   const found = await findSamples(source, layout);
   const recorded = isManifestWhole ? shard.record!.samples : null;
   const { samples, lost } = expectedSamples(evidence, found, requiredFields, recorded);

@@ -6,10 +6,10 @@ import {
   besidePath,
   daliIndex,
   FileError,
+  type LayoutName,
   OptionError,
   type ShardIndex,
   type WidsShard,
-  type WrittenLayoutName,
   widsIndex,
   writeDurably,
 } from '@shardtool/format';
@@ -21,7 +21,7 @@ export type OtherIndex = 'wids' | 'dali';
 const PIECE_BYTES = 1 << 20;
 
 /** Throws {@link OptionError} where indexes are asked for that are none of this layout. */
-export function checkOtherIndexes(format: WrittenLayoutName, wanted: readonly OtherIndex[]): void {
+export function checkOtherIndexes(format: LayoutName, wanted: readonly OtherIndex[]): void {
   if (wanted.length === 0 || format === 'tar') return;
   const message = `The index for ${wanted.join(' and ')} is one of tars, and the shards are ${format}; leave it out, or use the format tar.`;
   throw new OptionError({}, message);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bell } from '@shardtool/format';
-import { OptionError, type ShardIndex } from '@shardtool/format';
+import { OptionError } from '@shardtool/format';
 import type { EpochPlan } from '../../order/batches.js';
 import { type Block, type BlockReader, placeOf } from '../read/block.js';
 import type { Demand } from '../read/block-reader.js';
@@ -171,7 +171,7 @@ export class Feeder implements Demand {
     job.occurrence = block.occurrence[item]!;
     job.slot = pending.slot;
     job.row = row;
-    job.orientation = orientationOf(index, indexRow);
+    job.orientation = index.orientation[indexRow]!;
     job.crc32 = (pending.checksum ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED;
     if (whole) {
       facts.setLabel(pending.slot, row, pending.labels[row]!);
@@ -280,10 +280,6 @@ export class Feeder implements Demand {
     control.ring();
     pending.issuedAt = performance.now();
   }
-}
-
-function orientationOf(index: ShardIndex, row: number): number {
-  return index.orientation[row]! || 1;
 }
 
 function allSlotsHeld(slots: number): OptionError {

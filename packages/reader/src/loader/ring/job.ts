@@ -15,7 +15,7 @@ export interface Job {
   slot: number;
   /** The row of the slot, or {@link WHOLE_BATCH}. */
   row: number;
-  /** EXIF orientation 1..8. */
+  /** EXIF orientation 1..8; 0 where the worker has to look. */
   orientation: number;
   /** Expected crc32 of the encoded image, or {@link UNCHECKED}. */
   crc32: number;

@@ -5,7 +5,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
-import { changedSincePacked, fieldPayload, SampleDecodeError } from '@shardtool/format';
+import { changedSincePacked, fieldPayload, headerOf, SampleDecodeError } from '@shardtool/format';
 import { notAValue } from '../../dataset/field-bytes.js';
 import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions } from '../../decoder.js';
 import type { Mixing } from '../../transform/mix.js';
@@ -137,6 +137,7 @@ function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null):
   const bytes = arenaView(data.arena, job.offset, job.bytes);
   checkBytes(bytes, job.crc32, 'it');
   if (decoder === null) return;
+  if (job.orientation === 0) job.orientation = headerOf(bytes)?.orientation ?? 1;
   if (data.list) {
     return decoder.decodeToArray(bytes, job).then(({ pixels, height, width }) => {
       post({ kind: 'image', slot: job.slot, row: job.row, pixels, height, width }, [pixels.buffer as ArrayBuffer]);

@@ -1,0 +1,118 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { FileError } from '../../errors.js';
+import type { Source } from '../../source.js';
+
+/** Files of one read that are open at once. */
+const FILES_AT_ONCE = 16;
+/** A file that took longer did not come from the page cache: then many are opened at once, off this thread. */
+const SLOW_MS = 0.4;
+/** After so many files that were waited for, one is tried again without. */
+const TRY_AGAIN = 256;
+
+/** Files one behind the other, as if they were one. */
+export class FilesSource implements Source {
+  readonly location: string;
+  readonly size: number;
+  readonly #paths: readonly string[];
+  readonly #starts: Float64Array;
+  /** Files that are read off this thread before one is read on it again. */
+  #slow = 0;
+
+  /** `starts`: where each file begins, and behind the last where it ends. */
+  constructor(location: string, paths: readonly string[], starts: Float64Array) {
+    this.location = location;
+    this.size = starts.at(-1)!;
+    this.#paths = paths;
+    this.#starts = starts;
+  }
+
+  /** Throws {@link FileError} where a file is gone, or has another length than it had when it was looked at. */
+  async readAt(offset: number, target: Uint8Array): Promise<number> {
+    const end = Math.min(offset + target.length, this.size);
+    if (offset >= end) return 0;
+    let next = this.#fileAt(offset);
+    // Files of the page cache are read here and now, which costs a tenth of asking for them.
+    while (this.#slow <= 0 && this.#starts[next]! < end) {
+      const began = performance.now();
+      this.#readNow(next++, offset, end, target);
+      if (performance.now() - began > SLOW_MS) this.#slow = TRY_AGAIN;
+    }
+    const lane = async (): Promise<void> => {
+      while (this.#starts[next]! < end) {
+        this.#slow--;
+        await this.#read(next++, offset, end, target);
+      }
+    };
+    await Promise.all(Array.from({ length: FILES_AT_ONCE }, lane));
+    return end - offset;
+  }
+
+  async close(): Promise<void> {}
+
+  #readNow(file: number, offset: number, end: number, target: Uint8Array): void {
+    const { path, from, bytes, at } = this.#part(file, offset, end);
+    if (bytes === 0) return;
+    let read = 0;
+    try {
+      const fd = openSync(path, 'r');
+      try {
+        for (let more = -1; more !== 0 && read < bytes; read += more) {
+          more = readSync(fd, target, at + read, bytes - read, from + read);
+        }
+      } finally {
+        closeSync(fd);
+      }
+    } catch (cause) {
+      throw unreadable(path, cause);
+    }
+    if (read < bytes) throw changed(path);
+  }
+
+  async #read(file: number, offset: number, end: number, target: Uint8Array): Promise<void> {
+    const { path, from, bytes, at } = this.#part(file, offset, end);
+    if (bytes === 0) return;
+    const handle = await open(path).catch((cause) => {
+      throw unreadable(path, cause);
+    });
+    try {
+      let read = 0;
+      for (let more = -1; more !== 0 && read < bytes; read += more) {
+        more = (await handle.read(target, at + read, bytes - read, from + read)).bytesRead;
+      }
+      if (read < bytes) throw changed(path);
+    } catch (cause) {
+      throw cause instanceof FileError ? cause : unreadable(path, cause);
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** What of a file is wanted: so many bytes of it from `from` on, at `at` of the target. */
+  #part(file: number, offset: number, end: number) {
+    const [start, stop] = [this.#starts[file]!, this.#starts[file + 1]!];
+    const from = Math.max(offset, start);
+    return { path: this.#paths[file]!, from: from - start, bytes: Math.min(end, stop) - from, at: from - offset };
+  }
+
+  /** The last file that begins at or before `offset`, and holds it. */
+  #fileAt(offset: number): number {
+    const starts = this.#starts;
+    let low = 0;
+    let high = starts.length - 1;
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1;
+      if (starts[middle]! <= offset) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+function unreadable(path: string, cause: unknown): FileError {
+  return new FileError({ path }, `${path} cannot be read (${(cause as Error).message}).`, { cause });
+}
+
+function changed(path: string): FileError {
+  return new FileError({ path }, `${path} has become shorter since the dataset was opened; open it again.`);
+}

@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { FilesSource, type ListedSamples, listSamples, type ShardIndex } from '@shardtool/format';
+import type { StoredParts } from './dataset.js';
+import type { ShardFile } from './shard-files.js';
+
+/** So many samples are what a shard is elsewhere: they are looked at, and read, together. */
+const SHARD_SAMPLES = 1024;
+/** The mean size of files is taken from so many of them. */
+const MEASURED_FILES = 512;
+/** Files whose size is asked for at once. */
+const LOOKS_AT_ONCE = 32;
+/** Folders by these names hold the splits of a dataset, and not its classes. */
+const SPLITS: ReadonlySet<string> = new Set(['train', 'training', 'val', 'valid', 'validation', 'test', 'testing']);
+/** The label column that says from which of them a sample comes. */
+const SPLIT_COLUMN = 'split';
+
+/**
+ * A folder of images as a dataset, without packing: samples are the images, in the order of their paths, with the files
+ * beside them; the class is the name of the first folder, as `pack` has it. Where the first folders are splits (`train`,
+ * `val`), the class is the name of the second, and the label column `split` has the first. Only names are read here: the
+ * length of a file is looked at when its shard is, and images are checked by no checksum. Throws {@link FileError}.
+ */
+export async function folderParts(location: string): Promise<StoredParts> {
+  const listed = await listSamples(location);
+  const samples = listed.keys.length;
+  const depth = areSplits(listed) ? 1 : 0;
+  const names = listed.keys.map((key) => folderAt(key, depth));
+  const classes = [...new Set(names)].filter((name) => name !== null).sort(byCodePoint);
+  const numbers = new Map(classes.map((name, number) => [name, number]));
+  const cls = Int32Array.from(names, (name) => (name === null ? -1 : numbers.get(name)!));
+  const classSamples = new Array<number>(classes.length).fill(0);
+  for (const number of cls) if (number >= 0) classSamples[number]!++;
+  const meanBytes = await meanSampleBytes(location, listed);
+  const shards: ShardFile[] = [];
+  for (let from = 0; from < samples; from += SHARD_SAMPLES) {
+    const to = Math.min(from + SHARD_SAMPLES, samples);
+    shards.push(folderShard(location, listed, { from, to, cls, depth, meanBytes }));
+  }
+  const identityOfFirst = (count: number) => identityOf(listed, Math.min(samples, count * SHARD_SAMPLES));
+  return {
+    location,
+    format: 'folder',
+    identity: identityOfFirst(shards.length),
+    identityOfFirst,
+    classes,
+    classSamples,
+    fields: [...new Set(listed.fields)].sort(),
+    shards,
+  };
+}
+
+interface ShardOfFolder {
+  /** Numbers of its first sample, and behind its last. */
+  readonly from: number;
+  readonly to: number;
+  /** Of all samples. */
+  readonly cls: Int32Array;
+  readonly depth: number;
+  readonly meanBytes: number;
+}
+
+function folderShard(location: string, listed: ListedSamples, shard: ShardOfFolder): ShardFile {
+  const { from, to, meanBytes } = shard;
+  const files = listed.paths.slice(listed.first[from]!, listed.first[to]!).map((name) => path.join(location, name));
+  let starts: Promise<Float64Array> | null = null;
+  const measure = (): Promise<Float64Array> => {
+    starts ??= startsOf(files);
+    starts.catch(() => {
+      starts = null;
+    });
+    return starts;
+  };
+  const loadIndex = async () => indexOf(listed, shard, await measure());
+  return {
+    name: `files-${String(from / SHARD_SAMPLES).padStart(6, '0')}`,
+    path: location,
+    bytes: Math.round(meanBytes * (to - from)),
+    samples: to - from,
+    open: async () => new FilesSource(location, files, await measure()),
+    loadIndex,
+    loadParts: loadIndex,
+  };
+}
+
+/** Where each file begins when all lie one behind the other, and behind the last where it ends. A file that is gone has no bytes. */
+async function startsOf(files: readonly string[]): Promise<Float64Array> {
+  const starts = new Float64Array(files.length + 1);
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < files.length) {
+      const file = next++;
+      starts[file + 1] = (await stat(files[file]!).catch(() => null))?.size ?? 0;
+    }
+  };
+  await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, lane));
+  for (let file = 0; file < files.length; file++) starts[file + 1]! += starts[file]!;
+  return starts;
+}
+
+function indexOf(listed: ListedSamples, { from, to, cls, depth }: ShardOfFolder, starts: Float64Array): ShardIndex {
+  const samples = to - from;
+  const base = listed.first[from]!;
+  const place = (row: number) => listed.first[from + row]! - base;
+  const fields = new Map<string, { offset: Float64Array; bytes: Float64Array }>();
+  for (let row = 0; row < samples; row++) {
+    for (let file = place(row); file < place(row + 1); file++) {
+      const name = listed.fields[base + file]!;
+      let columns = fields.get(name);
+      if (columns === undefined) {
+        columns = { offset: new Float64Array(samples).fill(-1), bytes: new Float64Array(samples) };
+        fields.set(name, columns);
+      }
+      columns.offset[row] = starts[file]!;
+      columns.bytes[row] = starts[file + 1]! - starts[file]!;
+    }
+  }
+  const key = listed.keys.slice(from, to);
+  return {
+    samples,
+    key,
+    source: key.map((_, row) => listed.paths[base + place(row)]!),
+    offset: Float64Array.from(key, (_, row) => starts[place(row)]!),
+    bytes: Float64Array.from(key, (_, row) => starts[place(row + 1)]! - starts[place(row)]!),
+    fields: new Map([...fields].sort(([a], [b]) => (a < b ? -1 : 1))),
+    width: new Int32Array(samples),
+    height: new Int32Array(samples),
+    orientation: new Uint8Array(samples),
+    cls: cls.slice(from, to),
+    columns: new Map(depth === 0 ? [] : [[SPLIT_COLUMN, key.map((name) => folderAt(name, 0))]]),
+  };
+}
+
+function areSplits({ keys }: ListedSamples): boolean {
+  return keys.length > 0 && keys.every((key) => SPLITS.has(key.slice(0, key.indexOf('/'))));
+}
+
+/** The name of the folder at a depth of a key; null where the key has none there. */
+function folderAt(key: string, depth: number): string | null {
+  const parts = key.split('/');
+  return parts.length > depth + 1 ? parts[depth]! : null;
+}
+
+/** From files that are spread evenly. */
+async function meanSampleBytes(location: string, { paths, keys }: ListedSamples): Promise<number> {
+  if (keys.length === 0) return 0;
+  const step = Math.max(1, paths.length / MEASURED_FILES);
+  const some = Array.from({ length: Math.floor(paths.length / step) }, (_, i) => paths[Math.floor(i * step)]!);
+  const starts = await startsOf(some.map((name) => path.join(location, name)));
+  return (starts.at(-1)! / some.length) * (paths.length / keys.length);
+}
+
+/** Changes when a file comes, goes or gets another name; what is in the files is not read. */
+function identityOf({ paths, first }: ListedSamples, samples: number): string {
+  const hash = createHash('sha256');
+  for (const name of paths.slice(0, first[samples])) hash.update(`${name}\0`);
+  return hash.digest('hex');
+}
+
+function byCodePoint(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

@@ -1,0 +1,130 @@
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type Dataset, openDataset } from '@shardtool/reader';
+import { pack, verify } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
+
+/** Pixels and label by key. */
+async function pixelsOf(dataset: Dataset, options: object = {}): Promise<Map<string, [number, number]>> {
+  const loader = dataset.loader({ batchSize: 8, transform: 'eval224', workers: 1, lastBatch: 'partial', ...options });
+  const found = new Map<string, [number, number]>();
+  for await (const batch of loader) {
+    const row = batch.images!.length / batch.size;
+    for (let i = 0; i < batch.size; i++) {
+      const pixels = batch.images!.subarray(i * row, (i + 1) * row);
+      let sum = 0;
+      for (let at = 0; at < row; at++) sum = (sum * 31 + pixels[at]!) % 1_000_000_007;
+      found.set(batch.keys[i]!, [sum, batch.labels[i]!]);
+    }
+  }
+  await loader.close();
+  return found;
+}
+
+test('a folder of class folders gives the batches that it gives when it is packed', async () => {
+  await using folder = await openDataset('examples/photos');
+  await using packed = await openDataset(await packedPhotos());
+  expect([folder.format, folder.size]).toEqual(['folder', packed.size]);
+  expect(folder.classes).toEqual(packed.classes);
+  expect(folder.classSamples).toEqual(packed.classSamples);
+  expect(folder.fields).toEqual(['jpg']);
+  expect(await pixelsOf(folder)).toEqual(await pixelsOf(packed));
+});
+
+test('samples and look-ups give the bytes of the files', async () => {
+  await using dataset = await openDataset('examples/photos');
+  let count = 0;
+  for await (const { key, fields } of dataset.samples({ checksum: true })) {
+    expect(readFileSync(`examples/photos/${key}.jpg`).equals(fields.jpg!), key).toBe(true);
+    count++;
+  }
+  expect(count).toBe(dataset.size);
+  const { fields } = await dataset.get('moon/moon_003');
+  expect(readFileSync('examples/photos/moon/moon_003.jpg').equals(fields.jpg!)).toBe(true);
+});
+
+test('an epoch that was left goes on at the next sample', async () => {
+  await using dataset = await openDataset('examples/photos');
+  const options = { batchSize: 8, transform: 'raw', workers: 1, seed: 3 } as const;
+  const whole: string[] = [];
+  const first = dataset.loader(options);
+  let state: unknown;
+  for await (const batch of first) {
+    whole.push(...batch.keys);
+    if (batch.index === 2) state = first.state();
+  }
+  await first.close();
+  await using again = await openDataset('examples/photos');
+  const second = again.loader({ ...options, state: state as never });
+  const rest: string[] = [];
+  for await (const batch of second) rest.push(...batch.keys);
+  await second.close();
+  expect(rest).toEqual(whole.slice(24));
+});
+
+test('files beside an image belong to it, and what belongs to none is left out', async () => {
+  const folder = emptyFolder();
+  mkdirSync(path.join(folder, 'cat/.hidden'), { recursive: true });
+  const photo = readFileSync('examples/photos/cat/cat_000.jpg');
+  for (const name of ['cat/1.jpg', 'cat/1-b.JPG', 'cat/.2.jpg', 'cat/.hidden/3.jpg']) {
+    writeFileSync(path.join(folder, name), photo);
+  }
+  writeFileSync(path.join(folder, 'cat/1.json'), '{"a":1}');
+  writeFileSync(path.join(folder, 'readme.txt'), 'hello');
+  symlinkSync(path.join(folder, 'cat'), path.join(folder, 'cat/again'));
+  await using dataset = await openDataset(folder);
+  const found: [string, string[]][] = [];
+  for await (const { key, fields } of dataset.samples()) found.push([key, Object.keys(fields).sort()]);
+  expect(found).toEqual([
+    ['cat/1-b', ['jpg']],
+    ['cat/1', ['jpg', 'json']],
+  ]);
+  const { source } = await dataset.files.index(0);
+  expect(source).toEqual(['cat/1-b.JPG', 'cat/1.jpg']);
+  writeFileSync(path.join(folder, 'cat/1.png'), photo);
+  await expect(openDataset(folder)).rejects.toThrow('would both be the sample "cat/1": rename one of them');
+});
+
+test('folders called train and val are splits: the class is the folder below, and where chooses', async () => {
+  const folder = emptyFolder();
+  cpSync('examples/photos/cat', path.join(folder, 'train/cat'), { recursive: true });
+  cpSync('examples/photos/moon', path.join(folder, 'val/moon'), { recursive: true });
+  await using dataset = await openDataset(folder);
+  expect(dataset.classes).toEqual(['cat', 'moon']);
+  const found = await pixelsOf(dataset, { where: "split == 'val'" });
+  expect([...found.keys()].every((key) => key.startsWith('val/moon/'))).toBe(true);
+  expect(found.size).toBe(readdirSync('examples/photos/moon').length);
+});
+
+test('images are turned by what their own header says, since no index does', async () => {
+  const folder = emptyFolder();
+  cpSync('test/fixtures/odd-images/exif-rotated-6.jpg', path.join(folder, 'a/1.jpg'), { recursive: true });
+  const shards = path.join(emptyFolder(), 'shards');
+  await pack(folder, shards, { workers: 1 });
+  await using plain = await openDataset(folder);
+  await using packed = await openDataset(shards);
+  const turned = await pixelsOf(plain, { applyExifOrientation: true });
+  expect(turned).toEqual(await pixelsOf(packed, { applyExifOrientation: true }));
+  expect(turned).not.toEqual(await pixelsOf(plain));
+});
+
+test('a file that went or shrank since the folder was opened is an error that names it', async () => {
+  const folder = emptyFolder();
+  cpSync('examples/photos/cat', path.join(folder, 'cat'), { recursive: true });
+  await using dataset = await openDataset(folder);
+  await dataset.files.index(0);
+  const [first, second] = readdirSync(path.join(folder, 'cat')).sort();
+  rmSync(path.join(folder, 'cat', first!));
+  await expect(dataset.get(0)).rejects.toThrow(`${first} cannot be read`);
+  writeFileSync(path.join(folder, 'cat', second!), 'short');
+  await expect(dataset.get(1)).rejects.toThrow(`${second} has become shorter since the dataset was opened`);
+});
+
+test('what works on shards says that there are none', async () => {
+  await expect(verify('examples/photos')).rejects.toThrow('pack it first, with "shardtool pack"');
+  const { stdout } = await shardtool('ls', 'examples/photos');
+  expect(stdout).toContain('60 images as files of their own');
+  expect(stdout).toContain('6 classes, fields jpg');
+});
