@@ -25,6 +25,7 @@ const BENCHES = {
   raw: { script: 'raw.mjs', args: [shards], turn: [shards, '--rounds', '1'] },
   open: { script: 'open.mjs' },
   lookup: { script: 'lookup.mjs', turn: ['200000'] },
+  overlays: { script: 'overlays.mjs', turn: ['100000', '200000'] },
   formats: { script: 'formats.mjs', args: [files] },
   'files-vs-shards': { script: 'files-vs-shards.mjs', turn: ['--rounds', '1'] },
   order: { script: 'order.mjs' },

@@ -72,7 +72,8 @@ export interface OverlayHeader {
 
 /** A whole overlay. */
 export interface Overlay extends OverlayHeader {
-  readonly entries: readonly OverlayEntry[];
+  /** Parsed anew each time they are gone through, so that a million of them need little memory. */
+  readonly entries: Iterable<OverlayEntry>;
   /** sha256 of the file's lines but the last; since they name the parent's hash, of the whole chain. */
   readonly hash: string;
 }
@@ -106,14 +107,22 @@ export function parseOverlay(bytes: Uint8Array, path: string): Overlay {
       `${path} is no overlay, or has changed since it was written; restore it, or make it anew with "shardtool overlay add".`,
     );
   }
-  const lines = text.toString('utf8', 0, lastLine - 1).split('\n');
-  const { overlay: name, version, parent, dataset, shards, note } = JSON.parse(lines[0]!);
+  const headerEnd = text.indexOf(10);
+  const { overlay: name, version, parent, dataset, shards, note } = JSON.parse(text.toString('utf8', 0, headerEnd));
   if (version > OVERLAY_VERSION) {
     throw new VersionError(
       { path, found: version, known: OVERLAY_VERSION },
       `${path} is an overlay of version ${version}, this shardtool reads version ${OVERLAY_VERSION}; update shardtool.`,
     );
   }
-  const entries = lines.slice(1).map((line) => JSON.parse(line) as OverlayEntry);
+  const entries = { [Symbol.iterator]: () => linesOf(text.subarray(headerEnd + 1, lastLine)) };
   return { name, parent, dataset, shards, note, entries, hash };
+}
+
+function* linesOf(text: Buffer): Generator<OverlayEntry> {
+  for (let from = 0; from < text.length; ) {
+    const end = text.indexOf(10, from);
+    yield JSON.parse(text.toString('utf8', from, end));
+    from = end + 1;
+  }
 }

@@ -12,6 +12,7 @@ import { type IndexPieces, relabel } from './change-index.js';
 import { overlayPath, readOverlays } from './find.js';
 import { type Layers, layersOf } from './layers.js';
 import { checkOverlayName, saveOverlay } from './save.js';
+import { countEntries, type OverlayCounts } from './summary.js';
 
 /** Classes and columns for samples, one entry a sample in each list. */
 export interface LabelChanges {
@@ -45,13 +46,9 @@ export interface AddOverlayOptions extends OverlayChanges {
   readonly note?: string | undefined;
 }
 
-export interface AddOverlayReport {
+export interface AddOverlayReport extends Omit<OverlayCounts, 'splits'> {
   readonly file: string;
   readonly hash: string;
-  readonly excluded: number;
-  readonly relabelled: number;
-  /** Samples whose columns were set. */
-  readonly set: number;
   readonly classes: number;
 }
 
@@ -101,15 +98,8 @@ export async function addOverlay(location: string, options: AddOverlayOptions): 
     note: options.note ?? '',
   };
   const hash = await saveOverlay(file, header, entries);
-  const count = (kind: string) => entries.reduce((sum, entry) => sum + (kind in entry ? 1 : 0), 0);
-  return {
-    file,
-    hash,
-    excluded: count('exclude'),
-    relabelled: count('cls'),
-    set: count('set'),
-    classes: (classes ?? below.classes).length,
-  };
+  const { excluded, relabelled, set } = countEntries(entries);
+  return { file, hash, excluded, relabelled, set, classes: (classes ?? below.classes).length };
 }
 
 /** The rows that overlays below have left out. */

@@ -3,17 +3,14 @@ import path from 'node:path';
 import { OVERLAYS_FOLDER, type Overlay, OverlayError, ShardtoolError } from '@shardtool/format';
 import { openStored } from '../dataset/open.js';
 import { overlayPath, readOverlays } from './find.js';
+import { countEntries, type OverlayCounts } from './summary.js';
 
 /** An overlay of a dataset, as a list shows it. */
-export interface OverlaySummary {
+export interface OverlaySummary extends OverlayCounts {
   readonly name: string;
   readonly parent: string | null;
   readonly hash: string;
   readonly note: string;
-  readonly excluded: number;
-  readonly relabelled: number;
-  readonly set: number;
-  readonly splits: readonly { readonly name: string; readonly samples: number }[];
 }
 
 /** What is wrong with an overlay of a dataset. */
@@ -121,15 +118,5 @@ function keysByShard({ entries }: Overlay): Map<number, { row: number; key: stri
 }
 
 function summaryOf({ name, parent, hash, note, entries }: Overlay): OverlaySummary {
-  const count = (kind: string) => entries.reduce((sum, entry) => sum + (kind in entry ? 1 : 0), 0);
-  return {
-    name,
-    parent: parent?.name ?? null,
-    hash,
-    note,
-    excluded: count('exclude'),
-    relabelled: count('cls'),
-    set: count('set'),
-    splits: entries.flatMap((entry) => ('rule' in entry ? [{ name: entry.split, samples: entry.samples }] : [])),
-  };
+  return { name, parent: parent?.name ?? null, hash, note, ...countEntries(entries) };
 }

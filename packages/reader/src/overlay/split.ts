@@ -8,6 +8,7 @@ import { overlayPath, readOverlays } from './find.js';
 import { keyHash } from './key-hash.js';
 import { type Layers, layersOf } from './layers.js';
 import { checkOverlayName, saveOverlay } from './save.js';
+import { countEntries, type OverlayCounts } from './summary.js';
 
 export interface SplitOptions {
   /** Share of each split, by name, above 0 and together at most 1. What is left is the split `rest`. */
@@ -28,7 +29,7 @@ export interface SplitReport {
   readonly file: string;
   readonly hash: string;
   /** Samples of each split. */
-  readonly splits: readonly { readonly name: string; readonly samples: number }[];
+  readonly splits: OverlayCounts['splits'];
   /** False where the same split was there already, and knows all shards. */
   readonly isNew: boolean;
 }
@@ -60,14 +61,12 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
     );
   }
   if (before !== null && before.shards === counts.length) {
-    const splits = before.entries.flatMap((entry) =>
-      'rule' in entry ? [{ name: entry.split, samples: entry.samples }] : [],
-    );
+    const { splits } = countEntries(before.entries);
     return { file, hash: before.hash, splits, isNew: false };
   }
 
   const draws = await drawAll(stored.shards, below, group);
-  const rules = before === null ? rulesOf(options, draws, below.classes) : rulesIn(before);
+  const rules = before === null ? rulesOf(options, draws, below.classes) : countEntries(before.entries).splits;
   const entries = splitEntries(rules, draws, below.classes);
   if (before !== null) await putAside(file, before);
   const header = {
@@ -78,7 +77,7 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
     note,
   };
   const hash = await saveOverlay(file, header, entries);
-  const splits = entries.flatMap((entry) => ('rule' in entry ? [{ name: entry.split, samples: entry.samples }] : []));
+  const { splits } = countEntries(entries);
   return { file, hash, splits, isNew: true };
 }
 
@@ -178,10 +177,6 @@ function hashesByClass(draws: readonly ShardDraws[]): Map<number, Uint32Array> {
   }
   for (const list of hashes.values()) list.sort();
   return hashes;
-}
-
-function rulesIn({ entries }: Overlay): NamedRule[] {
-  return entries.flatMap((entry) => ('rule' in entry ? [{ name: entry.split, rule: entry.rule }] : []));
 }
 
 function splitEntries(

@@ -41,7 +41,7 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
   const classSamples = [...(chosen?.classSamples ?? layers.classSamples)];
   const kept = counts.map((samples, shard): KeptRows => {
     const isGone = new Uint8Array(samples);
-    for (const layer of layers.layers) for (const row of layer.shards.get(shard)?.excluded ?? []) isGone[row] = 1;
+    for (const { shards } of layers.layers) for (const row of shards.get(shard)?.excluded ?? []) isGone[row] = 1;
     if (chosen !== null) for (let row = 0; row < samples; row++) if (!isIn(chosen, shard, row)) isGone[row] = 1;
     for (const { row, cls } of excluded?.get(shard) ?? []) {
       if (isGone[row] === 1) continue;
@@ -49,7 +49,7 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
       const mapped = classAfter(layers, shard, row, cls);
       if (mapped >= 0) classSamples[mapped]!--;
     }
-    return isGone.includes(1) ? Uint32Array.from(isGone.keys()).filter((row) => isGone[row] === 0) : null;
+    return rowsLeft(isGone);
   });
   const change = (index: IndexPieces, shard: number): IndexPieces =>
     takeRows(withColumns(relabel(index, shard, layers.layers), layers.columns), kept[shard]!);
@@ -68,6 +68,15 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
       }),
     ),
   };
+}
+
+function rowsLeft(isGone: Uint8Array): KeptRows {
+  let left = 0;
+  for (let row = 0; row < isGone.length; row++) left += 1 - isGone[row]!;
+  if (left === isGone.length) return null;
+  const rows = new Uint32Array(left);
+  for (let row = 0, i = 0; row < isGone.length; row++) if (isGone[row] === 0) rows[i++] = row;
+  return rows;
 }
 
 /** An overlay knows the shards that it was made for, and is right as long as they come first. */

@@ -1,0 +1,22 @@
+import type { OverlayEntry, SplitRule } from '@shardtool/format';
+
+/** What an overlay changes, in numbers of samples. */
+export interface OverlayCounts {
+  readonly excluded: number;
+  readonly relabelled: number;
+  /** Samples whose columns are set. */
+  readonly set: number;
+  readonly splits: readonly { readonly name: string; readonly samples: number; readonly rule: SplitRule }[];
+}
+
+export function countEntries(entries: Iterable<OverlayEntry>): OverlayCounts {
+  const counts = { excluded: 0, relabelled: 0, set: 0 };
+  const splits: { name: string; samples: number; rule: SplitRule }[] = [];
+  for (const entry of entries) {
+    if ('exclude' in entry) counts.excluded++;
+    else if ('cls' in entry) counts.relabelled++;
+    else if ('set' in entry) counts.set++;
+    else if ('rule' in entry) splits.push({ name: entry.split, samples: entry.samples, rule: entry.rule });
+  }
+  return { ...counts, splits };
+}
