@@ -155,7 +155,9 @@ test('a link is refused by its name', async () => {
   const link: Partial<Header> & { name: string } = { name: 'a.jpg', type: 'symlink', linkname: '/etc/passwd' };
   archive.entry(link);
   archive.finalize();
-  await expect(convert(archive as unknown as Readable, newFolder())).rejects.toThrow('"a.jpg" at byte 0 is a symlink');
+  await expect(convert(archive as unknown as Readable, newFolder())).rejects.toThrow(
+    '"a.jpg" at byte 0 is a symbolic link',
+  );
 });
 
 test('a stream that fails, or is stopped, takes its error with it', async () => {

@@ -41,6 +41,7 @@ export { fieldPayload } from './sample/sample-codec.js';
 export * from './sample/sample-name.js';
 export * from './shard-index/build-index.js';
 export { imageColumn } from './shard-index/image-column.js';
+export { addTo, IndexRows, type SampleRow } from './shard-index/index-rows.js';
 export * from './shard-index/shard-index.js';
 export { openSource, type Source } from './source.js';
 export { Bell } from './threads/bell.js';

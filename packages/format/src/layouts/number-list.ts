@@ -12,11 +12,6 @@ export class NumberList {
     this.#values[this.#length++] = value;
   }
 
-  /** Drops everything from `length` on. */
-  truncate(length: number): void {
-    this.#length = length;
-  }
-
   get length(): number {
     return this.#length;
   }

@@ -52,10 +52,13 @@ export class WriteBuffer {
     return this.#crc32;
   }
 
-  /** Room for `bytes` behind everything that was appended. Nothing of it is kept until {@link append}. */
-  room(bytes: number): Buffer {
+  /**
+   * Room for `bytes` behind everything that was appended. Nothing of it is kept until {@link append}. `key` is that of
+   * the sample which needs it, for messages.
+   */
+  room(bytes: number, key?: string): Buffer {
     if (this.#length + bytes > this.#buffer.length) this.flush();
-    if (bytes > this.#buffer.length) this.#grow(bytes);
+    if (bytes > this.#buffer.length) this.#grow(bytes, key);
     return this.#buffer.subarray(this.#length, this.#length + bytes);
   }
 
@@ -91,12 +94,13 @@ export class WriteBuffer {
     this.#summed = end;
   }
 
-  #grow(bytes: number): void {
+  #grow(bytes: number, key: string | undefined): void {
     try {
       this.#buffer = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(2 * this.#buffer.length, DOUBLED_BYTES)));
     } catch (cause) {
-      const message = `${this.#shard}: a sample needs ${bytes} bytes of memory at once, more than there is; leave it out.`;
-      throw new ShardtoolError({ shard: this.#shard }, message, { cause });
+      const shard = this.#shard;
+      const message = `${shard}: sample "${key ?? ''}" needs ${bytes} bytes of memory at once, more than there is; leave it out.`;
+      throw new ShardtoolError({ shard, key }, message, { cause });
     }
   }
 }

@@ -3,36 +3,67 @@ import type { FieldSize } from '../layouts/layout.js';
 import { KEY_ENTRY } from './sample-codec.js';
 import { whyUnsafe } from './sample-name.js';
 
+/** What one kind of shard asks of names, beside what all do. Reasons go on after "the key ... ". */
+export interface SampleRules {
+  readonly maxKeyBytes: number;
+  readonly maxFields: number;
+  whyNotKey(key: string): string | null;
+  whyNotField(name: string): string | null;
+}
+
 /** As many as the readers of msgpack take; far more than any sample has. */
-const MAX_FIELDS = 1000;
+const MAX_MAP_FIELDS = 1000;
 const MAX_FIELD_NAME_BYTES = 1024;
+
+/** Of shards whose samples are maps of msgpack. */
+export function mapRules(maxKeyBytes: number): SampleRules {
+  return {
+    maxKeyBytes,
+    maxFields: MAX_MAP_FIELDS,
+    whyNotKey: () => null,
+    whyNotField: (name) =>
+      (name === KEY_ENTRY ? 'is that of the key' : null) ??
+      (Buffer.byteLength(name) > MAX_FIELD_NAME_BYTES ? `is longer than ${MAX_FIELD_NAME_BYTES} bytes` : null),
+  };
+}
 
 /** Checks what a writer is given, so that everything that is written can be read back under its own name. */
 export class SampleCheck {
   readonly #shard: string;
-  readonly #maxKeyBytes: number;
+  readonly #rules: SampleRules;
   readonly #knownFields = new Set<string>();
 
-  constructor(shard: string, maxKeyBytes: number) {
+  constructor(shard: string, rules: SampleRules) {
     this.#shard = shard;
-    this.#maxKeyBytes = maxKeyBytes;
+    this.#rules = rules;
   }
 
-  /** Throws {@link EntryNameError}, {@link KeyLengthError} or {@link OptionError}. */
+  /** `fields` are sorted by name. Throws {@link EntryNameError}, {@link KeyLengthError} or {@link OptionError}. */
   check(key: string, fields: readonly FieldSize[]): void {
     const shard = this.#shard;
-    const reason = whyUnsafe(key) ?? whyNotText(key);
+    const { maxKeyBytes, maxFields } = this.#rules;
+    const reason = whyUnsafe(key) ?? whyNotText(key) ?? this.#rules.whyNotKey(key);
     if (reason !== null) {
       throw new EntryNameError({ shard, key }, `${shard}: the key ${JSON.stringify(key)} ${reason}; choose another.`);
     }
-    const keyBytes = Buffer.byteLength(key);
-    if (keyBytes > this.#maxKeyBytes) throw keyTooLong(shard, key, keyBytes, this.#maxKeyBytes);
+    // A UTF-16 unit has three bytes at most.
+    if (key.length * 3 > maxKeyBytes) this.#checkKeyBytes(key, maxKeyBytes);
     if (fields.length === 0) throw new OptionError({ shard, key }, `${shard}: sample "${key}" has no field to write.`);
-    if (fields.length > MAX_FIELDS) {
-      const message = `${shard}: sample "${key}" has ${fields.length} fields, more than ${MAX_FIELDS}; put them into fewer.`;
+    if (fields.length > maxFields) {
+      const message = `${shard}: sample "${key}" has ${fields.length} fields, more than ${maxFields}; put them into fewer.`;
       throw new OptionError({ shard, key }, message);
     }
-    for (const { name } of fields) this.#checkField(key, name);
+    let last: string | undefined;
+    for (const { name } of fields) {
+      if (name === last) throw new OptionError({ shard, key }, `${shard}: sample "${key}" has two fields "${name}".`);
+      last = name;
+      this.#checkField(key, name);
+    }
+  }
+
+  #checkKeyBytes(key: string, most: number): void {
+    const bytes = Buffer.byteLength(key);
+    if (bytes > most) throw keyTooLong(this.#shard, key, bytes, most);
   }
 
   #checkField(key: string, name: string): void {
@@ -41,8 +72,7 @@ export class SampleCheck {
       whyUnsafe(name) ??
       whyNotText(name) ??
       (name.includes('/') ? 'holds a slash' : null) ??
-      (name === KEY_ENTRY ? 'is that of the key' : null) ??
-      (Buffer.byteLength(name) > MAX_FIELD_NAME_BYTES ? `is longer than ${MAX_FIELD_NAME_BYTES} bytes` : null);
+      this.#rules.whyNotField(name);
     if (reason !== null) {
       const shard = this.#shard;
       const message = `${shard}: sample "${key}" has a field whose name ${reason} (${JSON.stringify(name)}); rename it.`;

@@ -4,12 +4,14 @@ import { imageFields } from '../image/kinds.js';
 import { type ImageHeader, probeImage } from '../image/probe.js';
 import { becameShorter } from '../layouts/file-window.js';
 import type { FieldPosition, OnSkipped, SamplePosition, ShardLayout } from '../layouts/layout.js';
+import { NumberList } from '../layouts/number-list.js';
 import { isNpy, probeNpyImage } from '../npy/index.js';
 import { fieldPayload } from '../sample/sample-codec.js';
 import type { Source } from '../source.js';
+import { IndexRows } from './index-rows.js';
 import type { ColumnValue } from './label-column.js';
 import { planRuns, type Span } from './read-runs.js';
-import type { ShardIndex, SummedColumns } from './shard-index.js';
+import type { ShardIndex } from './shard-index.js';
 
 /** Longer payloads are summed piece by piece, and their header is read from the first piece. */
 const HELD_BYTES = 64 << 20;
@@ -21,7 +23,7 @@ const CLASS_FIELD = 'cls';
  * Sizes and checksums of what nobody has read are absent, or 0. Throws what the layout's walk throws.
  */
 export async function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
-  const rows = new IndexRows();
+  const rows = new FoundRows();
   for await (const samples of layout.samples(source, onSkipped)) for (const sample of samples) rows.add(sample);
   return rows.toWalkedIndex();
 }
@@ -33,7 +35,7 @@ export async function walkShardIndex(layout: ShardLayout, source: Source, onSkip
  * read, or one payload of up to 64 MiB. Throws what the layout's walk throws.
  */
 export async function buildShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
-  const rows = new IndexRows();
+  const rows = new FoundRows();
   const buffer = new ReadBuffer(source);
   for await (const samples of layout.samples(source, onSkipped)) {
     const payloads = samples.flatMap((sample) => rows.add(sample));
@@ -62,7 +64,7 @@ interface Payload extends FieldPosition {
   readonly image: boolean;
 }
 
-async function sumPieces(payload: Payload, buffer: ReadBuffer, rows: IndexRows): Promise<void> {
+async function sumPieces(payload: Payload, buffer: ReadBuffer, rows: FoundRows): Promise<void> {
   let sum = 0;
   for (let done = 0; done < payload.bytes; done += PIECE_BYTES) {
     const bytes = Math.min(PIECE_BYTES, payload.bytes - done);
@@ -100,63 +102,50 @@ class ReadBuffer {
   }
 }
 
-/** Gathers the rows of an index of unknown length. */
-class IndexRows {
-  readonly #key: string[] = [];
-  readonly #offset: number[] = [];
-  readonly #bytes: number[] = [];
-  readonly #fields = new Map<string, FieldRows>();
-  readonly #width: number[] = [];
-  readonly #height: number[] = [];
-  readonly #orientation: number[] = [];
-  readonly #cls: number[] = [];
+/** Rows of samples that are found one after the other, with their places. */
+class FoundRows {
+  readonly #rows = new IndexRows();
+  readonly #sampleOffset = new NumberList();
+  readonly #sampleBytes = new NumberList();
+  readonly #payloadOffset = new NumberList();
+  readonly #payloadMsgpack = new NumberList();
   readonly #labels = new Map<string, ColumnValue[]>();
 
   /** Takes up a sample and returns its payloads, which are to be read and noted. */
   add({ key, offset, bytes, fields, cls = -1, labels }: SamplePosition): Payload[] {
-    const row = this.#key.length;
-    this.#key.push(key);
-    this.#offset.push(offset);
-    this.#bytes.push(bytes);
-    this.#width.push(0);
-    this.#height.push(0);
-    this.#orientation.push(1);
-    this.#cls.push(cls);
+    const row = this.#rows.samples;
+    const unread = { source: '', crc32: fields.map(() => 0), width: 0, height: 0, orientation: 1, cls };
+    this.#rows.add({ key, fields, ...unread });
+    this.#sampleOffset.push(offset);
+    this.#sampleBytes.push(bytes);
     for (const [name, value] of labels ?? []) this.#labelRows(name, row).push(value);
     const image = imageFieldOf(fields);
     return fields.map((field) => {
-      this.#fieldRows(field.name).set(row, field);
+      this.#payloadOffset.push(field.offset);
+      this.#payloadMsgpack.push(field.msgpack ? 1 : 0);
       return { ...field, row, key, image: field.name === image };
     });
   }
 
   /** Takes up the crc32 of a payload, and what its first bytes say; null where they were given before. */
   note({ row, name, image }: Payload, sum: number, bytes: Uint8Array | null): void {
-    this.#fieldRows(name).crc32[row] = sum;
+    this.#rows.noteCrc32(row, name, sum);
     if (bytes === null) return;
-    if (name === CLASS_FIELD) this.#cls[row] = classNumber(bytes);
+    if (name === CLASS_FIELD) this.#rows.noteClass(row, classNumber(bytes));
     const header = image ? headerOf(bytes) : null;
-    if (header === null) return;
-    this.#width[row] = header.width;
-    this.#height[row] = header.height;
-    this.#orientation[row] = header.orientation;
+    if (header !== null) this.#rows.noteImage(row, header);
   }
 
-  /** Fields sorted by name. */
   toIndex(): ShardIndex {
-    const samples = this.#key.length;
-    const names = [...this.#fields.keys()].sort();
+    const samples = this.#rows.samples;
+    const index = this.#rows.toIndex({
+      sampleOffset: this.#sampleOffset.toArray(),
+      sampleBytes: this.#sampleBytes.toArray(),
+      payloadOffset: this.#payloadOffset.toArray(),
+      payloadMsgpack: Uint8Array.from(this.#payloadMsgpack.toArray()),
+    });
     return {
-      samples,
-      key: this.#key,
-      source: new Array<string>(samples).fill(''),
-      offset: Float64Array.from(this.#offset),
-      bytes: Float64Array.from(this.#bytes),
-      fields: new Map(names.map((name) => [name, this.#fieldRows(name).toColumns(samples)])),
-      width: Int32Array.from(this.#width),
-      height: Int32Array.from(this.#height),
-      orientation: Uint8Array.from(this.#orientation),
-      cls: Int32Array.from(this.#cls),
+      ...index,
       columns: new Map([...this.#labels.keys()].sort().map((name) => [name, this.#labelRows(name, samples)])),
     };
   }
@@ -177,49 +166,6 @@ class IndexRows {
     }
     while (values.length < row) values.push(null);
     return values;
-  }
-
-  #fieldRows(name: string): FieldRows {
-    let rows = this.#fields.get(name);
-    if (rows === undefined) {
-      rows = new FieldRows();
-      this.#fields.set(name, rows);
-    }
-    return rows;
-  }
-}
-
-/** The rows of one field; samples that lack it are filled in behind. */
-class FieldRows {
-  readonly #offset: number[] = [];
-  readonly #bytes: number[] = [];
-  readonly crc32: number[] = [];
-  readonly #msgpack: number[] = [];
-
-  set(row: number, { offset, bytes, msgpack }: FieldPosition): void {
-    this.#fillTo(row);
-    this.#push(offset, bytes, msgpack ? 1 : 0);
-  }
-
-  toColumns(samples: number): SummedColumns {
-    this.#fillTo(samples);
-    return {
-      offset: Float64Array.from(this.#offset),
-      bytes: Float64Array.from(this.#bytes),
-      crc32: Uint32Array.from(this.crc32),
-      ...(this.#msgpack.includes(1) && { msgpack: Uint8Array.from(this.#msgpack) }),
-    };
-  }
-
-  #fillTo(row: number): void {
-    while (this.#offset.length < row) this.#push(-1, 0, 0);
-  }
-
-  #push(offset: number, bytes: number, msgpack: number): void {
-    this.#offset.push(offset);
-    this.#bytes.push(bytes);
-    this.crc32.push(0);
-    this.#msgpack.push(msgpack);
   }
 }
 

@@ -1,18 +1,16 @@
 import {
   buildShardIndex,
-  crc32,
   layoutOf,
   openShard,
   readShardIndex,
   type ShardIndex,
   ShardIndexError,
-  type ShardWriter,
 } from '@shardtool/format';
 import { Dataset, type Sample } from '@shardtool/reader';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-shard.js';
+import { fieldOf, putSample, type SampleFacts, withClass } from '../shard/put-sample.js';
 import type { Report } from '../shard/shard-job.js';
-import type { SampleRow } from '../shard/shard-rows.js';
 
 /** What became of a shard. */
 export interface ConvertedShard extends ShardRecord {
@@ -38,7 +36,9 @@ export async function convertShard(
     const record = await createShard(target, input.stem, index.samples, async (writer, rows) => {
       let row = 0;
       for await (const sample of dataset.samples({ checksum: true })) {
-        rows.add(writeSample(writer, sample, index, row++, target.layout.imageOnly ?? false));
+        const fields = withClass(fieldsOf(sample, index, row), sample.cls, target.layout.imageOnly ?? false);
+        const facts = factsOf(sample, index, row++);
+        putSample(writer, rows, sample.key, fields, () => facts);
         report(1, index.bytes[sample.number]!);
       }
       return index.columns;
@@ -89,42 +89,11 @@ function datasetOf({ name, path, format, bytes }: DatasetShard, index: ShardInde
   });
 }
 
-function writeSample(
-  writer: ShardWriter,
-  sample: Sample,
-  index: ShardIndex,
-  row: number,
-  imageOnly: boolean,
-): SampleRow {
-  const { key, cls } = sample;
-  const stored = fieldsOf(sample, index, row, imageOnly);
-  const fields = stored.map(({ name, payload }) => ({ name, bytes: payload.length }));
-  const places = writer.begin(key, fields);
-  for (const [i, { payload }] of stored.entries()) places[i]!.set(payload);
-  const checksums = stored.map((field) => field.crc32);
-  writer.commit(checksums);
+function fieldsOf({ fields }: Sample, index: ShardIndex, row: number) {
+  return Object.entries(fields).map(([name, payload]) => fieldOf(name, payload, index.fields.get(name)!.crc32?.[row]));
+}
+
+function factsOf({ cls }: Sample, index: ShardIndex, row: number): SampleFacts {
   const [source, width, height] = [index.source[row]!, index.width[row]!, index.height[row]!];
-  const orientation = index.orientation[row]!;
-  return { key, source, fields, crc32: checksums, width, height, orientation, cls };
-}
-
-interface StoredField {
-  readonly name: string;
-  readonly payload: Uint8Array;
-  readonly crc32: number;
-}
-
-/**
- * The fields that the new shard gets, by name. The class number is a field of its own, except where a shard stores images
- * alone: there only the index has it, and it becomes a field again here.
- */
-function fieldsOf({ fields, cls }: Sample, index: ShardIndex, row: number, imageOnly: boolean): StoredField[] {
-  const stored = Object.entries(fields)
-    .filter(([name]) => !imageOnly || name !== 'cls' || cls === -1)
-    .map(([name, payload]) => ({ name, payload, crc32: index.fields.get(name)!.crc32?.[row] ?? crc32(payload) }));
-  if (!imageOnly && cls !== -1 && fields.cls === undefined) {
-    const payload = Buffer.from(String(cls));
-    stored.push({ name: 'cls', payload, crc32: crc32(payload) });
-  }
-  return stored.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { source, width, height, orientation: index.orientation[row]!, cls };
 }

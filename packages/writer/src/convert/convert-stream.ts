@@ -2,9 +2,9 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import {
   classNumber,
-  crc32,
   DuplicateKeyError,
   headerOf,
+  type IndexRows,
   imageFieldOf,
   indexPathOf,
   readShardIndex,
@@ -12,7 +12,7 @@ import {
 } from '@shardtool/format';
 import { entryBytes } from '../plan/plan-shards.js';
 import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-shard.js';
-import type { ShardRows } from '../shard/shard-rows.js';
+import { type NewField, putSample, withClass } from '../shard/put-sample.js';
 import { SeenKeys } from './seen-keys.js';
 import { type StreamedField, type StreamedSample, streamSamples } from './stream-samples.js';
 
@@ -76,20 +76,19 @@ export async function convertStream(
   return { shards, skippedEntries };
 }
 
-function writeSample(writer: ShardWriter, rows: ShardRows, sample: StreamedSample, imageOnly: boolean): void {
-  const { key } = sample;
-  const all = sample.fields.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const cls = classOf(all);
-  // The index has the class number, which is all that such a shard can keep of it.
-  const fields = imageOnly ? all.filter(({ name }) => name !== 'cls' || cls === -1) : all;
-  const payloads = writer.begin(key, fields);
-  for (const [i, { pieces }] of fields.entries()) putPieces(payloads[i]!, pieces);
-  const image = fields.findIndex(({ name }) => name === imageFieldOf(fields));
-  const header = image === -1 ? null : headerOf(payloads[image]!);
-  const sums = payloads.map((payload) => crc32(payload));
-  writer.commit(sums);
-  const { width, height, orientation } = header ?? { width: 0, height: 0, orientation: 1 };
-  rows.add({ key, source: '', fields, crc32: sums, width, height, orientation, cls });
+function writeSample(writer: ShardWriter, rows: IndexRows, { key, fields }: StreamedSample, imageOnly: boolean): void {
+  const cls = classOf(fields);
+  const stored = withClass(fields.map(newField), cls, imageOnly);
+  putSample(writer, rows, key, stored, (payloadOf) => {
+    const image = payloadOf(imageFieldOf(stored.toSorted((a, b) => (a.name < b.name ? -1 : 1))));
+    const header = image === undefined ? null : headerOf(image);
+    const { width, height, orientation } = header ?? { width: 0, height: 0, orientation: 1 };
+    return { source: '', width, height, orientation, cls };
+  });
+}
+
+function newField({ name, bytes, pieces }: StreamedField): NewField {
+  return { name, bytes, put: (place) => putPieces(place, pieces) };
 }
 
 function putPieces(target: Uint8Array, pieces: readonly Uint8Array[]): void {
@@ -115,7 +114,7 @@ function payloadBytes({ fields }: StreamedSample): number {
 }
 
 /** Whether a key stands in the shard in hand or in one that was written. Asked only where its hash came before. */
-async function hasKey(key: string, rows: ShardRows, output: string, shards: readonly ShardRecord[]): Promise<boolean> {
+async function hasKey(key: string, rows: IndexRows, output: string, shards: readonly ShardRecord[]): Promise<boolean> {
   if (rows.keys.includes(key)) return true;
   for (const { file } of shards) {
     const { key: keys } = await readShardIndex(path.join(output, indexPathOf(file)), { parts: ['key'] });

@@ -1,7 +1,13 @@
-import { crc32Hex, createManifest, type Manifest, type WrittenLayoutName, writeManifest } from '@shardtool/format';
+import {
+  addTo,
+  crc32Hex,
+  createManifest,
+  type Manifest,
+  type WrittenLayoutName,
+  writeManifest,
+} from '@shardtool/format';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { type OtherIndex, readWidsIndex, writeWidsIndex } from '../shard/other-indexes.js';
-import { addTo } from '../shard/shard-rows.js';
 
 /** What dataset.json says beside what the shards themselves are. */
 export interface DatasetFacts {

@@ -11,7 +11,7 @@ import { isAsNoted, noteShard, readShardNote, removeShardNote } from '../output/
 import { type PlanPlace, readShardPlan } from '../plan/plan-record.js';
 import { createImageStep } from '../shard/image-step.js';
 import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
-import type { ImageLimits } from '../shard/sample-writer.js';
+import type { ImageLimits } from '../shard/pack-sample.js';
 import { type ShardResult, type ShardSetting, writeShard } from '../shard/shard-job.js';
 import { type MeasureTurn, measureSlices } from '../source/measure.js';
 import { BadFile, badFile } from '../source/source-file.js';

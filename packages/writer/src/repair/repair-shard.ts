@@ -5,7 +5,6 @@ import {
   type ColumnType,
   type ColumnValue,
   classNumber,
-  crc32,
   FileError,
   headerOf,
   imageFieldOf,
@@ -14,7 +13,6 @@ import {
   type SalvagedIndex,
   type ShardIndex,
   ShardtoolError,
-  type ShardWriter,
   type WrittenLayout,
   writeShardIndex,
   writtenLayoutOf,
@@ -25,8 +23,8 @@ import type { QuarantinedSample } from '../output/quarantine.js';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 import { createShard, type ShardRecord } from '../shard/new-shard.js';
 import { md5OfFile, type OtherIndex, writeDaliIndex } from '../shard/other-indexes.js';
+import { fieldOf, type PayloadOf, putSample, type SampleFacts as RowFacts } from '../shard/put-sample.js';
 import { shardPaths } from '../shard/shard-paths.js';
-import type { SampleRow } from '../shard/shard-rows.js';
 import { longestSpan, totalsOf } from '../verify/check-totals.js';
 import { type Evidence, findSamples, gatherEvidence, storesImagesAlone } from './evidence.js';
 import { type ExpectedSample, expectedSamples, type LostSample } from './expected-samples.js';
@@ -187,10 +185,12 @@ async function writeAnew(
 
     function write(sample: ExpectedSample, facts: SampleFacts, fields: readonly RecoveredField[]): string | null {
       try {
-        newRows.add(writeSample(writer, sample, facts, fields, evidence));
+        const stored = fields.map(({ name, payload }) => fieldOf(name, payload));
+        putSample(writer, newRows, sample.key, stored, (payloadOf) =>
+          rowFacts(sample, facts, stored, payloadOf, evidence),
+        );
         return null;
       } catch (error) {
-        writer.discard();
         // A damaged name may be one that no shard can have.
         if (!(error instanceof ShardtoolError) || error instanceof FileError) throw error;
         return error.message;
@@ -212,27 +212,19 @@ function labelAt({ index }: Evidence, name: string, row: number): ColumnValue {
   return index.columns.get(name)?.[row] ?? null;
 }
 
-function writeSample(
-  writer: ShardWriter,
-  { key, row }: ExpectedSample,
-  facts: SampleFacts,
-  fields: readonly RecoveredField[],
+/** What the index says, and where it is lost, what the sample itself says. */
+function rowFacts(
+  { row }: ExpectedSample,
+  { source }: SampleFacts,
+  fields: readonly { readonly name: string }[],
+  payloadOf: PayloadOf,
   { index }: Evidence,
-): SampleRow {
-  const sizes = fields.map(({ name, payload }) => ({ name, bytes: payload.length }));
-  const sums = fields.map(({ payload }) => crc32(payload));
-  const places = writer.begin(key, sizes);
-  for (const [i, { payload }] of fields.entries()) places[i]!.set(payload);
-  writer.commit(sums);
-  const payloadOf = (name: string | undefined) => fields.find((field) => field.name === name)?.payload;
+): RowFacts {
   const image = payloadOf(imageFieldOf(fields));
   const header = image === undefined ? null : headerOf(image);
   const classField = payloadOf('cls');
   return {
-    key,
-    source: facts.source,
-    fields: sizes,
-    crc32: sums,
+    source,
     width: index.width?.[row] ?? header?.width ?? 0,
     height: index.height?.[row] ?? header?.height ?? 0,
     orientation: index.orientation?.[row] ?? header?.orientation ?? 1,

@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   type ColumnType,
+  IndexRows,
   type ShardIndex,
   type ShardWriter,
   type WrittenLayout,
@@ -10,7 +11,6 @@ import {
 import { asDiskFull } from '../disk-full.js';
 import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
 import { shardPaths, TEMPORARY } from './shard-paths.js';
-import { ShardRows } from './shard-rows.js';
 
 /** What all new shards of a dataset have in common. */
 export interface ShardTarget {
@@ -42,7 +42,7 @@ export interface ShardRecord {
 /** Writes the samples of a shard and their rows, and returns the label columns of the rows. */
 export type FillShard = (
   writer: ShardWriter,
-  rows: ShardRows,
+  rows: IndexRows,
 ) => ShardIndex['columns'] | Promise<ShardIndex['columns']>;
 
 /**
@@ -65,11 +65,11 @@ export async function createShard(
     if (folder !== null) mkdirSync(join(output, folder), { recursive: true });
     const fd = openSync(temporary, 'w+');
     try {
-      const rows = new ShardRows(capacity);
+      const rows = new IndexRows(capacity);
       const writer = layout.createWriter(fd, file);
       const columns = await fill(writer, rows);
       const { bytes, crc32, ...places } = writer.finish();
-      const index = { ...rows.toIndex({ bytes, crc32, ...places }), columns, columnTypes };
+      const index = { ...rows.toIndex(places), columns, columnTypes };
       await writeShardIndex(join(output, paths.index), index);
       if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
       const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;

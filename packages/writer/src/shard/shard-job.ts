@@ -4,7 +4,7 @@ import { pathAt } from '../source/file-table.js';
 import { BadFile, badFile, checkUnchanged } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
 import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js';
-import { type PlannedSample, type SampleOptions, writeSample, writeSteppedSample } from './sample-writer.js';
+import { type PlannedSample, packSample, packSteppedSample, type SampleOptions } from './pack-sample.js';
 
 /** What all shards of a pack have in common. */
 export interface ShardSetting extends ShardTarget {
@@ -60,11 +60,10 @@ export async function writeShard(job: ShardJob, setting: ShardSetting, report: R
       const sample = sampleAt(plan, s);
       try {
         if (setting.checkTimes) checkUnchanged(options.root, plan.files, plan.fileStart[s]!, plan.fileStart[s + 1]!);
-        const { row, renamed, orientationBaked, warnings, metadataKept } =
+        const { renamed, orientationBaked, warnings, metadataKept } =
           step === null
-            ? writeSample(writer, sample, options)
-            : await writeSteppedSample(writer, sample, options, step);
-        rows.add(row);
+            ? packSample(writer, rows, sample, options)
+            : await packSteppedSample(writer, rows, sample, options, step);
         kept.push(s);
         count.files += sample.files.length;
         if (renamed) count.renamed++;
@@ -72,7 +71,6 @@ export async function writeShard(job: ShardJob, setting: ShardSetting, report: R
         if (metadataKept) count.metadataKept++;
         count.warnings += warnings;
       } catch (error) {
-        writer.discard();
         if (!(error instanceof BadFile || error instanceof ImageError)) throw error;
         if (setting.onBad === 'stop') throw badFile(error, sample.files[0]!.path);
         quarantined.push({ path: sample.files[0]!.path, reason: error.message });

@@ -1,5 +1,5 @@
 import type { Manifest, ShardIndex } from '@shardtool/format';
-import { addTo } from '../shard/shard-rows.js';
+import { addTo } from '@shardtool/format';
 
 /** What the index of one shard adds to the totals of its dataset. */
 export interface ShardTotals {

@@ -7,31 +7,23 @@ import { FileWindow } from '../file-window.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';
 import { decodeHead } from '../msgpack/object.js';
 import { SampleWalk } from '../msgpack/walk.js';
+import { BATCH, inBatches } from '../walk-file.js';
 import { PAGE_HEADER_BYTES } from './page.js';
 import { LmdbDatabase, type LmdbEntry } from './read.js';
-
-const BATCH_SAMPLES = 256;
 
 /**
  * Yields the samples of an LMDB shard in the order of their keys. The first entry says how all of them are stored: as a
  * msgpack map of the fields, or as an image alone. What stands before damage comes before the error about it.
  */
-export async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[]> {
-  let batch: SamplePosition[] = [];
-  try {
+export function samples(source: Source): AsyncGenerator<readonly SamplePosition[]> {
+  return inBatches(BATCH, async function* (found) {
     const database = await LmdbDatabase.open(source);
     const reader = new ValueReader(source, database);
     for await (const entries of database.scan()) {
-      for (const entry of entries) batch.push(await reader.position(entry));
-      if (batch.length < BATCH_SAMPLES) continue;
-      yield batch;
-      batch = [];
+      for (const entry of entries) found.push(await reader.position(entry));
+      yield;
     }
-  } catch (error) {
-    if (batch.length > 0) yield batch;
-    throw error;
-  }
-  if (batch.length > 0) yield batch;
+  });
 }
 
 /** Finds the fields in values. Small ones are at hand; of others only the few bytes between the payloads are read. */

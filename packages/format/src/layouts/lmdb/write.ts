@@ -2,7 +2,7 @@ import { fdatasyncSync, ftruncateSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { crc32Combine } from '../../crc32-combine.js';
 import { DuplicateKeyError, OptionError } from '../../errors.js';
-import { SampleCheck } from '../../sample/sample-check.js';
+import { mapRules, SampleCheck } from '../../sample/sample-check.js';
 import { summedPayloads, type ValueEncoder } from '../../sample/sample-codec.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
@@ -49,7 +49,7 @@ export class LmdbWriter implements ShardWriter {
     this.#fd = fd;
     this.#shard = shard;
     this.#output = new WriteBuffer(fd, shard, FIRST_DATA_PAGE * PAGE_BYTES);
-    this.#check = new SampleCheck(shard, MAX_KEY_BYTES);
+    this.#check = new SampleCheck(shard, mapRules(MAX_KEY_BYTES));
     this.#encoder = encoder;
   }
 
@@ -59,7 +59,7 @@ export class LmdbWriter implements ShardWriter {
     if (this.#keys.has(keyBytes)) throw this.#duplicate(key);
     const most = this.#encoder.plan(key, fields);
     if (most > MAX_VALUE_BYTES) throw this.#tooLarge(key, most);
-    const room = this.#output.room(runPages(most, PAGE_BYTES) * PAGE_BYTES);
+    const room = this.#output.room(runPages(most, PAGE_BYTES) * PAGE_BYTES, key);
     this.#begun = { key: keyBytes, room };
     return this.#encoder.layOut(room.subarray(PAGE_HEADER_BYTES));
   }

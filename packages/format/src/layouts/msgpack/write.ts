@@ -1,5 +1,5 @@
 import { fdatasyncSync } from 'node:fs';
-import { SampleCheck } from '../../sample/sample-check.js';
+import { mapRules, SampleCheck } from '../../sample/sample-check.js';
 import { MapEncoder, summedPayloads } from '../../sample/sample-codec.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
@@ -25,13 +25,13 @@ export class MsgpackWriter implements ShardWriter {
     this.#fd = fd;
     this.#shard = shard;
     this.#output = new WriteBuffer(fd, shard);
-    this.#check = new SampleCheck(shard, MAX_KEY_BYTES);
+    this.#check = new SampleCheck(shard, mapRules(MAX_KEY_BYTES));
   }
 
   begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {
     this.#check.check(key, fields);
     this.#begun = true;
-    return this.#encoder.layOut(this.#output.room(this.#encoder.plan(key, fields)));
+    return this.#encoder.layOut(this.#output.room(this.#encoder.plan(key, fields), key));
   }
 
   commit(payloadCrc32: readonly number[] = []): void {

@@ -47,13 +47,6 @@ export function cutBeforeEnd(shard: string, size: number): CutShardError {
   return new CutShardError({ shard, offset: size }, message);
 }
 
-export function becameShorter(shard: string, offset: number): CutShardError {
-  const message =
-    `${shard}: it ended at byte ${offset} while it was read, earlier than when it was opened; ` +
-    `wait until it is written, and try again.`;
-  return new CutShardError({ shard, offset }, message);
-}
-
 export function moreBehindEnd(shard: string, offset: number): DamagedShardError {
   const message =
     `${shard}: there is more at byte ${offset}, behind the zeros that end the archive; ` +

@@ -6,7 +6,7 @@ import { salvage } from './salvage.js';
 import { scanEntries } from './scan.js';
 import { TarWriter } from './write.js';
 
-export * as tarFaults from './faults.js';
+export { type StreamedFile, streamFiles } from './stream.js';
 
 /**
  * Shards as tar archives, one entry a field, named `key.field`. Written as ustar with pax records; read in every format

@@ -3,7 +3,7 @@ import { cutBeforeEnd, cutInPayload, damaged, moreBehindEnd, notText, unsafeName
 import { BLOCK_BYTES, decodeHeader, EntryType, padded, type TarHeader } from './header.js';
 import { decodePax, type PaxOverrides } from './pax.js';
 import { decodeText } from './text.js';
-import type { Window } from './window.js';
+import { type Window, windowOn } from './window.js';
 
 /** A file in an archive. Places are in bytes from the start of the archive. */
 export interface TarEntry {
@@ -56,14 +56,16 @@ export class TarWalk {
   /** The whole archive has been walked. */
   done = false;
 
+  /** The block of zeros has been seen that ends an archive. */
+  ended = false;
+
   readonly #shard: string;
   readonly #size: number;
-  /** The block of zeros has been seen. */
-  #ended = false;
+  #window: Window = { bytes: Buffer.alloc(0), words: new Int32Array(0) };
   #records: Records | null = null;
   #global: PaxOverrides | null = null;
 
-  /** `shard` is for messages; `size` is that of the whole file in bytes. */
+  /** `shard` is for messages; `size` is that of the whole file in bytes, Infinity where only its end will tell. */
   constructor(shard: string, size: number) {
     this.#shard = shard;
     this.#size = size;
@@ -71,16 +73,18 @@ export class TarWalk {
   }
 
   /**
-   * Walks as far as `window` goes, which begins at `position`, and adds the files whose headers it saw to `entries`.
+   * Walks as far as `bytes` go, which begin at `position` and in memory on a multiple of 4, and adds the files whose headers it saw to `entries`.
    * Throws a tagged error with the offset of the first header that is not right; `entries` then has what stands before.
    */
-  advance(window: Window, entries: TarEntry[]): void {
+  advance(bytes: Buffer, entries: TarEntry[]): void {
     const windowStart = this.position;
-    const windowEnd = windowStart + window.bytes.length;
+    const windowEnd = windowStart + bytes.length;
+    // What stands behind the end is looked at byte by byte, wherever it lies in memory.
+    if (!this.ended && this.#window.bytes !== bytes) this.#window = windowOn(bytes, bytes.length);
     while (!this.done && this.position + this.needed <= windowEnd) {
       const at = this.position - windowStart;
-      if (this.#ended) this.#zeros(window.bytes, at);
-      else this.#header(window, at, entries);
+      if (this.ended) this.#zeros(bytes, at);
+      else this.#header(this.#window, at, entries);
     }
   }
 
@@ -93,7 +97,7 @@ export class TarWalk {
 
   #endMark(): void {
     if (this.#records !== null) throw damaged(this.#shard, this.#records.start, 'belongs to no file');
-    this.#ended = true;
+    this.ended = true;
     this.#move(this.position + BLOCK_BYTES, 1);
   }
 
@@ -165,7 +169,7 @@ export class TarWalk {
   #move(position: number, needed: number): void {
     this.position = position;
     this.needed = needed;
-    if (this.#ended) this.done = position >= this.#size;
+    if (this.ended) this.done = position >= this.#size;
     else if (position + needed > this.#size) throw cutBeforeEnd(this.#shard, this.#size);
   }
 }

@@ -1,6 +1,7 @@
-import type { FieldSize, FinishedShard, ShardIndex, SummedColumns } from '@shardtool/format';
+import type { FieldSize, FinishedShard } from '../layouts/layout.js';
+import type { ShardIndex, SummedColumns } from './shard-index.js';
 
-/** One sample as it was written. */
+/** One sample of a shard. */
 export interface SampleRow {
   readonly key: string;
   /** Path of the image below the packed folder. */
@@ -14,8 +15,14 @@ export interface SampleRow {
   readonly cls: number;
 }
 
-/** Gathers the rows of a shard's index while the samples are written; there is room for `capacity` before it must grow. */
-export class ShardRows {
+/** Where samples and payloads lie in their shard. */
+export type FieldPlaces = Omit<FinishedShard, 'bytes' | 'crc32'>;
+
+/**
+ * Gathers the rows of a shard's index, while its samples are written or while they are found; there is room for `capacity`
+ * before it must grow.
+ */
+export class IndexRows {
   /** Samples of each class, by its number. */
   readonly classCounts = new Map<number, number>();
   /** Samples that have each field. */
@@ -31,7 +38,7 @@ export class ShardRows {
   readonly #fields = new Map<string, SummedColumns>();
   #payloads = 0;
 
-  constructor(capacity: number) {
+  constructor(capacity = 0) {
     this.#capacity = capacity;
     this.#width = new Int32Array(capacity);
     this.#height = new Int32Array(capacity);
@@ -66,8 +73,24 @@ export class ShardRows {
     if (sample.cls !== -1) addTo(this.classCounts, sample.cls, 1);
   }
 
+  /** Fills in what the payload of a field says that was added before it was read. */
+  noteCrc32(row: number, field: string, crc32: number): void {
+    this.#fields.get(field)!.crc32[row] = crc32;
+  }
+
+  noteClass(row: number, cls: number): void {
+    this.#cls[row] = cls;
+    if (cls !== -1) addTo(this.classCounts, cls, 1);
+  }
+
+  noteImage(row: number, { width, height, orientation }: Pick<SampleRow, 'width' | 'height' | 'orientation'>): void {
+    this.#width[row] = width;
+    this.#height[row] = height;
+    this.#orientation[row] = orientation;
+  }
+
   /** The index of the finished shard, the columns of its fields sorted by name; without label columns. */
-  toIndex(finished: FinishedShard): ShardIndex {
+  toIndex(finished: FieldPlaces): ShardIndex {
     const rows = this.samples;
     const names = [...this.#fields.keys()].sort();
     const fields = new Map(names.map((name) => [name, placeField(this.#fields.get(name)!, rows, finished)]));
@@ -130,7 +153,7 @@ function grown<T extends { set(values: T): void }>(kind: new (length: number) =>
 }
 
 /** The columns of a field with the places that its payloads got in the finished shard. */
-function placeField(columns: SummedColumns, rows: number, finished: FinishedShard): SummedColumns {
+function placeField(columns: SummedColumns, rows: number, finished: FieldPlaces): SummedColumns {
   const { payloadOffset, payloadBytes, payloadMsgpack } = finished;
   const payload = columns.offset.subarray(0, rows);
   const bytes = columns.bytes.subarray(0, rows);

@@ -1,0 +1,176 @@
+import {
+  fieldOfKind,
+  type ImageHeader,
+  type IndexRows,
+  isImageField,
+  kindOfField,
+  packedName,
+  probeImage,
+  type ShardWriter,
+} from '@shardtool/format';
+import { KeyCollisionError } from '../errors.js';
+import { BadFile, readSourceFile } from '../source/source-file.js';
+import type { ImageStep } from './image-step.js';
+import { fieldOf, type NewField, type PayloadOf, putSample, type SampleFacts, withClass } from './put-sample.js';
+
+/** One sample of the plan. */
+export interface PlannedSample {
+  /** Paths below the source and sizes; the image first. */
+  readonly files: readonly { readonly path: string; readonly bytes: number }[];
+  /** Class number; -1 for none. */
+  readonly cls: number;
+}
+
+export interface SampleOptions {
+  /** The source folder, with a "/" at its end. */
+  readonly root: string;
+  /** Endings of more than one part, or of images that belong to others. */
+  readonly fields: readonly string[];
+  /** The layout stores the image alone: the class number stands in the index only. */
+  readonly imageOnly: boolean;
+  readonly limits: ImageLimits;
+}
+
+/** How large an image may be, and how small. */
+export interface ImageLimits {
+  readonly maxPixels: number;
+  /** Of the shorter side, in pixels. */
+  readonly minSize: number;
+}
+
+/** What was changed in a sample on its way into the shard. */
+export interface PackedSample {
+  /** The content is of another kind than the name says; the field is named by the content. */
+  readonly renamed: boolean;
+  readonly orientationBaked: boolean;
+  /** Things in the image that were odd although it could be decoded. */
+  readonly warnings: number;
+  /** Metadata were to be taken out, and could not without encoding the image anew. */
+  readonly metadataKept: boolean;
+}
+
+/** A field, and the file that it comes from. */
+interface FileField extends NewField {
+  /** Below the source. */
+  readonly path: string;
+}
+
+/**
+ * Writes a sample, its bytes as they are. Throws {@link BadFile} or {@link ImageError} where a file cannot be packed;
+ * nothing of the sample is in the shard then.
+ */
+export function packSample(
+  writer: ShardWriter,
+  rows: IndexRows,
+  sample: PlannedSample,
+  options: SampleOptions,
+): PackedSample {
+  const { root, limits } = options;
+  const { key, image, fields } = layOut(sample, options);
+  let other = null as { readonly fields: readonly NewField[]; readonly header: ImageHeader } | null;
+  const isPut = putSample(writer, rows, key, fields, (payloadOf) => {
+    const header = probe(payloadOf(image.name)!, image.name, root + image.path, limits);
+    if (kindOfField(image.name) === header.kind) return factsOf(sample, header, payloadOf);
+    // Fields are sorted by name, so another name is another place: what was read is laid out again.
+    const copies = fields.map((field) => ({ ...field, ...fieldOf(field.name, payloadOf(field.name)!.slice()) }));
+    const renamed = withImage(copies, key, image, fieldOfKind(header.kind), payloadOf(image.name)!.slice());
+    other = { fields: renamed, header };
+    return null;
+  });
+  if (isPut) return AS_IT_WAS;
+  const { fields: renamed, header } = other!;
+  putSample(writer, rows, key, renamed, (payloadOf) => factsOf(sample, header, payloadOf));
+  return { ...AS_IT_WAS, renamed: true };
+}
+
+/** Writes a sample after something was done to its image. Throws what {@link packSample} throws. */
+export async function packSteppedSample(
+  writer: ShardWriter,
+  rows: IndexRows,
+  sample: PlannedSample,
+  options: SampleOptions,
+  step: ImageStep,
+): Promise<PackedSample> {
+  const { key, image, fields } = layOut(sample, options);
+  const path = options.root + image.path;
+  const original = new Uint8Array(image.bytes);
+  image.put(original);
+  const before = probe(original, image.name, path, options.limits);
+  const { bytes: replacement, fieldFor, size, warnings, metadataKept } = await step(original, before, path);
+  const replaced = withImage(fields, key, image, fieldFor(image.name), replacement);
+  putSample(writer, rows, key, replaced, (payloadOf) => factsOf(sample, size, payloadOf));
+  return {
+    renamed: kindOfField(image.name) !== before.kind,
+    orientationBaked: before.orientation !== size.orientation,
+    warnings,
+    metadataKept,
+  };
+}
+
+const AS_IT_WAS: PackedSample = { renamed: false, orientationBaked: false, warnings: 0, metadataKept: false };
+
+/** Reads the image's header. A name of a kind that is not supported is refused whatever the content is. */
+function probe(image: Uint8Array, field: string, path: string, { maxPixels, minSize }: ImageLimits): ImageHeader {
+  const header = probeImage(image, path, maxPixels);
+  if (Math.min(header.width, header.height) < minSize) {
+    throw new BadFile(`${path} has ${header.width}x${header.height} pixels, and minSize asks for sides of ${minSize}.`);
+  }
+  if (isImageField(field)) return header;
+  const right = fieldOfKind(header.kind);
+  throw new BadFile(
+    `${path} is named as an image that is not supported, but it is a ${header.kind}; rename it to .${right}.`,
+  );
+}
+
+interface LaidOut {
+  readonly key: string;
+  readonly image: FileField;
+  readonly fields: readonly NewField[];
+}
+
+/** The key of a sample and its fields. */
+function layOut({ files, cls }: PlannedSample, { root, fields: endings, imageOnly }: SampleOptions): LaidOut {
+  const [image, ...sidecars] = files.map(({ path, bytes }): FileField => {
+    const put = (place: Uint8Array) => readSourceFile(root + path, place);
+    // A file that could not be measured is met when it is read.
+    return { name: packedName(path, endings)!.field, bytes: Math.max(0, bytes), path, put };
+  });
+  const { key } = packedName(image!.path, endings)!;
+  return { key, image: image!, fields: withClass([image!, ...sidecars], cls, imageOnly) };
+}
+
+/** The fields with another name and other bytes for the image. */
+function withImage(
+  fields: readonly NewField[],
+  key: string,
+  image: FileField,
+  name: string,
+  payload: Uint8Array,
+): NewField[] {
+  const twin = fields.find((field) => field.name !== image.name && field.name === name);
+  if (twin !== undefined) {
+    const { path } = twin as FileField;
+    throw new KeyCollisionError(
+      { key, paths: [image.path, path] },
+      `${image.path} is the field "${name}" by its content, and so is ${path} by its name; rename or exclude one of them.`,
+    );
+  }
+  return fields.map((field) => (field.name === image.name ? fieldOf(name, payload) : field));
+}
+
+function factsOf(
+  { files, cls }: PlannedSample,
+  { width, height, orientation }: Omit<ImageHeader, 'kind'>,
+  payloadOf: PayloadOf,
+): SampleFacts {
+  const field = cls === -1 ? payloadOf('cls') : undefined;
+  const own = field === undefined ? cls : classOfFile(field);
+  return { source: files[0]!.path, width, height, orientation, cls: own };
+}
+
+/** The number in a file `.cls` beside an image that has no class of its own; -1 where it is none. */
+function classOfFile(payload: Uint8Array): number {
+  if (payload.length > 10) return -1;
+  const text = Buffer.from(payload).toString('latin1').trim();
+  return /^\d+$/.test(text) && Number(text) <= 0x7fffffff ? Number(text) : -1;
+}
