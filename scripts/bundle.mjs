@@ -11,7 +11,7 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
 const PACKAGES = {
-  storage: ['index'],
+  storage: ['index', 'read-thread'],
   format: ['index'],
   reader: ['index', 'loader/work/decode-worker', 'bridge/main'],
   cuda: ['index'],

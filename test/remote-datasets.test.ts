@@ -5,7 +5,7 @@ import { type Batch, type Dataset, openDataset } from '@shardtool/reader';
 import { verify } from '@shardtool/writer';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { shardtool } from './cli-process.js';
-import { emptyFolder, packedPhotos } from './datasets.js';
+import { emptyFolder, packedPhotos, packedSmall } from './datasets.js';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
 import { rclone, S3_KEYS, s3Server } from './s3-server.js';
 
@@ -17,6 +17,8 @@ beforeAll(async () => {
   shards = await packedPhotos();
   root = path.dirname(shards);
   server = await faultyServer(root);
+  fs.mkdirSync(path.join(root, 'foreign'));
+  for (const tar of tars()) fs.copyFileSync(path.join(shards, tar), path.join(root, 'foreign', tar));
   process.env.SHARDTOOL_BESIDE = path.join(emptyFolder(), 'beside');
 });
 afterAll(async () => {
@@ -27,6 +29,8 @@ beforeEach(() => {
   server.clear();
   server.fault = () => undefined;
 });
+
+const tars = () => fs.readdirSync(shards).filter((name) => name.endsWith('.tar'));
 
 const OPTIONS = { transform: 'train224', batchSize: 16, seed: 7, workers: 1, streams: 4, blockSamples: 5 } as const;
 
@@ -111,6 +115,30 @@ test('the commands that read take a location', { timeout: 120_000 }, async () =>
   expect(none.stderr).toContain(`${server.url}/none has no dataset.json`);
 });
 
+test('the first batch asks for its own samples and not for whole blocks, and all batches are those of the disk', async () => {
+  const many = await packedSmall({ samples: 512, bytes: () => 20_000 }, { maxShardSamples: 32 });
+  const far = await faultyServer(path.dirname(many));
+  const options = { ...OPTIONS, streams: 32, blockSamples: 16, batchSize: 16, shuffleUnit: 'shard' } as const;
+  const local = await openDataset(many);
+  const expected = await epoch(local, options);
+  await local.close();
+  const remote = await openDataset(`${far.url}/shards`);
+  far.clear();
+  far.latencyMs = 20;
+  const loader = remote.loader(options);
+  const digests: string[] = [];
+  for await (const batch of loader) {
+    // 16 samples of 20 kB, those of the next batch that were asked for meanwhile, and the indexes of 16 shards.
+    if (digests.length === 0) expect(far.sent).toBeLessThan(2 * 16 * 20_500 + 16 * 8_000 + 16 * 20_500);
+    digests.push(digestOf(batch));
+  }
+  expect(digests).toEqual(expected);
+  expect(far.most).toBeGreaterThan(4);
+  await loader.close();
+  await remote.close();
+  await far.stop();
+});
+
 test('verify finds a damaged sample behind HTTP', async () => {
   expect(await verify(`${server.url}/shards`, { workers: 1 })).toMatchObject({ samples: 60, faults: 0 });
   const damaged = path.join(root, 'damaged');
@@ -123,20 +151,17 @@ test('verify finds a damaged sample behind HTTP', async () => {
 });
 
 test('foreign tars by braces are walked once, and not at all when they are opened again', async () => {
-  const tars = fs.readdirSync(shards).filter((name) => name.endsWith('.tar'));
-  fs.mkdirSync(path.join(root, 'foreign'));
-  for (const tar of tars) fs.copyFileSync(path.join(shards, tar), path.join(root, 'foreign', tar));
-  const bytes = tars.reduce((sum, tar) => sum + fs.statSync(path.join(root, 'foreign', tar)).size, 0);
-  const location = `${server.url}/foreign/{000000..${tars.at(-1)!.slice(0, 6)}}.tar`;
+  const bytes = tars().reduce((sum, tar) => sum + fs.statSync(path.join(root, 'foreign', tar)).size, 0);
+  const location = `${server.url}/foreign/{000000..${tars().at(-1)!.slice(0, 6)}}.tar`;
   const dataset = await openDataset(location);
   expect(dataset.size).toBe(60);
   // What a tar is, is asked with its first 64 KiB, and those come again with the walk.
-  expect(server.sent).toBeLessThan(bytes + tars.length * (70 << 10));
+  expect(server.sent).toBeLessThan(bytes + tars().length * (70 << 10));
   await dataset.close();
   server.clear();
   const again = await openDataset(location);
   expect(again.size).toBe(60);
-  expect(server.sent).toBeLessThan(tars.length * (70 << 10));
+  expect(server.sent).toBeLessThan(tars().length * (70 << 10));
   expect((await again.get(3)).fields.jpg!.length).toBeGreaterThan(1000);
   await again.close();
 });

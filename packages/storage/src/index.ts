@@ -2,6 +2,8 @@ export * from './errors.js';
 export { onRetry } from './http/retry.js';
 export * from './location.js';
 export { readAhead } from './read-ahead.js';
+export { ReadThreads } from './read-threads.js';
+export { ReadsInFlight } from './reads-in-flight.js';
 export { openSource, openStorage, optionsOf, readWhole, rememberPlace, requireLocal } from './schemes.js';
 export type {
   Content,

@@ -7,7 +7,7 @@ import {
   ShardtoolError,
   type Source,
 } from '@shardtool/format';
-import { isRemote } from '@shardtool/storage';
+import { isRemote, type ReadCosts, ReadsInFlight, ReadThreads, type StorageCounts } from '@shardtool/storage';
 import type { ShardStore } from '../loader/read/load-shards.js';
 import { Recent } from './recent.js';
 
@@ -37,8 +37,19 @@ export interface ShardFile {
 const OPEN_FILES = 128;
 const KEPT_INDEXES = 64;
 const INDEXES_AHEAD = 24;
-/** Long reads are cut into pieces of this size that run side by side. */
-const PIECE_BYTES = 4 * 2 ** 20;
+/** What reads cost on this machine. Long ones are cut into pieces that run side by side. */
+const LOCAL: ReadCosts = { gapBytes: 64 << 10, maxReadBytes: 4 << 20, parallel: 4 };
+/** On a slow file system each call waits, and each read is many of them. */
+const SLOW: ReadCosts = { gapBytes: 256 << 10, maxReadBytes: 512 << 10, parallel: 32 };
+const REMOTE: ReadCosts = { gapBytes: 1 << 20, maxReadBytes: 8 << 20, parallel: 128 };
+/** Reads that are under way at first, where more are tried then. */
+const START_READS = 16;
+/** Threads for remote reads, and how many each has before there is another one. */
+const REMOTE_THREADS = 2;
+const READS_A_THREAD = 32;
+/** Opening a file that is on this machine takes a tenth of this; the quickest of the first few says which it is. */
+const SLOW_OPEN_MS = 0.8;
+const OPENS_MEASURED = 3;
 
 /** What is known of a remote file need not be asked for. */
 function sizeOf({ path, bytes }: ShardFile): { readonly size: number } | undefined {
@@ -55,19 +66,24 @@ export class ShardFiles implements ShardStore {
   readonly #sources: Recent<number, Source>;
   readonly #indexes: Recent<number, ShardIndex>;
   /** Shards lie where each request takes a while. */
-  readonly #isRemote: boolean;
+  readonly isRemote: boolean;
   #lastIndex = -1;
+  /** How long the quickest of the first openings took, of how many. */
+  #quickestOpenMs = Number.POSITIVE_INFINITY;
+  #opens = 0;
+  #threads: ReadThreads | null = null;
+  #inFlight: ReadsInFlight | null = null;
   #closed = false;
 
   constructor(files: readonly ShardFile[]) {
     this.files = files;
-    this.#isRemote = files.some(({ path }) => isRemote(path));
+    this.isRemote = files.some(({ path }) => isRemote(path));
     this.samples = Float64Array.from(files, ({ samples }) => samples);
     this.firstSample = new Float64Array(files.length + 1);
     for (let k = 0; k < files.length; k++) this.firstSample[k + 1] = this.firstSample[k]! + files[k]!.samples;
     this.#sources = new Recent(
       OPEN_FILES,
-      (shard) => files[shard]!.open?.() ?? openSource(files[shard]!.path, sizeOf(files[shard]!)),
+      (shard) => this.#open(files[shard]!),
       (source) => source.close(),
     );
     this.#indexes = new Recent(KEPT_INDEXES, (shard) => files[shard]!.loadIndex());
@@ -81,7 +97,7 @@ export class ShardFiles implements ShardStore {
   async index(shard: number): Promise<ShardIndex> {
     this.throwIfClosed();
     // Whoever walks through all of them does not wait for one after the other.
-    const walks = shard === this.#lastIndex + 1 && this.#isRemote;
+    const walks = shard === this.#lastIndex + 1 && this.isRemote;
     this.#lastIndex = shard;
     if (walks) {
       for (let next = shard + 1; next <= Math.min(shard + INDEXES_AHEAD, this.files.length - 1); next++) {
@@ -91,22 +107,89 @@ export class ShardFiles implements ShardStore {
     return this.#indexes.get(shard);
   }
 
+  /** Each read takes a while, on this machine or elsewhere: many are worth having under way, and bytes are worth choosing. */
+  get isFar(): boolean {
+    return this.isRemote || this.#isSlow;
+  }
+
+  /** What reads cost here. */
+  get costs(): ReadCosts {
+    if (this.isRemote) return REMOTE;
+    return this.#isSlow ? SLOW : LOCAL;
+  }
+
+  /** Reads that are worth having under way now. */
+  get parallel(): number {
+    return this.isFar ? this.#flight.limit : LOCAL.parallel;
+  }
+
+  /** What came from afar so far; null where nothing does. */
+  get fetched(): StorageCounts | null {
+    return this.isRemote ? (this.#threads?.counts ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 }) : null;
+  }
+
+  get #isSlow(): boolean {
+    return this.#opens >= OPENS_MEASURED && this.#quickestOpenMs > SLOW_OPEN_MS;
+  }
+
+  get #flight(): ReadsInFlight {
+    this.#inFlight ??= new ReadsInFlight(START_READS, this.costs.parallel);
+    return this.#inFlight;
+  }
+
+  /** Finds out whether the shards are far: by opening some, where they are on this machine. */
+  async measure(): Promise<void> {
+    if (this.isRemote) return;
+    for (let shard = 0; shard < Math.min(OPENS_MEASURED, this.files.length); shard++) {
+      await this.#sources.get(shard).catch(() => {});
+    }
+    // One of few files is opened again.
+    while (this.#opens > 0 && this.#opens < OPENS_MEASURED) {
+      await this.#open(this.files[0]!).then((source) => source.close());
+    }
+  }
+
+  async #open(file: ShardFile): Promise<Source> {
+    const began = performance.now();
+    const source = await (file.open?.() ?? openSource(file.path, sizeOf(file)));
+    this.#quickestOpenMs = Math.min(this.#quickestOpenMs, performance.now() - began);
+    this.#opens++;
+    return source;
+  }
+
   async read(shard: number, offset: number, target: Uint8Array): Promise<void> {
     this.throwIfClosed();
-    const source = await this.#sources.get(shard);
-    if (target.length <= PIECE_BYTES) return this.#readPiece(shard, source, offset, target);
+    const { maxReadBytes } = this.costs;
+    if (target.length <= maxReadBytes) return this.#readPiece(shard, offset, target);
     const pieces: Promise<void>[] = [];
-    for (let at = 0; at < target.length; at += PIECE_BYTES) {
-      pieces.push(this.#readPiece(shard, source, offset + at, target.subarray(at, at + PIECE_BYTES)));
+    for (let at = 0; at < target.length; at += maxReadBytes) {
+      pieces.push(this.#readPiece(shard, offset + at, target.subarray(at, at + maxReadBytes)));
     }
     await Promise.all(pieces);
   }
 
-  async #readPiece(shard: number, source: Source, offset: number, target: Uint8Array): Promise<void> {
+  async #readPiece(shard: number, offset: number, target: Uint8Array): Promise<void> {
+    if (!this.isFar) return this.#readFrom(shard, offset, target);
+    return this.#flight.run(target.length, () => this.#readFrom(shard, offset, target));
+  }
+
+  /** Into shared memory by threads, where that is slow work; else here. */
+  async #readBytes(shard: number, offset: number, target: Uint8Array): Promise<number> {
+    const file = this.files[shard]!;
+    if (!this.isFar || file.open !== undefined || !(target.buffer instanceof SharedArrayBuffer)) {
+      return (await this.#sources.get(shard)).readAt(offset, target);
+    }
+    this.#threads ??= this.isRemote
+      ? new ReadThreads(REMOTE_THREADS, READS_A_THREAD)
+      : new ReadThreads(SLOW.parallel, 1);
+    return this.#threads.read(file.path, sizeOf(file), offset, target);
+  }
+
+  async #readFrom(shard: number, offset: number, target: Uint8Array): Promise<void> {
     const { name, path } = this.files[shard]!;
     let got: number;
     try {
-      got = await source.readAt(offset, target);
+      got = await this.#readBytes(shard, offset, target);
     } catch (cause) {
       this.throwIfClosed();
       if (cause instanceof FileError && isRemote(path)) throw cause;
@@ -140,6 +223,6 @@ export class ShardFiles implements ShardStore {
   /** Closes the files; reads that are under way end first. */
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([this.#sources.clear(), this.#indexes.clear()]);
+    await Promise.all([this.#sources.clear(), this.#indexes.clear(), this.#threads?.close()]);
   }
 }

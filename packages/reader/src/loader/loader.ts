@@ -192,9 +192,10 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       companions,
       steps,
       mixing,
-      shardPaths: isUncompressedOnly ? files.files.map(({ path }) => path) : [],
+      shardPaths: isUncompressedOnly && !files.isRemote ? files.files.map(({ path }) => path) : [],
       slotFile,
     };
+    await files.measure();
     const engine = await Engine.start(engineOptions, giveUp);
     const readers = new EpochReaders({
       files,

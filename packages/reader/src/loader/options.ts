@@ -87,7 +87,7 @@ export interface LoaderOptions {
   readonly applyExifOrientation?: boolean;
   /** Most memory for encoded samples, in bytes. Default: half of the machine's memory. */
   readonly readBufferBytes?: number;
-  /** Reads under way at once. Default 4. */
+  /** Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as still bring more bytes a second. */
   readonly readConcurrency?: number;
   /** `auto` (default): a batch is valid until the next is asked for. `manual`: until `batch.release()`. */
   readonly release?: 'auto' | 'manual';
@@ -160,7 +160,7 @@ const schema = z.strictObject({
   maxPixels: count.default(178_956_970),
   applyExifOrientation: z.boolean().default(false),
   readBufferBytes: count.optional(),
-  readConcurrency: count.default(4),
+  readConcurrency: count.optional(),
   release: z.enum(['auto', 'manual']).default('auto'),
   slotFile: z.number().int().min(0).optional(),
   state: z.unknown().optional(),

@@ -44,6 +44,11 @@ export function onRetry(hearing: Hear): void {
   hear = hearing;
 }
 
+/** Passes on what another thread tells. */
+export function tellRetry(retry: Retry): void {
+  hear(retry);
+}
+
 /**
  * Tries until `attempt` resolves, or rejects with something else than {@link TransientError}: at most 10 times and for 180
  * seconds. Then it rejects with the last reason, and `gaveUp` says it in a sentence.

@@ -42,6 +42,8 @@ export class Delivery {
       pending.bad = [];
       const rows = [...bad.keys()].sort((a, b) => a - b);
       const again = rows.filter((row) => judgeRow(pending, bad.get(row)!, this.#options.badRows));
+      // Of the first blocks only what the first batches need may be there; another sample may be needed now.
+      for (const row of again) await pending.blocks[row]!.whole;
       this.#decodeAgain(pending, again, feeder);
       await this.#whenFull(pending, feeder);
       for (const row of rows) this.#readFields(pending, row);

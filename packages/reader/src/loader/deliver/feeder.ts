@@ -261,9 +261,9 @@ export class Feeder implements Demand {
 
   async #fill(pending: PendingBatch, reader: BlockReader): Promise<void> {
     const { control } = this.#options;
-    const { block: ordinals } = pending.planned;
+    const { block: ordinals, item: items } = pending.planned;
     for (let row = 0; row < ordinals.length; row++) {
-      const found = reader.get(ordinals[row]!);
+      const found = reader.get(ordinals[row]!, items[row]!);
       let block: Block;
       if (found instanceof Promise) {
         control.ring();

@@ -3,7 +3,17 @@ import type { PlannedBlock } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from './arena.js';
 import { type Block, type BlockReader, blockItems, blockRows } from './block.js';
-import { type LoadedShards, load, planLoad, type ShardStore } from './load-shards.js';
+import { type LoadedShards, load, loadSamples, planLoad, type ShardStore } from './load-shards.js';
+
+/** On a disk of this machine so many blocks are being read at once, and no more is gained. */
+const NEAR_READS = 4;
+/** Blocks whose indexes are on their way, where that takes a while. */
+const INDEXES_AHEAD = 64;
+
+interface PlannedLoad {
+  readonly block: PlannedBlock;
+  readonly parts: Promise<LoadedShards>;
+}
 
 /** What a reader has to know of the batches that its blocks are for. */
 export interface Demand {
@@ -26,8 +36,10 @@ export interface StreamingOptions {
   readonly bell: Bell;
   /** Blocks in memory at once, as long as none more is waited for. */
   readonly slabs: number;
-  /** Blocks that are being read at once. */
-  readonly readConcurrency: number;
+  /** Blocks that are being read at once; without it, as many as are worth it. */
+  readonly readConcurrency: number | undefined;
+  /** By block, the items that the first batches need: where each read takes a while, these come first. */
+  readonly opening: ReadonlyMap<number, readonly number[]>;
   readonly demand: Demand;
   /** The least memory with which the epoch can be read, in bytes. */
   leastBytes(): Promise<number>;
@@ -42,6 +54,12 @@ export interface StreamingOptions {
 export class StreamingReader implements BlockReader {
   readonly #options: StreamingOptions;
   readonly #blocks = new Map<number, Block>();
+  /** Items that are there of blocks that are not whole yet. */
+  readonly #partial = new Map<number, ReadonlySet<number>>();
+  /** What is left to read of the blocks of the first batches. */
+  readonly #rest: (() => Promise<void>)[] = [];
+  /** Blocks that were released before they were whole. */
+  readonly #released = new Set<number>();
   #reading = 0;
   #live = 0;
   /** The ordinal that a batch waits for, or -1. */
@@ -49,6 +67,9 @@ export class StreamingReader implements BlockReader {
   /** What went wrong with a block; later ones do not come either, earlier ones do. */
   #failure: { readonly ordinal: number; readonly error: unknown } | null = null;
   #closed = false;
+  readonly #planned: PlannedLoad[] = [];
+  /** Blocks of the first batches of which the wanted items are there. */
+  #opened = 0;
   readonly #run: Promise<void>;
 
   constructor(options: StreamingOptions) {
@@ -56,11 +77,21 @@ export class StreamingReader implements BlockReader {
     this.#run = this.#readAhead();
   }
 
-  get(ordinal: number): Block | Promise<Block> {
-    return this.#blocks.get(ordinal) ?? this.#waitFor(ordinal);
+  get(ordinal: number, item: number): Block | Promise<Block> {
+    return this.#blockWith(ordinal, item) ?? this.#waitFor(ordinal, item);
+  }
+
+  #blockWith(ordinal: number, item: number): Block | undefined {
+    const there = this.#partial.get(ordinal);
+    return there === undefined || there.has(item) ? this.#blocks.get(ordinal) : undefined;
   }
 
   release(block: Block): void {
+    // Its memory is being written: it is free when that has ended.
+    if (this.#partial.has(block.ordinal)) {
+      this.#released.add(block.ordinal);
+      return;
+    }
     this.#options.arena.free(block.place, block.bytes);
     this.#blocks.delete(block.ordinal);
     this.#live--;
@@ -72,15 +103,17 @@ export class StreamingReader implements BlockReader {
     this.#closed = true;
     bell.ring();
     await this.#run;
+    this.#readRest();
     while (this.#reading > 0) await bell.wait();
   }
 
-  async #waitFor(ordinal: number): Promise<Block> {
+  async #waitFor(ordinal: number, item: number): Promise<Block> {
     const { bell } = this.#options;
     this.#wanted = ordinal;
+    if (this.#partial.has(ordinal)) this.#readRest();
     bell.ring();
     for (;;) {
-      const block = this.#blocks.get(ordinal);
+      const block = this.#blockWith(ordinal, item);
       if (block !== undefined) {
         this.#wanted = -1;
         return block;
@@ -98,44 +131,73 @@ export class StreamingReader implements BlockReader {
 
   /** Never rejects: what goes wrong is heard by whoever waits for a block. */
   async #readAhead(): Promise<void> {
-    const { blocks, bell } = this.#options;
+    const { bell, opening } = this.#options;
     let ordinal = 0;
     try {
-      for (let next = blocks.next(); !next.done; next = blocks.next()) {
-        ordinal = next.value.ordinal;
-        while (!this.#closed && !this.#mayRead(ordinal)) await bell.wait();
+      for (let next = this.#nextPlanned(); next !== null; next = this.#nextPlanned()) {
+        ordinal = next.block.ordinal;
+        if (this.#rest.length > 0 && !opening.has(ordinal)) this.#readRest();
+        while (!this.#closed && !this.#mayRead(ordinal)) {
+          this.#readRest();
+          await bell.wait();
+        }
         if (this.#closed || this.#failure !== null) return;
-        await this.#begin(next.value);
+        const parts = await next.parts;
+        const place = await this.#allocate(parts.bytes, ordinal);
+        if (place >= 0) void this.#read(next.block, parts, place);
       }
+      this.#readRest();
     } catch (error) {
       this.#fail(ordinal, error);
     }
   }
 
-  /** Resolves when the block has its place and is being read. */
-  async #begin(planned: PlannedBlock): Promise<void> {
-    const { selection, store } = this.#options;
-    const parts = await planLoad(blockRows(planned, selection), store);
-    const place = await this.#allocate(parts.bytes, planned.ordinal);
-    if (place >= 0) void this.#read(planned, parts, place);
+  /** The next block, and what it takes to load it. Where indexes take a while, those of the next blocks are on their way. */
+  #nextPlanned(): PlannedLoad | null {
+    const { blocks, selection, store } = this.#options;
+    const ahead = this.#isFar ? INDEXES_AHEAD : 1;
+    while (this.#planned.length < ahead) {
+      const next = blocks.next();
+      if (next.done) break;
+      const parts = planLoad(blockRows(next.value, selection), store);
+      // Its turn comes, and with it the error.
+      parts.catch(() => {});
+      this.#planned.push({ block: next.value, parts });
+    }
+    return this.#planned.shift() ?? null;
+  }
+
+  get #isFar(): boolean {
+    return (this.#options.store.parallel ?? 0) > NEAR_READS;
   }
 
   #mayRead(ordinal: number): boolean {
-    const { slabs, readConcurrency } = this.#options;
-    return this.#reading < readConcurrency && (this.#live < slabs || this.#wanted >= ordinal);
+    const { slabs, store, opening } = this.#options;
+    // What the first batches need is little of each block.
+    const most = opening.has(ordinal)
+      ? Number.POSITIVE_INFINITY
+      : (this.#options.readConcurrency ?? store.parallel ?? NEAR_READS);
+    return this.#reading < most && (this.#live < slabs || this.#wanted >= ordinal);
+  }
+
+  /** Reads all of the blocks of which the first batches have what they need, in their order. */
+  #readRest(): void {
+    for (const read of this.#rest.splice(0)) void read();
   }
 
   /** Never rejects: what goes wrong is heard by whoever waits for a block. */
   async #read(planned: PlannedBlock, parts: LoadedShards, place: number): Promise<void> {
     const { first, selection, store, arena, bell } = this.#options;
+    const { ordinal } = planned;
+    const wanted = this.#options.opening.get(ordinal);
     this.#live++;
     this.#reading++;
     try {
-      await load(parts.shards, place, store, arena);
-      this.#blocks.set(planned.ordinal, {
-        ...blockItems(planned, first, selection),
+      const items = blockItems(planned, first, selection);
+      const block = {
+        ...items,
         reader: this,
-        ordinal: planned.ordinal,
+        ordinal,
         pass: planned.pass,
         items: planned.samples.length,
         shards: parts.shards,
@@ -143,11 +205,49 @@ export class StreamingReader implements BlockReader {
         left: planned.uses,
         place,
         bytes: parts.bytes,
-      });
+      };
+      if (wanted === undefined) {
+        await load(parts.shards, place, store, arena);
+        this.#blocks.set(ordinal, block);
+      } else {
+        const samples = wanted.map((item) => ({ shard: items.shard[item]!, row: items.row[item]! }));
+        await loadSamples(samples, parts.shards, place, store, arena);
+        this.#partial.set(ordinal, new Set(wanted));
+        let isWhole = (): void => {};
+        const whole = new Promise<void>((resolve) => {
+          isWhole = resolve;
+        });
+        const partial: Block = { ...block, whole };
+        this.#blocks.set(ordinal, partial);
+        this.#rest.push(() => this.#complete(partial, isWhole));
+        // All of them are on their way: the rest of the first may come, too.
+        this.#opened++;
+        if (this.#opened === this.#options.opening.size || this.#failure !== null) this.#readRest();
+      }
     } catch (error) {
-      this.#fail(planned.ordinal, error);
+      this.#fail(ordinal, error);
+      this.#readRest();
     }
     this.#reading--;
+    bell.ring();
+  }
+
+  /** Reads all of a block of which some items are there: the same bytes come to the same places once more. */
+  async #complete(block: Block, isWhole: () => void): Promise<void> {
+    const { store, arena, bell } = this.#options;
+    this.#reading++;
+    try {
+      if (!this.#closed && !this.#released.has(block.ordinal)) await load(block.shards, block.place, store, arena);
+      this.#partial.delete(block.ordinal);
+    } catch (error) {
+      this.#fail(block.ordinal, error);
+    }
+    isWhole();
+    this.#reading--;
+    if (this.#released.delete(block.ordinal)) {
+      this.#partial.delete(block.ordinal);
+      this.release(block);
+    }
     bell.ring();
   }
 
@@ -164,6 +264,7 @@ export class StreamingReader implements BlockReader {
         if (moved >= 0 || this.#closed) return moved;
         throw await this.#tooSmall(bytes);
       }
+      this.#readRest();
       await bell.wait();
     }
   }

@@ -6,8 +6,8 @@ import { placeWithin, type Stretch } from './stretches.js';
 
 /** What batches ask for blocks. */
 export interface BlockReader {
-  /** The block, at once where it is in memory. Asked in rising order of first use. */
-  get(ordinal: number): Block | Promise<Block>;
+  /** The block, at once where this item of it is in memory. Asked in rising order of first use. */
+  get(ordinal: number, item: number): Block | Promise<Block>;
   /** The block's last row is done with: its memory is free. */
   release(block: Block): void;
   /** Ends reading; resolves when no read is under way. Whoever waits for a block hears an error. */
@@ -44,6 +44,8 @@ export interface Block {
   place: number;
   /** Length of the block's own memory; 0 where it has none. */
   readonly bytes: number;
+  /** Resolves when all of it is there, or will never be; absent where it is. */
+  readonly whole?: Promise<void>;
 }
 
 /** The place in the arena of a byte of one of the block's shards, which the block holds. */

@@ -1,5 +1,6 @@
 import type { Bell } from '@shardtool/format';
 import type { ShardFiles } from '../../dataset/shard-files.js';
+import type { EpochPlan } from '../../order/batches.js';
 import { firstNumbers } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, ReadBufferError } from './arena.js';
@@ -17,7 +18,7 @@ export interface EpochReadersOptions {
   readonly arena: Arena;
   readonly bell: Bell;
   readonly slabs: number;
-  readonly readConcurrency: number;
+  readonly readConcurrency: number | undefined;
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
   /** Of the same dataset; it outlives these readers. */
@@ -60,7 +61,7 @@ export class EpochReaders {
     const { history, checksum: checked, canStayInShards } = this.#options;
     const { hasReadAll, wasCached } = history.begin(whole);
     const checksum = checked === 'always' || (checked === 'first-epoch' && !hasReadAll);
-    const inShards = wasCached && !checksum && canStayInShards;
+    const inShards = wasCached && !checksum && canStayInShards && !this.#options.files.isFar;
     return { reader: await this.#reader(epoch, demand, least, inShards), checksum };
   }
 
@@ -88,6 +89,7 @@ export class EpochReaders {
       bell,
       slabs,
       readConcurrency,
+      opening: files.isFar ? openingOf(plan) : new Map(),
       demand,
       leastBytes: least,
     });
@@ -121,12 +123,32 @@ export class EpochReaders {
   }
 }
 
+/** By block, the items that the first batches of an epoch need: as long as none comes to a block once more. */
+function openingOf(plan: EpochPlan): Map<number, number[]> {
+  const opening = new Map<number, number[]>();
+  for (const { block, item } of plan.rows()) {
+    if (opening.size > 0 && Array.prototype.some.call(block, (ordinal: number) => opening.has(ordinal))) break;
+    for (let row = 0; row < block.length; row++) {
+      const items = opening.get(block[row]!);
+      if (items === undefined) opening.set(block[row]!, [item[row]!]);
+      else items.push(item[row]!);
+    }
+  }
+  return opening;
+}
+
 /** The store, which refuses once nobody wants anything of it: a dataset as a whole takes long to load. */
 function whileWanted(store: ShardStore, demand: Demand): ShardStore {
   const check = (): void => {
     if (demand.isOver) throw new ReadBufferError({}, 'Reading has ended: the loop is over.');
   };
   return {
+    get costs() {
+      return store.costs!;
+    },
+    get parallel() {
+      return store.parallel!;
+    },
     async index(shard) {
       check();
       return store.index(shard);

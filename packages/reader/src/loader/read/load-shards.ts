@@ -1,14 +1,19 @@
 import type { ShardIndex } from '@shardtool/format';
+import type { ReadCosts } from '@shardtool/storage';
 import type { Selection } from '../../selection/selection.js';
 import type { Arena } from './arena.js';
 import { consecutive, type LoadedShard, type ShardRows } from './block.js';
-import { readsOf, type StretchRead, stretchBytes, stretchesOf } from './stretches.js';
+import { placeWithin, readsOf, type StretchRead, stretchBytes, stretchesOf } from './stretches.js';
 
 /** Where blocks come from: shards by number. */
 export interface ShardStore {
   index(shard: number): Promise<ShardIndex>;
   /** Fills `target` with the shard's bytes from `offset` on; throws where the file ends before. */
   read(shard: number, offset: number, target: Uint8Array): Promise<void>;
+  /** What reads cost here; without it they are those of a local disk. */
+  readonly costs?: ReadCosts;
+  /** Reads that are worth having under way now. */
+  readonly parallel?: number;
 }
 
 /** Parts of shards that lie in memory one behind the other: which, and how many bytes they take. */
@@ -19,6 +24,7 @@ export interface LoadedShards {
 
 /** Reads of one block that are under way at once. */
 const READS_AT_ONCE = 4;
+const FAR_READS_AT_ONCE = 32;
 
 /** What it takes to load these rows: indexes are read, shards are not. */
 export async function planLoad(parts: Iterable<ShardRows>, store: Pick<ShardStore, 'index'>): Promise<LoadedShards> {
@@ -46,6 +52,23 @@ export function selectedOf(selection: Selection, shard: number, samples: number)
   return { shard, rows: selection.rows(shard) ?? consecutive(0, samples) };
 }
 
+/** Reads single samples of what was planned into their places, all at once. When it throws, no read is under way any more. */
+export async function loadSamples(
+  samples: readonly { readonly shard: number; readonly row: number }[],
+  shards: LoadedShards['shards'],
+  place: number,
+  store: ShardStore,
+  arena: Arena,
+): Promise<void> {
+  const reads = samples.map(async ({ shard, row }) => {
+    const { index, stretches } = shards.get(shard)!;
+    const offset = index.offset[row]!;
+    const bytes = index.bytes[row]!;
+    if (bytes > 0) await store.read(shard, offset, arena.view(place + placeWithin(stretches, offset), bytes));
+  });
+  for (const result of await Promise.allSettled(reads)) if (result.status === 'rejected') throw result.reason;
+}
+
 /** Reads what was planned into the arena from `place` on. When it throws, no read is under way any more. */
 export async function load(
   shards: LoadedShards['shards'],
@@ -53,8 +76,10 @@ export async function load(
   store: ShardStore,
   arena: Arena,
 ): Promise<void> {
-  const reads = readsOfShards(shards);
+  const reads = readsOfShards(shards, store.costs);
   if (reads.length === 1) return readInto(reads[0]!, place, store, arena);
+  // The store itself says how many of them are under way.
+  const atOnce = (store.costs?.parallel ?? 0) > READS_AT_ONCE ? FAR_READS_AT_ONCE : READS_AT_ONCE;
   let next = 0;
   const lane = async (): Promise<void> => {
     while (next < reads.length) {
@@ -66,7 +91,7 @@ export async function load(
       }
     }
   };
-  const lanes = await Promise.allSettled(Array.from({ length: Math.min(reads.length, READS_AT_ONCE) }, lane));
+  const lanes = await Promise.allSettled(Array.from({ length: Math.min(reads.length, atOnce) }, lane));
   for (const result of lanes) if (result.status === 'rejected') throw result.reason;
 }
 
@@ -74,9 +99,10 @@ interface ShardRead extends StretchRead {
   readonly shard: number;
 }
 
-function readsOfShards(shards: LoadedShards['shards']): ShardRead[] {
+function readsOfShards(shards: LoadedShards['shards'], costs: ReadCosts | undefined): ShardRead[] {
   const reads: ShardRead[] = [];
-  for (const [shard, { stretches }] of shards) for (const read of readsOf(stretches)) reads.push({ shard, ...read });
+  for (const [shard, { stretches }] of shards)
+    for (const read of readsOf(stretches, costs)) reads.push({ shard, ...read });
   return reads;
 }
 
@@ -84,7 +110,9 @@ async function readInto(read: ShardRead, place: number, store: ShardStore, arena
   const { shard, offset, bytes, stretches } = read;
   if (bytes === 0) return;
   if (stretches.length === 1) return store.read(shard, offset, arena.view(place + stretches[0]!.at, bytes));
-  const buffer = new Uint8Array(bytes);
+  // Threads read into shared memory alone.
+  const isFar = (store.costs?.parallel ?? 0) > READS_AT_ONCE;
+  const buffer = isFar ? new Uint8Array(new SharedArrayBuffer(bytes)) : new Uint8Array(bytes);
   await store.read(shard, offset, buffer);
   for (const stretch of stretches) {
     const from = stretch.offset - offset;

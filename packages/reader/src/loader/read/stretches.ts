@@ -1,4 +1,5 @@
 import type { ShardIndex } from '@shardtool/format';
+import type { ReadCosts } from '@shardtool/storage';
 
 /** Bytes of a shard that are kept in memory without a gap. */
 export interface Stretch {
@@ -20,8 +21,10 @@ export interface StretchRead {
 const KEPT_GAP_BYTES = 4096;
 /** Longer ones are cut between samples, since no place in memory is longer than a segment of it. */
 export const STRETCH_BYTES = 16 * 2 ** 20;
-/** Stretches closer than this are read at once: a gap costs less than a second read. */
-const READ_GAP_BYTES = 64 * 1024;
+/** On this machine: stretches closer than this are read at once, since a gap costs less than a second read. */
+const NEAR = { gapBytes: 64 * 1024 };
+/** Where gaps are worth reading along, so are longer reads: up to so many gaps. */
+const LONGEST_GAPS = 4;
 /** What is read with gaps is copied out of a buffer of this size, which then fits a processor's cache. */
 const GAPPED_READ_BYTES = 2 ** 20;
 
@@ -71,12 +74,12 @@ export function placeWithin(stretches: readonly Stretch[], offset: number): numb
 }
 
 /** Which reads bring the stretches of a shard. */
-export function readsOf(stretches: readonly Stretch[]): StretchRead[] {
+export function readsOf(stretches: readonly Stretch[], costs: Pick<ReadCosts, 'gapBytes'> = NEAR): StretchRead[] {
   const reads: StretchRead[] = [];
   for (let from = 0; from < stretches.length; ) {
     const { offset } = stretches[from]!;
     let next = from + 1;
-    while (next < stretches.length && belongTogether(offset, stretches[next - 1]!, stretches[next]!)) next++;
+    while (next < stretches.length && belongTogether(offset, stretches[next - 1]!, stretches[next]!, costs)) next++;
     const end = endOf(stretches[next - 1]!);
     reads.push({ offset, bytes: end - offset, stretches: stretches.slice(from, next) });
     from = next;
@@ -84,8 +87,14 @@ export function readsOf(stretches: readonly Stretch[]): StretchRead[] {
   return reads;
 }
 
-function belongTogether(offset: number, before: Stretch, next: Stretch): boolean {
-  return next.offset - endOf(before) <= READ_GAP_BYTES && endOf(next) - offset <= GAPPED_READ_BYTES;
+function belongTogether(
+  offset: number,
+  before: Stretch,
+  next: Stretch,
+  { gapBytes }: Pick<ReadCosts, 'gapBytes'>,
+): boolean {
+  const most = Math.max(GAPPED_READ_BYTES, LONGEST_GAPS * gapBytes);
+  return next.offset - endOf(before) <= gapBytes && endOf(next) - offset <= most;
 }
 
 function endOf({ offset, bytes }: Stretch): number {

@@ -1,0 +1,80 @@
+/** A rate is measured over so many reads at least, and so long. */
+const READS = 8;
+const LEAST_MS = 100;
+const GROWTH = 1.5;
+/** A rate that is better by less is the same one. */
+const BETTER = 1.05;
+/** After so many rates without gain, more is tried once more: the line may have become free. */
+const PATIENCE = 20;
+
+/**
+ * How many reads are under way at once: raised as long as more bytes a second come of it. Whoever reads takes a turn
+ * and gives it back.
+ */
+export class ReadsInFlight {
+  readonly #most: number;
+  readonly #waiting: (() => void)[] = [];
+  #limit: number;
+  #underWay = 0;
+  #best = 0;
+  #bytes = 0;
+  #reads = 0;
+  #since = 0;
+  /** Somebody had to wait for a turn since the last measurement: more could be under way. */
+  #wasFull = false;
+  #withoutGain = 0;
+
+  /** `start` at first, `most` at most. */
+  constructor(start: number, most: number) {
+    this.#limit = Math.min(start, most);
+    this.#most = most;
+  }
+
+  get limit(): number {
+    return this.#limit;
+  }
+
+  async run(bytes: number, read: () => Promise<void>): Promise<void> {
+    if (this.#underWay >= this.#limit) {
+      this.#wasFull = true;
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else this.#underWay++;
+    if (this.#since === 0) this.#since = performance.now();
+    try {
+      await read();
+      this.#done(bytes);
+    } finally {
+      // The turn goes on to who waits longest, or ends.
+      const next = this.#underWay <= this.#limit ? this.#waiting.shift() : undefined;
+      if (next === undefined) this.#underWay--;
+      else next();
+    }
+  }
+
+  #done(bytes: number): void {
+    this.#bytes += bytes;
+    this.#reads++;
+    const ms = performance.now() - this.#since;
+    if (this.#reads < Math.max(READS, this.#limit) || ms < LEAST_MS) return;
+    const rate = this.#bytes / ms;
+    const isBetter = rate > this.#best * BETTER;
+    if (isBetter) this.#best = rate;
+    this.#withoutGain = isBetter ? 0 : this.#withoutGain + 1;
+    if (this.#wasFull && (isBetter || this.#withoutGain === PATIENCE)) {
+      this.#withoutGain = 0;
+      this.#raise(Math.ceil(this.#limit * GROWTH));
+    }
+    this.#bytes = 0;
+    this.#reads = 0;
+    this.#since = performance.now();
+    this.#wasFull = false;
+  }
+
+  #raise(limit: number): void {
+    this.#limit = Math.min(this.#most, limit);
+    while (this.#underWay < this.#limit && this.#waiting.length > 0) {
+      this.#underWay++;
+      this.#waiting.shift()!();
+    }
+  }
+}
