@@ -11,7 +11,7 @@ export default defineConfig({
       ? ['default', ['json', { outputFile: process.env.SHARDTOOL_REPORT }]]
       : ['default'],
     // What is tested is what is published.
-    globalSetup: ['scripts/bundle.mjs'],
+    globalSetup: ['scripts/bundle.mjs', 'test/shared-folder.ts'],
     setupFiles: ['test/property-seed.ts'],
     // A loop over nothing proves nothing.
     expect: { requireAssertions: true },
