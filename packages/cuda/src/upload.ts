@@ -1,3 +1,4 @@
+import { nameTable } from '@shardtool/format';
 import type { Batch, DeviceBatch, HostBatches, LoaderState, StreamHandle, Uploads } from '@shardtool/reader';
 import { imageArray, maskArray } from './device-array.js';
 import { type DeviceSlot, whenDone } from './device-slot.js';
@@ -191,8 +192,10 @@ export class Upload implements Uploads {
       return { kind, field, array: kind === 'image' ? imageArray(pointer, plan, size) : maskArray(pointer, size) };
     });
     const named = (kind: Part['kind']) =>
-      Object.fromEntries(
-        arrays.flatMap((part) => (part.kind === kind && part.field !== null ? [[part.field, part.array]] : [])),
+      nameTable(
+        arrays.flatMap(({ kind: own, field, array }) =>
+          own === kind && field !== null ? [[field, array] as const] : [],
+        ),
       );
     const images = arrays[0]!.array;
     const { epoch, index, labels, mix, valid, numbers, fields } = host;

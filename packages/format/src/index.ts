@@ -37,6 +37,7 @@ export {
 } from './overlay/overlay-file.js';
 export * from './philox.js';
 export * from './sample/field-type.js';
+export { nameTable } from './sample/name-table.js';
 export { fieldPayload } from './sample/sample-codec.js';
 export * from './sample/sample-name.js';
 export * from './shard-index/build-index.js';

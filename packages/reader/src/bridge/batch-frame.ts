@@ -1,4 +1,5 @@
 import type { NpyArray } from '@shardtool/format';
+import { nameTable } from '@shardtool/format';
 import type { FieldValue } from '../dataset/field-values.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import type { LoaderState } from '../order/state.js';
@@ -49,7 +50,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState, sho
 }
 
 function placesOf(arrays: Readonly<Record<string, Uint8Array | Float32Array>>): object {
-  return Object.fromEntries(Object.entries(arrays).map(([name, { byteOffset }]) => [name, byteOffset]));
+  return nameTable(Object.entries(arrays).map(([name, { byteOffset }]) => [name, byteOffset]));
 }
 
 /**

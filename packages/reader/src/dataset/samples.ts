@@ -1,4 +1,4 @@
-import { checkFieldCrc32, type ShardIndex } from '@shardtool/format';
+import { checkFieldCrc32, nameTable, type ShardIndex } from '@shardtool/format';
 import { fieldBytes } from './field-bytes.js';
 import type { ShardFiles } from './shard-files.js';
 
@@ -123,7 +123,7 @@ export function sampleAt(
   { buffer, offset }: { readonly buffer: Uint8Array; readonly offset: number },
   checksum: boolean,
 ): Sample {
-  const fields: Record<string, Uint8Array> = {};
+  const fields = nameTable<Uint8Array>();
   for (const [name, column] of index.fields) {
     const at = column.offset[row]!;
     if (at < 0) continue;

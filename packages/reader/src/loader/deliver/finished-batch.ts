@@ -1,3 +1,4 @@
+import { nameTable } from '@shardtool/format';
 import type { Size } from '../../transform/crops.js';
 import type { Dtype } from '../../transform/transform.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
@@ -67,8 +68,8 @@ function companionsOf(
   { slot, rows }: PendingBatch,
   { engine, output, companions }: FinishedBatchOptions,
 ): Pick<Batch, 'moreImages' | 'masks'> {
-  const moreImages: Record<string, Uint8Array | Float32Array> = {};
-  const masks: Record<string, Uint8Array> = {};
+  const moreImages = nameTable<Uint8Array | Float32Array>();
+  const masks = nameTable<Uint8Array>();
   for (const [i, { field, kind }] of companions.entries()) {
     const bytes = engine.companionBytes(slot, i, rows);
     if (kind === 'mask') masks[field] = bytes;

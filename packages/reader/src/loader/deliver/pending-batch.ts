@@ -1,3 +1,4 @@
+import { nameTable } from '@shardtool/format';
 import type { FieldValue } from '../../dataset/field-values.js';
 import type { PlannedBatch } from '../../order/batches.js';
 import type { Block } from '../read/block.js';
@@ -55,7 +56,7 @@ export class PendingBatch {
     this.labels = new Int32Array(rows);
     this.numbers = new Float64Array(rows);
     this.valid = planned.valid.slice();
-    this.fields = Object.fromEntries(fields.map((name) => [name, new Array<FieldValue | null>(rows).fill(null)]));
+    this.fields = nameTable(fields.map((name) => [name, new Array<FieldValue | null>(rows).fill(null)]));
   }
 
   get rows(): number {

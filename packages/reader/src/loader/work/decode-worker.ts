@@ -5,7 +5,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
-import { changedSincePacked, fieldPayload, headerOf, SampleDecodeError } from '@shardtool/format';
+import { changedSincePacked, fieldPayload, headerOf, nameTable, SampleDecodeError } from '@shardtool/format';
 import { notAValue } from '../../dataset/field-bytes.js';
 import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions } from '../../decoder.js';
 import type { Mixing } from '../../transform/mix.js';
@@ -166,7 +166,7 @@ function finish(job: Job, decoder: Decoder | null): boolean {
 /** The images and masks that come along with a job's image, and the bytes of the fields that a step looks at. */
 function companionsOf(job: Job): { images: CompanionImage[]; fields: Record<string, Uint8Array> } {
   const images: CompanionImage[] = [];
-  const fields: Record<string, Uint8Array> = {};
+  const fields = nameTable<Uint8Array>();
   for (const [i, { field, kind }] of data.companions.entries()) {
     const part = parts.get(job.slot, job.row, i);
     if (part === null) {

@@ -1,4 +1,5 @@
 /** What a worker does besides decoding: a person's own steps, and mixing. */
+import { nameTable } from '@shardtool/format';
 import type { CompanionImage, Decoder } from '../../decoder.js';
 import { EffectKernels } from '../../kernels/effects.js';
 import { drawMix } from '../../transform/mix.js';
@@ -78,13 +79,17 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
       let encoded = image;
       let others = companions;
       if (fields !== null) {
-        const given = { ...values, ...Object.fromEntries(companions.map(({ field, bytes }) => [field, bytes])), image };
+        const more = companions.map(({ field, bytes }) => [field, bytes] as const);
+        const given = nameTable([...Object.entries(values), ...more, ['image', image] as const]);
         const changed = await calling('fields', fields, (run) =>
           run(given, contextOf(job, FIRST_NUMBER.fieldsStep, fields.options)),
         );
         if (changed === null) throw new DroppedSample('the step "fields" left it out');
         encoded = changed.image ?? image;
-        others = companions.map((one) => ({ ...one, bytes: changed[one.field] ?? one.bytes }));
+        others = companions.map((one) => ({
+          ...one,
+          bytes: (Object.hasOwn(changed, one.field) ? changed[one.field] : undefined) ?? one.bytes,
+        }));
       }
       await decoder.decode(encoded, job, target, others);
       if (pixels === null) return;
@@ -125,8 +130,8 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
   };
 
   function companionsAt(slot: number, rows: number): Pick<StepBatch, 'masks' | 'moreImages'> {
-    const masks: Record<string, Uint8Array> = {};
-    const moreImages: Record<string, Uint8Array | Float32Array> = {};
+    const masks = nameTable<Uint8Array>();
+    const moreImages = nameTable<Uint8Array | Float32Array>();
     for (const [i, { field, kind }] of data.companions.entries()) {
       const { offset, rowBytes } = data.plan.companions[i]!;
       const address = slotAddress(data.plan, slot) + offset;
