@@ -11,8 +11,8 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
 const PACKAGES = {
-  storage: ['index', 'read-thread'],
-  format: ['index'],
+  storage: ['index', 'read-thread', 'visible'],
+  format: ['index', 'visible'],
   reader: ['index', 'loader/work/decode-worker', 'bridge/main'],
   cuda: ['index'],
   writer: ['index', 'pack/pack-worker', 'convert/convert-worker', 'repair/repair-worker', 'verify/verify-worker'],

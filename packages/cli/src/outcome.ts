@@ -1,3 +1,6 @@
+import { inspect } from 'node:util';
+import { sentence, visible } from '@shardtool/format/visible';
+
 /** The command line itself is not right: exit code 2. */
 export class UsageError extends Error {}
 
@@ -34,8 +37,18 @@ export async function fail(error: unknown, verbose: boolean, flags: readonly str
     );
   const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
   if (!isForeseen) text += ' (Nobody foresaw this: please report what the same command prints with --verbose.)';
-  console.error(`shardtool: ${text}`);
-  if (verbose) console.error(error);
+  console.error(`shardtool: ${sentence(text.replace(/\s*\n\s*/g, ' '))}`);
+  if (verbose) console.error(withColours(error));
+}
+
+const ESCAPE = '\u001b';
+const COLOUR = new RegExp(`(${ESCAPE}\\[\\d+m)`);
+
+/** The error with its stack and causes; of what steers a terminal there are the colours alone. */
+function withColours(error: unknown): string {
+  const colors = process.stderr.isTTY === true && process.stderr.hasColors();
+  const parts = inspect(error, { colors }).split(COLOUR);
+  return parts.map((part) => (COLOUR.test(part) ? part : visible(part, '\n'))).join('');
 }
 
 /** Names options as they are typed: `"maxShardBytes"` of a library's message becomes `--max-shard-bytes`. */
@@ -59,8 +72,22 @@ export function endQuietlyOnClosedPipe(): void {
   });
 }
 
-/** Writes to standard output and waits where the pipe is full, so that a long listing takes no memory. */
+/** Prints lines: text, or JSON, with nothing in it that steers a terminal. Values in lines are made {@link visible} before. */
+export function print(text: string): Promise<void> | void {
+  return write(visible(`${text}\n`, '\n\t'));
+}
+
+/** Resolves when standard output takes more; null while it does. */
+let drained: Promise<void> | null = null;
+
+/** Writes bytes as they are, or text, and waits where the pipe is full, so that a long listing takes no memory. */
 export function write(text: string | Uint8Array): Promise<void> | void {
   if (process.stdout.write(text)) return;
-  return new Promise((resolve) => process.stdout.once('drain', resolve));
+  drained ??= new Promise((resolve) =>
+    process.stdout.once('drain', () => {
+      drained = null;
+      resolve();
+    }),
+  );
+  return drained;
 }

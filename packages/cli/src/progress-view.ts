@@ -1,3 +1,4 @@
+import { visible } from '@shardtool/format/visible';
 import type { SingleBar } from 'cli-progress';
 
 type Bar = typeof SingleBar;
@@ -34,10 +35,10 @@ export class ProgressView {
     if (this.#Bar !== null) {
       this.#bar ??= startBar(this.#Bar, stage);
       this.#bar.setTotal(Math.max(1, total));
-      this.#bar.update(done, { stage, text });
+      this.#bar.update(done, { stage, text: visible(text) });
     } else if (performance.now() - this.#lastLine > LINE_EVERY_MS) {
       this.#lastLine = performance.now();
-      console.error(`${stage}: ${text}`);
+      console.error(`${stage}: ${visible(text)}`);
     }
   }
 

@@ -1,3 +1,4 @@
+import { visible } from '@shardtool/format/visible';
 import type { PartialField } from '@shardtool/writer';
 import { formatCount } from './size.js';
 
@@ -9,7 +10,7 @@ export function countLine(count: number, one: string, more: string): string[] {
 /** The warning that samples differ in their fields, with the names of those who would refuse them. */
 export function fieldsLine(fields: readonly PartialField[], samples: number): string[] {
   if (fields.length === 0) return [];
-  const counts = fields.map((field) => `${field.name} in ${formatCount(field.samples)}`);
+  const counts = fields.map((field) => `${visible(field.name)} in ${formatCount(field.samples)}`);
   return [
     `  the samples differ in their fields (of ${formatCount(samples)}: ${counts.join(', ')}): shardtool reads them, but ` +
       "webdataset's to_tuple and batched, wids with PyTorch's collate and DALI want the same fields in every sample",

@@ -48,3 +48,4 @@ export { openSource, type Source } from './source.js';
 export { Bell } from './threads/bell.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
+export * from './visible.js';

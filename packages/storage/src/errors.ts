@@ -1,3 +1,5 @@
+import { sentence } from './visible.js';
+
 /** Where the trouble is. `offset` is in bytes from the start of the shard. */
 export interface Whereabouts {
   readonly shard?: string | undefined;
@@ -6,7 +8,10 @@ export interface Whereabouts {
   readonly path?: string | undefined;
 }
 
-/** The base of every error that shardtool throws on purpose. The message is one sentence with the remedy. */
+/**
+ * The base of every error that shardtool throws on purpose. The message is one sentence with the remedy, fit for a terminal;
+ * `key` and `path` are exact.
+ */
 export class ShardtoolError extends Error implements Whereabouts {
   readonly shard?: string | undefined;
   readonly key?: string | undefined;
@@ -14,7 +19,7 @@ export class ShardtoolError extends Error implements Whereabouts {
   readonly path?: string | undefined;
 
   constructor(where: Whereabouts, message: string, options?: { cause?: unknown }) {
-    super(message, options);
+    super(sentence(message), options);
     this.name = new.target.name;
     this.shard = where.shard;
     this.key = where.key;

@@ -1,7 +1,9 @@
+import { visible } from '@shardtool/format/visible';
 import type { BenchResult } from '../bench.js';
 import { command } from '../command.js';
 import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { milliseconds, wholeNumber } from '../flags.js';
+import { print } from '../outcome.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
 export const benchCommand = command({
@@ -47,7 +49,7 @@ export const benchCommand = command({
     const dataset = await openGiven(location, { overlay, split, excludeKeys });
     const result = await benchDataset(dataset, { ...options, stepMs });
     await dataset.close();
-    console.log(json ? JSON.stringify(result) : describe(result));
+    await print(json ? JSON.stringify(result) : describe(result));
   },
 });
 
@@ -70,7 +72,7 @@ function describe(result: BenchResult): string {
   if (result.codec !== null) lines.push(`JPEG by ${result.codec.name}: ${result.codec.reason}`);
   if (result.bad > 0) {
     lines.push(
-      `${countOf(result.bad, 'bad sample')}: ${badKeys.slice(0, 10).join(', ')}${badKeys.length > 10 ? ' ...' : ''}`,
+      `${countOf(result.bad, 'bad sample')}: ${visible(badKeys.slice(0, 10).join(', '))}${badKeys.length > 10 ? ' ...' : ''}`,
     );
   }
   if (result.warnings > 0) lines.push(`${countOf(result.warnings, 'image')} decoded with warnings`);

@@ -1,6 +1,8 @@
+import { visible } from '@shardtool/format/visible';
 import type { CommitReport } from '@shardtool/writer';
 import { command } from '../command.js';
 import { share } from '../flags.js';
+import { print } from '../outcome.js';
 import { countLine, fieldsLine } from '../report-lines.js';
 import { countOf, formatSize } from '../size.js';
 
@@ -21,17 +23,17 @@ export const commitCommand = command({
   handler: async ({ output, maxBad, json, quiet }) => {
     const { commitParts } = await import('@shardtool/writer');
     const report = await commitParts(output, { maxBad });
-    if (json) console.log(JSON.stringify(report));
-    else if (!quiet) console.log(describe(report, output));
+    if (json) await print(JSON.stringify(report));
+    else if (!quiet) await print(describe(report, output));
   },
 });
 
 function describe(report: CommitReport, output: string): string {
   const { samples, shards, bytes, quarantined, partialFields, wasCommitted } = report;
   const size = `${countOf(samples, 'sample')} in ${countOf(shards, 'shard')} (${formatSize(bytes)})`;
-  if (wasCommitted) return `${output} was committed already: ${size}.`;
+  if (wasCommitted) return `${visible(output)} was committed already: ${size}.`;
   return [
-    `Committed ${size} in ${output}.`,
+    `Committed ${size} in ${visible(output)}.`,
     ...countLine(
       quarantined,
       'image is bad and was left out: quarantine.jsonl says why',

@@ -1,6 +1,8 @@
+import { visible } from '@shardtool/format/visible';
 import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
 import { command } from '../command.js';
 import { stoppable } from '../interrupt.js';
+import { print } from '../outcome.js';
 import { OUTPUT_FLAGS } from '../output-flags.js';
 import { ProgressView } from '../progress-view.js';
 import { countLine, fieldsLine } from '../report-lines.js';
@@ -47,8 +49,8 @@ export const convertCommand = command({
     } finally {
       view?.hide();
     }
-    if (json) console.log(JSON.stringify(report));
-    else if (!quiet) console.log(describe(report, output));
+    if (json) await print(JSON.stringify(report));
+    else if (!quiet) await print(describe(report, output));
   },
 });
 
@@ -62,7 +64,7 @@ function describe(report: ConvertReport, output: string): string {
   const { samples, shards, bytes, skippedEntries, partialFields, wasCommitted } = report;
   if (wasCommitted) return `${output} has all of it already.`;
   return [
-    `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${output} (${formatSize(bytes)}).`,
+    `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${visible(output)} (${formatSize(bytes)}).`,
     ...countLine(
       skippedEntries,
       'file belongs to no sample and was skipped',

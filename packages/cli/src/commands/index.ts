@@ -1,4 +1,5 @@
 import { command } from '../command.js';
+import { print } from '../outcome.js';
 import { INDEX_FLAG } from '../output-flags.js';
 import { countOf } from '../size.js';
 
@@ -28,11 +29,11 @@ export const indexCommand = command({
   handler: async ({ tars, overwrite, index, json, quiet }) => {
     const { indexShards } = await import('@shardtool/writer');
     const report = await indexShards(tars, { overwrite, ...(index !== undefined && { index }) });
-    if (json) console.log(JSON.stringify(report));
+    if (json) return print(JSON.stringify(report));
     if (json || quiet) return;
     const { shards, samples, kept, skippedEntries } = report;
-    console.log(`Indexed ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')}.`);
-    if (kept > 0) console.log(`  ${countOf(kept, 'index', 'indexes')} stayed as they were`);
-    if (skippedEntries > 0) console.log(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
+    await print(`Indexed ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')}.`);
+    if (kept > 0) await print(`  ${countOf(kept, 'index', 'indexes')} stayed as they were`);
+    if (skippedEntries > 0) await print(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
   },
 });

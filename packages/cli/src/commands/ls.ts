@@ -1,7 +1,8 @@
+import { visible } from '@shardtool/format/visible';
 import type { Dataset } from '@shardtool/reader';
 import { command } from '../command.js';
 import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { write } from '../outcome.js';
+import { print, write } from '../outcome.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
 export const lsCommand = command({
@@ -24,7 +25,7 @@ export const lsCommand = command({
   handler: async ({ dataset: location, samples, json, ...seen }) => {
     const dataset = await openGiven(location, seen);
     if (samples) await listSamples(dataset, json);
-    else if (json) await write(`${JSON.stringify(summary(dataset))}\n`);
+    else if (json) await print(JSON.stringify(summary(dataset)));
     else await listShards(dataset);
     await dataset.close();
   },
@@ -46,23 +47,24 @@ function summary(dataset: Dataset): object {
 async function listShards(dataset: Dataset): Promise<void> {
   const { shards, format, size, bytes, classSamples, fields } = dataset;
   if (format === 'folder') return sumUpFolder(dataset);
-  const width = Math.max(...shards.map(({ name }) => name.length));
-  for (const shard of shards) {
+  const names = shards.map(({ name }) => visible(name));
+  const width = names.reduce((most, name) => Math.max(most, name.length), 0);
+  for (const [i, shard] of shards.entries()) {
     const samples = formatCount(shard.samples).padStart(10);
-    await write(`${shard.name.padEnd(width)}  ${samples} samples  ${formatSize(shard.bytes).padStart(7)}\n`);
+    await print(`${names[i]!.padEnd(width)}  ${samples} samples  ${formatSize(shard.bytes).padStart(7)}`);
   }
   const classes = classSamples.length === 0 ? 'no classes' : countOf(classSamples.length, 'class', 'classes');
-  await write(
+  await print(
     `${countOf(shards.length, `${format} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${classes}, ` +
-      `fields ${fields.join(', ')}\n`,
+      `fields ${fields.map((name) => visible(name)).join(', ')}`,
   );
 }
 
 async function sumUpFolder({ location, size, bytes, classSamples, fields }: Dataset): Promise<void> {
   const classes = classSamples.length === 0 ? 'no classes' : countOf(classSamples.length, 'class', 'classes');
-  await write(
-    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${classes}, fields ${fields.join(', ')}\n` +
-      `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${location} shards\n`,
+  await print(
+    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${classes}, fields ${fields.map((name) => visible(name)).join(', ')}` +
+      `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${location} shards`,
   );
 }
 
@@ -79,23 +81,25 @@ async function listSamples(dataset: Dataset, json: boolean): Promise<void> {
       const className = dataset.classes[cls] ?? (cls < 0 ? null : String(cls));
       const [width, height] = [index.width[row]!, index.height[row]!];
       lines += json
-        ? JSON.stringify({
-            shard: name,
-            key: index.key[row],
-            source: index.source[row] || null,
-            cls: cls < 0 ? null : cls,
-            class: className,
-            width,
-            height,
-            orientation: index.orientation[row],
-            fields: Object.fromEntries(fields.map(([field, column]) => [field, column.bytes[row]])),
-            columns: Object.fromEntries(Array.from(index.columns, ([label, values]) => [label, values[row]])),
-          })
+        ? visible(
+            JSON.stringify({
+              shard: name,
+              key: index.key[row],
+              source: index.source[row] || null,
+              cls: cls < 0 ? null : cls,
+              class: className,
+              width,
+              height,
+              orientation: index.orientation[row],
+              fields: Object.fromEntries(fields.map(([field, column]) => [field, column.bytes[row]])),
+              columns: Object.fromEntries(Array.from(index.columns, ([label, values]) => [label, values[row]])),
+            }),
+          )
         : [
-            index.key[row],
-            className ?? '-',
+            visible(index.key[row]!),
+            visible(className ?? '-'),
             width > 0 ? `${width}x${height}` : '-',
-            fields.map(([field, column]) => `${field}:${column.bytes[row]}`).join(' '),
+            fields.map(([field, column]) => `${visible(field)}:${column.bytes[row]}`).join(' '),
           ].join('\t');
       lines += '\n';
       if (lines.length < WRITE_CHARACTERS) continue;

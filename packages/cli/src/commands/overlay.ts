@@ -1,7 +1,8 @@
+import { visible } from '@shardtool/format/visible';
 import type { AddOverlayOptions, OverlaySummary } from '@shardtool/reader';
 import { command } from '../command.js';
 import { readKeys } from '../dataset-flags.js';
-import { UsageError, write } from '../outcome.js';
+import { print, UsageError } from '../outcome.js';
 import { countOf } from '../size.js';
 
 const ACTIONS = ['add', 'list', 'show', 'log', 'drop'] as const;
@@ -61,31 +62,31 @@ export const overlayCommand = command({
     const { addOverlay, dropOverlay, logOverlay, showOverlay } = await import('@shardtool/reader');
     if (action === 'add') {
       const report = await addOverlay(location, await optionsOf(name, given));
-      if (json) return write(`${JSON.stringify(report)}\n`);
-      return write(
-        `Made ${report.file}: ${countOf(report.excluded, 'sample')} left out, ${countOf(report.relabelled, 'sample')} of ` +
-          `another class, columns set of ${countOf(report.set, 'sample')}; ${countOf(report.classes, 'class', 'classes')}.\n`,
+      if (json) return print(JSON.stringify(report));
+      return print(
+        `Made ${visible(report.file)}: ${countOf(report.excluded, 'sample')} left out, ${countOf(report.relabelled, 'sample')} of ` +
+          `another class, columns set of ${countOf(report.set, 'sample')}; ${countOf(report.classes, 'class', 'classes')}.`,
       );
     }
     if (action === 'drop') {
       const kept = await dropOverlay(location, name);
-      return write(json ? `${JSON.stringify({ kept })}\n` : `Dropped; ${kept} has it still.\n`);
+      return print(json ? JSON.stringify({ kept }) : `Dropped; ${visible(kept)} has it still.`);
     }
     if (action === 'log') {
       const chain = await logOverlay(location, name);
-      return write(json ? `${JSON.stringify(chain)}\n` : chain.map(line).join(''));
+      return print(json ? JSON.stringify(chain) : chain.map(line).join('\n'));
     }
     const { entries, ...header } = await showOverlay(location, name);
-    await write(`${JSON.stringify(header)}\n`);
-    for (const entry of entries) await write(`${JSON.stringify(entry)}\n`);
+    await print(JSON.stringify(header));
+    for (const entry of entries) await print(JSON.stringify(entry));
   },
 });
 
 async function list(location: string, json: boolean): Promise<void> {
   const { listOverlays } = await import('@shardtool/reader');
   const overlays = await listOverlays(location);
-  if (json) return write(`${JSON.stringify(overlays)}\n`);
-  await write(overlays.length === 0 ? `${location} has no overlays.\n` : overlays.map(line).join(''));
+  if (json) return print(JSON.stringify(overlays));
+  await print(overlays.length === 0 ? `${visible(location)} has no overlays.` : overlays.map(line).join('\n'));
 }
 
 function line({ name, parent, hash, excluded, relabelled, set, splits, note }: OverlaySummary): string {
@@ -96,7 +97,9 @@ function line({ name, parent, hash, excluded, relabelled, set, splits, note }: O
     ...splits.map((split) => `${split.name} ${countOf(split.samples, 'sample')}`),
   ];
   const on = parent === null ? '' : ` on ${parent}`;
-  return `${[`${name}${on}`, hash.slice(0, 16), changes.join(', ') || 'classes', note].join('\t')}\n`;
+  return `${[`${name}${on}`, hash.slice(0, 16), changes.join(', ') || 'classes', note]
+    .map((value) => visible(value))
+    .join('\t')}`;
 }
 
 interface Given {

@@ -1,7 +1,9 @@
+import { visible } from '@shardtool/format/visible';
 import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
 import { command } from '../command.js';
 import { share, size, wholeNumber } from '../flags.js';
 import { stoppable } from '../interrupt.js';
+import { print } from '../outcome.js';
 import { OUTPUT_FLAGS } from '../output-flags.js';
 import { ProgressView } from '../progress-view.js';
 import { countLine, fieldsLine } from '../report-lines.js';
@@ -148,9 +150,9 @@ export const packCommand = command({
     } finally {
       view?.hide();
     }
-    if (json) console.log(JSON.stringify(report));
+    if (json) await print(JSON.stringify(report));
     else if (!quiet)
-      console.log(describe(report, source, output, { ...options, hasOtherBytes: changesBytes(options) }));
+      await print(describe(report, source, output, { ...options, hasOtherBytes: changesBytes(options) }));
   },
 });
 
@@ -189,12 +191,12 @@ function describe(
     partialFields,
   } = report;
   const isNothing = report.samples + quarantined + duplicates === 0;
-  if (report.wasCommitted || (append && isNothing)) return `${output} has all of ${source} already.`;
+  if (report.wasCommitted || (append && isNothing)) return `${visible(output)} has all of ${visible(source)} already.`;
   const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
   return [
     `${verb} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
       `${countOf(report.samples, 'sample')} of ${countOf(report.classes.length, 'class', 'classes')}, ${into} ` +
-      `${countOf(report.shards, 'shard')} ${append ? 'to' : 'in'} ${output}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
+      `${countOf(report.shards, 'shard')} ${append ? 'to' : 'in'} ${visible(output)}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
     ...countLine(keptShards, 'shard was finished already, and stayed', 'shards were finished already, and stayed'),
     ...(part === undefined ? [] : [`  part ${part}: ${partLine(pendingShards)}`]),
     ...countLine(
@@ -237,13 +239,13 @@ function describe(
     ),
     ...countLine(
       skippedFolders.length,
-      `folder was skipped, since another path leads to it too: ${skippedFolders[0]}`,
-      `folders were skipped, since other paths lead to them too; the first: ${skippedFolders[0]}`,
+      `folder was skipped, since another path leads to it too: ${visible(skippedFolders[0] ?? '')}`,
+      `folders were skipped, since other paths lead to them too; the first: ${visible(skippedFolders[0] ?? '')}`,
     ),
     ...countLine(
       hiddenFolders.length,
-      `folder was skipped for the dot in front of its name (ImageFolder would take its images): ${hiddenFolders[0]}`,
-      `folders were skipped for the dots in front of their names (ImageFolder would take their images); the first: ${hiddenFolders[0]}`,
+      `folder was skipped for the dot in front of its name (ImageFolder would take its images): ${visible(hiddenFolders[0] ?? '')}`,
+      `folders were skipped for the dots in front of their names (ImageFolder would take their images); the first: ${visible(hiddenFolders[0] ?? '')}`,
     ),
     ...countLine(
       quarantined,

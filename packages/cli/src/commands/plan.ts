@@ -2,6 +2,7 @@ import type { PlanReport } from '@shardtool/reader';
 import { command } from '../command.js';
 import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { milliseconds, wholeNumber } from '../flags.js';
+import { print } from '../outcome.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
 export const planCommand = command({
@@ -44,7 +45,7 @@ export const planCommand = command({
       ...(stepMs !== undefined && { stepMs }),
     });
     await dataset.close();
-    console.log(json ? JSON.stringify(report) : describe(report));
+    await print(json ? JSON.stringify(report) : describe(report));
   },
 });
 

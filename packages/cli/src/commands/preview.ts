@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
+import { visible } from '@shardtool/format/visible';
 import type { StepInput, TransformInput } from '@shardtool/reader';
 import { command } from '../command.js';
 import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { wholeNumber } from '../flags.js';
-import { UsageError } from '../outcome.js';
+import { print, UsageError } from '../outcome.js';
 import type { Grid } from '../preview.js';
 
 export const previewCommand = command({
@@ -37,7 +38,7 @@ export const previewCommand = command({
     await using dataset = await openGiven(location, seen);
     const steps = await readTransform(transform);
     const shown = await writePreview(dataset, { transform: steps, grid, output, seed, epoch });
-    console.log(`Wrote ${output}: ${shown.images} images of ${shown.width}x${shown.height} pixels.`);
+    await print(`Wrote ${visible(output)}: ${shown.images} images of ${shown.width}x${shown.height} pixels.`);
   },
 });
 

@@ -1,6 +1,7 @@
+import { visible } from '@shardtool/format/visible';
 import { command } from '../command.js';
 import { share } from '../flags.js';
-import { UsageError, write } from '../outcome.js';
+import { print, UsageError } from '../outcome.js';
 import { countOf } from '../size.js';
 
 export const splitCommand = command({
@@ -43,10 +44,14 @@ export const splitCommand = command({
       name,
       parent,
     });
-    if (json) return write(`${JSON.stringify(report)}\n`);
-    const splits = report.splits.map((split) => `${split.name} ${countOf(split.samples, 'sample')}`).join(', ');
-    await write(
-      report.isNew ? `Made ${report.file}: ${splits}.\n` : `${report.file} is this split already: ${splits}.\n`,
+    if (json) return print(JSON.stringify(report));
+    const splits = report.splits
+      .map((split) => `${visible(split.name)} ${countOf(split.samples, 'sample')}`)
+      .join(', ');
+    await print(
+      report.isNew
+        ? `Made ${visible(report.file)}: ${splits}.`
+        : `${visible(report.file)} is this split already: ${splits}.`,
     );
   },
 });

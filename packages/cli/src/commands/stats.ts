@@ -1,9 +1,10 @@
+import { visible } from '@shardtool/format/visible';
 import type { DatasetStats, DistributionSummary } from '@shardtool/reader';
 import { barLines } from '../bars.js';
 import { command } from '../command.js';
 import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { wholeNumber } from '../flags.js';
-import { write } from '../outcome.js';
+import { print } from '../outcome.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
 export const statsCommand = command({
@@ -23,7 +24,7 @@ export const statsCommand = command({
     const dataset = await openGiven(location, seen);
     const stats = await datasetStats(dataset);
     await dataset.close();
-    await write(json ? `${JSON.stringify(stats)}\n` : `${describe(stats, classes).join('\n')}\n`);
+    await print(json ? JSON.stringify(stats) : describe(stats, classes).join('\n'));
   },
 });
 
@@ -36,11 +37,11 @@ function describe(stats: DatasetStats, classes: number): string[] {
     ...section('kinds of images'),
     ...bars(
       stats.kinds.map(({ kind, samples: count, bytes: size }) => {
-        return { label: kind, value: count, text: `${formatCount(count)}, ${formatSize(size)}` };
+        return { label: visible(kind), value: count, text: `${formatCount(count)}, ${formatSize(size)}` };
       }),
     ),
     ...stats.fields.flatMap(({ name, bytes: sizes }) => [
-      ...section(`field ${name}: in ${countOf(sizes.count, 'sample')}, ${summary(sizes, formatSize)}`),
+      ...section(`field ${visible(name)}: in ${countOf(sizes.count, 'sample')}, ${summary(sizes, formatSize)}`),
       ...histogram(sizes, formatSize),
     ]),
     ...(['width', 'height', 'pixels'] as const).flatMap((name) => [
@@ -55,7 +56,7 @@ function describe(stats: DatasetStats, classes: number): string[] {
         : `${countOf(turned, 'image')} to be turned (EXIF orientation)`,
     repeatedKeys.count === 0
       ? 'no key comes twice'
-      : `${countOf(repeatedKeys.count, 'sample')} with a key that came before: ${repeatedKeys.examples.join(', ')}`,
+      : `${countOf(repeatedKeys.count, 'sample')} with a key that came before: ${repeatedKeys.examples.map((key) => visible(key)).join(', ')}`,
   ];
 }
 
@@ -64,9 +65,9 @@ function classLines({ classes, samplesWithoutClass }: DatasetStats, most: number
   if (classes.length === 0) return section(`no classes${none}`);
   const sorted = classes.toSorted((a, b) => b.samples - a.samples);
   const smallest = sorted.at(-1)!;
-  const title = `${countOf(classes.length, 'class', 'classes')}, the smallest ${smallest.name} with ${formatCount(smallest.samples)}${none}`;
+  const title = `${countOf(classes.length, 'class', 'classes')}, the smallest ${visible(smallest.name)} with ${formatCount(smallest.samples)}${none}`;
   const rows = sorted.slice(0, most).map(({ name, samples, bytes }) => {
-    return { label: name, value: samples, text: `${formatCount(samples)}, ${formatSize(bytes)}` };
+    return { label: visible(name), value: samples, text: `${formatCount(samples)}, ${formatSize(bytes)}` };
   });
   const more = classes.length > most ? [`  and ${formatCount(classes.length - most)} more: --classes N, --json`] : [];
   return [...section(title), ...bars(rows), ...more];

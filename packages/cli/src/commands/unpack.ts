@@ -1,6 +1,7 @@
+import { visible } from '@shardtool/format/visible';
 import { command } from '../command.js';
 import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { UsageError } from '../outcome.js';
+import { print, UsageError } from '../outcome.js';
 import { countOf } from '../size.js';
 
 export const unpackCommand = command({
@@ -33,6 +34,7 @@ export const unpackCommand = command({
       }
     }
     await dataset.close();
-    if (!quiet) console.log(`Unpacked ${countOf(files, 'file')} of ${countOf(dataset.size, 'sample')} into ${folder}.`);
+    if (!quiet)
+      await print(`Unpacked ${countOf(files, 'file')} of ${countOf(dataset.size, 'sample')} into ${visible(folder)}.`);
   },
 });

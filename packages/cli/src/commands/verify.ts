@@ -1,7 +1,8 @@
+import { visible } from '@shardtool/format/visible';
 import type { QuarantinedSample, RepairReport, VerifyProgress, VerifyReport } from '@shardtool/writer';
 import { command } from '../command.js';
 import { wholeNumber } from '../flags.js';
-import { foundFault, UsageError, write } from '../outcome.js';
+import { foundFault, print, UsageError } from '../outcome.js';
 import { ProgressView } from '../progress-view.js';
 import { countLine } from '../report-lines.js';
 import { countOf, formatCount, formatSize } from '../size.js';
@@ -46,14 +47,14 @@ export const verifyCommand = command({
       onFault: (fault) => {
         view?.hide();
         const { shard, key, reason } = fault;
-        const line = [shard, ...(key === undefined ? [] : [key]), reason].join('\t');
-        void write(json ? `${JSON.stringify(fault)}\n` : `${line}\n`);
+        const line = [shard, ...(key === undefined ? [] : [key]), reason].map((value) => visible(value)).join('\t');
+        void print(json ? JSON.stringify(fault) : line);
       },
       ...(view !== null && { onProgress: (progress) => show(view, progress) }),
     }).finally(() => view?.hide());
     if (report.faults > 0) foundFault();
-    if (json) await write(`${JSON.stringify(report)}\n`);
-    else if (report.faults > 0 || !quiet) await write(`${describe(report, decode)}\n`);
+    if (json) await print(JSON.stringify(report));
+    else if (report.faults > 0 || !quiet) await print(describe(report, decode));
   },
 });
 
@@ -78,8 +79,10 @@ async function repairAndReport({ dataset, decode, source, workers, json, quiet }
   const tell = (sample: QuarantinedSample, isKept: boolean) => {
     view?.hide();
     const { shard, key, reason } = sample;
-    const line = [shard, key, isKept ? `was kept, although ${reason}` : reason].join('\t');
-    void write(json ? `${JSON.stringify({ ...sample, ...(isKept && { kept: true }) })}\n` : `${line}\n`);
+    const line = [shard, key, isKept ? `was kept, although ${reason}` : reason]
+      .map((value) => visible(value))
+      .join('\t');
+    void print(json ? JSON.stringify({ ...sample, ...(isKept && { kept: true }) }) : line);
   };
   const report = await repair(dataset, {
     decode,
@@ -90,8 +93,8 @@ async function repairAndReport({ dataset, decode, source, workers, json, quiet }
     ...(view !== null && { onProgress: (progress: VerifyProgress) => show(view, progress) }),
   }).finally(() => view?.hide());
   if (isLoss(report)) foundFault();
-  if (json) await write(`${JSON.stringify(report)}\n`);
-  else if (isLoss(report) || !quiet) await write(`${describeRepair(report)}\n`);
+  if (json) await print(JSON.stringify(report));
+  else if (isLoss(report) || !quiet) await print(describeRepair(report));
 }
 
 function isLoss({ takenOut, lostColumns, lostClasses, unprovenClasses, unproven }: RepairReport): boolean {
@@ -120,8 +123,8 @@ function describeRepair(report: RepairReport): string {
     ),
     ...countLine(
       lostColumns.length,
-      `column of an index has lost values: ${lostColumns[0]}`,
-      `columns of indexes have lost values: ${lostColumns.join(', ')}`,
+      `column of an index has lost values: ${visible(lostColumns[0] ?? '')}`,
+      `columns of indexes have lost values: ${visible(lostColumns.join(', '))}`,
     ),
     ...countLine(
       lostClasses.length,
@@ -130,8 +133,8 @@ function describeRepair(report: RepairReport): string {
     ),
     ...countLine(
       unprovenClasses.length,
-      `name of a class stood in the damaged dataset.json alone; see whether it is right: ${unprovenClasses[0]}`,
-      `names of classes stood in the damaged dataset.json alone; see whether they are right: ${unprovenClasses.join(', ')}`,
+      `name of a class stood in the damaged dataset.json alone; see whether it is right: ${visible(unprovenClasses[0] ?? '')}`,
+      `names of classes stood in the damaged dataset.json alone; see whether they are right: ${visible(unprovenClasses.join(', '))}`,
     ),
   ].join('\n');
 }

@@ -1,4 +1,4 @@
-import { ShardtoolError } from '@shardtool/format';
+import { ShardtoolError, visible, type Whereabouts } from '@shardtool/format';
 import { type Block, keyOf } from '../read/block.js';
 import { WHOLE_BATCH } from '../ring/job.js';
 import type { Engine } from '../work/engine.js';
@@ -6,8 +6,13 @@ import type { BatchOutput } from './finished-batch.js';
 import type { PendingBatch, Trouble } from './pending-batch.js';
 import type { Statistics } from './statistics.js';
 
-/** A person's own step threw: `cause` has its message, and the stack where it was thrown in the worker. */
-export class OwnStepError extends ShardtoolError {}
+/** A person's own step threw: `cause` has its message, and the stack where it was thrown in the worker, which follows here. */
+export class OwnStepError extends ShardtoolError {
+  constructor(where: Whereabouts, message: string, cause: Error) {
+    super(where, message, { cause });
+    this.message += `\n${visible(cause.stack ?? '', '\n')}`;
+  }
+}
 
 /** A sample could not be read, checked or decoded. */
 export class BadSampleError extends ShardtoolError {}
@@ -91,7 +96,7 @@ export function stepError(
   const at = Math.max(0, row);
   const { shard, key } = whereabouts(pending.blocks[at]!, pending.items[at]!, options);
   const where = row === WHOLE_BATCH ? `the batch that begins with sample "${key}"` : `sample "${key}"`;
-  return new OwnStepError({ shard, key }, `${shard}: ${where}: ${reason}\n${stack}`, { cause });
+  return new OwnStepError({ shard, key }, `${shard}: ${where}: ${reason}`, cause);
 }
 
 function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRowOptions): void {

@@ -1,0 +1,2 @@
+/** For whoever prints: of `@shardtool/storage`, without loading what is on disk. */
+export { sentence, visible } from '@shardtool/storage/visible';

@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { FileError } from './errors.js';
+import { sentence, visible } from './visible.js';
+
+test('what steers a terminal is written out, and everything else stays', () => {
+  expect(visible('a\u001b[2Jb\u0007c\u009bd\u202ee\tf\ng\u2066h\u007fi')).toBe(
+    'a\\u001b[2Jb\\u0007c\\u009bd\\u202ee\\tf\\ng\\u2066h\\u007fi',
+  );
+  expect(visible('Käse 猫 🐈 \\ "')).toBe('Käse 猫 🐈 \\ "');
+  expect(visible('a\tb\n', '\t\n')).toBe('a\tb\n');
+  expect(visible('\ud83d')).toBe('\\ud83d');
+});
+
+test('JSON stays the same JSON, and no text keeps anything that steers', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      const shown = visible(JSON.stringify({ [text]: text }));
+      expect(JSON.parse(shown)).toEqual({ [text]: text });
+      expect(shown).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
+    }),
+  );
+});
+
+test('an error is one line of ordinary length, and has the whole key beside it', () => {
+  const key = `${'k'.repeat(5000)}\n\u001b]0;title\u0007`;
+  const error = new FileError({ shard: 's', key }, `s: sample "${key}" is damaged (${key}).`);
+  expect(error.key).toBe(key);
+  expect(error.message).toMatch(
+    /^s: sample "k{99}\.\.\. \(4\d\d\d characters\) \.\.\.k+\\n\\u001b\]0;title\\u0007" is damaged/,
+  );
+  expect(error.message.length).toBeLessThan(600);
+});
+
+test('names of ordinary length are not cut', () => {
+  const path = `/data/${'folder/'.repeat(30)}photo.jpg`;
+  expect(sentence(`${path} cannot be read.`)).toBe(`${path} cannot be read.`);
+});

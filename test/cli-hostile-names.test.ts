@@ -1,0 +1,85 @@
+import { appendFileSync, copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { type Outcome, shardtool } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+import { archive, entry, pax, record } from './tar-craft.js';
+
+const photo = readFileSync('examples/photos/cat/cat_001.jpg');
+/** ESC [ 2 J, BEL, the C1 control CSI, a mark that turns the direction of text, TAB and newline. */
+const STEERING = '\u001b[2J\u0007\u009b31m\u202e\t\n';
+
+/** Fails where output steers a terminal. */
+function expectHarmless({ stdout, stderr }: Outcome): void {
+  for (const text of [stdout, stderr]) expect(text.replaceAll(/[\n\t]/g, '')).not.toMatch(/[\p{Cc}\u202a-\u202e]/u);
+}
+
+/** A tar of other software with such names as keys and fields, long ones too, and such text as a value. */
+function hostileTar(): string {
+  const keys = [`a${STEERING}b`, 'plain', 'k'.repeat(5000)];
+  const entries = keys.flatMap((key) => [
+    pax(record('path', `${key}.jpg`)),
+    entry({ name: 'x.jpg' }, photo),
+    pax(record('path', `${key}.f\u001bg.json`)),
+    entry({ name: 'x.json' }, '{"a": "\u202e"}'),
+  ]);
+  const file = path.join(emptyFolder(), `s\u001b]0;t\u0007.tar`);
+  writeFileSync(file, archive(...entries));
+  return file;
+}
+
+const tar = hostileTar();
+
+test.each([
+  ['ls', [tar]],
+  ['stats', [tar]],
+  ['verify', [tar, '--json']],
+  ['bench', [tar, '--epochs', '1', '--transform', 'eval224']],
+  ['cat', [tar, `no${STEERING}`]],
+  ['cat', [tar, 'k'.repeat(4999)]],
+  ['convert', [tar, path.join(emptyFolder(), `o${STEERING}`)]],
+  ['unpack', [tar, path.join(emptyFolder(), `o${STEERING}`)]],
+  ['pack', [`/no/such${STEERING}`, path.join(emptyFolder(), 'out')]],
+  ['ls', [tar, `--no${STEERING}`]],
+] as const)('%s shows names as text, and nothing steers the terminal', async (command, words) => {
+  const outcome = await shardtool(command, ...words);
+  expectHarmless(outcome);
+  if (outcome.code === 0) return;
+  expect(outcome.stderr).not.toContain('Nobody foresaw');
+  expect(outcome.stderr.trimEnd().split('\n').at(-1)!.length).toBeLessThan(2000);
+});
+
+test('a line of ls is one sample, whatever its name, and --json has the name as it is', async () => {
+  const { stdout } = await shardtool('ls', tar, '--samples');
+  const lines = stdout.trimEnd().split('\n');
+  expect(lines).toHaveLength(3);
+  expect(lines.map((line) => line.split('\t').length)).toEqual([4, 4, 4]);
+  expect(lines[0]).toMatch(/^a\\u001b\[2J\\u0007\\u009b31m\\u202e\\t\\nb\t-\t\d+x\d+\t.*f\\u001bg\.json:\d+/);
+  const json = await shardtool('ls', tar, '--samples', '--json');
+  const keys = json.stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).key);
+  expect(keys).toEqual([`a${STEERING}b`, 'plain', 'k'.repeat(5000)]);
+});
+
+test('a folder of such names is packed and looked at without steering the terminal', async () => {
+  const source = path.join(emptyFolder(), `s${STEERING}`);
+  const name = STEERING.replace('\n', '');
+  mkdirSync(path.join(source, `c${name}`), { recursive: true });
+  copyFileSync('examples/photos/cat/cat_001.jpg', path.join(source, `c${name}`, `p${name}.jpg`));
+  writeFileSync(path.join(source, `c${name}`, `bad${name}.jpg`), 'no image');
+  const output = path.join(emptyFolder(), `o${STEERING}`);
+  const strict = await shardtool('pack', source, output);
+  expectHarmless(strict);
+  expect(strict.code).toBe(1);
+  const packed = await shardtool('pack', source, output, '--on-bad', 'quarantine', '--max-bad', '1', '--restart');
+  expectHarmless(packed);
+  expect(packed.stderr).toBe('');
+  for (const command of ['ls', 'stats']) expectHarmless(await shardtool(command, output));
+  const shard = readdirSync(output).find((file) => file.endsWith('.tar'))!;
+  appendFileSync(path.join(output, shard), 'more');
+  const damaged = await shardtool('verify', output);
+  expect(damaged.code).toBe(1);
+  expectHarmless(damaged);
+});
