@@ -94,9 +94,10 @@ function regionDecode(preset) {
 
 async function decodeWith(transform) {
   const compiled = compileTransform(transform);
-  const shared = { memory, scratch: nextRegion(), transform: compiled, seed: SEED, maxPixels: MAX_PIXELS };
+  const shared = { memory, scratch: nextRegion(), transform: compiled, seeds: [SEED], maxPixels: MAX_PIXELS };
   const decoder = await createDecoder({ ...shared, applyExifOrientation: false });
-  return (image, number) => decoder.decode(image, { epoch: 0, number, occurrence: 0, orientation: 1 }, target);
+  return (image, number) =>
+    decoder.decode(image, { epoch: 0, source: 0, number, occurrence: 0, orientation: 1 }, target);
 }
 
 async function rateOf(decode) {

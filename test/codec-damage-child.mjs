@@ -27,7 +27,7 @@ const decoder = await createDecoder({
   memory,
   scratch,
   transform,
-  seed: 1,
+  seeds: [1],
   maxPixels: 4_000_000,
   applyExifOrientation: true,
 });
@@ -38,7 +38,7 @@ for (let number = first; number < first + count; number++) {
   writeSync(file, String(number).padEnd(12), 0);
   const image = damaged(sound[number % sound.length], number);
   try {
-    await decoder.decode(image, { epoch: 0, number, occurrence: 0, orientation: 1 + (number % 8) }, target);
+    await decoder.decode(image, { epoch: 0, source: 0, number, occurrence: 0, orientation: 1 + (number % 8) }, target);
     outcome.pixels++;
   } catch (error) {
     if (error instanceof SampleDecodeError) outcome.errors++;

@@ -70,7 +70,7 @@ const LISTS: readonly (readonly StepInput[])[] = [
 test.each(LISTS.map((list) => [list.map(({ name }) => name).join(', '), list] as const))(
   '%s gives what its steps give one after the other',
   async (_, list) => {
-    const decoder = await GuardedDecoder.open(list, { seed });
+    const decoder = await GuardedDecoder.open(list, { seeds: [seed] });
     for (let number = 0; number < 12; number++) {
       const expected = stepByStep(whole, list, new SampleRandom(seed).start(3, number, 0));
       const image = await decoder.decodeToArray(photo, sample({ epoch: 3, number }));

@@ -15,7 +15,7 @@ const GUARD = Buffer.alloc(256, 0xa5);
 const PIXELS = 2_000_000;
 
 export function sample(changes: Partial<SampleIdentity> = {}): SampleIdentity {
-  return { epoch: 0, number: 0, occurrence: 0, orientation: 1, ...changes };
+  return { epoch: 0, source: 0, number: 0, occurrence: 0, orientation: 1, ...changes };
 }
 
 /** A decoder whose target and scratch lie between guard bytes. */
@@ -36,7 +36,7 @@ export class GuardedDecoder {
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
     const decoder = await createDecoder({
       memory,
-      seed: 7,
+      seeds: [7],
       maxPixels: MAX_PIXELS,
       applyExifOrientation: false,
       ...options,

@@ -198,7 +198,7 @@ export class Upload implements Uploads {
         ),
       );
     const images = arrays[0]!.array;
-    const { epoch, index, labels, mix, valid, numbers, fields } = host;
+    const { epoch, index, labels, mix, valid, numbers, source, fields } = host;
     return {
       epoch,
       index,
@@ -207,6 +207,7 @@ export class Upload implements Uploads {
       mix,
       valid,
       numbers,
+      source,
       get keys() {
         return host.keys;
       },

@@ -26,7 +26,8 @@ export interface DecoderOptions {
   /** This decoder's part of the memory; `offset` is a multiple of 64. See {@link scratchBytesFor}. */
   readonly scratch: Region;
   readonly transform: CompiledTransform;
-  readonly seed: number;
+  /** Of each source of samples. */
+  readonly seeds: readonly number[];
   /** Images of more pixels are refused before any memory is taken for them. */
   readonly maxPixels: number;
   /** Turns images as their EXIF orientation says. */
@@ -40,7 +41,9 @@ export interface DecoderOptions {
 /** Which sample it is, and when: all that its random numbers depend on, besides the seed. */
 export interface SampleIdentity {
   readonly epoch: number;
-  /** The sample's number in the dataset. */
+  /** The dataset of a mixture that it is from; else 0. */
+  readonly source: number;
+  /** The sample's number in its dataset. */
   readonly number: number;
   /** How often it came before in this epoch. */
   readonly occurrence: number;
@@ -78,7 +81,7 @@ export class Decoder {
   readonly #codecs: OpenCodecs;
   readonly #scratch: Scratch;
   readonly #tools: PassTools;
-  readonly #random: SampleRandom;
+  readonly #randoms: readonly SampleRandom[];
   /** Null where crop indexes are of no use. */
   readonly #splicer: JpegSplicer | null;
   #warnings = 0;
@@ -100,7 +103,7 @@ export class Decoder {
       effects: hasEffects(transform) ? new EffectKernels(memory) : null,
       halfFloats: transform.dtype === 'float16' ? halfFloatTable(transform.normalization!) : null,
     };
-    this.#random = new SampleRandom(options.seed);
+    this.#randoms = options.seeds.map((seed) => new SampleRandom(seed));
   }
 
   /** Images that were decoded although something in them was odd, since the last {@link takeWarnings}. */
@@ -253,7 +256,7 @@ export class Decoder {
     const { transform, applyExifOrientation } = this.#options;
     const orientation = applyExifOrientation ? sample.orientation : UPRIGHT;
     const size = turnedSize(header, orientation);
-    const random = this.#random.start(sample.epoch, sample.number, sample.occurrence);
+    const random = this.#randoms[sample.source]!.start(sample.epoch, sample.number, sample.occurrence);
     const full = planSample(transform, size.width, size.height, random);
     checkSize(full, this.#options.outputSize);
     const reduction = header.reducible && orientation === UPRIGHT ? reductionOf(full) : 1;

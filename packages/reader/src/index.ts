@@ -4,7 +4,7 @@ export type { CodecChoice } from './codec/select.js';
 export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
 export type { Bin, DistributionSummary } from './dataset/distribution.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
-export { type OpenOptions, openDataset } from './dataset/open.js';
+export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
 export type { RepeatedKeys } from './dataset/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { type DatasetStats, datasetStats } from './dataset/stats.js';
@@ -29,6 +29,7 @@ export { type DeviceLoader, NoDevicePackageError } from './loader/device/device-
 export type { DeviceLoaderOptions, DeviceOptions } from './loader/device/device-options.js';
 export type { Loader } from './loader/loader.js';
 export type { LoaderInfo } from './loader/loader-info.js';
+export type { LoaderState } from './loader/loader-state.js';
 export type { LoaderOptions } from './loader/options.js';
 export type {
   BatchStep,
@@ -40,8 +41,10 @@ export type {
   StepBatch,
   StepContext,
 } from './loader/work/own-steps.js';
+export type { ClassLists } from './mixture/class-lists.js';
+export type { Mixture } from './mixture/mixture.js';
+export type { MixtureOptions, MixturePart } from './mixture/open-mixture.js';
 export type { PlanReport } from './order/report.js';
-export type { LoaderState } from './order/state.js';
 export {
   type AddOverlayOptions,
   type AddOverlayReport,

@@ -37,8 +37,10 @@ class Batch(Tuple[Any, ...]):
     #: bool [n]. False marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was
     #: skipped. None where tools have rebuilt the batch.
     valid: Any = None
-    #: int64 [n], the number of each sample in the dataset.
+    #: int64 [n], the number of each sample in its dataset.
     numbers: Any = None
+    #: Of a mixture, int64 [n]: which dataset of its list each sample is from.
+    source: Any = None
     #: With ``more_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; valid as long.
     more_images: Mapping[str, Any] = MappingProxyType({})
     masks: Mapping[str, Any] = MappingProxyType({})
@@ -123,12 +125,14 @@ def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Ba
     labels = np.frombuffer(take(4 * size), np.int32).astype(np.int64)
     valid = np.frombuffer(take(size), np.uint8).astype(np.bool_)
     numbers = np.frombuffer(take(8 * size), np.float64).astype(np.int64)
+    source = np.frombuffer(take(4 * size), np.int32).astype(np.int64) if header["isMixture"] else None
     parts: List[Any] = [_images(header, memory, take, to), to.values(labels)]
     if header["keys"] is not None:
         parts.append(header["keys"])
     batch = Batch(parts)
     batch.epoch, batch.batch_index = header["epoch"], header["index"]
     batch.valid, batch.numbers = to.values(valid), to.values(numbers)
+    batch.source = None if source is None else to.values(source)
     batch.more_images, batch.masks = _companions(header, memory, to)
     if header["mix"] is not None:
         others = np.frombuffer(take(4 * size), np.int32).astype(np.int64)

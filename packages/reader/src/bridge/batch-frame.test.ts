@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Batch } from '../loader/deliver/batch.js';
-import type { LoaderState } from '../order/state.js';
+import type { LoaderState } from '../loader/loader-state.js';
 import { frameBatch } from './batch-frame.js';
 
 const shown = { withKeys: true, dtype: 'uint8', layout: 'nhwc' } as const;
@@ -22,6 +22,7 @@ function batchOf(parts: Partial<Batch>): Batch {
     labels: Int32Array.of(3, -1),
     valid: Uint8Array.of(1, 0),
     numbers: Float64Array.of(7, 2 ** 40),
+    source: null,
     keys: ['a', 'ü'],
     fields: {},
     release: () => {},

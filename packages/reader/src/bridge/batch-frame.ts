@@ -2,13 +2,13 @@ import type { NpyArray } from '@shardtool/format';
 import { nameTable } from '@shardtool/format';
 import type { FieldValue } from '../dataset/field-values.js';
 import type { Batch } from '../loader/deliver/batch.js';
-import type { LoaderState } from '../order/state.js';
+import type { LoaderState } from '../loader/loader-state.js';
 import type { Dtype } from '../transform/transform.js';
 
 export interface FramedBatch {
   readonly header: object;
   /**
-   * int32 labels [n], uint8 valid [n], float64 numbers [n]; then the images that lie in no slot; then the other labels of a
+   * int32 labels [n], uint8 valid [n], float64 numbers [n], of a mixture int32 source [n]; then the images that lie in no slot; then the other labels of a
    * mix, int32 [n]; then the fields' bytes.
    */
   readonly parts: readonly Uint8Array[];
@@ -23,8 +23,9 @@ export interface Shown {
 
 /** A batch as a message. Of decoded images only the place in the slot file is told. */
 export function frameBatch(batch: Batch, number: number, state: LoaderState, shown: Shown): FramedBatch {
-  const { epoch, index, size, images, shape, list, encoded, labels, mix, valid, numbers } = batch;
+  const { epoch, index, size, images, shape, list, encoded, labels, mix, valid, numbers, source } = batch;
   const parts = [bytesOf(labels), valid, bytesOf(numbers)];
+  if (source !== null) parts.push(bytesOf(source));
   for (const { pixels } of list ?? []) parts.push(pixels);
   for (const bytes of encoded ?? []) parts.push(bytes);
   if (mix !== null) parts.push(bytesOf(mix.otherLabels));
@@ -43,6 +44,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState, sho
     mix: mix && { name: mix.name, weight: mix.weight },
     list: list?.map(({ height, width }) => ({ height, width })) ?? null,
     encoded: encoded?.map((bytes) => bytes.length) ?? null,
+    isMixture: source !== null,
     keys: shown.withKeys ? batch.keys : null,
     fields: Object.entries(batch.fields).map(([name, values]) => ({ name, ...frameField(values, parts) })),
   };

@@ -3,6 +3,7 @@ import { DeviceLoader } from '../loader/device/device-loader.js';
 import type { DeviceLoaderOptions } from '../loader/device/device-options.js';
 import { Loader } from '../loader/loader.js';
 import type { LoaderOptions } from '../loader/options.js';
+import type { MixtureSettings } from '../mixture/mixture.js';
 import { KeyTable } from './key-table.js';
 import { LookUp } from './look-up.js';
 import { readSamples, type Sample, type SamplesOptions } from './samples.js';
@@ -45,6 +46,8 @@ export class Dataset implements AsyncDisposable {
   readonly classes: readonly string[];
   readonly classSamples: readonly number[];
   readonly fields: readonly string[];
+  /** How several datasets are mixed that this one is made of; null for a single one. */
+  readonly mixture: MixtureSettings | null = null;
   readonly #files: ShardFiles;
   readonly #lookUp: LookUp;
   #keys: Promise<KeyTable> | null = null;

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import {
   findShards,
   type IndexPart,
@@ -6,9 +7,12 @@ import {
   type Manifest,
   manifestShards,
   meantLocations,
+  OptionError,
   readShardIndex,
 } from '@shardtool/format';
 import { isRemote, rememberPlace, type StorageOptions, shownLocation } from '@shardtool/storage';
+import type { Mixture } from '../mixture/mixture.js';
+import { type MixtureOptions, type MixturePart, mixDatasets, readMixtureFile } from '../mixture/open-mixture.js';
 import { readOverlays } from '../overlay/find.js';
 import { viewOf } from '../overlay/view.js';
 import { Dataset, type StoredParts } from './dataset.js';
@@ -52,11 +56,44 @@ const REMOTE_PARTS = [
  * or a shard, and OverlayError or OptionError where an overlay, a split or a key does not belong to it.
  */
 export async function openDataset(location: string | readonly string[], options: OpenOptions = {}): Promise<Dataset> {
+  if (typeof location === 'string' && isMixtureFile(location)) {
+    const { parts, options: mixed } = await readMixtureFile(location);
+    const { storage: shared, ...others } = options;
+    checkWhole(location, others);
+    return mixDatasets(parts, mixed, (place, own) => openDataset(place, { storage: shared, ...own }));
+  }
   const { storage, split, excludeKeys, overlay = split === undefined ? undefined : SPLIT_OVERLAY } = options;
   if (storage !== undefined) for (const place of [location].flat()) rememberPlace(place, storage);
   const stored = await openStored(location);
   const chain = overlay === undefined ? [] : await readOverlays(stored.location, overlay);
   return new Dataset(await viewOf(stored, { chain, split, excludeKeys }));
+}
+
+/**
+ * Opens several datasets as one, whose loaders mix their samples: by weights, by how often each comes, by a fixed number of
+ * rows in each batch, or, without any of these, every sample of all once. Throws what {@link openDataset} throws.
+ */
+export function openMixture(parts: readonly MixturePart[], options: MixtureOptions = {}): Promise<Mixture> {
+  return mixDatasets(parts, options, openDataset);
+}
+
+/** A file that says what to mix: `{ "mixture": [{ "dataset": "a", "weight": 0.7 }, ...] }`. */
+function isMixtureFile(location: string): boolean {
+  return location.endsWith('.json') && !isRemote(location) && isFile(location);
+}
+
+function isFile(location: string): boolean {
+  return statSync(location, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+/** What is seen of a dataset stands with the dataset. */
+function checkWhole(location: string, options: OpenOptions): void {
+  const given = Object.entries(options).find(([, value]) => value !== undefined);
+  if (given === undefined) return;
+  throw new OptionError(
+    { path: location },
+    `${given[0]} is of a single dataset, and ${location} is a mixture: write it beside the "dataset" that it is of.`,
+  );
 }
 
 /** The dataset as it is stored, without overlays. Throws what {@link openDataset} throws of the dataset itself. */

@@ -1,11 +1,11 @@
 import { OptionError, ShardtoolError } from '@shardtool/format';
 import type { Dataset } from '../dataset/dataset.js';
-import type { LoaderState } from '../order/state.js';
 import type { Batch } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
 import { type LoaderReport, Statistics } from './deliver/statistics.js';
 import { type LoaderInfo, loaderInfo } from './loader-info.js';
+import type { LoaderState } from './loader-state.js';
 import { Loop } from './loop.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
 import { type Place, Progress } from './progress.js';
@@ -106,6 +106,16 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     return this.#stateAt(this.#progress.now);
   }
 
+  /**
+   * A state of this mixture, with other weights of its datasets from there on: what is left of each comes exactly. Throws
+   * {@link OptionError} where this is no mixture, or the weights do not fit, and StateError for another mixture's state.
+   */
+  async withWeights(state: unknown, weights: readonly number[]): Promise<LoaderState> {
+    const { order } = await this.#prepare();
+    if (order.withWeights !== undefined) return order.withWeights(state, weights);
+    throw new OptionError({}, 'This loader has a single dataset, so there is nothing to weigh: open a mixture.');
+  }
+
   /** {@link state}, after the batch that was taken last: it may still be on its way to the consumer. */
   takenState(): LoaderState {
     return this.#stateAt(this.#progress.taken);
@@ -187,7 +197,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       plan: memory.slots,
       rows: order.batchSize,
       arenaBytes: memory.readBuffers.reservedBytes,
-      decoder: decoder && { ...decoder, seed: order.seed },
+      decoder: decoder && { ...decoder, seeds: order.origin.seeds },
       list: output.batch.kind === 'list',
       companions,
       steps,
@@ -233,7 +243,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       statistics: this.#statistics,
       onBadSample,
       release,
-      firstSample: files.firstSample,
+      origin: order.origin,
       shardName: (shard) => shards[shard]!.name,
       nextEpoch: async (demand): Promise<FedEpoch | null> => {
         const place = next;
@@ -244,7 +254,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
         if (plan.batches === 0) throw noBatches(epoch, plan.samples - position, order.globalBatch);
         const least = (): Promise<number> => leastBytes(order.upcoming(place), files);
         const upcoming = { plan, selection: order.selection(epoch) };
-        const reading = await readers.begin(upcoming, position === 0, demand, least);
+        const reading = await readers.begin(upcoming, order.readsAll(place), demand, least);
         next = { epoch: epoch + 1, position: 0 };
         return { epoch, plan, ...reading };
       },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { type LoaderState, parseState, StateError, takeUpState } from './state.js';
+import { type DatasetState, parseState, StateError, takeUpState } from './state.js';
 
-const state: LoaderState = {
+const state: DatasetState = {
   version: 1,
   dataset: '0123456789abcdef',
   selection: '',
@@ -37,8 +37,8 @@ test('a state of another selection is refused', () => {
 });
 
 test('a state of a newer version is refused, whatever else it holds', () => {
-  expect(() => takeUpState({ version: 2, future: true }, here)).toThrow(
-    'version 2 of the order, and this shardtool knows 1',
+  expect(() => takeUpState({ version: 3, future: true }, here)).toThrow(
+    'version 3 of the order, and this shardtool knows 2',
   );
 });
 

@@ -1,6 +1,6 @@
 import { OptionError } from '@shardtool/format';
 import { z } from 'zod';
-import { ORDER_VERSION } from './words.js';
+import { MIXTURE_VERSION, ORDER_VERSION } from './words.js';
 
 /** A state cannot be taken up here; the message says why. */
 export class StateError extends OptionError {}
@@ -33,7 +33,7 @@ const schema = z.object({
  * Where a run is, exact to the sample: plain JSON of about 300 bytes, the same on all ranks. It may be taken up by another
  * number of ranks, at another batch size, with another `lastBatch`; all else decides the order and has to stay.
  */
-export type LoaderState = Readonly<z.output<typeof schema>>;
+export type DatasetState = Readonly<z.output<typeof schema>>;
 
 /** What a state is taken up with. Of the optional values, those that are given must be the state's. */
 export interface StateContext {
@@ -44,14 +44,14 @@ export interface StateContext {
   readonly seed?: number | undefined;
   readonly streams?: number | undefined;
   readonly blockSamples?: number | undefined;
-  readonly unit?: LoaderState['unit'] | undefined;
+  readonly unit?: DatasetState['unit'] | undefined;
 }
 
 /**
  * Checks what was saved as a state. Throws {@link StateError} where it is none, is of a newer version, belongs to another
  * dataset or selection, or contradicts an option.
  */
-export function takeUpState(saved: unknown, context: StateContext): LoaderState {
+export function takeUpState(saved: unknown, context: StateContext): DatasetState {
   const state = parseState(saved);
   if (state.dataset !== context.dataset) {
     throw new StateError(
@@ -80,12 +80,18 @@ export function takeUpState(saved: unknown, context: StateContext): LoaderState 
 }
 
 /** Checks the shape alone. Throws {@link StateError}. */
-export function parseState(saved: unknown): LoaderState {
+export function parseState(saved: unknown): DatasetState {
   const version = (saved as { version?: unknown } | null | undefined)?.version;
+  if (version === MIXTURE_VERSION) {
+    throw new StateError(
+      {},
+      'The state belongs to a mixture of datasets, and this is a single one: open the mixture, or start without a state.',
+    );
+  }
   if (typeof version === 'number' && version > ORDER_VERSION) {
     throw new StateError(
       {},
-      `The state is of version ${version} of the order, and this shardtool knows ${ORDER_VERSION}: update shardtool.`,
+      `The state is of version ${version} of the order, and this shardtool knows ${MIXTURE_VERSION}: update shardtool.`,
     );
   }
   const result = schema.safeParse(saved);

@@ -2,6 +2,8 @@ import { philox } from '@shardtool/format';
 
 /** The version of the order. A change that moves any sample needs a new one. */
 export const ORDER_VERSION = 1;
+/** That of the order of several datasets, which is made of orders of version 1. */
+export const MIXTURE_VERSION = 2;
 
 /** Streams are numbered from 0 below this. */
 export const MAX_STREAMS = 65_536;

@@ -49,8 +49,10 @@ export interface Batch {
   readonly mix: BatchMix | null;
   /** 0 marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was skipped. */
   readonly valid: Uint8Array;
-  /** Number of each sample in the dataset. */
+  /** Number of each sample in its dataset. */
   readonly numbers: Float64Array;
+  /** Of a mixture: which dataset of its list each sample is from, int32 [n]; else null. */
+  readonly source: Int32Array | null;
   readonly keys: readonly string[];
   /** Values of the fields that are neither image nor class, by field name; null where a sample lacks the field. */
   readonly fields: Readonly<Record<string, readonly (FieldValue | null)[]>>;

@@ -9,6 +9,7 @@ import type { BatchFacts } from '../ring/batch-facts.js';
 import type { Companion, PartTable } from '../ring/companions.js';
 import type { Control } from '../ring/control.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
+import type { SampleOrigin } from '../setup/order.js';
 import { PendingBatch } from './pending-batch.js';
 
 /** One epoch that is to be fed: its plan, where its blocks come from, and whether the crc32 of its images and fields is checked. */
@@ -33,8 +34,7 @@ export interface FeederOptions {
   readonly whole: boolean;
   /** Names of the fields that come with the batches. */
   readonly fields: readonly string[];
-  /** Number in the dataset of a shard's first sample. */
-  readonly firstSample: Float64Array;
+  readonly origin: SampleOrigin;
   /** The consumer may look at the read buffers while it waits for a batch. */
   readonly bytesAreHeld: boolean;
   /** The next epoch to feed, or null after the last. */
@@ -148,7 +148,7 @@ export class Feeder implements Demand {
 
   /** Publishes the job of one row, from the block and item that `pending` names for it. */
   push(pending: PendingBatch, row: number): void {
-    const { control, firstSample, image, companions, facts, whole } = this.#options;
+    const { control, origin, image, companions, facts, whole } = this.#options;
     const block = pending.blocks[row]!;
     const item = pending.items[row]!;
     const shard = block.shard[item]!;
@@ -158,8 +158,10 @@ export class Feeder implements Demand {
     const offset = column.offset[indexRow]!;
     const job = this.#job;
     pending.labels[row] = index.cls[indexRow]!;
-    job.number = firstSample[shard]! + indexRow;
+    job.number = origin.firstSample[shard]! + indexRow;
     pending.numbers[row] = job.number;
+    job.source = origin.sourceOfShard === null ? 0 : origin.sourceOfShard[shard]!;
+    pending.sources[row] = job.source;
     if (offset < 0) {
       this.#options.onMissingImage(pending, row);
       return;

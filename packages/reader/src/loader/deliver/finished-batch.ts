@@ -26,6 +26,7 @@ export interface FinishedBatchOptions {
   readonly companions: readonly Companion[];
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
+  readonly isMixture: boolean;
 }
 
 /** The complete batch for the consumer. Its blocks are still in memory; `release` is called at most once. */
@@ -51,6 +52,7 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     mix: mix && { name: mix.name, weight: mix.weight, otherLabels: rolled(pending.labels) },
     valid: pending.valid,
     numbers: pending.numbers,
+    source: options.isMixture ? pending.sources : null,
     get keys() {
       keys ??= pending.blocks.map((block, row) => keyOf(block, pending.items[row]!));
       return keys;

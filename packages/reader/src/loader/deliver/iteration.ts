@@ -1,4 +1,5 @@
 import type { Demand } from '../read/block-reader.js';
+import type { SampleOrigin } from '../setup/order.js';
 import type { LoaderOutput } from '../setup/output.js';
 import type { Engine } from '../work/engine.js';
 import type { BadRowOptions } from './bad-rows.js';
@@ -15,8 +16,7 @@ export interface IterationOptions {
   readonly statistics: Statistics;
   readonly onBadSample: BadRowOptions['onBadSample'];
   readonly release: 'auto' | 'manual';
-  /** Number in the dataset of each shard's first sample. */
-  readonly firstSample: Float64Array;
+  readonly origin: SampleOrigin;
   readonly shardName: (shard: number) => string;
   /** The next epoch to feed, or null after the last. */
   nextEpoch(demand: Demand): Promise<FedEpoch | null>;
@@ -32,7 +32,7 @@ export class Iteration {
   #current: Batch | null = null;
 
   constructor(options: IterationOptions) {
-    const { engine, output, statistics, onBadSample, release, firstSample, shardName } = options;
+    const { engine, output, statistics, onBadSample, release, origin, shardName } = options;
     const { whole, image, companions, fields } = output;
     this.#options = options;
     const delivery = new Delivery({
@@ -41,7 +41,7 @@ export class Iteration {
       badRows: { engine, statistics, shardName, onBadSample, output: output.batch },
     });
     this.#delivery = delivery;
-    this.#finish = { engine, image, output: output.batch, companions, whole };
+    this.#finish = { engine, image, output: output.batch, companions, whole, isMixture: origin.sourceOfShard !== null };
     this.#feeder = new Feeder({
       control: engine.control,
       bell: engine.bell,
@@ -53,7 +53,7 @@ export class Iteration {
       facts: engine.facts,
       whole,
       fields,
-      firstSample,
+      origin,
       bytesAreHeld: output.batch.kind === 'raw' && release === 'manual',
       nextEpoch: (demand) => options.nextEpoch(demand),
       onOpen: (pending) => delivery.expect(pending),

@@ -26,6 +26,8 @@ export class PendingBatch {
   readonly items: Int32Array;
   readonly labels: Int32Array;
   readonly numbers: Float64Array;
+  /** Of a mixture: the dataset of each row. */
+  readonly sources: Int32Array;
   readonly valid: Uint8Array;
   readonly list: ImageArray[] = [];
   /** Values of other fields, by name, of the rows that are complete. */
@@ -55,6 +57,7 @@ export class PendingBatch {
     this.items = planned.item.slice();
     this.labels = new Int32Array(rows);
     this.numbers = new Float64Array(rows);
+    this.sources = new Int32Array(rows);
     this.valid = planned.valid.slice();
     this.fields = nameTable(fields.map((name) => [name, new Array<FieldValue | null>(rows).fill(null)]));
   }

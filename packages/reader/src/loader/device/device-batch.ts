@@ -1,5 +1,5 @@
-import type { LoaderState } from '../../order/state.js';
 import type { Batch } from '../deliver/batch.js';
+import type { LoaderState } from '../loader-state.js';
 
 /** bfloat16 is the upper half of a float32. */
 export type DeviceDtype = 'uint8' | 'float32' | 'float16' | 'bfloat16';
@@ -30,7 +30,7 @@ export interface ReadyEvent {
   whenDone(): Promise<void>;
 }
 
-type HostPart = 'epoch' | 'index' | 'size' | 'labels' | 'mix' | 'valid' | 'numbers' | 'keys' | 'fields';
+type HostPart = 'epoch' | 'index' | 'size' | 'labels' | 'mix' | 'valid' | 'numbers' | 'source' | 'keys' | 'fields';
 
 /**
  * A batch whose pixels are in the memory of a GPU, or on their way: valid until the next is asked for, or until

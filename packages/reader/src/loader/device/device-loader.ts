@@ -1,9 +1,9 @@
 import { OptionError, ShardtoolError } from '@shardtool/format';
 import type { Dataset } from '../../dataset/dataset.js';
-import type { LoaderState } from '../../order/state.js';
 import type { LoaderReport } from '../deliver/statistics.js';
 import { closedError, Loader } from '../loader.js';
 import type { LoaderInfo } from '../loader-info.js';
+import type { LoaderState } from '../loader-state.js';
 import { Progress } from '../progress.js';
 import type { DeviceBatch, DevicePlan, DeviceReport, DeviceStage, HostBatches, Uploads } from './device-batch.js';
 import { type DeviceLoaderOptions, planDevice } from './device-options.js';

@@ -27,8 +27,8 @@ export interface ReadBufferOptions {
   readonly upcoming: Iterable<UpcomingEpoch>;
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
-  readonly slabs: number;
-  readonly blockSamples: number;
+  /** Blocks in memory at once, and samples in them. */
+  readonly held: { readonly slabs: number; readonly samples: number };
   /** By default half of the machine's memory. */
   readonly limitBytes: number | undefined;
 }
@@ -41,7 +41,8 @@ const LOOKED_INTO = 16;
 
 /** Throws {@link OptionError} where the limit is too small; it names the smallest. Reads few indexes, or none. */
 export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadBufferPlan> {
-  const { slabs, unit } = options;
+  const { held, unit } = options;
+  const { slabs } = held;
   const limitBytes = options.limitBytes ?? Math.floor(totalmem() / 2);
   if (unit === 'sample') {
     const expectedBytes = await residentBytes(options);
@@ -67,10 +68,10 @@ async function residentBytes({ dataset, all }: ReadBufferOptions): Promise<numbe
 
 /** `slabs` blocks of samples of mean size; and of the largest, shard by shard, with something to spare. */
 async function streamingBytes(options: ReadBufferOptions): Promise<{ expectedBytes: number; reservedBytes: number }> {
-  const { dataset, slabs, blockSamples } = options;
+  const { dataset } = options;
   const { samples, bytes } = await selectedSize(options);
   if (samples === 0) return { expectedBytes: 0, reservedBytes: 0 };
-  const held = Math.min(slabs * blockSamples, samples);
+  const held = Math.min(options.held.samples, samples);
   const mean = bytes / samples;
   const ratio = mean / (dataset.bytes / dataset.size);
   const means = dataset.shards.filter((shard) => shard.samples > 0).map((shard) => shard.bytes / shard.samples);

@@ -15,6 +15,7 @@ export interface FirstSample {
   readonly epoch: number;
   readonly number: number;
   readonly occurrence: number;
+  readonly source: number;
 }
 
 /** How a batch was mixed, for those who look at its labels. */
@@ -28,6 +29,7 @@ const { places, bytes: FACT_BYTES } = layOut<keyof FirstSample | 'mix' | 'mixWei
   epoch: 'float64',
   number: 'float64',
   occurrence: 'float64',
+  source: 'float64',
   mix: 'float64',
   mixWeight: 'float64',
 });
@@ -65,14 +67,16 @@ export class BatchFacts {
       epoch: this.#facts[at + places.epoch]!,
       number: this.#facts[at + places.number]!,
       occurrence: this.#facts[at + places.occurrence]!,
+      source: this.#facts[at + places.source]!,
     };
   }
 
-  setFirst(slot: number, { epoch, number, occurrence }: FirstSample): void {
+  setFirst(slot: number, { epoch, number, occurrence, source }: FirstSample): void {
     const at = slot * FACT_NUMBERS;
     this.#facts[at + places.epoch] = epoch;
     this.#facts[at + places.number] = number;
     this.#facts[at + places.occurrence] = occurrence;
+    this.#facts[at + places.source] = source;
   }
 
   /** Of a batch that has been worked on as a whole. */

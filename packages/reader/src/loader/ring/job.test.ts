@@ -13,6 +13,7 @@ const job: fc.Arbitrary<Job> = fc.record({
   number: whole,
   epoch: uint32,
   occurrence: fc.integer({ min: 0, max: 2 ** 31 - 1 }),
+  source: int32,
   slot: int32,
   row: int32,
   orientation: fc.integer({ min: 1, max: 8 }),

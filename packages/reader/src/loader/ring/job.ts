@@ -7,7 +7,9 @@ export interface Job {
   /** Place of the encoded image in the shard or in the arena, and its length in bytes. */
   offset: number;
   bytes: number;
-  /** The sample's number in the dataset: with seed and epoch the origin of its random numbers. */
+  /** The dataset of a mixture that the sample is from; else 0. */
+  source: number;
+  /** The sample's number in that dataset: with seed and epoch the origin of its random numbers. */
   number: number;
   epoch: number;
   /** 0, or higher where the same sample comes more than once in an epoch. */
@@ -36,13 +38,14 @@ const { places, bytes: JOB_BYTES } = layOut<keyof Job>({
   bytes: 'int32',
   epoch: 'uint32',
   occurrence: 'int32',
+  source: 'int32',
   slot: 'int32',
   row: 'int32',
   orientation: 'int32',
   shard: 'int32',
 });
 // Read once: a job is written and read a million times.
-const { offset, number, crc32, bytes, epoch, occurrence, slot, row, orientation, shard } = places;
+const { offset, number, crc32, bytes, epoch, occurrence, source, slot, row, orientation, shard } = places;
 const LONGS = JOB_BYTES / 8;
 const SHORTS = JOB_BYTES / 4;
 
@@ -54,6 +57,7 @@ export function emptyJob(): Job {
     number: 0,
     epoch: 0,
     occurrence: 0,
+    source: 0,
     slot: 0,
     row: 0,
     orientation: 1,
@@ -93,6 +97,7 @@ export class JobRecords {
     shorts[i + bytes] = job.bytes;
     shorts[i + epoch] = job.epoch;
     shorts[i + occurrence] = job.occurrence;
+    shorts[i + source] = job.source;
     shorts[i + slot] = job.slot;
     shorts[i + row] = job.row;
     shorts[i + orientation] = job.orientation;
@@ -109,6 +114,7 @@ export class JobRecords {
     job.bytes = shorts[i + bytes]!;
     job.epoch = shorts[i + epoch]! >>> 0;
     job.occurrence = shorts[i + occurrence]!;
+    job.source = shorts[i + source]!;
     job.slot = shorts[i + slot]!;
     job.row = shorts[i + row]!;
     job.orientation = shorts[i + orientation]!;

@@ -16,6 +16,29 @@ export async function commonShape(
   transform: CompiledTransform,
   options: { readonly applyExifOrientation: boolean },
 ): Promise<Size> {
+  if (dataset.mixture === null) return firstShape(dataset, transform, options);
+  const [first, ...others] = await Promise.all(
+    dataset.mixture.datasets.map(async (one) => ({
+      name: one.name,
+      size: await firstShape(one.dataset, transform, options),
+    })),
+  );
+  const { name, size } = first!;
+  const other = others.find((one) => one.size.width !== size.width || one.size.height !== size.height);
+  if (other === undefined) return size;
+  throw new OptionError(
+    {},
+    `Images of ${name} come out as ${size.width}x${size.height} and those of ${other.name} as ` +
+      `${other.size.width}x${other.size.height}: add a step with a size (resize and centerCrop, say) to the transform, or ` +
+      "set collate to 'list'.",
+  );
+}
+
+async function firstShape(
+  dataset: Dataset,
+  transform: CompiledTransform,
+  options: { readonly applyExifOrientation: boolean },
+): Promise<Size> {
   const shard = dataset.shards.findIndex(({ samples }) => samples > 0);
   const index = shard < 0 ? null : await dataset.files.index(shard);
   const row = index === null ? -1 : index.width.findIndex((width) => width > 0);

@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { Dataset } from '../../dataset/dataset.js';
 import { scratchBytesFor } from '../../decoder.js';
-import { slabCount } from '../../order/slabs.js';
 import type { CheckedOptions } from '../options.js';
 import { planReadBuffers, type ReadBufferPlan } from '../read/read-buffers.js';
 import { type MemoryPlan, planMemory } from '../ring/slots.js';
@@ -25,7 +24,7 @@ export async function setUpMemory(
   output: LoaderOutput,
   options: MemoryRequest,
 ): Promise<LoaderMemory> {
-  const { batchSize, streams, worldSize, blockSamples } = order;
+  const { batchSize, streams, worldSize } = order;
   const { prefetchBatches } = options;
   const slots = planMemory({
     slots: prefetchBatches,
@@ -43,8 +42,7 @@ export async function setUpMemory(
     selection: order.selection(begin.epoch),
     upcoming: order.upcoming(begin),
     all: order.all,
-    slabs: slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches }),
-    blockSamples,
+    held: order.held(prefetchBatches),
     limitBytes: options.readBufferBytes,
   });
   return { slots, readBuffers };

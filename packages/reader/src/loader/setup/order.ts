@@ -2,17 +2,26 @@ import type { Dataset } from '../../dataset/dataset.js';
 import { type EpochPlan, planEpoch } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
 import { resolveBatchSize, resolveRanks } from '../../order/ranks.js';
-import { type LoaderState, takeUpState } from '../../order/state.js';
+import { slabCount } from '../../order/slabs.js';
+import { type DatasetState, takeUpState } from '../../order/state.js';
 import { type Unit, unitOf } from '../../order/units.js';
 import { ORDER_VERSION } from '../../order/words.js';
-import { checkEpochSamples, type Selection, type Subset, selectSamples } from '../../selection/selection.js';
+import {
+  checkEpochSamples,
+  type Selection,
+  type SelectionRequest,
+  type Subset,
+  selectSamples,
+} from '../../selection/selection.js';
+import type { LoaderState } from '../loader-state.js';
 import type { CheckedOptions } from '../options.js';
 import type { Place } from '../progress.js';
 import type { UpcomingEpoch } from '../read/least-bytes.js';
+import { isOnce, refuseChoices, setUpMixtureOrder } from './mixture-order.js';
 
 /** Which sample comes when, on this rank, in any epoch. */
 export interface LoaderOrder {
-  readonly seed: number;
+  readonly origin: SampleOrigin;
   /** Where the run begins; `isOver`: behind the last batch of that epoch. */
   readonly begin: Place;
   readonly isOver: boolean;
@@ -31,10 +40,26 @@ export interface LoaderOrder {
   plan(epoch: number, position: number): EpochPlan;
   /** The epochs from a place on, without end. */
   upcoming(place: Place): Iterable<UpcomingEpoch>;
+  /** Blocks that this rank holds at once where so many batches are made ahead, and samples in them. */
+  held(prefetchBatches: number): { readonly slabs: number; readonly samples: number };
+  /** Whether an epoch that begins at a place goes through every sample. */
+  readsAll(place: Place): boolean;
   stateAt(place: Place): LoaderState;
+  /** The state with other weights of the datasets from there on; of a mixture alone. */
+  withWeights?(state: unknown, weights: readonly number[]): LoaderState;
 }
 
-type OrderRequest = Pick<
+/** Which sample a row of a shard is. */
+export interface SampleOrigin {
+  /** By shard: the number in its dataset of its first sample. */
+  readonly firstSample: Float64Array;
+  /** By shard: its dataset in a mixture; null where there is only one. */
+  readonly sourceOfShard: Int32Array | null;
+  /** By dataset: with epoch and number the origin of a sample's random numbers. */
+  readonly seeds: readonly number[];
+}
+
+export type OrderRequest = Pick<
   CheckedOptions,
   | 'rank'
   | 'worldSize'
@@ -56,8 +81,21 @@ type OrderRequest = Pick<
   | 'lastBatch'
 >;
 
-/** Selects the samples, and settles their order. Reads indexes only where something is selected. Throws OptionError. */
+type DatasetOrderRequest = Omit<OrderRequest, keyof SelectionRequest> & SelectionRequest;
+
+/** Settles the order of a dataset, or of a mixture of several. Throws OptionError. */
 export async function setUpOrder(dataset: Dataset, options: OrderRequest): Promise<LoaderOrder> {
+  const { mixture } = dataset;
+  if (mixture === null) return setUpDatasetOrder(dataset, options);
+  refuseChoices(options);
+  const [only, ...others] = mixture.datasets;
+  if (others.length > 0 || !isOnce(mixture.policy)) return setUpMixtureOrder(mixture, options);
+  const order = await setUpDatasetOrder(only!.dataset, { ...options, ...only!.selection });
+  return { ...order, origin: { ...order.origin, sourceOfShard: new Int32Array(dataset.shards.length) } };
+}
+
+/** Selects the samples, and settles their order. Reads indexes only where something is selected. Throws OptionError. */
+async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest): Promise<LoaderOrder> {
   const { rank, worldSize } = resolveRanks(options);
   const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);
   const counts = Float64Array.from(dataset.shards, (shard) => shard.samples);
@@ -97,7 +135,7 @@ export async function setUpOrder(dataset: Dataset, options: OrderRequest): Promi
   const begin = beginOf(options.epoch, saved);
   const { lastBatch, batches } = plan(begin.epoch, begin.position);
   return {
-    seed,
+    origin: { firstSample: dataset.files.firstSample, sourceOfShard: null, seeds: [seed] },
     begin,
     isOver: begin.position > 0 && batches === 0,
     batchSize,
@@ -113,6 +151,11 @@ export async function setUpOrder(dataset: Dataset, options: OrderRequest): Promi
     *upcoming({ epoch, position }) {
       for (let e = epoch; ; e++) yield { plan: plan(e, e === epoch ? position : 0), selection: selection(e) };
     },
+    held: (prefetchBatches) => {
+      const slabs = slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches });
+      return { slabs, samples: slabs * blockSamples };
+    },
+    readsAll: ({ position }) => position === 0,
     stateAt: ({ epoch, position }) => ({
       version: ORDER_VERSION,
       dataset: dataset.identity,
@@ -131,7 +174,7 @@ export async function setUpOrder(dataset: Dataset, options: OrderRequest): Promi
   };
 }
 
-function takeUp(dataset: Dataset, subset: Subset, options: OrderRequest): LoaderState {
+function takeUp(dataset: Dataset, subset: Subset, options: DatasetOrderRequest): DatasetState {
   return takeUpState(options.state, {
     dataset: dataset.identity,
     selection: subset.identity,
@@ -145,7 +188,7 @@ function takeUp(dataset: Dataset, subset: Subset, options: OrderRequest): Loader
 }
 
 /** The state's place, unless another epoch is to be the first. */
-function beginOf(epoch: number | undefined, saved: LoaderState | null): Place {
+function beginOf(epoch: number | undefined, saved: DatasetState | null): Place {
   if (saved === null || (epoch !== undefined && epoch !== saved.epoch)) return { epoch: epoch ?? 0, position: 0 };
   return { epoch: saved.epoch, position: saved.position };
 }

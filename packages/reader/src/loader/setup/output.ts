@@ -14,7 +14,7 @@ import { commonShape } from './common-shape.js';
 export interface LoaderOutput {
   readonly batch: BatchOutput;
   /** How images are decoded; null where they stay encoded. */
-  readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch' | 'seed'> | null;
+  readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch' | 'seeds'> | null;
   /** How JPEGs are decoded and why; null where images stay encoded. */
   readonly codec: CodecChoice | null;
   /** The field that is the image; undefined: the sample's first of an image kind. */
@@ -60,6 +60,7 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
   const steps = stepsOf(options.steps);
   const companions = companionsOf(options, batch);
   const fields = options.fields ?? fieldsOf(dataset, companions);
+  if (options.fields === undefined) checkFieldsAlike(dataset, fields);
   if (steps.fields !== undefined) companions.push(...fields.map((field) => ({ field, kind: 'field' as const })));
   const hasSteps = Object.keys(steps).length > 0;
   if (batch.kind !== 'pixels' && (hasSteps || mixing.length > 0))
@@ -126,6 +127,19 @@ function checkMixable(mixing: Mixing, { dtype }: CompiledTransform, companions: 
 function fieldsOf(dataset: Dataset, companions: readonly Companion[]): string[] {
   const pixels = new Set([...imageFields(dataset.fields), ...companions.map(({ field }) => field), 'cls']);
   return dataset.fields.filter((field) => !pixels.has(field));
+}
+
+/** Datasets of a mixture must agree on what comes along with the images. */
+function checkFieldsAlike({ mixture }: Dataset, fields: readonly string[]): void {
+  for (const field of fields) {
+    const without = mixture?.datasets.find(({ dataset }) => !dataset.fields.includes(field));
+    if (without === undefined) continue;
+    throw new OptionError(
+      {},
+      `${without.name} has no field "${field}", which another dataset of the mixture has: name the fields that you want with ` +
+        'the option fields (an empty list for none); samples that lack one have null there.',
+    );
+  }
 }
 
 function isUncompressedOnly(dataset: Dataset, output: BatchOutput, options: OutputRequest, others: number): boolean {

@@ -33,7 +33,7 @@ export class OwnStepFailure extends Error {
 }
 
 /** Which sample it is. */
-type Identity = Pick<Job, 'epoch' | 'number' | 'occurrence'>;
+type Identity = Pick<Job, 'epoch' | 'source' | 'number' | 'occurrence'>;
 
 /** The work of one worker beside decoding. */
 export interface WorkSteps {
@@ -57,7 +57,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
   const pixels = await loadStep<PixelsStep>('pixels', data.steps.pixels);
   const batch = await loadStep<BatchStep>('batch', data.steps.batch);
   if (fields === null && pixels === null && batch === null && data.mixing.length === 0) return null;
-  const { transform, seed, outputSize } = data.decoder!;
+  const { transform, seeds, outputSize } = data.decoder!;
   const { dtype, layout } = transform;
   const { width, height } = outputSize!;
   const shape = layout === 'nhwc' ? ([height, width, 3] as const) : ([3, height, width] as const);
@@ -65,7 +65,12 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
   const kernels = data.mixing.length > 0 ? new EffectKernels(data.memory) : null;
 
   const contextOf = (identity: Identity, from: number, options: unknown): StepContext => {
-    const random = new SampleRandom(seed).start(identity.epoch, identity.number, identity.occurrence, from);
+    const random = new SampleRandom(seeds[identity.source]!).start(
+      identity.epoch,
+      identity.number,
+      identity.occurrence,
+      from,
+    );
     return { epoch: identity.epoch, number: identity.number, random: () => random.next(), options };
   };
   const valuesAt = (address: number, bytes: number): Uint8Array | Float32Array =>
@@ -116,7 +121,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         await calling('batch', batch, (run) => run(whole, contextOf(identity, FIRST_NUMBER.batchStep, batch.options)));
       }
       if (kernels === null) return;
-      const random = new SampleRandom(seed).start(
+      const random = new SampleRandom(seeds[identity.source]!).start(
         identity.epoch,
         identity.number,
         identity.occurrence,

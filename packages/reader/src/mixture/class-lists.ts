@@ -1,0 +1,56 @@
+import { OptionError } from '@shardtool/format';
+
+/**
+ * What becomes of the class lists of several datasets: `name` puts classes of the same name together; `offset` numbers those
+ * of each dataset behind those of the ones before it; `apart` leaves every number as it is in its own dataset, which
+ * `batch.source` names.
+ */
+export type ClassLists = 'name' | 'offset' | 'apart';
+
+export interface JoinedClasses {
+  readonly classes: readonly string[];
+  /** Samples of each class, over all datasets. */
+  readonly classSamples: readonly number[];
+  /** By dataset, and by class number in it: the number among `classes`. Null: numbers stay as they are. */
+  readonly numbers: readonly (Int32Array | null)[];
+}
+
+interface OwnClasses {
+  readonly name: string;
+  readonly classes: readonly string[];
+  readonly classSamples: readonly number[];
+}
+
+/** Joins the class lists. Throws {@link OptionError} where datasets with and without class names are to be joined by name. */
+export function joinClasses(lists: readonly OwnClasses[], how: ClassLists): JoinedClasses {
+  if (how === 'apart') return { classes: [], classSamples: [], numbers: lists.map(() => null) };
+  if (how === 'name') {
+    const nameless = lists.find(({ classes }) => classes.length === 0);
+    const named = lists.find(({ classes }) => classes.length > 0);
+    if (nameless !== undefined && named !== undefined) {
+      throw new OptionError(
+        {},
+        `${named.name} has names of classes and ${nameless.name} has none, so they cannot be joined by name: set classLists ` +
+          "to 'apart' (or to 'offset', where the one without has no classes at all).",
+      );
+    }
+    if (named === undefined) return { classes: [], classSamples: [], numbers: lists.map(() => null) };
+  }
+  const classes: string[] = [];
+  const classSamples: number[] = [];
+  const known = new Map<string, number>();
+  const numbers = lists.map((list) =>
+    Int32Array.from(list.classes, (name, cls) => {
+      let number = how === 'name' ? known.get(name) : undefined;
+      if (number === undefined) {
+        number = classes.length;
+        classes.push(name);
+        classSamples.push(0);
+        known.set(name, number);
+      }
+      classSamples[number]! += list.classSamples[cls] ?? 0;
+      return number;
+    }),
+  );
+  return { classes, classSamples, numbers };
+}

@@ -1,0 +1,126 @@
+import { OptionError } from '@shardtool/format';
+import { z } from 'zod';
+import { StateError } from '../order/state.js';
+import { MIXTURE_VERSION } from '../order/words.js';
+
+const whole = z.number().int().nonnegative();
+const positive = z.number().int().positive();
+
+const schema = z.object({
+  version: z.literal(MIXTURE_VERSION),
+  seed: whole,
+  epoch: whole,
+  /** Samples of a dataset that follow each other, and how many such groups are shuffled together. */
+  group: positive,
+  window: positive,
+  shuffle: z.boolean(),
+  globalBatch: positive,
+  lastBatch: z.enum(['pad', 'drop', 'partial']),
+  /** Samples of the epoch that were delivered, over all ranks. */
+  position: whole,
+  /** Weights that took the place of the mixture's own on the way; null: they did not. */
+  weights: z.array(z.number().positive()).nullable(),
+  sources: z.array(
+    z.object({
+      dataset: z.string(),
+      selection: z.string(),
+      streams: positive,
+      blockSamples: positive,
+      unit: z.enum(['sample', 'shard', 'chunk']),
+      /** Samples of an epoch. */
+      samples: whole,
+      /** Samples that came before this epoch, where that is not epoch times `samples`. */
+      base: whole.nullable(),
+    }),
+  ),
+});
+
+/**
+ * Where a run over a mixture is, exact to the sample: plain JSON of about 150 bytes a dataset, the same on all ranks. It may
+ * be taken up by other numbers of ranks and batch sizes.
+ */
+export type MixtureState = Readonly<z.output<typeof schema>>;
+
+/** What a state is taken up with. Of the optional values, those that are given must be the state's. */
+export interface MixtureStateContext {
+  readonly sources: readonly { readonly name: string; readonly dataset: string; readonly selection: string }[];
+  /** Samples of each dataset in an epoch, as the mixture's weights say. */
+  readonly samples: readonly number[];
+  readonly seed?: number | undefined;
+  readonly shuffle?: boolean | undefined;
+  readonly group?: number | undefined;
+  readonly window?: number | undefined;
+}
+
+/** Checks what was saved as a state of a mixture. Throws {@link StateError}. */
+export function takeUpMixtureState(saved: unknown, context: MixtureStateContext): MixtureState {
+  const { version } = (saved ?? {}) as { version?: unknown };
+  if (version === 1) {
+    throw new StateError(
+      {},
+      'The state belongs to a single dataset, and this is a mixture: open that dataset, or start anew.',
+    );
+  }
+  if (typeof version === 'number' && version > MIXTURE_VERSION) {
+    throw new StateError(
+      {},
+      `The state is of version ${version} of the order, and this shardtool knows ${MIXTURE_VERSION}: update shardtool.`,
+    );
+  }
+  const result = schema.safeParse(saved);
+  if (!result.success) {
+    const issue = result.error.issues[0]!;
+    const where = issue.path.length === 0 ? '' : `${issue.path.join('.')}: `;
+    throw new StateError({}, `This is not a state that a loader gave (${where}${issue.message}).`, {
+      cause: result.error,
+    });
+  }
+  const state = result.data;
+  checkSources(state, context);
+  for (const name of ['seed', 'shuffle', 'group', 'window'] as const) {
+    const chosen = context[name];
+    if (chosen === undefined || chosen === state[name]) continue;
+    throw new StateError(
+      {},
+      `The state was saved with ${name} ${state[name]}, but ${name} is ${chosen} now, which would be another order: leave ` +
+        `${name} as it was, or start without a state.`,
+    );
+  }
+  return state;
+}
+
+function checkSources(state: MixtureState, { sources, samples }: MixtureStateContext): void {
+  if (state.sources.length !== sources.length) {
+    throw new StateError(
+      {},
+      `The state belongs to a mixture of ${state.sources.length} datasets, and this one has ${sources.length}: open the ` +
+        'mixture with which it was saved, or start without a state.',
+    );
+  }
+  for (const [i, { name, dataset, selection }] of sources.entries()) {
+    const saved = state.sources[i]!;
+    if (saved.dataset !== dataset || saved.selection !== selection) {
+      throw new StateError(
+        {},
+        `The state was saved with ${saved.dataset !== dataset ? 'another dataset' : 'another selection'} in place of ${name}: ` +
+          'open the same datasets in the same order with the same selections, or start without a state.',
+      );
+    }
+    if (state.weights === null && saved.samples !== samples[i]) {
+      throw new StateError(
+        {},
+        `The state was saved with ${saved.samples} samples of ${name} in an epoch, and now it would have ${samples[i]}: leave ` +
+          "the weights as they were, or take the state through the loader's withWeights.",
+      );
+    }
+  }
+}
+
+/** Throws {@link OptionError} for a list of weights that does not fit. */
+export function checkWeights(weights: readonly number[], sources: number): void {
+  if (weights.length === sources) return;
+  throw new OptionError(
+    {},
+    `There are ${weights.length} weights for the ${sources} datasets of the mixture: give one for each.`,
+  );
+}

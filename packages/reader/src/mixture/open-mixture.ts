@@ -1,0 +1,209 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { FileError, type IndexPart, OptionError, type PartOfIndex, type ShardIndex } from '@shardtool/format';
+import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
+import { z } from 'zod';
+import { Dataset } from '../dataset/dataset.js';
+import type { ShardFile } from '../dataset/shard-files.js';
+import { type ClassLists, joinClasses } from './class-lists.js';
+import { type MixedDataset, Mixture } from './mixture.js';
+import type { MixturePolicy } from './shares.js';
+
+/** One dataset of a mixture: the dataset itself, or where it is, how much of it comes, and what of it. */
+export interface MixturePart {
+  readonly dataset: string | readonly string[] | Dataset;
+  /** As messages and `end` name it. Default: where it is. */
+  readonly name?: string | undefined;
+  /** Its share of the samples, exactly as it is written in decimal. Every part has one, or none has. */
+  readonly weight?: number | undefined;
+  /** How often its samples come in an epoch; instead of weights. Default 1. */
+  readonly repeat?: number | undefined;
+  /** As {@link OpenOptions}. */
+  readonly overlay?: string | undefined;
+  readonly split?: string | undefined;
+  readonly excludeKeys?: readonly string[] | undefined;
+  readonly storage?: StorageOptions | undefined;
+  /** Only these samples of it, as the loader's options of the same names. */
+  readonly classes?: readonly (string | number)[] | undefined;
+  readonly keys?: readonly string[] | undefined;
+  readonly where?: string | undefined;
+}
+
+export interface MixtureOptions {
+  /** With weights or `perBatch`, where an epoch ends: with the dataset whose samples are used up first (default) or last, or with this one, by name or number. */
+  readonly end?: 'first' | 'last' | number | string | undefined;
+  /** Samples of an epoch, instead of `end`. */
+  readonly epochSamples?: number | undefined;
+  /** Rows of each dataset in every batch of all ranks; instead of weights. */
+  readonly perBatch?: readonly number[] | undefined;
+  /** Default `name`. */
+  readonly classLists?: ClassLists | undefined;
+  /** Samples of a dataset that follow each other. Default: by the batch size. The number of ranks must divide it. */
+  readonly group?: number | undefined;
+  /** Groups that are shuffled together. Default: as many as make a batch. */
+  readonly window?: number | undefined;
+}
+
+/** Opens one of the datasets. */
+type Open = (location: string | readonly string[], options: object) => Promise<Dataset>;
+
+const strings = z.array(z.string());
+const part = z.strictObject({
+  dataset: z.union([z.string(), strings, z.instanceof(Dataset)]),
+  name: z.string().optional(),
+  weight: z.number().optional(),
+  repeat: z.number().optional(),
+  overlay: z.string().optional(),
+  split: z.string().optional(),
+  excludeKeys: strings.optional(),
+  storage: z.custom<StorageOptions>((value) => typeof value === 'object').optional(),
+  classes: z.array(z.union([z.string(), z.number().int()])).optional(),
+  keys: strings.optional(),
+  where: z.string().optional(),
+});
+const whole = z.number().int().positive();
+const settings = z.strictObject({
+  end: z.union([z.string(), z.number().int()]).optional(),
+  epochSamples: whole.optional(),
+  perBatch: z.array(whole).optional(),
+  classLists: z.enum(['name', 'offset', 'apart']).optional(),
+  group: whole.optional(),
+  window: whole.optional(),
+});
+const file = settings.extend({ mixture: z.array(part) });
+
+/**
+ * Makes one dataset of several. `open` opens those that are named by their place. Throws {@link OptionError} for parts and
+ * options that are not allowed, and what `open` throws.
+ */
+export async function mixDatasets(
+  parts: readonly MixturePart[],
+  options: MixtureOptions,
+  open: Open,
+): Promise<Mixture> {
+  const checkedParts = check(z.array(part), parts, 'part');
+  const checked = check(settings, options, 'option');
+  if (checkedParts.length === 0) throw new OptionError({}, 'A mixture needs at least one dataset.');
+  const owned: Dataset[] = [];
+  try {
+    const datasets = await Promise.all(
+      checkedParts.map(async ({ dataset, name, overlay, split, excludeKeys, storage, classes, keys, where }, i) => {
+        const opened =
+          dataset instanceof Dataset
+            ? dataset
+            : await open(dataset, { overlay, split, excludeKeys, ...(storage && { storage }) });
+        if (opened !== dataset) owned.push(opened);
+        const label = name ?? (typeof dataset === 'string' ? shownLocation(dataset) : `dataset ${i}`);
+        return { name: label, dataset: opened, selection: { classes, keys, where } };
+      }),
+    );
+    return mixtureOf(datasets, policyOf(checkedParts, checked, datasets), checked, owned);
+  } catch (error) {
+    await Promise.all(owned.map((dataset) => dataset.close()));
+    throw error;
+  }
+}
+
+/** What a file `{ "mixture": [...] }` says. Its places are relative to the file. Throws {@link OptionError}. */
+export async function readMixtureFile(location: string): Promise<{ parts: MixturePart[]; options: MixtureOptions }> {
+  let read: unknown;
+  try {
+    read = JSON.parse(await readFile(location, 'utf8'));
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) {
+      throw new FileError({ path: location }, `${location} cannot be read (${(cause as Error).message}).`, { cause });
+    }
+    throw new OptionError({ path: location }, `${location} is no JSON (${cause.message}).`, { cause });
+  }
+  const { mixture, ...options } = check(file, read, location);
+  const folder = path.dirname(location);
+  const placed = (place: string) => (isRemote(place) ? place : path.resolve(folder, place));
+  const parts = mixture.map((one) => {
+    const { dataset } = one;
+    if (dataset instanceof Dataset) return one;
+    return {
+      ...one,
+      dataset: typeof dataset === 'string' ? placed(dataset) : dataset.map(placed),
+      ...(typeof dataset === 'string' && { name: one.name ?? shownLocation(dataset) }),
+    };
+  });
+  return { parts, options };
+}
+
+function check<Schema extends z.ZodType>(schema: Schema, value: unknown, what: string): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  const name = issue.path.join('.') || (issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : '');
+  throw new OptionError({}, `The mixture's ${what} ${name} is not right: ${issue.message}.`);
+}
+
+function policyOf(
+  parts: readonly MixturePart[],
+  { end, epochSamples, perBatch }: MixtureOptions,
+  datasets: readonly MixedDataset[],
+): MixturePolicy {
+  const [weights, repeat] = (['weight', 'repeat'] as const).map((name) => {
+    const given = parts.map((one) => one[name]);
+    if (given.every((value) => value === undefined)) return undefined;
+    const missing = given.indexOf(undefined);
+    if (name === 'weight' && missing >= 0) {
+      throw new OptionError(
+        {},
+        `${datasets[missing]!.name} has no weight and others of the mixture have: give every dataset one, or none.`,
+      );
+    }
+    return given.map((value) => value ?? 1);
+  });
+  const named = typeof end === 'string' && end !== 'first' && end !== 'last';
+  const number = named ? datasets.findIndex(({ name }) => name === end) : -1;
+  if (named && number < 0) {
+    throw new OptionError(
+      {},
+      `The mixture's option end is "${end}": it is 'first', 'last', or one of ${datasets.map(({ name }) => name).join(', ')}.`,
+    );
+  }
+  return { weights, repeat, perBatch, epochSamples, end: named ? number : (end as MixturePolicy['end']) };
+}
+
+function mixtureOf(
+  datasets: readonly MixedDataset[],
+  policy: MixturePolicy,
+  { classLists = 'name', group, window }: MixtureOptions,
+  owned: readonly Dataset[],
+): Mixture {
+  const lists = datasets.map(({ name, dataset: { classes, classSamples } }) => ({ name, classes, classSamples }));
+  const { classes, classSamples, numbers } = joinClasses(lists, classLists);
+  const { identities, fields } = { identities: createHash('sha256'), fields: new Set<string>() };
+  for (const { dataset } of datasets) {
+    identities.update(`${dataset.identity}\n`);
+    for (const field of dataset.fields) fields.add(field);
+  }
+  const parts = {
+    location: datasets.map(({ name }) => name).join(' + '),
+    format: datasets[0]!.dataset.format,
+    identity: `mixture ${identities.digest('hex').slice(0, 32)}`,
+    classes,
+    classSamples,
+    fields: [...fields],
+    shards: datasets.flatMap(({ name, dataset }, i) =>
+      dataset.shards.map((shard) => renumbered(shard, `${name}/${shard.name}`, numbers[i]!)),
+    ),
+  };
+  return new Mixture(parts, { datasets, policy, group, window }, owned);
+}
+
+/** The shard with other class numbers. */
+function renumbered(shard: ShardFile, name: string, numbers: Int32Array | null): ShardFile {
+  if (numbers === null) return { ...shard, name };
+  const change = <Part extends Partial<Pick<ShardIndex, 'cls'>>>(index: Part): Part =>
+    index.cls === undefined ? index : { ...index, cls: index.cls.map((cls) => (cls < 0 ? cls : (numbers[cls] ?? -1))) };
+  return {
+    ...shard,
+    name,
+    loadIndex: async () => change(await shard.loadIndex()),
+    loadParts: async <P extends IndexPart>(parts: readonly P[]) =>
+      change((await shard.loadParts(parts)) as PartOfIndex<P> & Partial<ShardIndex>),
+  };
+}
