@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { BESIDE, besidePath, buildShardIndex, daliIndex, openSource, tar, widsIndex } from '@shardtool/format';
+import { convert, indexShards, pack } from '@shardtool/writer';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { jpeg, newFolder, tree } from './pack-workbench.js';
 import { pythonWith, runPython } from './python.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-other-indexes-'));
@@ -120,4 +122,15 @@ test("the places in DALI's index are those of the payloads, in blocks of tar", (
       String(classes.indexOf(words[7]!.split('/')[0]!)),
     );
   }
+});
+
+test('a pack, a conversion and an index for wids refuse names that wids would read wrongly', async () => {
+  const name = `${'long/'.repeat(20)}name`;
+  const source = tree({ [`${name}.jpg`]: jpeg(1), 'Größe/1.jpg': jpeg(2) });
+  const refused = { name: 'EntryNameError', message: expect.stringContaining('and wids would read it wrongly') };
+  await expect(pack(source, newFolder(), { index: ['wids'] })).rejects.toMatchObject(refused);
+  const output = newFolder();
+  await pack(source, output, { exclude: ['long/**'] });
+  await expect(indexShards([output], { index: ['wids'] })).rejects.toMatchObject(refused);
+  await expect(convert(output, newFolder(), { index: ['wids'] })).rejects.toMatchObject(refused);
 });

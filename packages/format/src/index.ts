@@ -23,7 +23,7 @@ export * from './layouts/registry.js';
 export * from './layouts/tar/index.js';
 export * from './npy/index.js';
 export { daliIndex } from './other-indexes/dali.js';
-export { type WidsShard, widsIndex } from './other-indexes/wids.js';
+export { checkWidsNames, type WidsShard, widsIndex } from './other-indexes/wids.js';
 export {
   encodeOverlay,
   OVERLAYS_FOLDER,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { FieldColumns, ShardIndex } from '../shard-index/shard-index.js';
 import { daliIndex } from './dali.js';
-import { widsIndex } from './wids.js';
+import { checkWidsNames, widsIndex } from './wids.js';
 
 function columns(...places: [offset: number, bytes: number][]): FieldColumns {
   return {
@@ -66,4 +66,18 @@ test("wids' index names each shard with its md5, samples and size", () => {
   });
   expect(() => widsIndex([{ ...shards[0]!, file: '000000.lmdb/data.mdb' }])).toThrow('000000.lmdb/data.mdb is no tar');
   expect(() => widsIndex(shards.slice(1))).toThrow('no dataset without samples');
+});
+
+test('what wids would read wrongly is an error that names it', () => {
+  const place = (at: number) => ({ jpg: columns([at, 700]), cls: columns([at + 1536, 1]) });
+  const check =
+    (key: string, at = 512) =>
+    () =>
+      checkWidsNames(indexOf([key], place(at)), 's.tar');
+  expect(check('a'.repeat(96))).not.toThrow();
+  expect(check('a'.repeat(97))).toThrow(/^s\.tar: the name "a{97}\.jpg" is longer than 100 bytes, and wids would/);
+  // Such a name may stand in the header itself, or in a record in front of it.
+  expect(check('größe')).not.toThrow();
+  expect(check('größe', 1536)).toThrow('the name "größe.jpg" has letters beyond ASCII');
+  expect(check(`a${'/b'.repeat(3000)}`)).toThrow(/^.{0,400}$/);
 });

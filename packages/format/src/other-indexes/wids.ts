@@ -1,4 +1,5 @@
-import { OptionError } from '../errors.js';
+import { EntryNameError, OptionError } from '../errors.js';
+import type { ShardIndex } from '../shard-index/shard-index.js';
 
 /** What the index says of one shard. */
 export interface WidsShard {
@@ -28,4 +29,37 @@ export function widsIndex(shards: readonly WidsShard[]): string {
     .map(({ file, md5, samples, bytes }) => ({ url: file, md5sum: md5, nsamples: samples, filesize: bytes }));
   if (shardlist.length === 0) throw new OptionError({}, 'wids takes no dataset without samples; leave its index out.');
   return `${JSON.stringify({ __kind__: 'wids-shard-index-v1', wids_version: 1, shardlist }, null, 2)}\n`;
+}
+
+/** What of a name the header of an entry holds, and wids reads: it knows neither prefixes nor pax records. */
+const NAME_BYTES = 100;
+const BLOCK_BYTES = 512;
+
+/**
+ * Throws {@link EntryNameError} for a file of a tar whose name wids would read in part: one of more than 100 bytes, or one
+ * that stands in a record of its own in front of the header. Its samples would be mixed up without a word.
+ */
+export function checkWidsNames(
+  { key, offset, fields }: Pick<ShardIndex, 'key' | 'offset' | 'fields'>,
+  shard: string,
+): void {
+  for (const [row, name] of key.entries()) {
+    const places = [...fields].map(([field, columns]) => {
+      return { entry: `${name}.${field}`, at: columns.offset[row]!, bytes: columns.bytes[row]! };
+    });
+    let end = offset[row]!;
+    for (const { entry, at, bytes } of places.filter((place) => place.at >= 0).sort((a, b) => a.at - b.at)) {
+      const isAscii = Buffer.byteLength(entry) === entry.length;
+      if (Buffer.byteLength(entry) > NAME_BYTES || (!isAscii && at - end > BLOCK_BYTES))
+        throw unread(shard, name, entry);
+      end = Math.ceil((at + bytes) / BLOCK_BYTES) * BLOCK_BYTES;
+    }
+  }
+}
+
+function unread(shard: string, key: string, entry: string): EntryNameError {
+  const why = Buffer.byteLength(entry) > NAME_BYTES ? `is longer than ${NAME_BYTES} bytes` : 'has letters beyond ASCII';
+  const shown = entry.length > 200 ? `${entry.slice(0, 200)}...` : entry;
+  const message = `${shard}: the name ${JSON.stringify(shown)} ${why}, and wids would read it wrongly; rename it, or leave the index for wids out.`;
+  return new EntryNameError({ shard, key }, message);
 }

@@ -2,6 +2,7 @@ import { closeSync, existsSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import {
   buildShardIndex,
+  checkWidsNames,
   FileError,
   findBeside,
   findShards,
@@ -84,6 +85,7 @@ async function indexForOthers(
   const tar = shard.path;
   const index = await readShardIndex(shard.index);
   if (otherIndexes.includes('dali')) await writeDaliIndex(tar, index, ours.includes('dali'));
+  if (otherIndexes.includes('wids')) checkWidsNames(index, tar);
   const fd = openSync(tar, 'r');
   try {
     return { file: path.basename(tar), samples: index.samples, bytes: fstatSync(fd).size, md5: md5Of(fd) };

@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   type ColumnType,
+  checkWidsNames,
   IndexRows,
   type ShardIndex,
   type ShardWriter,
@@ -72,6 +73,7 @@ export async function createShard(
       const index = { ...rows.toIndex(places), columns, columnTypes };
       await writeShardIndex(join(output, paths.index), index);
       if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
+      if (otherIndexes.includes('wids')) checkWidsNames(index, file);
       const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
       renameSync(temporary, path);
       const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);
