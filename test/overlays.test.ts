@@ -1,6 +1,10 @@
 /** Overlays: other classes, columns, splits and samples left out, beside shards that stay as they are. */
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { OverlayError } from '@shardtool/format';
 import {
   addOverlay,
@@ -10,10 +14,12 @@ import {
   listOverlays,
   openDataset,
   splitDataset,
+  subsetDataset,
 } from '@shardtool/reader';
 import { type PackOptions, pack } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { bin } from './cli-process.js';
 import { emptyFolder, packedPhotos, packedSmall, smallImages } from './datasets.js';
 
 /** Key and class of every sample that a dataset shows. */
@@ -31,7 +37,13 @@ test('an overlay leaves samples out and gives others another class, in every lay
     const files = readdirSync(shards, { recursive: true }).filter((name) =>
       /\.(tar|mdb|msgpack|parquet|json)$/.test(`${name}`),
     );
-    const bytes = files.map((name) => readFileSync(path.join(shards, `${name}`)));
+    const sums = () =>
+      files.map((name) =>
+        createHash('md5')
+          .update(readFileSync(path.join(shards, `${name}`)))
+          .digest('hex'),
+      );
+    const sumsBefore = sums();
     const report = await addOverlay(shards, {
       name: 'clean',
       excludeKeys: ['cat/cat_001', 'moon/moon_002'],
@@ -45,7 +57,7 @@ test('an overlay leaves samples out and gives others another class, in every lay
     expected.set('cat/cat_002', 'moon').set('cat/cat_003', 'ghost');
     expect(after).toEqual(expected);
     expect(await classesOf(shards)).toEqual(before);
-    expect(files.map((name) => readFileSync(path.join(shards, `${name}`)))).toEqual(bytes);
+    expect(sums()).toEqual(sumsBefore);
 
     await using dataset = await openDataset(shards, { overlay: 'clean' });
     const stats = await datasetStats(dataset);
@@ -258,6 +270,54 @@ test('a group is never on both sides of a split', async () => {
   await expect(splitDataset(shards, { name: 'x', shares: new Map([['val', 0.4]]), group: 'doctor' })).rejects.toThrow(
     /No sample has a column "doctor"/,
   );
+});
+
+test('a subset is the samples that fit all that is asked for, above other overlays too', async () => {
+  const shards = await packedSmall({ samples: 200, classes: 4 }, { maxShardSamples: 30 });
+  await addOverlay(shards, { name: 'clean', excludeKeys: ['a/0000', 'b/0001'], rename: new Map([['d', 'c']]) });
+  const clean = await classesOf(shards, { overlay: 'clean' });
+  const report = await subsetDataset(shards, { name: 'part', parent: 'clean', classes: ['a', 'c'], share: 0.5 });
+  const part = await classesOf(shards, { overlay: 'part' });
+  expect(part.size).toBe(report.samples);
+  expect([...new Set(part.values())].sort()).toEqual(['a', 'c']);
+  for (const [key, cls] of part) expect(clean.get(key)).toBe(cls);
+  expect(report.samples / 148).toBeGreaterThan(0.35);
+  expect(report.samples / 148).toBeLessThan(0.65);
+  await using dataset = await openDataset(shards, { overlay: 'part' });
+  expect(dataset.classSamples).toEqual(
+    dataset.classes.map((name) => [...part.values()].filter((cls) => cls === name).length),
+  );
+  await addOverlay(shards, { name: 'less', parent: 'part', excludeKeys: [[...part.keys()][0]!] });
+  expect((await classesOf(shards, { overlay: 'less' })).size).toBe(part.size - 1);
+  await subsetDataset(shards, { name: 'again', parent: 'clean', classes: ['a', 'c'], share: 0.5 });
+  expect(await classesOf(shards, { overlay: 'again' })).toEqual(part);
+  await expect(subsetDataset(shards, { name: 'x', classes: ['dog'] })).rejects.toThrow(/no class "dog"/);
+  await expect(subsetDataset(shards, { name: 'x', where: 'width > 9000' })).rejects.toThrow(
+    /No sample is in the subset/,
+  );
+  await expect(subsetDataset(shards, { name: 'x', keys: ['a/0000', 'nobody'] })).rejects.toThrow(
+    /1 of the 2 keys are not in/,
+  );
+});
+
+test('killed while it adds, it leaves the overlay whole or none, and the same command goes through afterwards', async () => {
+  const shards = await packedPhotos();
+  const keys = path.join(emptyFolder(), 'keys.txt');
+  writeFileSync(keys, 'cat/cat_001\n');
+  for (const afterMs of [60, 150, 250, 400]) {
+    const name = `after-${afterMs}`;
+    const child = spawn(process.execPath, [bin, 'overlay', 'add', shards, name, '--exclude-keys', keys], {
+      stdio: 'ignore',
+    });
+    const ended = once(child, 'exit');
+    await sleep(afterMs);
+    child.kill('SIGKILL');
+    await ended;
+    const made = (await listOverlays(shards)).some((overlay) => overlay.name === name);
+    if (!made) await addOverlay(shards, { name, excludeKeys: ['cat/cat_001'] });
+    expect((await classesOf(shards, { overlay: name })).size).toBe(59);
+  }
+  expect(await checkOverlays(shards)).toEqual([]);
 });
 
 test('keys can be left out without an overlay, and one that is not there is an error', async () => {

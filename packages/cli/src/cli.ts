@@ -12,6 +12,7 @@ import { planCommand } from './commands/plan.js';
 import { previewCommand } from './commands/preview.js';
 import { splitCommand } from './commands/split.js';
 import { statsCommand } from './commands/stats.js';
+import { subsetCommand } from './commands/subset.js';
 import { unpackCommand } from './commands/unpack.js';
 import { verifyCommand } from './commands/verify.js';
 import { UsageError } from './outcome.js';
@@ -32,6 +33,7 @@ const COMMANDS = [
   convertCommand,
   overlayCommand,
   splitCommand,
+  subsetCommand,
   planCommand,
   benchCommand,
   previewCommand,

@@ -62,6 +62,7 @@ export {
   showOverlay,
 } from './overlay/catalogue.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
+export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
 export { type DatasetPlanOptions, planOf } from './plan-dataset.js';
 export type { MixInput } from './transform/mix.js';
 export { normalizationOf, type PresetName, type StepInput, type TransformInput } from './transform/transform.js';

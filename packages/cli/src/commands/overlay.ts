@@ -89,8 +89,9 @@ async function list(location: string, json: boolean): Promise<void> {
   await print(overlays.length === 0 ? `${visible(location)} has no overlays.` : overlays.map(line).join('\n'));
 }
 
-function line({ name, parent, hash, excluded, relabelled, set, splits, note }: OverlaySummary): string {
+function line({ name, parent, hash, excluded, relabelled, set, kept, splits, note }: OverlaySummary): string {
   const changes = [
+    ...(kept === null ? [] : [`a subset of ${countOf(kept, 'sample')}`]),
     ...(excluded > 0 ? [`${countOf(excluded, 'sample')} left out`] : []),
     ...(relabelled > 0 ? [`${countOf(relabelled, 'sample')} of another class`] : []),
     ...(set > 0 ? [`columns set of ${countOf(set, 'sample')}`] : []),

@@ -32,8 +32,17 @@ export type OverlayEntry =
       readonly at: RowPlace;
       readonly key: string;
     }
+  /** Nothing but the rows of the shards that follow stays: those that {@link KeptRowsEntry} names. */
+  | { readonly kept: number; readonly classSamples: readonly number[] }
+  | KeptRowsEntry
   | SplitEntry
   | SplitRowsEntry;
+
+/** The rows of one shard that stay: bits as in {@link SplitRowsEntry}. */
+export interface KeptRowsEntry {
+  readonly keep: number;
+  readonly rows: string;
+}
 
 /** How a split was drawn; its rows follow. */
 export interface SplitEntry {

@@ -6,12 +6,11 @@ import {
   type OverlayEntry,
   type ShardIndex,
 } from '@shardtool/format';
-import { openStored } from '../dataset/open.js';
 import { compileWhere } from '../selection/where.js';
-import { type IndexPieces, relabel } from './change-index.js';
-import { overlayPath, readOverlays } from './find.js';
-import { type Layers, layersOf } from './layers.js';
-import { checkOverlayName, saveOverlay } from './save.js';
+import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
+import type { IndexPieces } from './change-index.js';
+import type { Layers } from './layers.js';
+import { checkOverlayName } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
 /** Classes and columns for samples, one entry a sample in each list. */
@@ -46,65 +45,34 @@ export interface AddOverlayOptions extends OverlayChanges {
   readonly note?: string | undefined;
 }
 
-export interface AddOverlayReport extends Omit<OverlayCounts, 'splits'> {
+export interface AddOverlayReport extends Pick<OverlayCounts, 'excluded' | 'relabelled' | 'set'> {
   readonly file: string;
   readonly hash: string;
   readonly classes: number;
 }
-
-const READ_AT_ONCE = 8;
 
 /**
  * Makes an overlay: a small file that says what is different, beside shards that stay as they are. Throws
  * {@link OptionError} for keys, paths and classes that the dataset (as the parent shows it) does not have.
  */
 export async function addOverlay(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
-  const { name, parent } = options;
+  const { name, parent, note = '', file } = options;
   checkOverlayName(name);
-  const stored = await openStored(location);
-  const chain = parent === undefined ? [] : await readOverlays(location, parent);
-  const counts = stored.shards.map(({ samples }) => samples);
-  const below = layersOf(chain, { ...stored, counts });
+  const base = await openBase(location, parent);
+  const { below } = base;
   const classes = newClasses(below, options);
   const wanted = new Wanted(options, classNamesOf(below), classes);
-
   const entries: OverlayEntry[] = classes === null ? [] : [{ classes }];
-  for (let first = 0; first < counts.length; first += READ_AT_ONCE) {
-    const files = stored.shards.slice(first, first + READ_AT_ONCE);
-    // Expressions may name any column; without one a few columns do.
-    const read = await Promise.all(
-      files.map(
-        (file): Promise<IndexPieces> =>
-          options.excludeWhere === undefined ? file.loadParts(['key', 'source', 'cls', 'columns']) : file.loadIndex(),
-      ),
-    );
-    read.forEach((index, i) => {
-      const shard = first + i;
-      for (const entry of wanted.entriesOf(relabel(index, shard, below.layers), shard, goneBelow(below, shard))) {
-        entries.push(entry);
-      }
-    });
-  }
+  // Expressions may name any column; without one a few columns do.
+  const parts = options.excludeWhere === undefined ? (['key', 'source', 'cls', 'columns'] as const) : null;
+  for await (const shown of shownShards(base, parts)) for (const entry of wanted.entriesOf(shown)) entries.push(entry);
   wanted.checkAllFound(location);
-  if (entries.length === 0)
+  if (entries.length === 0) {
     throw new OptionError({}, `The overlay "${name}" would change nothing: say what it changes.`);
-  const file = options.file ?? overlayPath(location, name);
-  const above = chain.at(-1);
-  const header = {
-    name,
-    parent: above === undefined ? null : { name: above.name, hash: above.hash },
-    dataset: stored.identityOfFirst(counts.length),
-    shards: counts.length,
-    note: options.note ?? '',
-  };
-  const hash = await saveOverlay(file, header, entries);
+  }
+  const saved = await saveOn(base, { name, note, file }, entries);
   const { excluded, relabelled, set } = countEntries(entries);
-  return { file, hash, excluded, relabelled, set, classes: (classes ?? below.classes).length };
-}
-
-/** The rows that overlays below have left out. */
-export function goneBelow({ layers }: Pick<Layers, 'layers'>, shard: number): ReadonlySet<number> {
-  return new Set(layers.flatMap(({ shards }) => [...(shards.get(shard)?.excluded ?? [])]));
+  return { ...saved, excluded, relabelled, set, classes: (classes ?? below.classes).length };
 }
 
 /** The class list of the overlay; null where it is that below. */
@@ -135,11 +103,11 @@ function newClasses(below: Layers, { rename, classes, labels }: OverlayChanges):
 }
 
 /** Classes without names, of foreign shards, are called by their numbers. */
-function classNamesOf({ classes, classSamples }: Pick<Layers, 'classes' | 'classSamples'>): readonly string[] {
+export function classNamesOf({ classes, classSamples }: Pick<Layers, 'classes' | 'classSamples'>): readonly string[] {
   return classes.length > 0 ? classes : classSamples.map((_, number) => String(number));
 }
 
-function noClass(name: string, known: readonly string[]): OptionError {
+export function noClass(name: string, known: readonly string[]): OptionError {
   const list = known.length === 0 ? 'it has none' : `there are ${known.slice(0, 20).join(', ')}`;
   return new OptionError({}, `The dataset has no class "${name}": ${list}.`);
 }
@@ -174,12 +142,12 @@ class Wanted {
     for (const [name, values] of labels?.columns ?? []) columnTypeOf(name, values);
   }
 
-  *entriesOf(index: IndexPieces, shard: number, gone: ReadonlySet<number>): Generator<OverlayEntry> {
+  *entriesOf({ shard, index, gone }: ShownShard): Generator<OverlayEntry> {
     const { key, cls, samples } = index;
     const ids = this.#labels?.by === 'path' ? index.source! : key!;
     const isOut = this.#where?.(index as ShardIndex);
     for (let row = 0; row < samples; row++) {
-      if (gone.has(row)) continue;
+      if (gone[row] === 1) continue;
       const place = [shard, row] as const;
       const was = cls![row]!;
       const name = key![row]!;

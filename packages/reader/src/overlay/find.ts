@@ -1,9 +1,9 @@
-import path from 'node:path';
-import { FileError, OVERLAYS_FOLDER, type Overlay, OverlayError, openSource, parseOverlay } from '@shardtool/format';
+import { OVERLAYS_FOLDER, type Overlay, OverlayError, parseOverlay } from '@shardtool/format';
+import { joinLocation, NoSuchFileError, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
 
-/** Where an overlay lies: a name is a file in the dataset's own folder of overlays, anything else a path. */
+/** Where an overlay lies: a name is a file in the dataset's own folder of overlays, anything else a location. */
 export function overlayPath(location: string, overlay: string): string {
-  return isPath(overlay) ? overlay : path.join(location, OVERLAYS_FOLDER, `${overlay}.jsonl`);
+  return isPath(overlay) ? overlay : joinLocation(location, `${OVERLAYS_FOLDER}/${overlay}.jsonl`);
 }
 
 /**
@@ -17,33 +17,29 @@ export async function readOverlays(location: string, overlay: string): Promise<O
     const found = await readOverlay(file);
     const above = chain[0];
     if (above !== undefined && above.parent!.hash !== found.hash) {
+      const shown = shownLocation(file);
       throw new OverlayError(
-        { path: file },
-        `${file} has changed since the overlay "${above.name}" was made on it: restore it, or make "${above.name}" anew.`,
+        { path: shown },
+        `${shown} has changed since the overlay "${above.name}" was made on it: restore it, or make "${above.name}" anew.`,
       );
     }
     chain.unshift(found);
     if (found.parent === null) return chain;
-    file = path.join(path.dirname(file), `${found.parent.name}.jsonl`);
+    file = joinLocation(splitLocation(file).folder, `${found.parent.name}.jsonl`);
   }
 }
 
 async function readOverlay(file: string): Promise<Overlay> {
-  const source = await openSource(file).catch((cause: unknown) => {
-    if (!(cause instanceof FileError)) throw cause;
+  const shown = shownLocation(file);
+  const bytes = await readWhole(file).catch((cause: unknown) => {
+    if (!(cause instanceof NoSuchFileError)) throw cause;
     throw new OverlayError(
-      { path: file },
-      `There is no overlay ${file}: "shardtool overlay list" names those of a dataset.`,
+      { path: shown },
+      `There is no overlay ${shown}: "shardtool overlay list" names those of a dataset.`,
       { cause },
     );
   });
-  try {
-    const bytes = new Uint8Array(source.size);
-    await source.readAt(0, bytes);
-    return parseOverlay(bytes, file);
-  } finally {
-    await source.close();
-  }
+  return parseOverlay(bytes, shown);
 }
 
 function isPath(overlay: string): boolean {

@@ -15,6 +15,8 @@ export interface Layer {
   /** The new number of each class below; null: they stay. */
   readonly classMap: Int32Array | null;
   readonly shards: ReadonlyMap<number, ShardChanges>;
+  /** By number of the shard a bit a row that stays; null: all stay that are not left out. */
+  readonly kept: ReadonlyMap<number, Uint8Array> | null;
 }
 
 /** A split of the dataset: one bit a sample. */
@@ -75,6 +77,7 @@ class LayerDraft {
   readonly #splits: Map<string, Split>;
   readonly #shards = new Map<number, ShardDraft>();
   #classMap: Int32Array | null = null;
+  #kept: Map<number, Uint8Array> | null = null;
 
   constructor(
     overlay: Overlay,
@@ -112,11 +115,16 @@ class LayerDraft {
     else if ('rule' in entry) {
       const { samples, classSamples } = entry;
       this.#splits.set(entry.split, { samples, classSamples, rows: new Map() });
+    } else if ('kept' in entry) {
+      this.#kept = new Map();
+      this.classSamples = [...entry.classSamples];
+    } else if ('keep' in entry) {
+      if (this.#kept === null) throw this.#wrong();
+      this.#kept.set(entry.keep, this.#bits(entry.keep, entry.rows));
     } else if ('rows' in entry) {
       const split = this.#splits.get(entry.split);
-      const rows = Buffer.from(entry.rows, 'base64');
-      if (split === undefined || rows.length !== Math.ceil((this.#counts[entry.shard] ?? -1) / 8)) throw this.#wrong();
-      (split.rows as Map<number, Uint8Array>).set(entry.shard, rows);
+      if (split === undefined) throw this.#wrong();
+      (split.rows as Map<number, Uint8Array>).set(entry.shard, this.#bits(entry.shard, entry.rows));
     } else throw this.#wrong();
   }
 
@@ -132,7 +140,13 @@ class LayerDraft {
         ),
       });
     }
-    return { classMap: this.#classMap, shards };
+    return { classMap: this.#classMap, shards, kept: this.#kept };
+  }
+
+  #bits(shard: number, base64: string): Uint8Array {
+    const bits = Buffer.from(base64, 'base64');
+    if (bits.length === Math.ceil((this.#counts[shard] ?? -1) / 8)) return bits;
+    throw this.#wrong();
   }
 
   #shard([shard, row]: readonly [number, number]): ShardDraft {
@@ -186,6 +200,28 @@ class LayerDraft {
 
 /** Whether a row of a shard is in a split. */
 export function isIn({ rows }: Split, shard: number, row: number): boolean {
-  const bits = rows.get(shard);
+  return isSet(rows.get(shard), row);
+}
+
+/** 1 for each of a shard's `samples` rows that the overlays leave out. */
+export function rowsGone({ layers }: Pick<Layers, 'layers'>, shard: number, samples: number): Uint8Array {
+  const gone = new Uint8Array(samples);
+  for (const { shards, kept } of layers) {
+    for (const row of shards.get(shard)?.excluded ?? []) gone[row] = 1;
+    if (kept === null) continue;
+    const bits = kept.get(shard);
+    for (let row = 0; row < samples; row++) if (!isSet(bits, row)) gone[row] = 1;
+  }
+  return gone;
+}
+
+/** Rows as an overlay stores them: bit `row & 7` of byte `row >> 3`, in base64. */
+export function rowBits(samples: number, isChosen: (row: number) => boolean): string {
+  const bits = new Uint8Array(Math.ceil(samples / 8));
+  for (let row = 0; row < samples; row++) if (isChosen(row)) bits[row >> 3]! |= 1 << (row & 7);
+  return Buffer.from(bits).toString('base64');
+}
+
+function isSet(bits: Uint8Array | undefined, row: number): boolean {
   return bits !== undefined && ((bits[row >> 3]! >> (row & 7)) & 1) === 1;
 }

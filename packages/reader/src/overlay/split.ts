@@ -1,13 +1,12 @@
 import { mkdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { OptionError, type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
-import { openStored, SPLIT_OVERLAY } from '../dataset/open.js';
-import { goneBelow } from './add.js';
-import { type IndexPieces, relabel } from './change-index.js';
+import { SPLIT_OVERLAY } from '../dataset/open.js';
+import { type OverlayBase, openBase, saveOn, shownShards } from './base.js';
 import { overlayPath, readOverlays } from './find.js';
 import { keyHash } from './key-hash.js';
-import { type Layers, layersOf } from './layers.js';
-import { checkOverlayName, saveOverlay } from './save.js';
+import { rowBits } from './layers.js';
+import { checkOverlayName } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
 export interface SplitOptions {
@@ -35,7 +34,6 @@ export interface SplitReport {
 }
 
 const SPAN = 2 ** 32;
-const READ_AT_ONCE = 8;
 
 /**
  * Splits a dataset by the hash of its keys (or groups): the same samples get the same side whatever their order, and a
@@ -47,10 +45,8 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
   const { name = SPLIT_OVERLAY, parent, group } = options;
   checkOverlayName(name);
   checkShares(options);
-  const stored = await openStored(location);
-  const chain = parent === undefined ? [] : await readOverlays(location, parent);
-  const counts = stored.shards.map(({ samples }) => samples);
-  const below = layersOf(chain, { ...stored, counts });
+  const base = await openBase(location, parent);
+  const { chain, counts, below } = base;
   const note = noteOf(options);
   const file = overlayPath(location, name);
   const before = await readOverlays(location, name).then((read) => read.at(-1)!, missing);
@@ -65,20 +61,13 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
     return { file, hash: before.hash, splits, isNew: false };
   }
 
-  const draws = await drawAll(stored.shards, below, group);
+  const draws = await drawAll(base, group);
   const rules = before === null ? rulesOf(options, draws, below.classes) : countEntries(before.entries).splits;
   const entries = splitEntries(rules, draws, below.classes);
   if (before !== null) await putAside(file, before);
-  const header = {
-    name,
-    parent: chain.length === 0 ? null : { name: chain.at(-1)!.name, hash: chain.at(-1)!.hash },
-    dataset: stored.identityOfFirst(counts.length),
-    shards: counts.length,
-    note,
-  };
-  const hash = await saveOverlay(file, header, entries);
+  const saved = await saveOn(base, { name, note }, entries);
   const { splits } = countEntries(entries);
-  return { file, hash, splits, isNew: true };
+  return { ...saved, splits, isNew: true };
 }
 
 /** What decides about the samples of one shard: 9 bytes a sample. */
@@ -89,34 +78,22 @@ interface ShardDraws {
   readonly isGone: Uint8Array;
 }
 
-type Files = Awaited<ReturnType<typeof openStored>>['shards'];
-
-async function drawAll(files: Files, below: Layers, group: string | undefined): Promise<ShardDraws[]> {
+async function drawAll(base: OverlayBase, group: string | undefined): Promise<ShardDraws[]> {
   const draws: ShardDraws[] = [];
   let isKnown = false;
-  for (let first = 0; first < files.length; first += READ_AT_ONCE) {
-    const part = files.slice(first, first + READ_AT_ONCE);
-    const read = await Promise.all(
-      part.map(
-        (file): Promise<IndexPieces> =>
-          file.loadParts(group === undefined ? ['key', 'cls'] : ['key', 'cls', 'columns']),
-      ),
-    );
-    read.forEach((stored, i) => {
-      const { key, cls, columns, samples } = relabel(stored, first + i, below.layers);
-      const values = group === undefined ? undefined : columns!.get(group);
-      isKnown ||= group === undefined || values !== undefined;
-      const hash = new Uint32Array(samples);
-      for (let row = 0; row < samples; row++) {
-        const value = values?.[row] ?? null;
-        hash[row] = keyHash(value === null ? key![row]! : String(value));
-      }
-      const isGone = new Uint8Array(samples);
-      for (const row of goneBelow(below, first + i)) isGone[row] = 1;
-      draws.push({ hash, cls: cls!, isGone });
-    });
+  const parts = group === undefined ? (['key', 'cls'] as const) : (['key', 'cls', 'columns'] as const);
+  for await (const { index, gone: isGone } of shownShards(base, parts)) {
+    const { key, cls, columns, samples } = index;
+    const values = group === undefined ? undefined : columns!.get(group);
+    isKnown ||= group === undefined || values !== undefined;
+    const hash = new Uint32Array(samples);
+    for (let row = 0; row < samples; row++) {
+      const value = values?.[row] ?? null;
+      hash[row] = keyHash(value === null ? key![row]! : String(value));
+    }
+    draws.push({ hash, cls: cls!, isGone });
   }
-  if (isKnown || files.length === 0) return draws;
+  if (isKnown || base.counts.length === 0) return draws;
   throw new OptionError(
     {},
     `No sample has a column "${group}": "shardtool ls --samples --json" shows those that there are.`,
@@ -198,15 +175,14 @@ function splitEntries(
     let samples = 0;
     const classSamples: number[] = classes.map(() => 0);
     const rows = draws.map(({ hash, cls, isGone }, shard): OverlayEntry => {
-      const bits = new Uint8Array(Math.ceil(hash.length / 8));
-      for (let row = 0; row < hash.length; row++) {
+      const isChosen = (row: number) => {
         const { from, below } = borders(cls[row]!);
-        if (isGone[row] === 1 || hash[row]! < from || hash[row]! >= below) continue;
-        bits[row >> 3]! |= 1 << (row & 7);
+        if (isGone[row] === 1 || hash[row]! < from || hash[row]! >= below) return false;
         samples++;
         if (cls[row]! >= 0) classSamples[cls[row]!] = (classSamples[cls[row]!] ?? 0) + 1;
-      }
-      return { split: name, shard, rows: Buffer.from(bits).toString('base64') };
+        return true;
+      };
+      return { split: name, shard, rows: rowBits(hash.length, isChosen) };
     });
     return [{ split: name, samples, classSamples: Array.from(classSamples, (count) => count ?? 0), rule }, ...rows];
   });

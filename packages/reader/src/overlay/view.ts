@@ -10,7 +10,7 @@ import {
 import type { DatasetParts, StoredParts } from '../dataset/dataset.js';
 import type { ShardFile } from '../dataset/shard-files.js';
 import { type IndexPieces, type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
-import { isIn, type Layers, layersOf } from './layers.js';
+import { isIn, type Layers, layersOf, rowsGone } from './layers.js';
 
 /** What of a dataset is to be seen, and how. */
 export interface ViewRequest {
@@ -40,8 +40,7 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
 
   const classSamples = [...(chosen?.classSamples ?? layers.classSamples)];
   const kept = counts.map((samples, shard): KeptRows => {
-    const isGone = new Uint8Array(samples);
-    for (const { shards } of layers.layers) for (const row of shards.get(shard)?.excluded ?? []) isGone[row] = 1;
+    const isGone = rowsGone(layers, shard, samples);
     if (chosen !== null) for (let row = 0; row < samples; row++) if (!isIn(chosen, shard, row)) isGone[row] = 1;
     for (const { row, cls } of excluded?.get(shard) ?? []) {
       if (isGone[row] === 1) continue;

@@ -1,0 +1,50 @@
+import { command } from '../command.js';
+import { readKeys } from '../dataset-flags.js';
+import { share } from '../flags.js';
+import { write } from '../outcome.js';
+import { countOf } from '../size.js';
+
+export const subsetCommand = command({
+  name: 'subset',
+  positionals: '<dataset> <name>',
+  describe: 'Name a part of a dataset, as an overlay; no shard changes',
+  builder: (yargs) =>
+    yargs
+      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards' })
+      .positional('name', { type: 'string', demandOption: true, describe: 'Name of the overlay that it becomes' })
+      .option('where', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'Samples for which this holds: "width >= 256 and cls in (3, 7)"',
+      })
+      .option('classes', {
+        type: 'string',
+        array: true,
+        requiresArg: true,
+        describe: 'Samples of these classes, by name: cat,dog',
+        coerce: (given: readonly string[]) => given.flatMap((names) => names.split(',')),
+      })
+      .option('keys', { type: 'string', requiresArg: true, describe: 'The samples whose keys stand in this file' })
+      .option('sample', share('--sample', 'A share of the samples, as 10%; the same ones each time'))
+      .option('parent', { type: 'string', requiresArg: true, describe: 'The overlay that it lies on' })
+      .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
+      .example('$0 subset shards tenth --sample 10%', 'A tenth of the samples')
+      .example('$0 convert shards tenth-shards --overlay tenth', 'The same as shards of its own'),
+  handler: async ({ dataset: location, name, where, classes, keys, sample, parent, json }) => {
+    const { subsetDataset } = await import('@shardtool/reader');
+    const asked = { where, classes: classes?.join(','), keys, sample };
+    const report = await subsetDataset(location, {
+      name,
+      parent,
+      where,
+      classes,
+      keys: keys === undefined ? undefined : await readKeys('--keys', keys),
+      share: sample,
+      note: Object.entries(asked)
+        .flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag} ${value}`]))
+        .join(' '),
+    });
+    if (json) return write(`${JSON.stringify(report)}\n`);
+    await write(`Made ${report.file}: ${countOf(report.samples, 'sample')}.\n`);
+  },
+});

@@ -1,0 +1,72 @@
+import type { IndexPart, Overlay, OverlayEntry, OverlayHeader } from '@shardtool/format';
+import { openStored } from '../dataset/open.js';
+import { type IndexPieces, relabel } from './change-index.js';
+import { overlayPath, readOverlays } from './find.js';
+import { type Layers, layersOf, rowsGone } from './layers.js';
+import { checkOverlayName, saveOverlay } from './save.js';
+
+/** What a new overlay is made on: a dataset, and the overlays below. */
+export interface OverlayBase {
+  readonly location: string;
+  readonly stored: Awaited<ReturnType<typeof openStored>>;
+  readonly chain: readonly Overlay[];
+  readonly below: Layers;
+  /** Samples of each shard. */
+  readonly counts: readonly number[];
+}
+
+/** A shard as the overlays below show it. All rows are there; those that are left out are marked. */
+export interface ShownShard {
+  readonly shard: number;
+  readonly index: IndexPieces;
+  /** 1 for each row that an overlay below leaves out. */
+  readonly gone: Uint8Array;
+}
+
+const READ_AT_ONCE = 8;
+
+export async function openBase(location: string, parent: string | undefined): Promise<OverlayBase> {
+  const stored = await openStored(location);
+  const chain = parent === undefined ? [] : await readOverlays(location, parent);
+  const counts = stored.shards.map(({ samples }) => samples);
+  return { location, stored, chain, counts, below: layersOf(chain, { ...stored, counts }) };
+}
+
+/** Goes through the indexes, or parts of them (null: all). */
+export async function* shownShards(
+  { stored, below }: OverlayBase,
+  parts: readonly IndexPart[] | null,
+): AsyncGenerator<ShownShard> {
+  for (let first = 0; first < stored.shards.length; first += READ_AT_ONCE) {
+    const files = stored.shards.slice(first, first + READ_AT_ONCE);
+    const read = await Promise.all(
+      files.map((file): Promise<IndexPieces> => (parts === null ? file.loadIndex() : file.loadParts(parts))),
+    );
+    for (const [i, index] of read.entries()) {
+      const shard = first + i;
+      yield { shard, index: relabel(index, shard, below.layers), gone: rowsGone(below, shard, index.samples) };
+    }
+  }
+}
+
+/** Writes the overlay that was made on a base. Throws what {@link saveOverlay} throws. */
+export async function saveOn(
+  { location, stored, chain, counts }: OverlayBase,
+  {
+    name,
+    note,
+    file = overlayPath(location, name),
+  }: Pick<OverlayHeader, 'name' | 'note'> & { file?: string | undefined },
+  entries: Iterable<OverlayEntry>,
+): Promise<{ readonly file: string; readonly hash: string }> {
+  checkOverlayName(name);
+  const above = chain.at(-1);
+  const header: OverlayHeader = {
+    name,
+    parent: above === undefined ? null : { name: above.name, hash: above.hash },
+    dataset: stored.identityOfFirst(counts.length),
+    shards: counts.length,
+    note,
+  };
+  return { file, hash: await saveOverlay(file, header, entries) };
+}

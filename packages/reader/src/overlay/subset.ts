@@ -1,0 +1,82 @@
+import { OptionError, type OverlayEntry, type ShardIndex } from '@shardtool/format';
+import { compileWhere } from '../selection/where.js';
+import { classNamesOf, noClass } from './add.js';
+import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
+import { keyHash } from './key-hash.js';
+import { rowBits } from './layers.js';
+
+/** Which samples a subset has: those that fit all that is given. */
+export interface SubsetOptions {
+  /** Name of the overlay that it becomes. */
+  readonly name: string;
+  /** The overlay that it lies on. */
+  readonly parent?: string | undefined;
+  readonly keys?: Iterable<string> | undefined;
+  /** Names of classes. */
+  readonly classes?: readonly string[] | undefined;
+  readonly where?: string | undefined;
+  /** A share of the samples, above 0 and at most 1, by the hash of their keys: the same ones each time. */
+  readonly share?: number | undefined;
+  /** What was asked for, for people who read its log. */
+  readonly note?: string | undefined;
+}
+
+export interface SubsetReport {
+  readonly file: string;
+  readonly hash: string;
+  readonly samples: number;
+}
+
+/**
+ * Makes an overlay that shows a part of a dataset: a bit a sample. Throws {@link OptionError} for a class or key that is not
+ * there, a wrong expression, and a subset without samples.
+ */
+export async function subsetDataset(location: string, options: SubsetOptions): Promise<SubsetReport> {
+  const { name, parent, keys, where, share = 1, note = '' } = options;
+  if (!(share > 0 && share <= 1)) {
+    throw new OptionError({}, `The share of a subset is ${share}: it must be above 0 and at most 1.`);
+  }
+  const base = await openBase(location, parent);
+  const names = classNamesOf(base.below);
+  const classes = options.classes && new Set(options.classes.map((cls) => numberOf(cls, names)));
+  const wanted = keys && new Set(keys);
+  const missing = new Set(wanted);
+  const compiled = where === undefined ? undefined : compileWhere(where, base.below.classes);
+
+  let samples = 0;
+  const classSamples = names.map(() => 0);
+  const choose = ({ shard, index, gone }: ShownShard): OverlayEntry => {
+    const { key, cls } = index;
+    const holds = compiled?.(index as ShardIndex);
+    const isChosen = (row: number): boolean => {
+      if (gone[row] === 1) return false;
+      missing.delete(key![row]!);
+      if (wanted !== undefined && !wanted.has(key![row]!)) return false;
+      if (classes !== undefined && !classes.has(cls![row]!)) return false;
+      if (share < 1 && keyHash(`subset ${key![row]}`) >= share * 2 ** 32) return false;
+      if (holds !== undefined && !holds(row)) return false;
+      samples++;
+      if (cls![row]! >= 0) classSamples[cls![row]!]!++;
+      return true;
+    };
+    return { keep: shard, rows: rowBits(index.samples, isChosen) };
+  };
+  const rows: OverlayEntry[] = [];
+  for await (const shown of shownShards(base, where === undefined ? ['key', 'cls'] : null)) rows.push(choose(shown));
+  const [lost] = missing;
+  if (lost !== undefined) {
+    throw new OptionError(
+      { key: lost },
+      `${missing.size} of the ${wanted!.size} keys are not in ${location}, "${lost}" is the first.`,
+    );
+  }
+  if (samples === 0) throw new OptionError({}, 'No sample is in the subset: widen classes, keys, where or the share.');
+  const saved = await saveOn(base, { name, note }, [{ kept: samples, classSamples }, ...rows]);
+  return { ...saved, samples };
+}
+
+function numberOf(cls: string, names: readonly string[]): number {
+  const number = names.indexOf(cls);
+  if (number < 0) throw noClass(cls, names);
+  return number;
+}
