@@ -41,3 +41,79 @@ def test_workers_of_a_dataloader_are_refused_with_the_remedy(small, context):
     loader = DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context=context)
     with pytest.raises((shardtool.ShardtoolError, TypeError), match="num_workers=0"):
         next(iter(loader))
+
+
+def batches_of(loader):
+    """What of each batch a training loop would look at."""
+    return [
+        {
+            "valid": batch.valid.tolist(),
+            "numbers": batch.numbers.tolist(),
+            "keys": batch.keys,
+            "epoch": batch.epoch,
+            "json": batch.fields["json"],
+            "mix": batch.mix and (batch.mix.weight, batch.mix.other_labels.tolist()),
+            "images": int(batch.images.sum()),
+            "labels": batch[1].tolist(),
+        }
+        for batch in loader
+    ]
+
+
+OPTIONS = {"batch_size": 32, "fields": ["json"], "with_keys": True, "mix": {"name": "mixup", "alpha": 0.2}}
+
+
+def test_a_dataloader_keeps_all_that_a_batch_has(small):
+    with shardtool.Loader(small, **OPTIONS) as loader:
+        expected = batches_of(loader)
+    dataset = shardtool.iterable_dataset(small, **OPTIONS)
+    assert batches_of(DataLoader(dataset, batch_size=None)) == expected
+    dataset.close()
+
+
+def assert_each_sample_counts_once(small, loader_of):
+    numbers, rows = [], 0
+    for rank in range(2):
+        dataset = shardtool.iterable_dataset(small, batch_size=32, rank=rank, world_size=2, shuffle=True)
+        for batch in loader_of(dataset):
+            images, labels = batch
+            assert len(images) == len(labels) == len(batch.valid) == 32
+            rows += len(images)
+            numbers += batch.numbers[batch.valid].tolist()
+        dataset.close()
+    # 200 samples in 2 x 4 batches of 32: 56 rows are there so that the ranks are as long as each other.
+    assert rows == 256
+    assert sorted(numbers) == list(range(200))
+
+
+def test_rows_that_pad_an_uneven_end_are_told_from_samples_behind_a_dataloader(small):
+    assert_each_sample_counts_once(small, lambda dataset: DataLoader(dataset, batch_size=None))
+
+
+def test_the_same_behind_a_stateful_dataloader_which_also_goes_on_from_its_state(small):
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    assert_each_sample_counts_once(small, lambda dataset: stateful(dataset, batch_size=None))
+    dataset = shardtool.iterable_dataset(small, **OPTIONS)
+    whole = batches_of(stateful(dataset, batch_size=None))
+    dataset.set_epoch(0)
+    loader = stateful(dataset, batch_size=None)
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    dataset.close()
+    other = shardtool.iterable_dataset(small, **OPTIONS)
+    resumed = stateful(other, batch_size=None)
+    resumed.load_state_dict(state)
+    assert batches_of(resumed) == whole[1:]
+    other.close()
+
+
+def test_a_batch_moves_with_all_of_its_tensors(small):
+    dataset = shardtool.iterable_dataset(small, **OPTIONS)
+    batch = next(iter(dataset))
+    moved = batch.to(torch.float64)
+    assert moved.images.dtype == moved.labels.dtype == moved.valid.dtype == moved.numbers.dtype == torch.float64
+    assert moved.mix.other_labels.dtype == torch.float64
+    assert (moved.keys, moved.fields, moved.epoch) == (batch.keys, batch.fields, batch.epoch)
+    assert len(moved) == 3
+    dataset.close()

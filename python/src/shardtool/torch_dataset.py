@@ -2,26 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping
+from typing import Any, Callable, Dict, Iterator, List, Mapping
 
+import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from .batch import Batch
+from .batch import Batch, Mix
 from .errors import OptionError
 from .loader import Loader
 
 
-class ShardDataset(IterableDataset[Batch]):
+class WholeBatch:
+    """A :class:`Batch` that is no tuple, since torch makes a plain list of those and drops what a list cannot have.
+
+    It unpacks as the batch does (``images, labels = batch``) and has all of its attributes: ``valid``, ``fields``,
+    ``masks``, ``mix``, ``epoch``. A DataLoader's ``pin_memory=True`` and what moves batches to a device call the two methods here.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._batch)
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._batch[place]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._batch, name)
+
+    def to(self, *where: Any, **how: Any) -> WholeBatch:
+        """The batch with all of its tensors moved, as by ``Tensor.to``."""
+        return self._each(lambda tensor: tensor.to(*where, **how))
+
+    def pin_memory(self, *device: Any) -> WholeBatch:
+        """The batch with all of its tensors copied into page-locked memory."""
+        return self._each(lambda tensor: tensor.pin_memory(*device))
+
+    def _each(self, move: Callable[[torch.Tensor], torch.Tensor]) -> WholeBatch:
+        batch = self._batch
+        moved = Batch(_moved(value, move) for value in batch)
+        for name, value in batch.__dict__.items():
+            setattr(moved, name, _moved(value, move))
+        return WholeBatch(moved)
+
+
+def _moved(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return move(value)
+    if isinstance(value, Mix):
+        return value._replace(other_labels=_moved(value.other_labels, move))
+    if isinstance(value, Mapping):
+        return {name: _moved(one, move) for name, one in value.items()}
+    return value
+
+
+class _WholeBatches:
+    """One loop. It has no state of its own: that is the dataset's."""
+
+    def __init__(self, batches: Iterator[Batch]) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> _WholeBatches:
+        return self
+
+    def __next__(self) -> WholeBatch:
+        return WholeBatch(next(self._batches))
+
+
+class ShardDataset(IterableDataset[WholeBatch]):
     """A :class:`Loader` as an IterableDataset of whole batches: ``DataLoader(dataset, batch_size=None)``."""
 
     def __init__(self, loader: Loader) -> None:
         super().__init__()
         self.loader = loader
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[WholeBatch]:
         if get_worker_info() is not None:  # type: ignore[no-untyped-call, unused-ignore]
             raise OptionError("The loader has workers of its own: use num_workers=0 in the DataLoader around it.")
-        return iter(self.loader)
+        return _WholeBatches(iter(self.loader))
 
     def __len__(self) -> int:
         return len(self.loader)

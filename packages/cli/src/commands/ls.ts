@@ -63,8 +63,8 @@ async function listShards(dataset: Dataset): Promise<void> {
 async function sumUpFolder({ location, size, bytes, classSamples, fields }: Dataset): Promise<void> {
   const classes = classSamples.length === 0 ? 'no classes' : countOf(classSamples.length, 'class', 'classes');
   await print(
-    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${classes}, fields ${fields.map((name) => visible(name)).join(', ')}` +
-      `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${location} shards`,
+    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${classes}, fields ${fields.map((name) => visible(name)).join(', ')}\n` +
+      `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${visible(location)} shards`,
   );
 }
 
