@@ -259,6 +259,7 @@ test.each(formats)(
       name: 'shard',
       path: path.join(dataset, shards[0]!.file),
       indexPath: path.join(dataset, '000000.parquet'),
+      cropsPath: null,
       record: shards[0]!,
     };
     const files = [shard.path, shard.indexPath!];

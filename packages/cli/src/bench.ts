@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { indexPathOf, ShardtoolError } from '@shardtool/format';
+import { besidePath, indexPathOf, ShardtoolError } from '@shardtool/format';
 import type { CodecChoice, Dataset } from '@shardtool/reader';
 
 export interface BenchOptions {
@@ -17,6 +17,7 @@ export interface BenchOptions {
   readonly seed: number;
   readonly prefetchBatches: number;
   readonly onBadSample: 'raise' | 'skip' | 'substitute';
+  readonly cropIndex: boolean;
 }
 
 export interface BenchResult {
@@ -39,6 +40,13 @@ export interface BenchResult {
   /** Shares of the time. */
   readonly boundBy: { readonly io: number; readonly decode: number; readonly consumer: number };
   readonly codec: CodecChoice | null;
+  /** Whether crop indexes were used and why not, and images of all epochs that were decoded with one and without. */
+  readonly cropIndex: {
+    readonly used: boolean;
+    readonly reason: string;
+    readonly spliced: number;
+    readonly others: number;
+  };
   readonly warnings: number;
   readonly bad: number;
   readonly badKeys: readonly string[];
@@ -47,7 +55,8 @@ export interface BenchResult {
 /** Goes through `epochs` epochs and measures. The workers' start belongs to the first batch and not to the rate. */
 export async function benchDataset(dataset: Dataset, options: BenchOptions): Promise<BenchResult> {
   if (options.cold) await dropFromCache(dataset);
-  const { batchSize, workers, epochs, transform, checksum, seed, prefetchBatches, onBadSample, stepMs } = options;
+  const { batchSize, workers, epochs, transform, checksum, seed, prefetchBatches, onBadSample, cropIndex, stepMs } =
+    options;
   const asked = performance.now();
   const loader = dataset.loader({
     batchSize,
@@ -56,6 +65,7 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
     seed,
     prefetchBatches,
     onBadSample,
+    cropIndex,
     repeat: epochs,
     // Also where a launcher has set RANK and WORLD_SIZE.
     rank: 0,
@@ -105,6 +115,7 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
     mainThreadMicrosPerSample: timed === 0 ? 0 : cpu / timed,
     boundBy: { io: report.ioMs / total, decode: report.decodeMs / total, consumer: report.consumerMs / total },
     codec: info.codec,
+    cropIndex: info.cropIndex,
     warnings: report.warnings,
     bad: report.bad,
     badKeys: report.badSamples.map(({ key }) => key),
@@ -130,7 +141,7 @@ function mainThreadMicros(): number {
 async function dropFromCache(dataset: Dataset): Promise<void> {
   try {
     for (const { path } of dataset.shards) {
-      const files = [path, indexPathOf(path)].filter((file) => existsSync(file));
+      const files = [path, indexPathOf(path), besidePath('crops', path)].filter((file) => existsSync(file));
       for (const file of files) await promisify(execFile)('dd', [`if=${file}`, 'iflag=nocache', 'count=0']);
     }
   } catch (cause) {

@@ -12,9 +12,15 @@ export const INDEX_FLAG = {
     [...new Set(given.flatMap((words) => words.split(',')))].map(otherIndex),
 } as const;
 
+/** What `--index` and `--crop-index` ask for; undefined: nothing, or what was asked for before. */
+export function askedIndexes(index: readonly OtherIndex[] | undefined, cropIndex = false): OtherIndex[] | undefined {
+  if (!cropIndex) return index && [...index];
+  return [...new Set([...(index ?? []), 'crops' as const])];
+}
+
 function otherIndex(word: string): OtherIndex {
-  if (word === 'wids' || word === 'dali') return word;
-  throw new UsageError(`--index takes wids, dali or wids,dali, and not "${word}".`);
+  if (word === 'wids' || word === 'dali' || word === 'crops') return word;
+  throw new UsageError(`--index takes wids, dali and crops, with commas between them, and not "${word}".`);
 }
 
 /**
@@ -35,6 +41,11 @@ export const OUTPUT_FLAGS = {
     describe: 'What LMDB has under a key: all fields, or the image alone as torchvision reads it',
   },
   index: INDEX_FLAG,
+  'crop-index': {
+    type: 'boolean',
+    default: false,
+    describe: 'Also write where the parts of each baseline JPEG begin: random crops are then decoded sooner',
+  },
   'max-shard-bytes': {
     ...size('--max-shard-bytes', 'Largest shard, as 256MB or 64MiB'),
     defaultDescription: '256MiB',

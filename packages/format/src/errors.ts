@@ -56,6 +56,9 @@ export class SampleDecodeError extends ShardtoolError {
 /** The index of a shard is missing a column, damaged, or not written by shardtool. */
 export class ShardIndexError extends ShardtoolError {}
 
+/** A crop index is damaged, or was not written by shardtool. */
+export class CropIndexError extends ShardtoolError {}
+
 /** dataset.json is not what shardtool writes. */
 export class ManifestError extends ShardtoolError {}
 

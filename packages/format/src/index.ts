@@ -1,4 +1,12 @@
 export * from './checksum.js';
+export {
+  type CropIndexFile,
+  type CropIndexTable,
+  CropIndexWriter,
+  checkedCropIndex,
+  cropIndexOf,
+  openCropIndex,
+} from './crop-index/crop-index-file.js';
 export * from './dataset/beside.js';
 export * from './dataset/find-shards.js';
 export * from './dataset/manifest.js';

@@ -165,8 +165,12 @@ export class Decoder {
   }
 
   /** The transformed image, whatever its size, in memory of its own. Rejects with {@link SampleDecodeError}. */
-  async decodeToArray(bytes: Uint8Array, sample: SampleIdentity): Promise<DecodedImage> {
-    const image = this.#start(bytes, sample);
+  async decodeToArray(
+    bytes: Uint8Array,
+    sample: SampleIdentity,
+    cropIndex: Uint8Array | null = null,
+  ): Promise<DecodedImage> {
+    const image = this.#start(bytes, sample, cropIndex);
     const pixels = await image.pixels;
     const { width, height } = image.plan;
     const size = width * height * 3 * valueBytes(this.#options.transform.dtype);

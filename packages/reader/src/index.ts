@@ -1,5 +1,6 @@
 export { ShardtoolError, WorkerDiedError } from '@shardtool/format';
 export { type Checker, createChecker } from './codec/check.js';
+export { CropIndexMaker } from './codec/crop-index/make.js';
 export type { CodecChoice } from './codec/select.js';
 export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
 export type { Bin, DistributionSummary } from './dataset/distribution.js';
@@ -8,6 +9,7 @@ export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
 export type { RepeatedKeys } from './dataset/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { type DatasetStats, datasetStats } from './dataset/stats.js';
+export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { BadSampleError, OwnStepError } from './loader/deliver/bad-rows.js';
 export type { Batch, BatchMix, ImageArray } from './loader/deliver/batch.js';
 export type { BadSample, LoaderReport } from './loader/deliver/statistics.js';

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { MAX_PIXELS, OptionError, WRITTEN_LAYOUTS, type WrittenLayoutName } from '@shardtool/format';
 import { z } from 'zod';
 import type { LmdbValues } from './shard/layout-choice.js';
-import type { OtherIndex } from './shard/other-indexes.js';
+import { OTHER_INDEXES, type OtherIndex } from './shard/other-indexes.js';
 
 /** What is written, and how: packing and converting have these options in common. */
 export interface OutputOptions {
@@ -134,7 +134,7 @@ const names = z.array(z.string().min(1));
 
 const OUTPUT = {
   lmdbValues: z.enum(['sample', 'image']).default(PACK_DEFAULTS.lmdbValues),
-  index: z.array(z.enum(['wids', 'dali'])).default([...PACK_DEFAULTS.index]),
+  index: z.array(z.enum(OTHER_INDEXES)).default([...PACK_DEFAULTS.index]),
   format: z.enum(WRITTEN_LAYOUTS).default(PACK_DEFAULTS.format),
   maxShardBytes: count.default(PACK_DEFAULTS.maxShardBytes),
   maxShardSamples: count.default(PACK_DEFAULTS.maxShardSamples),

@@ -88,6 +88,9 @@ class LoaderOptions(TypedDict, total=False):
     max_pixels: int | None
     #: Turns images as their EXIF orientation says. Default false, as in torchvision.
     apply_exif_orientation: bool | None
+    #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --crop-index``): the pixels are the same,
+    #: sooner. Default true.
+    crop_index: bool | None
     #: Most memory for encoded samples, in bytes. Default: half of the machine's memory.
     read_buffer_bytes: int | None
     #: Reads under way at once. Default 4.

@@ -40,6 +40,11 @@ export const benchCommand = command({
         default: 'raise' as const,
         describe: 'What becomes of samples that cannot be decoded',
       })
+      .option('crop-index', {
+        type: 'boolean',
+        default: true,
+        describe: 'Decode crops by the crop indexes of shards that have them',
+      })
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
       .example('$0 bench shards', 'Images a second, waiting, memory')
       .example('$0 bench shards --step-ms 87', 'Does a step of 87 ms ever wait?')
@@ -70,6 +75,10 @@ function describe(result: BenchResult): string {
       `${percent(boundBy.consumer)} in the consumer`,
   ];
   if (result.codec !== null) lines.push(`JPEG by ${result.codec.name}: ${result.codec.reason}`);
+  const { used, spliced, others } = result.cropIndex;
+  if (used) {
+    lines.push(`crop index: ${countOf(spliced, 'image')} decoded by it, ${formatCount(others)} from their begin on`);
+  }
   if (result.bad > 0) {
     lines.push(
       `${countOf(result.bad, 'bad sample')}: ${visible(badKeys.slice(0, 10).join(', '))}${badKeys.length > 10 ? ' ...' : ''}`,

@@ -3,7 +3,7 @@ import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
 import { command } from '../command.js';
 import { stoppable } from '../interrupt.js';
 import { print } from '../outcome.js';
-import { OUTPUT_FLAGS } from '../output-flags.js';
+import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
 import { ProgressView } from '../progress-view.js';
 import { countLine, fieldsLine } from '../report-lines.js';
 import { countOf, formatSize } from '../size.js';
@@ -42,6 +42,7 @@ export const convertCommand = command({
       report = await stoppable(remedy, (signal) =>
         convert(STANDARD_INPUT.includes(input) ? process.stdin : input, output, {
           ...optionsOf(given),
+          index: askedIndexes(given.index, given['crop-index']),
           signal,
           onProgress: (progress) => view?.show(rate.describe(progress)),
         }),

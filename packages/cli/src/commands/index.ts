@@ -1,6 +1,6 @@
 import { command } from '../command.js';
 import { print } from '../outcome.js';
-import { INDEX_FLAG } from '../output-flags.js';
+import { askedIndexes, INDEX_FLAG } from '../output-flags.js';
 import { countOf } from '../size.js';
 
 export const indexCommand = command({
@@ -21,19 +21,30 @@ export const indexCommand = command({
         describe: 'Also make indexes anew that are newer than their tars; those of --index always are',
       })
       .option('index', INDEX_FLAG)
+      .option('crops', {
+        type: 'boolean',
+        default: false,
+        describe:
+          'Also write NAME.crops: where the parts of each baseline JPEG begin, so that crops are decoded sooner',
+      })
       .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
       .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
       .example('$0 index imagenet-train-*.tar', 'NAME.parquet beside each tar')
       .example('$0 index imagenet/', 'The same for all tars of a folder')
-      .example('$0 index imagenet/ --index wids,dali', 'And what other loaders want: shardindex.json, NAME.idx'),
-  handler: async ({ tars, overwrite, index, json, quiet }) => {
+      .example('$0 index imagenet/ --index wids,dali', 'And what other loaders want: shardindex.json, NAME.idx')
+      .example('$0 index imagenet/ --crops', 'And what makes random crops faster: NAME.crops'),
+  handler: async ({ tars, overwrite, index, crops, json, quiet }) => {
     const { indexShards } = await import('@shardtool/writer');
-    const report = await indexShards(tars, { overwrite, ...(index !== undefined && { index }) });
+    const report = await indexShards(tars, { overwrite, index: askedIndexes(index, crops) ?? [] });
     if (json) return print(JSON.stringify(report));
-    if (json || quiet) return;
-    const { shards, samples, kept, skippedEntries } = report;
+    if (quiet) return;
+    const { shards, samples, kept, skippedEntries, crops: made } = report;
     await print(`Indexed ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')}.`);
     if (kept > 0) await print(`  ${countOf(kept, 'index', 'indexes')} stayed as they were`);
     if (skippedEntries > 0) await print(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
+    if (made !== null) await print(`  ${countOf(made.indexed, 'image')} with a crop index`);
+    for (const [why, count] of Object.entries(made?.refused ?? {})) {
+      await print(`  ${countOf(count, 'image')} without one: ${why}`);
+    }
   },
 });

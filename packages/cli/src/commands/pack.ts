@@ -4,7 +4,7 @@ import { command } from '../command.js';
 import { share, size, wholeNumber } from '../flags.js';
 import { stoppable } from '../interrupt.js';
 import { print } from '../outcome.js';
-import { OUTPUT_FLAGS } from '../output-flags.js';
+import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
 import { ProgressView } from '../progress-view.js';
 import { countLine, fieldsLine } from '../report-lines.js';
 import { countOf, formatSize } from '../size.js';
@@ -129,13 +129,14 @@ export const packCommand = command({
       .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
       .example("$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Some of the files')
       .example('$0 pack photos shards --check decode --on-bad quarantine', 'Decode all, go on past damaged images')
+      .example('$0 pack photos shards --crop-index', 'With what makes random crops faster')
       .example('$0 pack photos shards --append', 'Add what is new since the last pack')
       .example('$0 pack photos shards --part 3/16', 'What the third of 16 machines does'),
   handler: async (given) => {
     const { changesBytes, pack, partOfEnvironment } = await import('@shardtool/writer');
     const { source, output, json, quiet, dryRun = false } = given;
     const view = json || quiet ? null : await ProgressView.open();
-    const options = optionsOf(given);
+    const options = { ...optionsOf(given), index: askedIndexes(given.index, given['crop-index']) };
     const found = options.part === undefined && !dryRun ? partOfEnvironment(process.env) : null;
     if (found !== null) {
       options.part = found.part;

@@ -46,6 +46,7 @@ test('an index lies beside its shard under the name of the shard', () => {
 test('all names that files of a shard have are known from its name or its file', () => {
   const files = [
     { kind: 'index', file: '000000.parquet' },
+    { kind: 'crops', file: '000000.crops' },
     { kind: 'dali', file: '000000.idx' },
   ];
   expect(besideShard('000000.tar')).toEqual(files);

@@ -46,6 +46,16 @@ export const BESIDE = {
     isVerified: true,
     whenShardChanges: 'made anew',
   },
+  /** Where the MCUs of baseline JPEGs begin, so that crops are decoded alone. */
+  crops: {
+    of: 'shard',
+    fileName: (shard) => `${stemOfShard(shard)}.crops`,
+    otherName: (shard) => `${shard}.crops`,
+    mark: 'shardtool.crops',
+    written: 'asked',
+    isVerified: true,
+    whenShardChanges: 'made anew',
+  },
   /** For `fn.readers.webdataset` of NVIDIA DALI, whose own tool (`wds2idx`) writes the same. */
   dali: {
     of: 'shard',

@@ -68,6 +68,7 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
   const source = await openShard(layout, path);
   try {
     const indexPath = await findBeside('index', path);
+    const findCropIndex = () => findBeside('crops', path);
     const bytes = source.size;
     const { expand } = await layoutOf(layout);
     const open = expand && (() => openShard(layout, path));
@@ -76,7 +77,16 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
       const { samples } = index;
       if (isRemote(path)) await keep(path, index);
       return {
-        file: { name, path, bytes, samples, open, loadIndex: async () => index, loadParts: async () => index },
+        file: {
+          name,
+          path,
+          bytes,
+          samples,
+          open,
+          loadIndex: async () => index,
+          loadParts: async () => index,
+          findCropIndex,
+        },
         contents: index,
       };
     }
@@ -90,6 +100,7 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
         samples: contents.samples,
         loadIndex: () => readShardIndex(indexPath),
         loadParts: (parts) => readShardIndex(indexPath, { parts }),
+        findCropIndex,
       },
       contents,
     };

@@ -36,7 +36,7 @@ function shard(name: string, samples: number): ShardFile {
     columns: new Map(),
   };
   return {
-    ...{ name, path, bytes: samples * span, samples, loadIndex: async () => index },
+    ...{ name, path, bytes: samples * span, samples, loadIndex: async () => index, findCropIndex: async () => null },
     loadParts: async (parts) => {
       read.push(`${name}: ${parts.join(' ')}`);
       return index;

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import {
+  besidePath,
   findShards,
   type IndexPart,
   identityOf,
@@ -133,6 +134,7 @@ function packedParts(location: string, manifest: Manifest): StoredParts {
         samples: record!.samples,
         loadIndex: () => loadIndex(index),
         loadParts: (parts) => readShardIndex(index, { parts }),
+        findCropIndex: async () => besidePath('crops', path),
       };
     }),
   };

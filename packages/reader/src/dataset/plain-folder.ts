@@ -81,6 +81,7 @@ function folderShard(location: string, listed: ListedSamples, shard: ShardOfFold
     open: async () => new FilesSource(location, files, await measure()),
     loadIndex,
     loadParts: loadIndex,
+    findCropIndex: async () => null,
   };
 }
 

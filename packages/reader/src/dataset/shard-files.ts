@@ -9,6 +9,7 @@ import {
 } from '@shardtool/format';
 import { isRemote, type ReadCosts, ReadsInFlight, ReadThreads, type StorageCounts } from '@shardtool/storage';
 import type { ShardStore } from '../loader/read/load-shards.js';
+import { type CropColumns, readCrops, type ShardCrops } from './crop-columns.js';
 import { Recent } from './recent.js';
 
 /** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */
@@ -31,6 +32,8 @@ export interface ShardFile {
   loadIndex(): Promise<ShardIndex>;
   /** Reads some parts of it, which costs less. */
   loadParts<P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>>;
+  /** Where its crop index is, if it has one; there may be no such file. */
+  findCropIndex(): Promise<string | null>;
 }
 
 /** Open files are few and large; this stays far below the usual limit of 1,024. */
@@ -73,6 +76,10 @@ export class ShardFiles implements ShardStore {
   #opens = 0;
   #threads: ReadThreads | null = null;
   #inFlight: ReadsInFlight | null = null;
+  readonly #crops: Recent<number, ShardCrops | null>;
+  /** A shard has no crop index: where that takes a request to find out, no other is asked for one. */
+  #lacksCrops = false;
+  readonly #cropSources: Recent<number, Source | null>;
   #closed = false;
 
   constructor(files: readonly ShardFile[]) {
@@ -87,11 +94,26 @@ export class ShardFiles implements ShardStore {
       (source) => source.close(),
     );
     this.#indexes = new Recent(KEPT_INDEXES, (shard) => files[shard]!.loadIndex());
+    this.#crops = new Recent(KEPT_INDEXES, async (shard) => {
+      if (this.#lacksCrops) return null;
+      const crops = await readCrops(await files[shard]!.findCropIndex(), await this.index(shard));
+      this.#lacksCrops = crops === null && this.isRemote;
+      return crops;
+    });
+    this.#cropSources = new Recent(
+      OPEN_FILES,
+      async (shard) => {
+        const crops = await this.#crops.get(shard);
+        return crops && openSource(crops.path).catch(() => null);
+      },
+      (source) => source?.close(),
+    );
   }
 
   /** At least so many indexes stay in memory: as many shards as are read in turn. */
   keepIndexes(count: number): void {
     this.#indexes.reserve(count);
+    this.#crops.reserve(count);
   }
 
   async index(shard: number): Promise<ShardIndex> {
@@ -168,6 +190,19 @@ export class ShardFiles implements ShardStore {
     await Promise.all(pieces);
   }
 
+  async crops(shard: number): Promise<CropColumns | null> {
+    this.throwIfClosed();
+    return (await this.#crops.get(shard))?.columns ?? null;
+  }
+
+  async readCrops(shard: number, offset: number, target: Uint8Array): Promise<void> {
+    this.throwIfClosed();
+    const source = await this.#cropSources.get(shard);
+    // What cannot be read is filled with nothing, which is the crop index of no image.
+    const got = (await source?.readAt(offset, target).catch(() => 0)) ?? 0;
+    if (got < target.length) target.fill(0, got);
+  }
+
   async #readPiece(shard: number, offset: number, target: Uint8Array): Promise<void> {
     if (!this.isFar) return this.#readFrom(shard, offset, target);
     return this.#flight.run(target.length, () => this.#readFrom(shard, offset, target));
@@ -223,6 +258,12 @@ export class ShardFiles implements ShardStore {
   /** Closes the files; reads that are under way end first. */
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([this.#sources.clear(), this.#indexes.clear(), this.#threads?.close()]);
+    await Promise.all([
+      this.#sources.clear(),
+      this.#indexes.clear(),
+      this.#crops.clear(),
+      this.#cropSources.clear(),
+      this.#threads?.close(),
+    ]);
   }
 }

@@ -21,6 +21,16 @@ export interface LoaderInfo {
   readonly shuffleUnit: 'sample' | 'shard' | 'chunk';
   /** How JPEGs are decoded and why; null where images stay encoded. */
   readonly codec: CodecChoice | null;
+  /**
+   * Whether crops of JPEGs are decoded by crop indexes, and why not; and how many images of the last iteration were, and how
+   * many were decoded from the begin of their data on: those without an index, and crops of which that is faster.
+   */
+  readonly cropIndex: {
+    readonly used: boolean;
+    readonly reason: string;
+    readonly spliced: number;
+    readonly others: number;
+  };
   /** Batch slots. */
   readonly slotBytes: number;
   /** Encoded samples: as much as is expected, and the limit. */
@@ -29,7 +39,11 @@ export interface LoaderInfo {
 }
 
 /** What a loader of this setup is going to do from this place on. */
-export function loaderInfo({ order, output, memory }: LoaderSetup, { epoch, position }: Place): LoaderInfo {
+export function loaderInfo(
+  { order, output, memory }: LoaderSetup,
+  { epoch, position }: Place,
+  counts: { readonly hasCropIndex: boolean; readonly samples: number; readonly spliced: number },
+): LoaderInfo {
   const plan = order.plan(epoch, position);
   return {
     epoch,
@@ -45,8 +59,21 @@ export function loaderInfo({ order, output, memory }: LoaderSetup, { epoch, posi
     blockSamples: order.blockSamples,
     shuffleUnit: order.unit,
     codec: output.codec,
+    cropIndex: cropIndexOf(output, counts),
     slotBytes: memory.slots.slots * memory.slots.slotBytes,
     readBufferBytes: memory.readBuffers.expectedBytes,
     readBufferLimitBytes: memory.readBuffers.limitBytes,
   };
+}
+
+function cropIndexOf(
+  { usesCropIndex, codec }: LoaderSetup['output'],
+  { hasCropIndex, samples, spliced }: { hasCropIndex: boolean; samples: number; spliced: number },
+): LoaderInfo['cropIndex'] {
+  const counts = { spliced, others: Math.max(0, samples - spliced) };
+  if (codec === null) return { used: false, reason: 'images stay encoded', ...counts };
+  if (codec.name !== 'turbojpeg') return { used: false, reason: 'only TurboJPEG decodes by one', ...counts };
+  if (!usesCropIndex) return { used: false, reason: 'it is not to be, as asked for', ...counts };
+  if (!hasCropIndex) return { used: false, reason: 'the first shard has none (shardtool index --crops)', ...counts };
+  return { used: true, reason: 'the shards have one', ...counts };
 }

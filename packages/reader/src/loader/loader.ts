@@ -3,7 +3,7 @@ import type { Dataset } from '../dataset/dataset.js';
 import type { Batch } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
-import { type LoaderReport, Statistics } from './deliver/statistics.js';
+import { type LoaderReport, type Measured, Statistics } from './deliver/statistics.js';
 import { type LoaderInfo, loaderInfo } from './loader-info.js';
 import type { LoaderState } from './loader-state.js';
 import { Loop } from './loop.js';
@@ -47,8 +47,9 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   readonly #history: ReadHistory;
   #statistics = new Statistics();
   #warningsBefore = 0;
+  #splicedBefore = 0;
   /** Of the engine that was closed last. */
-  #measured = { warnings: 0, readBufferPeakBytes: 0 };
+  #measured: Measured = { warnings: 0, spliced: 0, readBufferPeakBytes: 0 };
 
   /**
    * Throws {@link OptionError} for options that are not allowed. `progress`: of whoever takes the batches on to the consumer,
@@ -129,13 +130,14 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   /** What the next iteration is going to do. */
   async info(): Promise<LoaderInfo> {
     const setup = await this.#prepare();
-    return loaderInfo(setup, this.#progress.next!);
+    const shard = this.#dataset.files.samples.findIndex((samples) => samples > 0);
+    const hasCropIndex = shard >= 0 && (await setup.store.crops(shard)) !== null;
+    return loaderInfo(setup, this.#progress.next!, { hasCropIndex, ...this.#statistics.counts, ...this.#measure() });
   }
 
   /** Where the time of the iteration went, and what went wrong in it. */
   report(): LoaderReport {
-    const { warnings, readBufferPeakBytes } = this.#measure();
-    return this.#statistics.report(warnings, readBufferPeakBytes);
+    return this.#statistics.report(this.#measure());
   }
 
   /**
@@ -189,7 +191,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     return this.#starting.running;
   }
 
-  async #startEngine({ order, output, memory }: LoaderSetup, giveUp: AbortSignal): Promise<Running> {
+  async #startEngine({ order, output, store, memory }: LoaderSetup, giveUp: AbortSignal): Promise<Running> {
     const { files } = this.#dataset;
     const { checksum, readConcurrency, slotFile } = this.#options;
     const { decoder, companions, steps, mixing, isUncompressedOnly } = output;
@@ -209,6 +211,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     const engine = await Engine.start(engineOptions, giveUp);
     const readers = new EpochReaders({
       files,
+      store,
       arena: engine.arena,
       bell: engine.bell,
       slabs: memory.readBuffers.slabs,
@@ -230,11 +233,12 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     return starting;
   }
 
-  #begin({ order, output }: LoaderSetup, { engine, readers }: Running, from: Place): Iteration {
+  #begin({ order, output, store }: LoaderSetup, { engine, readers }: Running, from: Place): Iteration {
     this.#statistics = new Statistics();
     this.#warningsBefore = engine.control.warnings;
+    this.#splicedBefore = engine.control.spliced;
     const { onBadSample, release, repeat } = this.#options;
-    const { files, shards } = this.#dataset;
+    const { shards } = this.#dataset;
     const end = from.epoch + repeat;
     let next = from;
     return new Iteration({
@@ -252,7 +256,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
         if (epoch >= end) return null;
         const plan = order.plan(epoch, position);
         if (plan.batches === 0) throw noBatches(epoch, plan.samples - position, order.globalBatch);
-        const least = (): Promise<number> => leastBytes(order.upcoming(place), files);
+        const least = (): Promise<number> => leastBytes(order.upcoming(place), store);
         const upcoming = { plan, selection: order.selection(epoch) };
         const reading = await readers.begin(upcoming, order.readsAll(place), demand, least);
         next = { epoch: epoch + 1, position: 0 };
@@ -262,10 +266,14 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     });
   }
 
-  #measure(): { warnings: number; readBufferPeakBytes: number } {
+  #measure(): Measured {
     const engine = this.#running?.engine;
     if (engine === undefined) return this.#measured;
-    return { warnings: engine.control.warnings - this.#warningsBefore, readBufferPeakBytes: engine.arena.peak };
+    return {
+      warnings: engine.control.warnings - this.#warningsBefore,
+      spliced: engine.control.spliced - this.#splicedBefore,
+      readBufferPeakBytes: engine.arena.peak,
+    };
   }
 }
 

@@ -85,6 +85,11 @@ export interface LoaderOptions {
   readonly maxPixels?: number;
   /** Turns images as their EXIF orientation says. Default false, as in torchvision. */
   readonly applyExifOrientation?: boolean;
+  /**
+   * Decodes crops of JPEGs by the crop indexes of shards that have them (`pack --crop-index`): the pixels are the same,
+   * sooner. Default true.
+   */
+  readonly cropIndex?: boolean;
   /** Most memory for encoded samples, in bytes. Default: half of the machine's memory. */
   readonly readBufferBytes?: number;
   /** Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as still bring more bytes a second. */
@@ -159,6 +164,7 @@ const schema = z.strictObject({
   onBadSample: z.enum(['raise', 'skip', 'substitute']).default('raise'),
   maxPixels: count.default(178_956_970),
   applyExifOrientation: z.boolean().default(false),
+  cropIndex: z.boolean().default(true),
   readBufferBytes: count.optional(),
   readConcurrency: count.optional(),
   release: z.enum(['auto', 'manual']).default('auto'),

@@ -1,5 +1,6 @@
 import type { Dataset } from '../dataset/dataset.js';
 import type { CheckedOptions } from './options.js';
+import { type ShardStore, withoutCrops } from './read/load-shards.js';
 import { type LoaderMemory, setUpMemory } from './setup/memory.js';
 import { type LoaderOrder, setUpOrder } from './setup/order.js';
 import { type LoaderOutput, setUpOutput } from './setup/output.js';
@@ -8,6 +9,8 @@ import { type LoaderOutput, setUpOutput } from './setup/output.js';
 export interface LoaderSetup {
   readonly order: LoaderOrder;
   readonly output: LoaderOutput;
+  /** Where samples are read from. */
+  readonly store: ShardStore;
   readonly memory: LoaderMemory;
 }
 
@@ -15,6 +18,7 @@ export interface LoaderSetup {
 export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<LoaderSetup> {
   const order = await setUpOrder(dataset, options);
   const output = await setUpOutput(dataset, options);
-  const memory = await setUpMemory(dataset, order, output, options);
-  return { order, output, memory };
+  const store = output.usesCropIndex ? dataset.files : withoutCrops(dataset.files);
+  const memory = await setUpMemory(dataset, store, order, output, options);
+  return { order, output, store, memory };
 }

@@ -76,8 +76,16 @@ function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): S
 /** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
 function datasetOf({ name, path, format, bytes }: DatasetShard, index: ShardIndex): Dataset {
   const { samples } = index;
-  const open = () => openShard(format, path);
-  const shard = { name, path, bytes, samples, open, loadIndex: async () => index, loadParts: async () => index };
+  const shard = {
+    name,
+    path,
+    bytes,
+    samples,
+    open: () => openShard(format, path),
+    loadIndex: async () => index,
+    loadParts: async () => index,
+    findCropIndex: async () => null,
+  };
   return new Dataset({
     location: path,
     format,

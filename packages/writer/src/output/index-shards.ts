@@ -1,6 +1,7 @@
 import { closeSync, existsSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import {
+  besidePath,
   buildShardIndex,
   checkWidsNames,
   FileError,
@@ -11,6 +12,7 @@ import {
   layoutOf,
   layoutOfName,
   openShard,
+  ownerOf,
   placeBeside,
   readShardIndex,
   type ShardIndex,
@@ -18,6 +20,7 @@ import {
   type WidsShard,
   writeShardIndex,
 } from '@shardtool/format';
+import { type CropIndexCounts, cropTotals, writeCropIndex } from '../shard/crop-index.js';
 import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from '../shard/other-indexes.js';
 import { notedIndexes, noteOtherIndexes } from './pack-note.js';
 
@@ -30,6 +33,8 @@ export interface IndexReport {
   readonly samples: number;
   /** Files in their shards that belong to no sample: dotfiles, and names without a dot. */
   readonly skippedEntries: number;
+  /** What the crop indexes have that were made; null where none were asked for. */
+  readonly crops: CropIndexCounts | null;
 }
 
 /**
@@ -37,7 +42,7 @@ export interface IndexReport {
  * open at once, and where the index of a packed shard was lost. `locations` are tars, or folders of them. An index that is
  * there stays, unless its tar is newer or `overwrite` says otherwise; one that `pack` wrote is only made anew where it is
  * missing, since it has what no walk can find out. Those that `index` names are written for other loaders too, each time: `NAME.idx`
- * beside each tar, and one index for wids in each folder. Throws what is wrong with a shard,
+ * beside each tar, and one index for wids in each folder; `crops` names the crop index, `NAME.crops`. Throws what is wrong with a shard,
  * {@link UnsupportedShardError} for LMDB, which does not keep the samples in their order, and {@link OptionError} where
  * an index is asked for that the layout does not have.
  */
@@ -45,8 +50,10 @@ export async function indexShards(
   locations: readonly string[],
   options: { readonly overwrite?: boolean; readonly index?: readonly OtherIndex[] } = {},
 ): Promise<IndexReport> {
-  const { overwrite = false, index: otherIndexes = [] } = options;
+  const { overwrite = false, index: asked = [] } = options;
+  const otherIndexes = asked.filter((name) => name !== 'crops');
   const report = { shards: 0, kept: 0, samples: 0, skippedEntries: 0 };
+  const crops: CropIndexCounts[] = [];
   const forWids = new Map<string, { records: WidsShard[]; ours: readonly OtherIndex[] }>();
   for (const location of locations) {
     for (const shard of await shardsAt(location, overwrite)) {
@@ -60,6 +67,7 @@ export async function indexShards(
         report.samples += index.samples;
         report.skippedEntries += skipped;
       }
+      if (asked.includes('crops')) crops.push(await indexCrops(shard));
       if (otherIndexes.length === 0) continue;
       const folder = path.dirname(shard.path);
       if (!forWids.has(folder)) {
@@ -73,7 +81,23 @@ export async function indexShards(
     if (otherIndexes.includes('wids')) await writeWidsIndex(folder, records, ours.includes('wids'));
     await noteOtherIndexes(folder, otherIndexes);
   }
-  return report;
+  return { ...report, crops: asked.includes('crops') ? cropTotals(crops) : null };
+}
+
+/** Beside a shard of a pack it is noted, so that it goes when the shards are replaced, and comes with those that are added. */
+async function indexCrops({ path: shard, format, index, isPacked }: ShardToIndex): Promise<CropIndexCounts> {
+  const place = isPacked ? besidePath('crops', shard) : await placeBeside('crops', shard);
+  if (isPacked && (await ownerOf('crops', place)) === 'other') {
+    throw new FileError({ path: place }, `${place} was not written by shardtool, so it stays; move it away.`);
+  }
+  const source = await openShard(format, shard);
+  try {
+    const counts = await writeCropIndex(place, await readShardIndex(index), source);
+    if (isPacked) await noteOtherIndexes(path.dirname(place), ['crops']);
+    return counts;
+  } finally {
+    await source.close();
+  }
 }
 
 /** Writes the index for DALI where it is wanted, and gives what the one for wids says of the tar. */
@@ -101,6 +125,8 @@ interface ShardToIndex {
   readonly index: string;
   /** The index is there and stays. */
   readonly isKept: boolean;
+  /** A manifest names it. */
+  readonly isPacked: boolean;
 }
 
 async function shardsAt(location: string, overwrite: boolean): Promise<ShardToIndex[]> {
@@ -111,11 +137,11 @@ async function shardsAt(location: string, overwrite: boolean): Promise<ShardToIn
     shards.map(async ({ path: shard }): Promise<ShardToIndex> => {
       if (manifest !== null) {
         const index = indexPathOf(shard);
-        return { path: shard, format: layout, index, isKept: existsSync(index) };
+        return { path: shard, format: layout, index, isKept: existsSync(index), isPacked: true };
       }
       const kept = overwrite ? null : await findBeside('index', shard);
       const index = kept ?? (await placeBeside('index', shard));
-      return { path: shard, format: layout, index, isKept: kept !== null };
+      return { path: shard, format: layout, index, isKept: kept !== null, isPacked: false };
     }),
   );
 }

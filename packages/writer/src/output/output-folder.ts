@@ -12,7 +12,7 @@ import {
 import { DUPLICATES_FILE } from '../dedupe/dedupe.js';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
-import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
+import { askedPaths, type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
 import { findPlan, planPath, STATE_FOLDER } from './pack-state.js';
@@ -120,7 +120,7 @@ export class OutputFolder {
     for (const stem of readNote(this.path).shards) {
       const paths = shardPaths(layout, stem);
       if (committed.has(paths.file)) continue;
-      this.#remove(paths.file, paths.index, paths.daliIndex);
+      this.#remove(paths.file, paths.index, ...Object.values(paths.asked));
       this.#removeTemporary(paths);
     }
     this.#removeState();
@@ -144,7 +144,7 @@ export class OutputFolder {
     for (const stem of note.shards) {
       const paths = shardPaths(layout, stem);
       this.#remove(paths.file, paths.index);
-      if (note.otherIndexes.includes('dali')) this.#remove(paths.daliIndex);
+      this.#remove(...askedPaths(paths, note.otherIndexes));
       this.#removeTemporary(paths);
     }
     this.#removeState();
@@ -171,9 +171,8 @@ export class OutputFolder {
     const wanted = this.#shards.length === 0 ? [MANIFEST_FILE, QUARANTINE_FILE, PACK_NOTE_FILE] : [];
     if (otherIndexes.includes('wids') && this.#shards.length === 0) wanted.push(BESIDE.wids.fileName());
     for (const stem of stems) {
-      const { file, folder, index, daliIndex } = shardPaths(layout, stem);
-      wanted.push(folder ?? file, index);
-      if (otherIndexes.includes('dali')) wanted.push(daliIndex);
+      const paths = shardPaths(layout, stem);
+      wanted.push(paths.folder ?? paths.file, paths.index, ...askedPaths(paths, otherIndexes));
     }
     const inTheWay = wanted.filter((file) => taken.has(file));
     if (inTheWay.length > 0) throw notEmpty(this.path, inTheWay);
@@ -217,8 +216,8 @@ export class OutputFolder {
     for (const file of files) rmSync(join(this.path, file), { force: true });
   }
 
-  #removeTemporary({ file, folder, index, daliIndex }: ShardPaths): void {
-    for (const unfinished of [file, index, daliIndex]) this.#remove(`${unfinished}${TEMPORARY}`);
+  #removeTemporary({ file, folder, index, asked }: ShardPaths): void {
+    for (const unfinished of [file, index, ...Object.values(asked)]) this.#remove(`${unfinished}${TEMPORARY}`);
     if (folder !== null) removeIfEmpty(join(this.path, folder));
   }
 }

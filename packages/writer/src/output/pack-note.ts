@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { PACK_NOTE_FILE, WRITTEN_LAYOUTS, writeDurably } from '@shardtool/format';
 import { z } from 'zod';
 import { OutputNotEmptyError } from '../errors.js';
-import type { OtherIndex } from '../shard/other-indexes.js';
+import { OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
 
 /** As dataset.json has them: one name that stays in its folder, on Windows too. */
 export const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;
@@ -17,7 +17,7 @@ const NOTE = z.object({
   format: z.enum(WRITTEN_LAYOUTS),
   /** What the shards are called, without their ending: never a way out of the folder. */
   shards: z.array(z.string().regex(SHARD_STEM)),
-  otherIndexes: z.array(z.enum(['wids', 'dali'])),
+  otherIndexes: z.array(z.enum(OTHER_INDEXES)),
   /**
    * Of the source and the options that the shards are made from: with the same ones all of them would be the same. Absent
    * where they were made in several goes, or have been changed since.

@@ -20,6 +20,7 @@ import {
 import type { Checker } from '@shardtool/reader';
 import { asDiskFull } from '../disk-full.js';
 import type { QuarantinedSample } from '../output/quarantine.js';
+import { makeCropIndex } from '../shard/crop-index.js';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 import { createShard, type ShardRecord } from '../shard/new-shard.js';
 import { md5OfFile, type OtherIndex, writeDaliIndex } from '../shard/other-indexes.js';
@@ -112,6 +113,7 @@ async function writeIndexes(
   try {
     await writeShardIndex(join(workFolder, paths.index), index);
     if (otherIndexes.includes('dali')) await writeDaliIndex(join(workFolder, paths.file), index);
+    if (otherIndexes.includes('crops')) await makeCropIndex(join(workFolder, paths.asked.crops), index, path);
   } catch (error) {
     throw asDiskFull(error, workFolder);
   }
@@ -252,6 +254,7 @@ function lostFrom(
 }
 
 function removeShard(folder: string, layout: WrittenLayout, stem: string): void {
-  const { file, folder: own, index, daliIndex } = shardPaths(layout, stem);
-  for (const path of [own ?? file, index, daliIndex]) rmSync(join(folder, path), { force: true, recursive: true });
+  const { file, folder: own, index, asked } = shardPaths(layout, stem);
+  for (const path of [own ?? file, index, ...Object.values(asked)])
+    rmSync(join(folder, path), { force: true, recursive: true });
 }

@@ -201,6 +201,7 @@ function otherIndexesOf(location: string, shards: readonly DatasetShard[]): Othe
   const found: OtherIndex[] = [];
   if (existsSync(join(location, BESIDE.wids.fileName()))) found.push('wids');
   if (shards.some(({ path, format }) => format === 'tar' && existsSync(besidePath('dali', path)))) found.push('dali');
+  if (shards.some(({ cropsPath }) => cropsPath !== null)) found.push('crops');
   return found;
 }
 

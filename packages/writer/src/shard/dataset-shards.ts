@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import {
+  besidePath,
   type FoundShard,
   findBeside,
   findShards,
@@ -23,6 +25,8 @@ export interface DatasetShard {
   readonly bytes: number;
   /** Null for a shard of other software whose index nobody has kept. */
   readonly indexPath: string | null;
+  /** Of its crop index, which may be missing; null where no shard has one. */
+  readonly cropsPath: string | null;
   /** What the manifest says; null for a shard of other software. */
   readonly record: ManifestShard | null;
 }
@@ -55,11 +59,13 @@ export async function findDatasetShards(location: string): Promise<DatasetShards
 /** The shards that a manifest in the folder `location` names. */
 export function packedShards(location: string, manifest: Manifest): DatasetShards {
   const { format, classes, columns } = manifest;
+  const found = manifestShards(location, manifest);
+  const hasCrops = found.some(({ path }) => existsSync(besidePath('crops', path)));
   return {
     classes: classes.map(({ name }) => name),
     columns,
     manifest,
-    shards: manifestShards(location, manifest).map(({ name, path, record }) => {
+    shards: found.map(({ name, path, record }) => {
       return {
         name,
         stem: stemOfShard(name),
@@ -67,6 +73,7 @@ export function packedShards(location: string, manifest: Manifest): DatasetShard
         format,
         bytes: record!.bytes,
         indexPath: indexPathOf(path),
+        cropsPath: hasCrops ? besidePath('crops', path) : null,
         record,
       };
     }),
@@ -76,5 +83,6 @@ export function packedShards(location: string, manifest: Manifest): DatasetShard
 async function foreignShard({ name, path, record }: FoundShard, format: LayoutName): Promise<DatasetShard> {
   // Where there is no such file, opening it says so.
   const bytes = (await stat(path).catch(() => null))?.size ?? 0;
-  return { name, stem: stemOfShard(name), path, format, bytes, indexPath: await findBeside('index', path), record };
+  const [indexPath, cropsPath] = [await findBeside('index', path), await findBeside('crops', path)];
+  return { name, stem: stemOfShard(name), path, format, bytes, indexPath, cropsPath, record };
 }

@@ -10,6 +10,7 @@ import {
   writeShardIndex,
 } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
+import { readerOf, writeCropIndex } from './crop-index.js';
 import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
 import { shardPaths, TEMPORARY } from './shard-paths.js';
 
@@ -74,6 +75,7 @@ export async function createShard(
       await writeShardIndex(join(output, paths.index), index);
       if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
       if (otherIndexes.includes('wids')) checkWidsNames(index, file);
+      if (otherIndexes.includes('crops')) await writeCropIndex(join(output, paths.asked.crops), index, readerOf(fd));
       const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
       renameSync(temporary, path);
       const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);
@@ -84,7 +86,7 @@ export async function createShard(
     }
   } catch (error) {
     rmSync(temporary, { force: true });
-    for (const index of [paths.index, paths.daliIndex]) rmSync(join(output, index), { force: true });
+    for (const index of [paths.index, ...Object.values(paths.asked)]) rmSync(join(output, index), { force: true });
     if (folder !== null) rmSync(join(output, folder), { force: true, recursive: true });
     throw asDiskFull(error, output);
   }

@@ -14,16 +14,19 @@ import {
   writeDurably,
 } from '@shardtool/format';
 
-/** An index that another loader wants beside tars: of webdataset's wids, or of NVIDIA DALI. */
-export type OtherIndex = 'wids' | 'dali';
+/** What is written beside shards where it is asked for: the index of webdataset's wids or of NVIDIA DALI, which are of tars, or a crop index. */
+export const OTHER_INDEXES = ['wids', 'dali', 'crops'] as const;
+
+export type OtherIndex = (typeof OTHER_INDEXES)[number];
 
 /** Short enough to stay in the processor's cache. */
 const PIECE_BYTES = 1 << 20;
 
 /** Throws {@link OptionError} where indexes are asked for that are none of this layout. */
 export function checkOtherIndexes(format: LayoutName, wanted: readonly OtherIndex[]): void {
-  if (wanted.length === 0 || format === 'tar') return;
-  const message = `The index for ${wanted.join(' and ')} is one of tars, and the shards are ${format}; leave it out, or use the format tar.`;
+  const ofTars = wanted.filter((index) => index !== 'crops');
+  if (ofTars.length === 0 || format === 'tar') return;
+  const message = `The index for ${ofTars.join(' and ')} is one of tars, and the shards are ${format}; leave it out, or use the format tar.`;
   throw new OptionError({}, message);
 }
 

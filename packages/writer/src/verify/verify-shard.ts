@@ -11,6 +11,7 @@ import {
   type Source,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
+import { checkCrops } from './check-crops.js';
 import { checkPayloads, type Payload } from './check-payloads.js';
 import { longestSpan, type ShardTotals, totalsOf } from './check-totals.js';
 import { comparePositions } from './compare-positions.js';
@@ -25,6 +26,8 @@ export interface ShardToVerify {
   readonly path: string;
   /** Null for a foreign tar whose index nobody has kept. */
   readonly indexPath: string | null;
+  /** Its crop index, which may be missing; null where it is to have none. */
+  readonly cropsPath: string | null;
   /** What the manifest says; null for a foreign tar. `crc32` is of the whole file, eight hexadecimal digits. */
   readonly record: Pick<ManifestShard, 'bytes' | 'samples' | 'crc32' | 'maxSampleBytes'> | null;
 }
@@ -66,6 +69,7 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
   } finally {
     await source?.close();
   }
+  if (index !== null && shard.cropsPath !== null) await checkCrops(shard.cropsPath, index, faults);
   if (trouble !== null) faults.add(trouble + (isSame ? ' (The shard itself is as it was packed.)' : ''));
   // Whatever no sample covers (headers, padding) shows in the file's own checksum alone.
   if (isSame === false && !faults.changed) {

@@ -3,15 +3,16 @@ import {
   CROP_SOURCE_SLACK_BYTES,
   CROP_STATE_BYTES,
   CropIndexKernel,
-  type CropRefusal,
   entriesOf,
   MOST_PACKED_BYTES,
   PACKED_HEAD_BYTES,
-  refusalOf,
 } from '../../kernels/crop-index.js';
 import { groupOf } from './range.js';
 
 const PAGE_BYTES = 65_536;
+/** Codes of the kernel. */
+const BAD_DATA = -8;
+const TOO_LARGE = -10;
 /** Longer images have no crop index. */
 const MOST_BYTES = 2 ** 29;
 
@@ -20,25 +21,25 @@ export class CropIndexMaker {
   #memory = memoryOf(4 << 20);
   #kernel = new CropIndexKernel(this.#memory, 0);
 
-  /** The packed crop index of an image, valid until the next call; or why it has none. */
-  make(image: Uint8Array): Uint8Array | CropRefusal {
-    if (image.length > MOST_BYTES) return refusalOf(-10);
+  /** The packed crop index of an image, valid until the next call; or the code, below zero, of why it has none. */
+  make(image: Uint8Array): Uint8Array | number {
+    if (image.length > MOST_BYTES) return TOO_LARGE;
     const entries = aligned(CROP_STATE_BYTES + image.length + CROP_SOURCE_SLACK_BYTES);
     this.#reserve(entries);
     this.#bytes(CROP_STATE_BYTES, image.length).set(image);
     const wrong = this.#kernel.parse(CROP_STATE_BYTES, image.length);
-    if (wrong < 0) return refusalOf(wrong);
+    if (wrong < 0) return wrong;
     const group = groupOf(this.#kernel.grid);
     const most = entriesOf(this.#kernel.grid, group);
     // An entry stands for at least one MCU, which takes at least 2 bits for each of its blocks.
-    if (most > image.length * 8) return refusalOf(-8);
+    if (most > image.length * 8) return BAD_DATA;
     const packed = entries + most * CROP_ENTRY_BYTES;
     if (this.#reserve(packed + most * MOST_PACKED_BYTES + PACKED_HEAD_BYTES)) {
       this.#bytes(CROP_STATE_BYTES, image.length).set(image);
       this.#kernel.parse(CROP_STATE_BYTES, image.length);
     }
     const count = this.#kernel.walk(group, entries);
-    if (count < 0) return refusalOf(count);
+    if (count < 0) return count;
     return this.#bytes(packed, this.#kernel.pack(entries, count, group, packed));
   }
 

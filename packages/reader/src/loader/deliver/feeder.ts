@@ -153,7 +153,7 @@ export class Feeder implements Demand {
     const item = pending.items[row]!;
     const shard = block.shard[item]!;
     const indexRow = block.row[item]!;
-    const { index, stretches } = block.shards.get(shard)!;
+    const { index, stretches, crops } = block.shards.get(shard)!;
     const column = keptImageColumn(index, image);
     const offset = column.offset[indexRow]!;
     const job = this.#job;
@@ -175,6 +175,9 @@ export class Feeder implements Demand {
     job.row = row;
     job.orientation = index.orientation[indexRow]!;
     job.crc32 = (pending.checksum ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED;
+    // The crop index is that of the image that a sample has where none is named.
+    job.cropBytes = crops === null || column !== keptImageColumn(index, undefined) ? 0 : crops.columns.bytes[indexRow]!;
+    if (job.cropBytes > 0) job.cropOffset = placeOf(block, crops!.stretches, crops!.columns.offset[indexRow]!);
     if (whole) {
       facts.setLabel(pending.slot, row, pending.labels[row]!);
       if (row === 0) facts.setFirst(pending.slot, job);

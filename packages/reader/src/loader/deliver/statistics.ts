@@ -23,6 +23,8 @@ export interface LoaderReport {
   readonly bound: 'io' | 'decode' | 'consumer';
   /** Images that were decoded although something in them was odd. */
   readonly warnings: number;
+  /** Images of which only the data of the crop were decoded, by the crop index. */
+  readonly spliced: number;
   readonly bad: number;
   /** Samples that the steps of {@link LoaderOptions.steps} left out. */
   readonly dropped: number;
@@ -31,6 +33,9 @@ export interface LoaderReport {
   /** Most bytes of encoded samples that were in memory at once. */
   readonly readBufferPeakBytes: number;
 }
+
+/** What the workers and the read buffers count. */
+export type Measured = Pick<LoaderReport, 'warnings' | 'spliced' | 'readBufferPeakBytes'>;
 
 /** So many bad samples are kept by name; all are counted. */
 const KEPT_BAD_SAMPLES = 10_000;
@@ -75,7 +80,12 @@ export class Statistics {
     this.#dropped++;
   }
 
-  report(warnings: number, readBufferPeakBytes: number): LoaderReport {
+  /** Of the iteration so far. */
+  get counts(): Pick<LoaderReport, 'samples'> {
+    return { samples: this.#samples };
+  }
+
+  report({ warnings, spliced, readBufferPeakBytes }: Measured): LoaderReport {
     const times = { io: this.#ioMs, decode: this.#decodeMs, consumer: this.#consumerMs };
     const [bound] = Object.entries(times).sort((a, b) => b[1] - a[1])[0]! as ['io' | 'decode' | 'consumer', number];
     return {
@@ -87,6 +97,7 @@ export class Statistics {
       consumerMs: this.#consumerMs,
       bound,
       warnings,
+      spliced,
       bad: this.#bad,
       dropped: this.#dropped,
       badSamples: this.#badSamples,

@@ -1,4 +1,5 @@
 import type { ShardIndex } from '@shardtool/format';
+import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { PlannedBlock } from '../../order/batches.js';
 import { lastAtMost } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
@@ -18,6 +19,8 @@ export interface BlockReader {
 export interface LoadedShard {
   readonly index: ShardIndex;
   readonly stretches: readonly Stretch[];
+  /** The same of its crop index; null where that is not there, or not wanted. */
+  readonly crops: { readonly columns: CropColumns; readonly stretches: readonly Stretch[] } | null;
 }
 
 /**
@@ -154,7 +157,10 @@ function concat(parts: readonly Uint32Array[]): Uint32Array {
 }
 
 /** Where an item of the block is described, and its shard's bytes. */
-export function locate(block: Block, item: number): LoadedShard & { readonly indexRow: number } {
+export function locate(
+  block: Block,
+  item: number,
+): Pick<LoadedShard, 'index' | 'stretches'> & { readonly indexRow: number } {
   const { index, stretches } = block.shards.get(block.shard[item]!)!;
   return { index, indexRow: block.row[item]!, stretches };
 }

@@ -15,6 +15,8 @@ import { UnreadReader } from './unread-reader.js';
 
 export interface EpochReadersOptions {
   readonly files: ShardFiles;
+  /** The same, as it is to be read. */
+  readonly store: ShardStore;
   readonly arena: Arena;
   readonly bell: Bell;
   readonly slabs: number;
@@ -71,7 +73,7 @@ export class EpochReaders {
     least: () => Promise<number>,
     inShards: boolean,
   ): Promise<BlockReader> {
-    const { files, arena, bell, slabs, readConcurrency } = this.#options;
+    const { files, store, arena, bell, slabs, readConcurrency } = this.#options;
     files.throwIfClosed();
     const first = firstNumbers(selection.counts);
     const blocks = plan.blocks();
@@ -79,12 +81,12 @@ export class EpochReaders {
       this.#residents ??= this.#loadResidents(demand);
       return new ResidentReader({ blocks, first, selection, shards: await this.#residents });
     }
-    if (inShards) return new UnreadReader({ blocks, first, selection, store: files });
+    if (inShards) return new UnreadReader({ blocks, first, selection, store });
     return new StreamingReader({
       blocks,
       first,
       selection,
-      store: files,
+      store,
       arena,
       bell,
       slabs,
@@ -98,13 +100,16 @@ export class EpochReaders {
   /** Each stretch gets a place of its own, since no place is longer than a segment. */
   async #loadResidents(demand: Demand): Promise<LoadedShards['shards']> {
     const { files, arena, all } = this.#options;
-    const store = whileWanted(files, demand);
+    const store = whileWanted(this.#options.store, demand);
     const planned = await planLoad(selectedRows(files.samples, all), store);
     const shards = new Map<number, LoadedShard>();
-    for (const [shard, { index, stretches }] of planned.shards) {
+    const placed = (stretches: readonly Stretch[]): Stretch[] =>
+      stretches.map((stretch) => ({ ...stretch, at: this.#placeFor(stretch) }));
+    for (const [shard, { index, stretches, crops }] of planned.shards) {
       shards.set(shard, {
         index,
-        stretches: stretches.map((stretch) => ({ ...stretch, at: this.#placeFor(stretch) })),
+        stretches: placed(stretches),
+        crops: crops && { columns: crops.columns, stretches: placed(crops.stretches) },
       });
     }
     await load(shards, 0, store, arena);
@@ -156,6 +161,14 @@ function whileWanted(store: ShardStore, demand: Demand): ShardStore {
     async read(shard, offset, target) {
       check();
       return store.read(shard, offset, target);
+    },
+    async crops(shard) {
+      check();
+      return store.crops(shard);
+    },
+    async readCrops(shard, offset, target) {
+      check();
+      return store.readCrops(shard, offset, target);
     },
   };
 }

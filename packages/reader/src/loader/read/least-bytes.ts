@@ -2,7 +2,7 @@ import type { EpochPlan } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
 import { placeBytes, SEGMENT_BYTES } from './arena.js';
 import { blockRows } from './block.js';
-import { planLoad, type ShardStore } from './load-shards.js';
+import { type PlannedStore, planLoad } from './load-shards.js';
 
 /** So many rows are followed at most, about a second's work; by then every stream of a large dataset is well under way. */
 const FOLLOWED_ROWS = 2 ** 20;
@@ -21,7 +21,7 @@ export interface UpcomingEpoch {
  * are followed batch by batch, where a block comes with its first row and goes when the batch with its last row is
  * delivered. Reads the indexes of the shards, and no shard.
  */
-export async function leastBytes(epochs: Iterable<UpcomingEpoch>, store: Pick<ShardStore, 'index'>): Promise<number> {
+export async function leastBytes(epochs: Iterable<UpcomingEpoch>, store: PlannedStore): Promise<number> {
   let [most, largest, rows, followed] = [0, 0, 0, 0];
   for (const epoch of epochs) {
     const peak = await epochPeak(epoch, store, FOLLOWED_ROWS - rows);
@@ -38,7 +38,7 @@ export async function leastBytes(epochs: Iterable<UpcomingEpoch>, store: Pick<Sh
 
 async function epochPeak(
   { plan, selection }: UpcomingEpoch,
-  store: Pick<ShardStore, 'index'>,
+  store: PlannedStore,
   mostRows: number,
 ): Promise<{ bytes: number; largest: number; rows: number }> {
   const blocks = plan.blocks();

@@ -1,9 +1,10 @@
 import type { ShardIndex } from '@shardtool/format';
 import type { ReadCosts } from '@shardtool/storage';
+import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { Selection } from '../../selection/selection.js';
 import type { Arena } from './arena.js';
 import { consecutive, type LoadedShard, type ShardRows } from './block.js';
-import { placeWithin, readsOf, type StretchRead, stretchBytes, stretchesOf } from './stretches.js';
+import { placeWithin, readsOf, type Stretch, type StretchRead, stretchBytes, stretchesOf } from './stretches.js';
 
 /** Where blocks come from: shards by number. */
 export interface ShardStore {
@@ -11,9 +12,32 @@ export interface ShardStore {
   /** Fills `target` with the shard's bytes from `offset` on; throws where the file ends before. */
   read(shard: number, offset: number, target: Uint8Array): Promise<void>;
   /** What reads cost here; without it they are those of a local disk. */
-  readonly costs?: ReadCosts;
+  readonly costs?: ReadCosts | undefined;
   /** Reads that are worth having under way now. */
-  readonly parallel?: number;
+  readonly parallel?: number | undefined;
+  /** What the shard's crop index has; null where it has none that can be used. */
+  crops(shard: number): Promise<CropColumns | null>;
+  /** The same as {@link read}, of the crop index. */
+  readCrops(shard: number, offset: number, target: Uint8Array): Promise<void>;
+}
+
+/** What a plan of loads looks at. */
+export type PlannedStore = Pick<ShardStore, 'index' | 'crops'>;
+
+/** A store whose crop indexes are not looked at. */
+export function withoutCrops(store: ShardStore): ShardStore {
+  return {
+    get costs() {
+      return store.costs;
+    },
+    get parallel() {
+      return store.parallel;
+    },
+    index: (shard) => store.index(shard),
+    read: (shard, offset, target) => store.read(shard, offset, target),
+    crops: async () => null,
+    readCrops: (shard, offset, target) => store.readCrops(shard, offset, target),
+  };
 }
 
 /** Parts of shards that lie in memory one behind the other: which, and how many bytes they take. */
@@ -27,16 +51,23 @@ const READS_AT_ONCE = 4;
 const FAR_READS_AT_ONCE = 32;
 
 /** What it takes to load these rows: indexes are read, shards are not. */
-export async function planLoad(parts: Iterable<ShardRows>, store: Pick<ShardStore, 'index'>): Promise<LoadedShards> {
+export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore): Promise<LoadedShards> {
   const shards = new Map<number, LoadedShard>();
   let bytes = 0;
   for (const { shard, rows } of parts) {
     const index = await store.index(shard);
     const stretches = stretchesOf(index, rows, bytes);
-    shards.set(shard, { index, stretches });
     bytes += stretchBytes(stretches);
+    const columns = await store.crops(shard);
+    const crops = columns && { columns, stretches: stretchesOf(columns, rowsWithCrops(columns, rows), bytes) };
+    bytes += stretchBytes(crops?.stretches ?? []);
+    shards.set(shard, { index, stretches, crops });
   }
   return { shards, bytes };
+}
+
+function rowsWithCrops({ bytes }: CropColumns, rows: Uint32Array): Uint32Array {
+  return rows.filter((row) => bytes[row]! > 0);
 }
 
 /** All rows of a selection, shard by shard. `samples[k]` is how many shard k has. */
@@ -60,11 +91,16 @@ export async function loadSamples(
   store: ShardStore,
   arena: Arena,
 ): Promise<void> {
-  const reads = samples.map(async ({ shard, row }) => {
-    const { index, stretches } = shards.get(shard)!;
+  const placeOf = (stretches: readonly Stretch[], offset: number, bytes: number): Uint8Array =>
+    arena.view(place + placeWithin(stretches, offset), bytes);
+  const reads = samples.flatMap(({ shard, row }) => {
+    const { index, stretches, crops } = shards.get(shard)!;
     const offset = index.offset[row]!;
     const bytes = index.bytes[row]!;
-    if (bytes > 0) await store.read(shard, offset, arena.view(place + placeWithin(stretches, offset), bytes));
+    const ofShard = bytes === 0 ? [] : [store.read(shard, offset, placeOf(stretches, offset, bytes))];
+    if (crops === null || crops.columns.bytes[row] === 0) return ofShard;
+    const at = crops.columns.offset[row]!;
+    return [...ofShard, store.readCrops(shard, at, placeOf(crops.stretches, at, crops.columns.bytes[row]!))];
   });
   for (const result of await Promise.allSettled(reads)) if (result.status === 'rejected') throw result.reason;
 }
@@ -97,25 +133,31 @@ export async function load(
 
 interface ShardRead extends StretchRead {
   readonly shard: number;
+  /** Of the shard itself, or of its crop index. */
+  readonly from: 'shard' | 'crops';
 }
 
 function readsOfShards(shards: LoadedShards['shards'], costs: ReadCosts | undefined): ShardRead[] {
   const reads: ShardRead[] = [];
-  for (const [shard, { stretches }] of shards)
-    for (const read of readsOf(stretches, costs)) reads.push({ shard, ...read });
+  for (const [shard, { stretches, crops }] of shards) {
+    for (const read of readsOf(stretches, costs)) reads.push({ shard, from: 'shard', ...read });
+    for (const read of readsOf(crops?.stretches ?? [], costs)) reads.push({ shard, from: 'crops', ...read });
+  }
   return reads;
 }
 
 async function readInto(read: ShardRead, place: number, store: ShardStore, arena: Arena): Promise<void> {
-  const { shard, offset, bytes, stretches } = read;
+  const { shard, offset, bytes, stretches, from } = read;
   if (bytes === 0) return;
-  if (stretches.length === 1) return store.read(shard, offset, arena.view(place + stretches[0]!.at, bytes));
+  const fill = (target: Uint8Array): Promise<void> =>
+    from === 'shard' ? store.read(shard, offset, target) : store.readCrops(shard, offset, target);
+  if (stretches.length === 1) return fill(arena.view(place + stretches[0]!.at, bytes));
   // Threads read into shared memory alone.
   const isFar = (store.costs?.parallel ?? 0) > READS_AT_ONCE;
   const buffer = isFar ? new Uint8Array(new SharedArrayBuffer(bytes)) : new Uint8Array(bytes);
-  await store.read(shard, offset, buffer);
+  await fill(buffer);
   for (const stretch of stretches) {
-    const from = stretch.offset - offset;
-    arena.view(place + stretch.at, stretch.bytes).set(buffer.subarray(from, from + stretch.bytes));
+    const at = stretch.offset - offset;
+    arena.view(place + stretch.at, stretch.bytes).set(buffer.subarray(at, at + stretch.bytes));
   }
 }

@@ -5,7 +5,7 @@ import type { Unit } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
 import { placeBytes, SEGMENT_BYTES } from './arena.js';
 import { leastBytes, type UpcomingEpoch } from './least-bytes.js';
-import { planLoad, selectedOf, selectedRows } from './load-shards.js';
+import { type PlannedStore, planLoad, selectedOf, selectedRows } from './load-shards.js';
 import { STRETCH_BYTES } from './stretches.js';
 
 /** Memory for encoded samples, in bytes. */
@@ -22,6 +22,7 @@ export interface ReadBufferPlan {
 
 export interface ReadBufferOptions {
   readonly dataset: Dataset;
+  readonly store: PlannedStore;
   readonly unit: Unit;
   readonly selection: Selection;
   readonly upcoming: Iterable<UpcomingEpoch>;
@@ -51,7 +52,7 @@ export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadB
   }
   const { expectedBytes, reservedBytes } = await streamingBytes(options);
   if (limitBytes < expectedBytes) {
-    const least = await leastBytes(options.upcoming, options.dataset.files);
+    const least = await leastBytes(options.upcoming, options.store);
     if (limitBytes < least) throw tooSmall(options, limitBytes, least);
   }
   const reserved = options.limitBytes === undefined ? reservedBytes : totalmem();
@@ -59,10 +60,12 @@ export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadB
 }
 
 /** All samples, and what is left over at the ends of segments. */
-async function residentBytes({ dataset, all }: ReadBufferOptions): Promise<number> {
-  const { shards } = await planLoad(selectedRows(dataset.files.samples, all), dataset.files);
+async function residentBytes({ dataset, store, all }: ReadBufferOptions): Promise<number> {
+  const { shards } = await planLoad(selectedRows(dataset.files.samples, all), store);
   let bytes = 0;
-  for (const { stretches } of shards.values()) for (const stretch of stretches) bytes += placeBytes(stretch.bytes);
+  for (const { stretches, crops } of shards.values()) {
+    for (const stretch of [...stretches, ...(crops?.stretches ?? [])]) bytes += placeBytes(stretch.bytes);
+  }
   return bytes + Math.floor(bytes / (SEGMENT_BYTES - STRETCH_BYTES)) * STRETCH_BYTES;
 }
 
@@ -83,7 +86,11 @@ async function streamingBytes(options: ReadBufferOptions): Promise<{ expectedByt
 }
 
 /** Samples of the selection and their bytes, estimated from some shards where it is not all of the dataset. */
-async function selectedSize({ dataset, selection }: ReadBufferOptions): Promise<{ samples: number; bytes: number }> {
+async function selectedSize({
+  dataset,
+  store,
+  selection,
+}: ReadBufferOptions): Promise<{ samples: number; bytes: number }> {
   let samples = 0;
   let isAll = true;
   const chosen: number[] = [];
@@ -96,7 +103,7 @@ async function selectedSize({ dataset, selection }: ReadBufferOptions): Promise<
   const every = Math.ceil(chosen.length / LOOKED_INTO);
   const looked = chosen.filter((_, i) => i % every === 0);
   const parts = looked.map((shard) => selectedOf(selection, shard, dataset.shards[shard]!.samples));
-  const { bytes } = await planLoad(parts, dataset.files);
+  const { bytes } = await planLoad(parts, store);
   const rows = looked.reduce((sum, shard) => sum + selection.counts[shard]!, 0);
   return { samples, bytes: (bytes / Math.max(1, rows)) * samples };
 }

@@ -1,4 +1,3 @@
-import type { ShardIndex } from '@shardtool/format';
 import type { ReadCosts } from '@shardtool/storage';
 
 /** Bytes of a shard that are kept in memory without a gap. */
@@ -28,11 +27,17 @@ const LONGEST_GAPS = 4;
 /** What is read with gaps is copied out of a buffer of this size, which then fits a processor's cache. */
 const GAPPED_READ_BYTES = 2 ** 20;
 
+/** Where rows lie in a file, and how long they are. */
+export interface RowSpans {
+  readonly offset: Float64Array;
+  readonly bytes: ArrayLike<number>;
+}
+
 /**
  * The stretches that hold `rows` of a shard, rising and disjoint; in memory they lie one behind the other from `at` on.
  * Gaps take at most as much memory as samples do.
  */
-export function stretchesOf(index: ShardIndex, rows: Uint32Array, at = 0): Stretch[] {
+export function stretchesOf(index: RowSpans, rows: Uint32Array, at = 0): Stretch[] {
   const stretches: Stretch[] = [];
   let from = -1;
   let to = -1;
@@ -106,7 +111,7 @@ function pushStretch(stretches: Stretch[], from: number, to: number, at: number)
   return at + (to - from);
 }
 
-function inOrderOnDisk({ offset }: ShardIndex, rows: Uint32Array): Uint32Array {
+function inOrderOnDisk({ offset }: RowSpans, rows: Uint32Array): Uint32Array {
   for (let i = 1; i < rows.length; i++) {
     if (offset[rows[i]!]! < offset[rows[i - 1]!]!) return rows.slice().sort((a, b) => offset[a]! - offset[b]!);
   }

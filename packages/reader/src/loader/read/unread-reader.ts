@@ -50,7 +50,8 @@ export class UnreadReader implements BlockReader {
     const { first, selection, store } = this.#options;
     const shards = new Map<number, LoadedShard>();
     for (const { shard } of planned.pieces) {
-      if (!shards.has(shard)) shards.set(shard, { index: await store.index(shard), stretches: WHOLE_SHARD });
+      if (!shards.has(shard))
+        shards.set(shard, { index: await store.index(shard), stretches: WHOLE_SHARD, crops: null });
     }
     return blockWithoutMemory(this, { planned, first, selection }, { shards, inShards: true });
   }

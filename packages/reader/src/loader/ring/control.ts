@@ -20,8 +20,10 @@ export const CONTROL_WORD = {
   stop: 3,
   /** Decoder warnings (images that were decoded although something in them was odd), over all workers. */
   warnings: 4,
+  /** Images of which only a crop's own data were decoded, over all workers. */
+  spliced: 5,
 } as const;
-const { tail: TAIL, head: HEAD, bell: BELL, stop: STOP, warnings: WARNINGS } = CONTROL_WORD;
+const { tail: TAIL, head: HEAD, bell: BELL, stop: STOP, warnings: WARNINGS, spliced: SPLICED } = CONTROL_WORD;
 
 /** The buffers of a {@link Control}; they go to the workers once, at their start. */
 export interface ControlBuffers {
@@ -73,6 +75,10 @@ export class Control {
     return Atomics.load(this.#words, WARNINGS);
   }
 
+  get spliced(): number {
+    return Atomics.load(this.#words, SPLICED);
+  }
+
   /** Workers end after the job in hand. */
   stop(): void {
     Atomics.store(this.#words, STOP, 1);
@@ -98,5 +104,9 @@ export class Control {
 
   countWarnings(count: number): void {
     Atomics.add(this.#words, WARNINGS, count);
+  }
+
+  countSpliced(count: number): void {
+    Atomics.add(this.#words, SPLICED, count);
   }
 }

@@ -18,6 +18,8 @@ const job: fc.Arbitrary<Job> = fc.record({
   row: int32,
   orientation: fc.integer({ min: 1, max: 8 }),
   crc32: fc.oneof(fc.constant(-1), uint32),
+  cropOffset: whole,
+  cropBytes: fc.integer({ min: 0, max: 2 ** 31 - 1 }),
 });
 
 test('jobs come back as they were written', () => {

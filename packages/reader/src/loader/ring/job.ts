@@ -21,6 +21,9 @@ export interface Job {
   orientation: number;
   /** Expected crc32 of the encoded image, or {@link UNCHECKED}. */
   crc32: number;
+  /** Place in the arena of what the crop index has of the image, and its length in bytes; 0 where it has nothing. */
+  cropOffset: number;
+  cropBytes: number;
 }
 
 /** The `shard` of a job whose bytes are in the arena. */
@@ -35,6 +38,7 @@ const { places, bytes: JOB_BYTES } = layOut<keyof Job>({
   offset: 'float64',
   number: 'float64',
   crc32: 'float64',
+  cropOffset: 'float64',
   bytes: 'int32',
   epoch: 'uint32',
   occurrence: 'int32',
@@ -43,9 +47,24 @@ const { places, bytes: JOB_BYTES } = layOut<keyof Job>({
   row: 'int32',
   orientation: 'int32',
   shard: 'int32',
+  cropBytes: 'int32',
 });
 // Read once: a job is written and read a million times.
-const { offset, number, crc32, bytes, epoch, occurrence, source, slot, row, orientation, shard } = places;
+const {
+  offset,
+  number,
+  crc32,
+  cropOffset,
+  bytes,
+  epoch,
+  occurrence,
+  source,
+  slot,
+  row,
+  orientation,
+  shard,
+  cropBytes,
+} = places;
 const LONGS = JOB_BYTES / 8;
 const SHORTS = JOB_BYTES / 4;
 
@@ -62,6 +81,8 @@ export function emptyJob(): Job {
     row: 0,
     orientation: 1,
     crc32: UNCHECKED,
+    cropOffset: 0,
+    cropBytes: 0,
   };
 }
 
@@ -94,6 +115,7 @@ export class JobRecords {
     longs[n + offset] = job.offset;
     longs[n + number] = job.number;
     longs[n + crc32] = job.crc32;
+    longs[n + cropOffset] = job.cropOffset;
     shorts[i + bytes] = job.bytes;
     shorts[i + epoch] = job.epoch;
     shorts[i + occurrence] = job.occurrence;
@@ -102,6 +124,7 @@ export class JobRecords {
     shorts[i + row] = job.row;
     shorts[i + orientation] = job.orientation;
     shorts[i + shard] = job.shard;
+    shorts[i + cropBytes] = job.cropBytes;
   }
 
   read(place: number, job: Job): void {
@@ -111,6 +134,7 @@ export class JobRecords {
     job.offset = longs[n + offset]!;
     job.number = longs[n + number]!;
     job.crc32 = longs[n + crc32]!;
+    job.cropOffset = longs[n + cropOffset]!;
     job.bytes = shorts[i + bytes]!;
     job.epoch = shorts[i + epoch]! >>> 0;
     job.occurrence = shorts[i + occurrence]!;
@@ -119,5 +143,6 @@ export class JobRecords {
     job.row = shorts[i + row]!;
     job.orientation = shorts[i + orientation]!;
     job.shard = shorts[i + shard]!;
+    job.cropBytes = shorts[i + cropBytes]!;
   }
 }

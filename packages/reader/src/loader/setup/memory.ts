@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import type { Dataset } from '../../dataset/dataset.js';
 import { scratchBytesFor } from '../../decoder.js';
 import type { CheckedOptions } from '../options.js';
+import type { PlannedStore } from '../read/load-shards.js';
 import { planReadBuffers, type ReadBufferPlan } from '../read/read-buffers.js';
 import { type MemoryPlan, planMemory } from '../ring/slots.js';
 import type { LoaderOrder } from './order.js';
@@ -20,6 +21,7 @@ type MemoryRequest = Pick<CheckedOptions, 'prefetchBatches' | 'workers' | 'maxPi
 /** Lays the memory out. Throws OptionError where it does not suffice. */
 export async function setUpMemory(
   dataset: Dataset,
+  store: PlannedStore,
   order: LoaderOrder,
   output: LoaderOutput,
   options: MemoryRequest,
@@ -38,6 +40,7 @@ export async function setUpMemory(
   const begin = order.isOver ? { epoch: order.begin.epoch + 1, position: 0 } : order.begin;
   const readBuffers = await planReadBuffers({
     dataset,
+    store,
     unit: order.unit,
     selection: order.selection(begin.epoch),
     upcoming: order.upcoming(begin),

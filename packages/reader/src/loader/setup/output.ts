@@ -36,6 +36,8 @@ export interface LoaderOutput {
    * between.
    */
   readonly isUncompressedOnly: boolean;
+  /** Crop indexes are of use, where shards have them. */
+  readonly usesCropIndex: boolean;
 }
 
 type OutputRequest = Pick<
@@ -50,6 +52,7 @@ type OutputRequest = Pick<
   | 'image'
   | 'maxPixels'
   | 'applyExifOrientation'
+  | 'cropIndex'
 >;
 
 /** Settles what batches are made of. Throws OptionError. */
@@ -68,10 +71,11 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
   if (mixing.length > 0) checkMixable(mixing, transform!, companions);
   const rowBytes = batch.kind === 'pixels' ? rowBytesOf(batch) : 0;
   const bytesOf = { image: rowBytes, mask: maskBytesOf(batch), field: 0 };
+  const codec = decoder === null ? null : await chooseCodec();
   return {
     batch,
     decoder,
-    codec: decoder === null ? null : await chooseCodec(),
+    codec,
     image: options.image,
     companions,
     fields,
@@ -81,6 +85,7 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
     rowBytes,
     companionRowBytes: companions.map(({ kind }) => bytesOf[kind]),
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, companions.length + fields.length),
+    usesCropIndex: options.cropIndex && codec?.name === 'turbojpeg',
   };
 }
 

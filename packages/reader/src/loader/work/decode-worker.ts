@@ -5,7 +5,15 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
-import { changedSincePacked, fieldPayload, headerOf, nameTable, SampleDecodeError } from '@shardtool/format';
+import {
+  changedSincePacked,
+  checkedCropIndex,
+  cropIndexOf,
+  fieldPayload,
+  headerOf,
+  nameTable,
+  SampleDecodeError,
+} from '@shardtool/format';
 import { notAValue } from '../../dataset/field-bytes.js';
 import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions } from '../../decoder.js';
 import type { Mixing } from '../../transform/mix.js';
@@ -138,16 +146,23 @@ function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null):
   checkBytes(bytes, job.crc32, 'it');
   if (decoder === null) return;
   if (job.orientation === 0) job.orientation = headerOf(bytes)?.orientation ?? 1;
+  const cropIndex = job.cropBytes === 0 ? null : cropIndexAt(job);
   if (data.list) {
-    return decoder.decodeToArray(bytes, job).then(({ pixels, height, width }) => {
+    return decoder.decodeToArray(bytes, job, cropIndex).then(({ pixels, height, width }) => {
       post({ kind: 'image', slot: job.slot, row: job.row, pixels, height, width }, [pixels.buffer as ArrayBuffer]);
     });
   }
   const target = slotAddress(data.plan, job.slot) + job.row * data.plan.rowBytes;
-  if (data.companions.length === 0 && !steps?.hasRowSteps) return decoder.decode(bytes, job, target);
+  if (data.companions.length === 0 && !steps?.hasRowSteps) return decoder.decode(bytes, job, target, [], cropIndex);
   const { images, fields } = companionsOf(job);
-  if (!steps?.hasRowSteps) return decoder.decode(bytes, job, target, images);
-  return steps.row(bytes, images, fields, job, target);
+  if (!steps?.hasRowSteps) return decoder.decode(bytes, job, target, images, cropIndex);
+  return steps.row({ bytes, cropIndex }, images, fields, job, target);
+}
+
+/** Null where it has changed: the image is decoded without it then, as all of them can be. */
+function cropIndexAt({ cropOffset, cropBytes, crc32: imageCrc32 }: Job): Uint8Array | null {
+  const stored = arenaView(data.arena, cropOffset, cropBytes);
+  return imageCrc32 === UNCHECKED ? cropIndexOf(stored) : checkedCropIndex(stored, imageCrc32);
 }
 
 /** Anything else than a trouble of the sample ends this worker, and with it the loop, with the error as the reason. */
@@ -160,6 +175,8 @@ function report(error: unknown, { slot, row }: Job): void {
 
 function finish(job: Job, decoder: Decoder | null): boolean {
   if (decoder !== null && decoder.warnings > 0) control.countWarnings(decoder.takeWarnings());
+  const spliced = decoder?.takeSpliced() ?? 0;
+  if (spliced > 0) control.countSpliced(spliced);
   return control.slots.finish(job.slot);
 }
 

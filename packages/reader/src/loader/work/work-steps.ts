@@ -41,7 +41,7 @@ export interface WorkSteps {
   readonly hasRowSteps: boolean;
   /** Decodes a row between the steps on its fields and on its pixels. Rejects with {@link DroppedSample} too. */
   row(
-    image: Uint8Array,
+    image: { readonly bytes: Uint8Array; readonly cropIndex: Uint8Array | null },
     companions: readonly CompanionImage[],
     fields: Readonly<Record<string, Uint8Array>>,
     job: Job,
@@ -80,7 +80,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
 
   return {
     hasRowSteps: fields !== null || pixels !== null,
-    async row(image, companions, values, job, target) {
+    async row({ bytes: image, cropIndex }, companions, values, job, target) {
       let encoded = image;
       let others = companions;
       if (fields !== null) {
@@ -96,7 +96,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
           bytes: (Object.hasOwn(changed, one.field) ? changed[one.field] : undefined) ?? one.bytes,
         }));
       }
-      await decoder.decode(encoded, job, target, others);
+      await decoder.decode(encoded, job, target, others, encoded === image ? cropIndex : null);
       if (pixels === null) return;
       const kept = await calling('pixels', pixels, (run) =>
         run(valuesAt(target, data.plan.rowBytes), {

@@ -1,0 +1,237 @@
+/**
+ * The crop index of a shard, `000000.crops`: for each baseline JPEG in it, packed, where every few MCUs begin in its
+ * entropy-coded data. Integers are little-endian.
+ *
+ *   the packed indexes of the rows, one behind the other, each behind a crc32 of it (uint32), which goes on from the image's
+ *   a record a row (24 bytes): place of the image in the shard (float64), its length and crc32 (uint32 each), length of what
+ *     the row has above (uint32; 0 for nothing), and why it has nothing (uint32, a code of the maker's; 0 where there is no image)
+ *   the end (32 bytes): version, rows, crc32 of the records and of these two numbers, 0 (uint32 each), and 16 bytes of mark
+ */
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { crc32 } from '../checksum.js';
+import { CropIndexError, FileError, VersionError } from '../errors.js';
+import { openSource, type Source } from '../source.js';
+
+/** Near the end of every such file. */
+export const CROP_INDEX_MARK = 'shardtool.crops';
+
+const VERSION = 1;
+const RECORD_BYTES = 24;
+const END_BYTES = 32;
+const CHECK_BYTES = 4;
+const MARK_BYTES = 16;
+/** Written at once. */
+const BUFFER_BYTES = 1 << 20;
+
+/** An image of the shard, as its index has it. */
+export interface IndexedImage {
+  readonly offset: number;
+  readonly bytes: number;
+  readonly crc32: number;
+}
+
+/** What a crop index says of each row. An image belongs to it if place, length and crc32 are those of the shard's index. */
+export interface CropIndexTable {
+  readonly rows: number;
+  readonly imageOffset: Float64Array;
+  readonly imageBytes: Uint32Array;
+  readonly imageCrc32: Uint32Array;
+  /** Where in the file the row's packed index lies with its crc32, and how long it is; 0 bytes where there is none. */
+  readonly offset: Float64Array;
+  readonly bytes: Uint32Array;
+  /** Why there is none. */
+  readonly refusal: Uint32Array;
+}
+
+/** Writes a crop index row by row, under a temporary name. Throws {@link FileError}. */
+export class CropIndexWriter {
+  readonly #path: string;
+  readonly #temporary: string;
+  readonly #fd: number;
+  readonly #buffer = Buffer.alloc(BUFFER_BYTES);
+  #buffered = 0;
+  #records = Buffer.alloc(RECORD_BYTES * 1024);
+  #rows = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#temporary = `${path}.part`;
+    this.#fd = this.#trying(() => openSync(this.#temporary, 'w'));
+  }
+
+  /** The next row: its image, and the packed index or the code of why there is none. */
+  add({ offset, bytes, crc32: imageCrc32 }: IndexedImage, index: Uint8Array | number): void {
+    const packed = typeof index === 'number' ? null : index;
+    this.#record(
+      offset,
+      bytes,
+      imageCrc32,
+      packed === null ? 0 : packed.length + CHECK_BYTES,
+      Number(packed === null && index),
+    );
+    if (packed === null) return;
+    const check = Buffer.alloc(CHECK_BYTES);
+    check.writeUInt32LE(crc32(packed, imageCrc32));
+    this.#write(check);
+    this.#write(packed);
+  }
+
+  /** The next row has no image. */
+  addNone(): void {
+    this.#record(-1, 0, 0, 0, 0);
+  }
+
+  /** Writes the end, flushes the file and gives it its name. */
+  finish(): void {
+    const records = this.#records.subarray(0, this.#rows * RECORD_BYTES);
+    const end = Buffer.alloc(END_BYTES);
+    end.writeUInt32LE(VERSION, 0);
+    end.writeUInt32LE(this.#rows, 4);
+    end.writeUInt32LE(crc32(end.subarray(0, 8), crc32(records)), 8);
+    end.write(CROP_INDEX_MARK, END_BYTES - MARK_BYTES, 'latin1');
+    this.#write(records);
+    this.#write(end);
+    this.#flush();
+    this.#trying(() => {
+      fsyncSync(this.#fd);
+      closeSync(this.#fd);
+      renameSync(this.#temporary, this.#path);
+    });
+  }
+
+  /** Nothing of it is left. */
+  abandon(): void {
+    try {
+      closeSync(this.#fd);
+    } catch {
+      // It was closed.
+    }
+    rmSync(this.#temporary, { force: true });
+  }
+
+  #record(offset: number, bytes: number, sum: number, length: number, refusal: number): void {
+    if ((this.#rows + 1) * RECORD_BYTES > this.#records.length) {
+      this.#records = Buffer.concat([this.#records, Buffer.alloc(this.#records.length)]);
+    }
+    const at = this.#rows++ * RECORD_BYTES;
+    this.#records.writeDoubleLE(offset, at);
+    // Longer images have no crop index.
+    this.#records.writeUInt32LE(Math.min(bytes, 0xffffffff), at + 8);
+    this.#records.writeUInt32LE(sum, at + 12);
+    this.#records.writeUInt32LE(length, at + 16);
+    this.#records.writeUInt32LE(refusal, at + 20);
+  }
+
+  #write(bytes: Uint8Array): void {
+    if (bytes.length > BUFFER_BYTES - this.#buffered) this.#flush();
+    if (bytes.length > BUFFER_BYTES) {
+      this.#writeOut(bytes);
+      return;
+    }
+    this.#buffer.set(bytes, this.#buffered);
+    this.#buffered += bytes.length;
+  }
+
+  #flush(): void {
+    this.#writeOut(this.#buffer.subarray(0, this.#buffered));
+    this.#buffered = 0;
+  }
+
+  #writeOut(bytes: Uint8Array): void {
+    this.#trying(() => {
+      for (let done = 0; done < bytes.length; ) done += writeSync(this.#fd, bytes, done);
+    });
+  }
+
+  #trying<T>(action: () => T): T {
+    try {
+      return action();
+    } catch (cause) {
+      const path = this.#path;
+      throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
+    }
+  }
+}
+
+/** An open crop index. */
+export interface CropIndexFile {
+  readonly table: CropIndexTable;
+  readonly source: Source;
+}
+
+/**
+ * Opens a crop index and reads its table. Throws {@link FileError}, {@link CropIndexError} where its end or its table is not as it
+ * was written, and {@link VersionError} where a newer version wrote it.
+ */
+export async function openCropIndex(path: string): Promise<CropIndexFile> {
+  const source = await openSource(path, { first: 'end' });
+  try {
+    return { table: await readTable(source), source };
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
+}
+
+async function readTable(source: Source): Promise<CropIndexTable> {
+  const { size, location } = source;
+  const end = Buffer.alloc(Math.min(size, END_BYTES));
+  await source.readAt(size - end.length, end);
+  const mark = end.toString('latin1', END_BYTES - MARK_BYTES, END_BYTES - MARK_BYTES + CROP_INDEX_MARK.length);
+  if (mark !== CROP_INDEX_MARK) throw unusable(location, 'is no crop index, or its end is cut off');
+  const version = end.readUInt32LE(0);
+  if (version > VERSION) {
+    const message = `${location} is a crop index of version ${version}, this shardtool reads version ${VERSION}; update shardtool.`;
+    throw new VersionError({ path: location, found: version, known: VERSION }, message);
+  }
+  const rows = end.readUInt32LE(4);
+  const begin = size - END_BYTES - rows * RECORD_BYTES;
+  if (begin < 0) throw unusable(location, 'has changed since it was written');
+  const records = Buffer.alloc(rows * RECORD_BYTES);
+  const got = await source.readAt(begin, records);
+  const sum = crc32(end.subarray(0, 8), crc32(records.subarray(0, got)));
+  if (sum !== end.readUInt32LE(8)) throw unusable(location, 'has changed since it was written');
+  return tableOf(records, rows, begin, location);
+}
+
+function tableOf(records: Buffer, rows: number, begin: number, location: string): CropIndexTable {
+  const table = {
+    rows,
+    imageOffset: new Float64Array(rows),
+    imageBytes: new Uint32Array(rows),
+    imageCrc32: new Uint32Array(rows),
+    offset: new Float64Array(rows),
+    bytes: new Uint32Array(rows),
+    refusal: new Uint32Array(rows),
+  };
+  let next = 0;
+  for (let row = 0; row < rows; row++) {
+    const at = row * RECORD_BYTES;
+    table.imageOffset[row] = records.readDoubleLE(at);
+    table.imageBytes[row] = records.readUInt32LE(at + 8);
+    table.imageCrc32[row] = records.readUInt32LE(at + 12);
+    table.offset[row] = next;
+    table.bytes[row] = records.readUInt32LE(at + 16);
+    table.refusal[row] = records.readUInt32LE(at + 20);
+    next += table.bytes[row]!;
+  }
+  if (next !== begin) throw unusable(location, 'has changed since it was written');
+  return table;
+}
+
+/** The packed index in what the file has of a row, whose image has this crc32; null where either has changed. */
+export function checkedCropIndex(stored: Uint8Array, imageCrc32: number): Uint8Array | null {
+  if (stored.length <= CHECK_BYTES) return null;
+  const packed = cropIndexOf(stored);
+  const check = (stored[0]! | (stored[1]! << 8) | (stored[2]! << 16) | (stored[3]! << 24)) >>> 0;
+  return crc32(packed, imageCrc32) === check ? packed : null;
+}
+
+/** The same where nothing is to be checked. */
+export function cropIndexOf(stored: Uint8Array): Uint8Array {
+  return stored.subarray(CHECK_BYTES);
+}
+
+function unusable(path: string, what: string): CropIndexError {
+  return new CropIndexError({ path }, `${path} ${what}; have "shardtool index --crops" make it anew.`);
+}

@@ -1,0 +1,42 @@
+import { checkedCropIndex, imageColumn, openCropIndex, type ShardIndex } from '@shardtool/format';
+import { reasonOf, type ShardFaults } from './faults.js';
+
+/** Read at once, as far as one row is not longer. */
+const READ_BYTES = 4 << 20;
+
+/**
+ * Holds the crop index of a shard against the shard's index: each row is about the image of its sample, and as it was written.
+ * Wrong pixels cannot come of what is found here: loaders go without such an index.
+ */
+export async function checkCrops(path: string, index: ShardIndex, faults: ShardFaults): Promise<void> {
+  const wrong = (what: string, key?: string) =>
+    faults.add(`its crop index ${what}; "shardtool index --crops" makes it anew`, key);
+  try {
+    const { table, source } = await openCropIndex(path);
+    try {
+      if (table.rows !== index.samples) return wrong(`has ${table.rows} rows, the index ${index.samples} samples`);
+      const image = imageColumn(index, undefined);
+      let window = Buffer.alloc(0);
+      let windowAt = 0;
+      for (let row = 0; row < table.rows; row++) {
+        const isAlike = table.imageOffset[row] === image.offset[row];
+        const hasImage = image.offset[row]! >= 0;
+        const isSame = table.imageBytes[row] === image.bytes[row] && table.imageCrc32[row] === image.crc32?.[row];
+        if (!isAlike || (hasImage && !isSame)) wrong('is about another image', index.key[row]);
+        const [offset, bytes] = [table.offset[row]!, table.bytes[row]!];
+        if (bytes === 0) continue;
+        if (offset + bytes > windowAt + window.length) {
+          window = Buffer.alloc(Math.max(bytes, Math.min(READ_BYTES, source.size - offset)));
+          windowAt = offset;
+          await source.readAt(offset, window);
+        }
+        const stored = window.subarray(offset - windowAt, offset - windowAt + bytes);
+        if (checkedCropIndex(stored, table.imageCrc32[row]!) === null) wrong('has changed', index.key[row]);
+      }
+    } finally {
+      await source.close();
+    }
+  } catch (error) {
+    faults.add(reasonOf(error));
+  }
+}

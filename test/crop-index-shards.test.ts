@@ -1,0 +1,139 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { convert, indexShards, pack, repair, verify } from '@shardtool/writer';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { draw } from './crop-index-workbench.js';
+import { makeJpeg } from './jpeg-maker.js';
+
+let folder: string;
+/** The batches of an epoch as they are without crop indexes, whatever the layout. */
+let today: Buffer[];
+const at = (...names: string[]) => path.join(folder, ...names);
+
+/** 4:2:0, 4:4:4, gray and a restart interval; and one that has no crop index. */
+const KINDS = [
+  { quality: 85, subsampling: 2 },
+  { quality: 85, subsampling: 0 },
+  { quality: 85, subsampling: 3 },
+  { quality: 85, subsampling: 2, restartRows: 1 },
+  { quality: 85, subsampling: 2, progressive: true },
+];
+const COUNT = 20;
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'shardtool-crops-'));
+  mkdirSync(at('photos', 'a'), { recursive: true });
+  for (let i = 0; i < COUNT; i++) {
+    const jpeg = makeJpeg(draw(300, 240, 3, i % 4, i * 977), KINDS[i % KINDS.length]!);
+    writeFileSync(at('photos', 'a', `${i}.jpg`), jpeg);
+  }
+  await pack(at('photos'), at('tar'), { index: ['crops'], maxShardSamples: 8, workers: 1 });
+  today = (await epoch(at('tar'), { cropIndex: false }))[0];
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The rows of one epoch, and how many images were decoded by a crop index. */
+async function epoch(location: string | string[], options = {}, opening = {}): Promise<[Buffer[], number]> {
+  const dataset = await openDataset(location, opening);
+  const loader = dataset.loader({
+    batchSize: 4,
+    lastBatch: 'partial',
+    workers: 1,
+    seed: 3,
+    transform: CROPS,
+    ...options,
+  });
+  const rows: Buffer[] = [];
+  for await (const { images } of loader) rows.push(Buffer.from(images as Uint8Array));
+  const { spliced, samples } = loader.report();
+  const info = await loader.info();
+  expect([info.cropIndex.spliced, info.cropIndex.others]).toEqual([spliced, samples - spliced]);
+  await loader.close();
+  await dataset.close();
+  return [rows, spliced];
+}
+const CROPS = [{ name: 'randomResizedCrop', size: 48, scale: [0.05, 0.4] }] as const;
+
+test.each(['tar', 'lmdb', 'msgpack'] as const)(
+  'batches of %s are the same with a crop index and without',
+  async (format) => {
+    const output = format === 'tar' ? at('tar') : at(format);
+    if (format !== 'tar') await convert(at('tar'), output, { format, index: ['crops'], workers: 1 });
+    const [by, spliced] = await epoch(output);
+    expect(by).toEqual(today);
+    expect(spliced).toBeGreaterThan(COUNT / 2);
+  },
+);
+
+test('blocks that are streamed, and unchecked, are decoded by it as well', async () => {
+  const options = { shuffleUnit: 'chunk', checksum: 'never' };
+  const [by, spliced] = await epoch(at('tar'), options);
+  expect(by).toHaveLength(today.length);
+  expect(spliced).toBeGreaterThan(COUNT / 2);
+});
+
+test('tars of other software get a crop index, and what has none is counted and named', async () => {
+  mkdirSync(at('foreign'));
+  writeFileSync(at('foreign', 'x.tar'), readFileSync(at('tar', '000000.tar')));
+  const { crops } = await indexShards([at('foreign')], { index: ['crops'] });
+  expect(crops).toEqual({ indexed: 6, refused: { progressive: 1 } });
+  expect(existsSync(at('foreign', 'x.crops'))).toBe(true);
+  const [by, spliced] = await epoch(at('foreign'));
+  expect(by).toHaveLength(2);
+  expect(spliced).toBeGreaterThan(3);
+});
+
+test('an overlay that leaves samples out leaves the others their crop index', async () => {
+  const keys: string[] = [];
+  const dataset = await openDataset(at('tar'));
+  for await (const { key } of dataset.samples()) if (keys.length < 5) keys.push(key);
+  await dataset.close();
+  const opening = { excludeKeys: keys };
+  const [by, spliced] = await epoch(at('tar'), {}, opening);
+  expect(by).toEqual((await epoch(at('tar'), { cropIndex: false }, opening))[0]);
+  expect(spliced).toBeGreaterThan(6);
+});
+
+test('a damaged crop index gives the pixels of today; verify names it and makes it anew', async () => {
+  await convert(at('tar'), at('damaged'), { index: ['crops'], workers: 1 });
+  const file = at('damaged', '000000.crops');
+  const whole = readFileSync(file);
+  for (const place of [100, whole.length - 100]) {
+    const bytes = Buffer.from(whole);
+    bytes[place]! ^= 1;
+    writeFileSync(file, bytes);
+    expect((await epoch(at('damaged')))[0]).toEqual(today);
+    const faults: string[] = [];
+    await verify(at('damaged'), { workers: 1, onFault: ({ reason }) => faults.push(reason) });
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(/crop index|000000\.crops/);
+    await repair(at('damaged'), { workers: 1 });
+    expect(readFileSync(file).equals(whole)).toBe(true);
+  }
+  rmSync(file);
+  await repair(at('damaged'), { workers: 1 });
+  expect(readFileSync(file).equals(whole)).toBe(true);
+});
+
+test('the crop index of another shard is not used', async () => {
+  await convert(at('tar'), at('mixed'), { index: ['crops'], workers: 1 });
+  renameSync(at('mixed', '000001.crops'), at('mixed', '000000.crops'));
+  const [by, spliced] = await epoch(at('mixed'));
+  expect(by).toEqual(today);
+  expect(spliced).toBeLessThan(6);
+});
+
+test('what is appended gets a crop index where the dataset has one, and a pack over it leaves none behind', async () => {
+  mkdirSync(at('more', 'a'), { recursive: true });
+  writeFileSync(at('more', 'a', '0.jpg'), readFileSync(at('photos', 'a', '0.jpg')));
+  await pack(at('more'), at('grown'), { workers: 1 });
+  expect(existsSync(at('grown', '000000.crops'))).toBe(false);
+  await indexShards([at('grown')], { index: ['crops'] });
+  writeFileSync(at('more', 'a', '1.jpg'), readFileSync(at('photos', 'a', '1.jpg')));
+  await pack(at('more'), at('grown'), { append: true, workers: 1 });
+  expect(existsSync(at('grown', '000001.crops'))).toBe(true);
+  await pack(at('more'), at('grown'), { overwrite: true, workers: 1 });
+  expect(existsSync(at('grown', '000000.crops')) || existsSync(at('grown', '000001.crops'))).toBe(false);
+});
