@@ -1,9 +1,17 @@
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { expandBraces, isRemote, joinLocation, localPathOf, openStorage, splitLocation } from '@shardtool/storage';
 import { FileError, UnfinishedPackError } from '../errors.js';
 import { holdsImages } from '../layouts/folder/list.js';
-import { entryOf, isShardName, type LayoutName, layoutNames, layoutOfName, shardNameOf } from '../layouts/registry.js';
+import {
+  entryOf,
+  isShardName,
+  type LayoutEntry,
+  type LayoutName,
+  layoutNames,
+  layoutOfName,
+  shardNameOf,
+} from '../layouts/registry.js';
 import { besidePath } from './beside.js';
 import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
 
@@ -59,8 +67,9 @@ export async function findShards(at: string, options: FindOptions = {}): Promise
   if (!names.includes(MANIFEST_FILE) && !names.includes(PACK_NOTE_FILE)) {
     const layouts = layoutNames().filter((name) => names.some((file) => isShardName(entryOf(name), file)));
     const [taken, ...others] = layout === undefined ? layouts : [layout, ...layouts.filter((name) => name !== layout)];
-    const shards = taken === undefined ? [] : names.filter((name) => isShardName(entryOf(taken), name));
-    if (shards.length > 0) {
+    const there = taken === undefined ? [] : names.filter((name) => isShardName(entryOf(taken), name));
+    if (there.length > 0) {
+      const shards = await listedOf(location, entryOf(taken!), names, there);
       return {
         location,
         layout: taken!,
@@ -125,6 +134,29 @@ async function findRemote(location: string, layout?: LayoutName): Promise<FoundD
     const found = shards.map((name) => foundShard(joinLocation(location, name), taken!));
     return { location, layout: taken!, manifest: null, shards: found, others };
   }
+}
+
+/** The shards in the order of the list that lies beside them, if there is one. Throws {@link FileError} where one that it names is not there. */
+async function listedOf(
+  folder: string,
+  { listFile, listed }: LayoutEntry,
+  names: readonly string[],
+  there: readonly string[],
+): Promise<readonly string[]> {
+  if (listFile === undefined || listed === undefined || !names.includes(listFile)) return there;
+  const file = path.join(folder, listFile);
+  let shards: readonly string[];
+  try {
+    shards = await listed(await readFile(file, 'utf8'));
+  } catch (cause) {
+    const message = `${file} cannot be read as the list of the shards beside it; fetch it again, or move it away to take all shards by their names.`;
+    throw new FileError({ path: file }, message, { cause });
+  }
+  const missing = shards.filter((name) => !there.includes(name));
+  if (missing.length === 0) return shards;
+  const more = missing.length === 1 ? '' : ` and ${missing.length - 1} more`;
+  const message = `${file} names ${missing[0]}${more}, which ${missing.length === 1 ? 'is' : 'are'} not there; fetch all shards, or move the list away to take those that are there.`;
+  throw new FileError({ path: file }, message);
 }
 
 /** The locations that are meant: each `{000..146}` stands for its numbers, unless there is a file of that very name. */

@@ -84,6 +84,11 @@ export interface ShardLayout {
   readonly innerFile?: string;
   /** A sample is stored as its image alone: the writer takes exactly one field. Absent means false. */
   readonly imageOnly?: boolean;
+  /**
+   * A dataset of such shards is opened from their headers alone, which have classes and labels: sizes of images and checksums are known
+   * once `shardtool index` has read the payloads. Absent: whoever opens shards without indexes reads all of them.
+   */
+  readonly isOpenedByWalk?: boolean;
   /** Opens a writer on a new, empty file. `shard` is its final name, for messages. */
   createWriter?(fd: number, shard: string): ShardWriter;
   /**

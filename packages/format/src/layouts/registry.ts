@@ -4,6 +4,7 @@ import { openSource, type Source } from '../source.js';
 import { FOLDER } from './folder/entry.js';
 import type { ShardLayout, WrittenLayout } from './layout.js';
 import { LMDB } from './lmdb/entry.js';
+import { MDS } from './mds/entry.js';
 import { MSGPACK } from './msgpack/entry.js';
 import { TAR } from './tar/entry.js';
 
@@ -15,6 +16,9 @@ export interface LayoutEntry {
   readonly innerFile?: string;
   /** Whether a file of this name is such a shard. Absent: its name has the ending. */
   isShard?(name: string): boolean;
+  /** The file beside its shards that lists them, and what it says: their names in their order. Throws where it says nothing of the kind. */
+  readonly listFile?: string;
+  listed?(text: string): Promise<readonly string[]>;
   /** Whether `pack` and `convert` write it. */
   readonly isWritten: boolean;
   load(): Promise<ShardLayout>;
@@ -25,6 +29,7 @@ export const LAYOUTS = {
   tar: TAR,
   lmdb: LMDB,
   msgpack: MSGPACK,
+  mds: MDS,
   folder: FOLDER,
 };
 

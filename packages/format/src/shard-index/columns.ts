@@ -33,6 +33,9 @@ const FIXED = {
   cls: { type: 'int32', isBehindFields: true, absent: (rows) => new Int32Array(rows).fill(-1) },
 } satisfies { readonly [K in keyof ShardIndex]?: FixedColumn };
 
+/** Names of the index's own columns, that label columns cannot have. */
+export const INDEX_COLUMNS: ReadonlySet<string> = new Set(Object.keys(FIXED));
+
 export type FixedName = keyof typeof FIXED;
 export const FIXED_COLUMNS = Object.entries(FIXED) as readonly (readonly [FixedName, FixedColumn])[];
 
@@ -58,7 +61,7 @@ export const FIELD_COLUMNS = Object.entries(OF_FIELD) as readonly (readonly [key
 
 /** Throws {@link OptionError} where a label column has the name of one of the index's own columns. */
 export function checkLabelColumns(labels: Iterable<string>, fields: Iterable<string>): void {
-  const own = new Set<string>(Object.keys(FIXED));
+  const own = new Set<string>(INDEX_COLUMNS);
   for (const field of fields) for (const part of Object.keys(OF_FIELD)) own.add(`${field}.${part}`);
   for (const label of labels) {
     if (!own.has(label)) continue;

@@ -11,6 +11,7 @@ import {
   readShardIndex,
   type ShardIndex,
   ShardtoolError,
+  walkShardIndex,
   writeShardIndex,
 } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
@@ -30,8 +31,8 @@ export async function foreignParts(found: readonly FoundShard[], layout: LayoutN
     for (const cls of contents.cls) if (cls >= 0) classSamples[cls] = (classSamples[cls] ?? 0) + 1;
     for (const name of contents.fields.keys()) fields.add(name);
   }
-  const marks = shards.map(({ file, contents }) => {
-    return { file: file.name, samples: file.samples, crc32: contentOf(contents) };
+  const marks = shards.map(({ file, content }) => {
+    return { file: file.name, samples: file.samples, crc32: content };
   });
   return {
     location: shownLocation(found[0]!.path),
@@ -51,6 +52,8 @@ type Contents = Pick<ShardIndex, 'samples' | 'fields' | 'cls'>;
 interface ForeignShard {
   readonly file: ShardFile;
   readonly contents: Contents;
+  /** Changes when a sample does. */
+  readonly content: string;
 }
 
 async function openAll(found: readonly FoundShard[], layout: LayoutName): Promise<ForeignShard[]> {
@@ -70,10 +73,12 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
     const indexPath = await findBeside('index', path);
     const findCropIndex = () => findBeside('crops', path);
     const bytes = source.size;
-    const { expand } = await layoutOf(layout);
+    const reading = await layoutOf(layout);
+    const { expand, isOpenedByWalk = false } = reading;
     const open = expand && (() => openShard(layout, path));
+    const contentOf = isOpenedByWalk ? () => String(bytes) : checksumsOf;
     if (indexPath === null) {
-      const index = await buildShardIndex(await layoutOf(layout), source);
+      const index = await (isOpenedByWalk ? walkShardIndex : buildShardIndex)(reading, source);
       const { samples } = index;
       if (isRemote(path)) await keep(path, index);
       return {
@@ -88,6 +93,7 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
           findCropIndex,
         },
         contents: index,
+        content: contentOf(index),
       };
     }
     const contents = await readShardIndex(indexPath, { parts: ['fields', 'cls'] });
@@ -103,6 +109,7 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
         findCropIndex,
       },
       contents,
+      content: contentOf(contents),
     };
   } finally {
     await source.close();
@@ -118,8 +125,8 @@ async function keep(path: string, index: ShardIndex): Promise<void> {
   }
 }
 
-/** Changes when a sample does: the checksums of all fields. */
-function contentOf({ fields }: Contents): string {
+/** Of all fields. */
+function checksumsOf({ fields }: Contents): string {
   const sums = [...fields.values()].map(({ crc32 }) => crc32?.reduce((sum, value) => (sum * 31 + value) % 2 ** 32, 7));
   return sums.join('-');
 }

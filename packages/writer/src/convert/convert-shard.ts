@@ -41,12 +41,18 @@ export async function convertShard(
         putSample(writer, rows, sample.key, fields, () => facts);
         report(1, index.bytes[sample.number]!);
       }
-      return index.columns;
+      return withAll(index, target.columnTypes);
     });
     return { ...record, skippedEntries };
   } finally {
     await dataset.close();
   }
+}
+
+/** The label columns of the dataset; where this shard lacks one, no sample has a value. */
+function withAll({ columns, samples }: ShardIndex, types: ShardTarget['columnTypes']): ShardIndex['columns'] {
+  const names = [...types.keys()];
+  return new Map(names.map((name) => [name, columns.get(name) ?? new Array<null>(samples).fill(null)]));
 }
 
 /** The index that lies beside the shard, or one that is made from its headers and payloads. */

@@ -20,6 +20,7 @@ import { withProgress } from '../with-progress.js';
 import type { ConvertedShard } from './convert-shard.js';
 import { convertStream } from './convert-stream.js';
 import type { ConvertJob } from './convert-worker.js';
+import { foreignColumns } from './foreign-columns.js';
 
 /** How shards are converted. `maxShardBytes`, `maxShardSamples` and `name` are for streams: other shards keep what they hold. */
 export type ConvertOptions = OutputOptions;
@@ -111,7 +112,12 @@ async function openInput(source: string | Readable): Promise<DatasetShards | Tar
   if (typeof source !== 'string') return { bytes: source, name: 'The stream' };
   return (await isCompressed(source))
     ? { bytes: createReadStream(source, { highWaterMark: 1 << 20 }), name: path.basename(source) }
-    : findDatasetShards(source);
+    : withColumns(await findDatasetShards(source));
+}
+
+/** A dataset without a manifest has the columns of its shards. */
+async function withColumns(input: DatasetShards): Promise<DatasetShards> {
+  return { ...input, columns: input.columns.length > 0 ? input.columns : await foreignColumns(input.shards) };
 }
 
 async function isCompressed(source: string): Promise<boolean> {

@@ -1,0 +1,56 @@
+import {
+  type ColumnType,
+  columnTypeOf,
+  layoutOf,
+  type Manifest,
+  OptionError,
+  openShard,
+  readShardIndex,
+  type ShardIndex,
+  walkShardIndex,
+} from '@shardtool/format';
+import type { DatasetShard } from '../shard/dataset-shards.js';
+
+/**
+ * The label columns of shards that other software wrote, each with a type that fits all of them: those that their indexes
+ * have, and those that their layout itself keeps. Throws {@link OptionError} where a column is text in one shard and
+ * numbers in another.
+ */
+export async function foreignColumns(shards: readonly DatasetShard[]): Promise<Manifest['columns']> {
+  const types = new Map<string, ColumnType>();
+  for (const shard of shards) {
+    for (const [name, values] of await labelsOf(shard)) {
+      if (values.every((value) => value === null)) {
+        types.set(name, types.get(name) ?? 'string');
+        continue;
+      }
+      const type = columnTypeOf(name, values);
+      const known = types.get(name);
+      types.set(name, known === undefined ? type : merged(name, known, type));
+    }
+  }
+  return [...types].map(([name, type]) => ({ name, type }));
+}
+
+async function labelsOf({ indexPath, format, path, record }: DatasetShard): Promise<ShardIndex['columns']> {
+  if (record !== null) return new Map();
+  if (indexPath !== null) return (await readShardIndex(indexPath, { parts: ['columns'] })).columns;
+  const layout = await layoutOf(format);
+  if (!layout.isOpenedByWalk) return new Map();
+  const source = await openShard(format, path);
+  try {
+    return (await walkShardIndex(layout, source)).columns;
+  } finally {
+    await source.close();
+  }
+}
+
+function merged(name: string, one: ColumnType, other: ColumnType): ColumnType {
+  if (one === other) return one;
+  const numeric: readonly ColumnType[] = ['int', 'double'];
+  if (numeric.includes(one) && numeric.includes(other)) return 'double';
+  throw new OptionError(
+    {},
+    `The label column "${name}" is of type ${one} in one shard and of type ${other} in another; make them alike first.`,
+  );
+}

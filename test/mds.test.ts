@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto';
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { layoutOf, readManifest, type Source } from '@shardtool/format';
+import { type Dataset, openDataset } from '@shardtool/reader';
+import { convert, indexShards, verify } from '@shardtool/writer';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+
+const fixtures = 'test/fixtures/mds';
+interface Expected {
+  readonly image: string;
+  readonly mask: string;
+  readonly label: number;
+  readonly caption: string;
+  readonly score: number;
+  readonly meta: string;
+}
+const expected: readonly Expected[] = JSON.parse(readFileSync(path.join(fixtures, 'expected.json'), 'utf8'));
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
+
+async function contents(dataset: Dataset): Promise<Omit<Expected, 'score'>[]> {
+  const found: Omit<Expected, 'score'>[] = [];
+  for await (const { cls, fields } of dataset.samples({ checksum: true })) {
+    found.push({
+      image: sha256(fields.jpg!),
+      mask: sha256(fields['mask.png.png'] ?? fields['mask.png']!),
+      label: cls,
+      caption: text(fields['caption.txt']!),
+      meta: text(fields['meta.json']!),
+    });
+  }
+  return found;
+}
+const withoutScore = expected.map(({ score, ...sample }) => sample);
+
+test("MosaicML's own shards open as they are, with every value that its writer was given", async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'photos'));
+  expect([dataset.format, dataset.size, dataset.shards.length]).toEqual(['mds', expected.length, 3]);
+  expect(dataset.fields).toEqual(['caption.txt', 'jpg', 'mask.png', 'meta.json']);
+  expect(await contents(dataset)).toEqual(withoutScore);
+  const scores: unknown[] = [];
+  for (let shard = 0; shard < 3; shard++) {
+    const { columns, key } = await dataset.files.index(shard);
+    expect([...columns.keys()]).toEqual(['score', 'width_']);
+    scores.push(...columns.get('score')!);
+    expect(key[0]).toBe(`shard.0000${shard}/000000`);
+  }
+  expect(scores).toEqual(expected.map(({ score }) => score));
+});
+
+test('the loader streams them, and where chooses by their values', async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'photos'));
+  const loader = dataset.loader({
+    batchSize: 3,
+    transform: 'train224',
+    workers: 1,
+    where: 'score < 1',
+    lastBatch: 'partial',
+  });
+  const labels: number[] = [];
+  for await (const batch of loader) labels.push(...batch.labels);
+  await loader.close();
+  expect(labels.sort()).toEqual(
+    expected
+      .filter(({ score }) => score < 1)
+      .map(({ label }) => label)
+      .sort(),
+  );
+});
+
+test('images that its writer encoded itself are the images of their samples', async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'jpeg'));
+  expect(dataset.fields).toEqual(['jpg']);
+  expect(dataset.classSamples.reduce((sum, count) => sum + count, 0)).toBe(2);
+});
+
+test('index adds checksums and sizes beside the shards, and verify holds them against each other', async () => {
+  const folder = path.join(emptyFolder(), 'photos');
+  cpSync(path.join(fixtures, 'photos'), folder, { recursive: true });
+  const identity = async () => {
+    await using dataset = await openDataset(folder);
+    return dataset.identity;
+  };
+  const before = await identity();
+  expect(await indexShards([folder])).toMatchObject({ shards: 3, samples: expected.length });
+  expect(readdirSync(folder)).toContain('shard.00000.parquet');
+  expect(await identity()).toBe(before);
+  expect((await verify(folder)).faults).toBe(0);
+  await using dataset = await openDataset(folder);
+  expect(await contents(dataset)).toEqual(withoutScore);
+  expect((await dataset.files.index(0)).width.every((width) => width === 24)).toBe(true);
+  const shard = path.join(folder, 'shard.00001.mds');
+  const bytes = readFileSync(shard);
+  bytes[bytes.length - 200]! ^= 1;
+  const { atime, mtime } = statSync(shard);
+  writeFileSync(shard, bytes);
+  utimesSync(shard, atime, mtime);
+  expect((await verify(folder)).faults).toBeGreaterThan(0);
+});
+
+test('convert takes over fields, classes and values', async () => {
+  const output = path.join(emptyFolder(), 'tars');
+  await convert(path.join(fixtures, 'photos'), output, { format: 'tar' });
+  const manifest = await readManifest(output);
+  expect(manifest.samples).toBe(expected.length);
+  expect(manifest.columns.map(({ name }) => name)).toEqual(['score', 'width_']);
+  await using dataset = await openDataset(output);
+  expect(await contents(dataset)).toEqual(withoutScore);
+});
+
+test('what cannot be read is refused by a sentence: pickled columns, compressed shards, shards that are not there', async () => {
+  await expect(openDataset(path.join(fixtures, 'pickled'))).rejects.toThrow(
+    'its column "extra" is pickled, and to read that is to run what is in it',
+  );
+  await expect(openDataset(path.join(fixtures, 'compressed'))).rejects.toThrow('it is compressed');
+  const folder = path.join(emptyFolder(), 'photos');
+  cpSync(path.join(fixtures, 'photos'), folder, { recursive: true });
+  rmSync(path.join(folder, 'shard.00001.mds'));
+  await expect(openDataset(folder)).rejects.toThrow('names shard.00001.mds, which is not there');
+});
+
+test('ls says what it is', async () => {
+  const { stdout } = await shardtool('ls', path.join(fixtures, 'photos'));
+  expect(stdout).toContain('3 mds shards, 10 samples');
+});
+
+const whole = readFileSync(path.join(fixtures, 'photos/shard.00000.mds'));
+const sourceOf = (bytes: Buffer): Source => ({
+  location: 'shard.00000.mds',
+  size: bytes.length,
+  readAt: async (offset, target) => bytes.copy(target, 0, offset, offset + target.length),
+  close: async () => undefined,
+});
+
+test('a damaged shard gives samples inside it or an error of ours', async () => {
+  const mds = await layoutOf('mds');
+  const damage = fc.record({
+    at: fc.oneof(fc.nat(400), fc.nat(whole.length - 1)),
+    bytes: fc.uint8Array({ minLength: 1, maxLength: 8 }),
+    length: fc.option(fc.nat(whole.length)),
+  });
+  await fc.assert(
+    fc.asyncProperty(damage, async ({ at, bytes, length }) => {
+      const damaged = Buffer.from(whole);
+      damaged.set(bytes.subarray(0, damaged.length - at), at);
+      const source = sourceOf(damaged.subarray(0, length ?? damaged.length));
+      try {
+        for await (const samples of mds.samples(source)) {
+          for (const { offset, bytes: span, fields } of samples) {
+            for (const field of fields) {
+              expect(field.offset).toBeGreaterThanOrEqual(offset);
+              expect(field.offset + field.bytes).toBeLessThanOrEqual(offset + span);
+            }
+            expect(offset + span).toBeLessThanOrEqual(source.size);
+          }
+        }
+      } catch (error) {
+        expect((error as Error).name).toMatch(/^(CutShardError|DamagedShardError|UnsupportedShardError)$/);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
