@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import {
@@ -200,6 +201,37 @@ test('a file names what is mixed, beside it or anywhere, and takes the place of 
   await expect(openDataset(file, { split: 'train' })).rejects.toThrow('split is of a single dataset');
   writeFileSync(file, '{ "mixture": [{ "dataset": "a", "wieght": 1 }] }');
   await expect(openDataset(file)).rejects.toThrow(/wieght/);
+});
+
+test('ls, stats, plan and preview take a mixture in place of a folder', async () => {
+  const folder = emptyFolder();
+  const file = path.join(folder, 'mix.json');
+  writeFileSync(file, JSON.stringify({ mixture: parts }));
+  const shardtool = (...args: string[]) => {
+    const { stdout, stderr, status } = spawnSync(process.execPath, ['packages/cli/lib/main.js', ...args], {
+      encoding: 'utf8',
+    });
+    return { stdout, stderr, status };
+  };
+  expect(shardtool('ls', file).stdout).toMatch(/15 tar and lmdb and msgpack shards, 171 samples, .* 3 classes/);
+  expect(shardtool('stats', file).stdout).toMatch(/^171 samples in 15/);
+  const { stdout } = shardtool('plan', file, '--batch-size', '16', '--json');
+  expect(JSON.parse(stdout)).toMatchObject({
+    ...{ samples: 156, batches: 10, group: 1, window: 16 },
+    datasets: [
+      { size: 90, samples: 78 },
+      { size: 50, samples: 47 },
+      { size: 31, samples: 31, passes: 1 },
+    ],
+  });
+  expect(shardtool('plan', file).stdout).toMatch(/c: 31 of 31 samples \(1\.000 passes\), 19\.87 %/);
+  expect(shardtool('plan', file, '--where', 'width > 1')).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('plan its datasets one by one'),
+  });
+  expect(shardtool('preview', file, '--grid', '2x2', '--output', path.join(folder, 'p.png'))).toMatchObject({
+    status: 0,
+  });
 });
 
 test('each dataset may be a part of itself', async () => {

@@ -9,7 +9,7 @@ for epoch in range(90):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from .batch import Batch
 from .errors import (
@@ -24,6 +24,7 @@ from .errors import (
     UnfinishedPackError,
 )
 from .loader import Loader
+from .mixture import Mixture
 from .options import LoaderOptions, Location
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "Loader",
     "LoaderOptions",
     "LoopEndedError",
+    "Mixture",
     "OptionError",
     "ReaderError",
     "ShardtoolError",
@@ -48,7 +50,7 @@ __all__ = [
 ]
 
 
-def iterable_dataset(location: Location, **options: Any) -> ShardDataset:
+def iterable_dataset(location: Union[Location, Mixture], **options: Any) -> ShardDataset:
     """A torch IterableDataset of whole batches, for ``DataLoader(dataset, batch_size=None)``. Options as of Loader."""
     from .torch_dataset import ShardDataset
 

@@ -6,11 +6,12 @@ import os
 import re
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .batch import Batch, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, LoopEndedError, OptionError
+from .mixture import Mixture
 from .options import Location, absolute, options_for_reader
 from .reader_process import ReaderProcess
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Loader:
-    """Batches of ``location``: a folder that ``shardtool pack`` wrote, a folder of WebDataset tars, or a list of tars.
+    """Batches of ``location``: a folder that ``shardtool pack`` wrote, a folder of WebDataset tars, or a list of tars;
+    or several of them as a :class:`shardtool.Mixture`, or as a file ``{"mixture": [...]}``.
 
     A loop goes through one epoch (or ``repeat`` of them) and gives a :class:`Batch` at a time; the next loop goes on
     with the next epoch. Images lie in memory that is shared with the reader, a child process: a batch is valid until
@@ -47,7 +49,7 @@ class Loader:
 
     def __init__(
         self,
-        location: Location,
+        location: Union[Location, Mixture],
         *,
         output: Literal["torch", "numpy", "dlpack"] = "torch",
         with_keys: bool = False,
@@ -82,7 +84,7 @@ class Loader:
                 raise OptionError('pin_memory is for torch tensors: leave it out, or choose output="torch".')
             self._cuda = Cuda(None if device == "cpu" else device)
             self._pinned = PinnedSlots(self._cuda)
-        self._location = absolute(location)
+        self._location = location.as_location() if isinstance(location, Mixture) else absolute(location)
         seen = {"overlay": overlay, "split": split, "excludeKeys": None if exclude_keys is None else list(exclude_keys)}
         self._seen = {name: value for name, value in seen.items() if value is not None}
         self._arrays = arrays(output)
@@ -144,6 +146,11 @@ class Loader:
         if self._delivered is not None:
             return dict(self._delivered)
         return dict(self._start().ask("state", epoch=self._epoch)["state"])
+
+    def with_weights(self, state_dict: Mapping[str, Any], weights: Sequence[float]) -> Dict[str, Any]:
+        """A state of this mixture with other weights from there on; what is left of each dataset comes exactly."""
+        answer = self._start().ask("withWeights", state=dict(state_dict), weights=list(weights))
+        return dict(answer["state"])
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """The next loop goes on where :meth:`state_dict` was taken, whatever the number of ranks, workers and rows.

@@ -55,7 +55,7 @@ async function listShards(dataset: Dataset): Promise<void> {
   }
   const classes = classSamples.length === 0 ? 'no classes' : countOf(classSamples.length, 'class', 'classes');
   await print(
-    `${countOf(shards.length, `${format} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${classes}, ` +
+    `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${classes}, ` +
       `fields ${fields.map((name) => visible(name)).join(', ')}`,
   );
 }
@@ -112,3 +112,9 @@ async function listSamples(dataset: Dataset, json: boolean): Promise<void> {
 
 /** Lines are written so many characters at a time. */
 const WRITE_CHARACTERS = 1 << 16;
+
+/** Datasets of a mixture may be of several layouts. */
+function layoutsOf({ format, mixture }: Dataset): string {
+  const formats = mixture === null ? [format] : mixture.datasets.map(({ dataset }) => dataset.format);
+  return [...new Set(formats)].join(' and ');
+}

@@ -1,8 +1,8 @@
-import type { PlanReport } from '@shardtool/reader';
+import type { MixtureReport, PlanReport } from '@shardtool/reader';
 import { command } from '../command.js';
 import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
 import { milliseconds, wholeNumber } from '../flags.js';
-import { print } from '../outcome.js';
+import { print, UsageError } from '../outcome.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
 export const planCommand = command({
@@ -32,9 +32,21 @@ export const planCommand = command({
       .example('$0 plan shards --world-size 8 --batch-size 128', 'Batches, memory and mixing of 8 GPUs')
       .example('$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs'),
   handler: async ({ dataset: location, json, where, lastBatch, streams, shuffleBufferSize, stepMs, ...given }) => {
-    const { planOf } = await import('@shardtool/reader');
+    const { planOf, planOfMixture } = await import('@shardtool/reader');
     const { worldSize, batchSize } = given;
     const dataset = await openGiven(location, given);
+    if (dataset.mixture !== null) {
+      refuseForMixture({ where, streams, stepMs });
+      const mixed = await planOfMixture(dataset, {
+        worldSize,
+        batchSize,
+        ...(lastBatch !== undefined && { lastBatch }),
+        ...(shuffleBufferSize !== undefined && { shuffleBufferSize }),
+      });
+      await dataset.close();
+      await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
+      return;
+    }
     const report = await planOf(dataset, {
       worldSize,
       batchSize,
@@ -48,6 +60,31 @@ export const planCommand = command({
     await print(json ? JSON.stringify(report) : describe(report));
   },
 });
+
+/** What is not asked of a mixture as a whole. */
+function refuseForMixture(given: Readonly<Record<string, unknown>>): void {
+  const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (name === undefined) return;
+  const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  throw new UsageError(`--${flag} is for a single dataset, and this is a mixture: plan its datasets one by one.`);
+}
+
+function describeMixture(report: MixtureReport): string {
+  const { datasets, memory, group, window } = report;
+  const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
+  return [
+    `${countOf(report.samples, 'sample')} an epoch out of ${countOf(datasets.length, 'dataset')}; ` +
+      `${countOf(report.worldSize, 'rank')} with ${countOf(report.batches, 'batch', 'batches')} of ${formatCount(report.batchSize)}`,
+    ...datasets.map(
+      (one) =>
+        `  ${one.name}: ${formatCount(one.samples)} of ${formatCount(one.size)} samples (${one.passes.toFixed(3)} passes), ` +
+        `${percent(one.share)}, ${one.rowsPerBatch.toFixed(1)} rows of a batch; ${countOf(one.streams, 'stream')}, blocks of ` +
+        `${formatCount(one.blockSamples)}, units of a ${one.unit}`,
+    ),
+    `groups of ${countOf(group, 'sample')} of one dataset, ${formatCount(window)} shuffled together`,
+    `a rank holds about ${formatSize(memory.totalBytes)}: read buffers ${formatSize(memory.readBytes)}, batch slots ${formatSize(memory.slotBytes)}`,
+  ].join('\n');
+}
 
 function describe(report: PlanReport): string {
   const { order, reads, memory, mixing, step } = report;

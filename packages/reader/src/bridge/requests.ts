@@ -11,7 +11,8 @@ const schema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('open'),
     request,
-    location: z.union([z.string(), z.array(z.string())]),
+    /** A place, shards, or a mixture: its parts and options, checked there. */
+    location: z.union([z.string(), z.array(z.string()), z.looseObject({ mixture: z.array(z.looseObject({})) })]),
     /** Those of the loader, checked there; `repeat` may be {@link ENDLESS}. */
     options: z.record(z.string(), z.unknown()),
     withKeys: z.boolean(),
@@ -30,6 +31,8 @@ const schema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('next'), request, release: z.array(z.number().int()) }),
   /** The state after the last batch, or of what the next iteration begins with. */
   z.object({ kind: z.literal('state'), request, epoch: z.number().nullable() }),
+  /** A state of a mixture, with other weights from there on. */
+  z.object({ kind: z.literal('withWeights'), request, state: z.unknown(), weights: z.array(z.number()) }),
   z.object({ kind: z.literal('report'), request }),
 ]);
 

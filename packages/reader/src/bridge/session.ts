@@ -1,8 +1,9 @@
 import { OptionError, ShardtoolError } from '@shardtool/format';
 import type { Dataset } from '../dataset/dataset.js';
-import { openDataset } from '../dataset/open.js';
+import { type OpenOptions, openDataset, openMixture } from '../dataset/open.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import type { Loader } from '../loader/loader.js';
+import type { MixturePart } from '../mixture/open-mixture.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { frameBatch, type Shown } from './batch-frame.js';
 import type { Request, RequestOf } from './requests.js';
@@ -57,6 +58,8 @@ export class Session {
         this.#setEpoch(request.epoch);
         await this.#opened.info();
         return { header: { kind: 'state', state: this.#opened.state() } };
+      case 'withWeights':
+        return { header: { kind: 'state', state: await this.#opened.withWeights(request.state, request.weights) } };
       case 'report':
         return { header: { kind: 'report', report: this.#opened.report() } };
     }
@@ -66,7 +69,7 @@ export class Session {
     await this.#end();
     await this.#loader?.close();
     this.#held.clear();
-    this.#dataset ??= await openDataset(location, seen);
+    this.#dataset ??= await openPlace(location, seen);
     this.#loader = this.#dataset.loader({ ...options, release: 'manual', slotFile: this.#slotFile });
     const { transform } = options;
     const { dtype, layout } = compileTransform(transform === 'raw' ? [] : ((transform ?? []) as TransformInput));
@@ -123,6 +126,19 @@ export class Session {
   #setEpoch(epoch: number | null): void {
     if (epoch !== null) this.#opened.setEpoch(epoch);
   }
+}
+
+async function openPlace(location: RequestOf<'open'>['location'], seen: OpenOptions): Promise<Dataset> {
+  if (typeof location === 'string' || Array.isArray(location)) return openDataset(location, seen);
+  const { mixture, ...options } = location;
+  const given = Object.entries(seen).find(([, value]) => value !== undefined);
+  if (given !== undefined) {
+    throw new OptionError(
+      {},
+      `${given[0]} is of a single dataset: write it beside the "dataset" of the mixture that it is of.`,
+    );
+  }
+  return openMixture(mixture as unknown as MixturePart[], options);
 }
 
 /** What the other side makes an error of. Of one that shardtool did not foresee it gets the stack. */

@@ -31,11 +31,18 @@ interface Source extends MixtureSource {
   readonly firstSample: Float64Array;
 }
 
+/** The order of a mixture, and what of it only a mixture has. */
+interface LoaderMixtureOrder extends LoaderOrder {
+  /** Samples of each dataset that take part. */
+  readonly sizes: readonly number[];
+  mixtureStateAt(place: Place): MixtureState;
+}
+
 /**
  * The order of a mixture: every dataset keeps the order that it has alone, and they take turns. Reads indexes only where
  * something is selected. Throws {@link OptionError}.
  */
-export async function setUpMixtureOrder(mixture: MixtureSettings, options: OrderRequest): Promise<LoaderOrder> {
+export async function setUpMixtureOrder(mixture: MixtureSettings, options: OrderRequest): Promise<LoaderMixtureOrder> {
   const { policy } = mixture;
   const { rank, worldSize } = resolveRanks(options);
   const chosen = await Promise.all(mixture.datasets.map((one, i) => select(one, i, mixture)));
@@ -161,6 +168,8 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
       for (let e = epoch; ; e++) yield { plan: plan(e, e === epoch ? position : 0), selection: union.selection };
     },
     stateAt,
+    mixtureStateAt: stateAt,
+    sizes: sources.map(({ size }) => size),
     withWeights(state, weights) {
       checkWeights(weights, sources.length);
       const from = takeUpMixtureState(state, {

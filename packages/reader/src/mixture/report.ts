@@ -1,0 +1,86 @@
+import { OptionError } from '@shardtool/format';
+import type { Dataset } from '../dataset/dataset.js';
+import { checkOptions } from '../loader/options.js';
+import { setUpMixtureOrder } from '../loader/setup/mixture-order.js';
+import type { LastBatch } from '../order/batches.js';
+import type { Unit } from '../order/units.js';
+import { compileTransform, type TransformInput } from '../transform/transform.js';
+
+/** What {@link planOfMixture} takes; like the loader's options of the same names. */
+export interface MixturePlanOptions {
+  readonly worldSize?: number;
+  readonly batchSize?: number;
+  readonly globalBatchSize?: number;
+  readonly lastBatch?: 'pad' | 'drop' | 'partial';
+  readonly prefetchBatches?: number;
+  readonly transform?: TransformInput;
+  readonly blockSamples?: number;
+  readonly shuffleBufferSize?: number;
+  readonly shuffle?: boolean;
+}
+
+/** What an epoch of a mixture will be like for one rank, before anything is read. Sizes in bytes. */
+export interface MixtureReport {
+  /** Of an epoch, over all ranks. */
+  readonly samples: number;
+  readonly worldSize: number;
+  readonly globalBatch: number;
+  readonly batchSize: number;
+  /** Batches of each rank. */
+  readonly batches: number;
+  readonly lastBatch: LastBatch;
+  /** Samples of a dataset that follow each other, and how many such groups are shuffled together. */
+  readonly group: number;
+  readonly window: number;
+  readonly datasets: readonly {
+    readonly name: string;
+    /** Samples that take part, and how many of them come in an epoch: so many passes over it. */
+    readonly size: number;
+    readonly samples: number;
+    readonly passes: number;
+    /** Of the epoch, 0 to 1; and rows of a batch of all ranks, on average. */
+    readonly share: number;
+    readonly rowsPerBatch: number;
+    readonly streams: number;
+    readonly blockSamples: number;
+    readonly unit: Unit;
+  }[];
+  /** Of one rank. */
+  readonly memory: { readonly readBytes: number; readonly slotBytes: number; readonly totalBytes: number };
+}
+
+/** What an epoch of a mixture costs each rank. Reads indexes only where samples are chosen. Throws {@link OptionError}. */
+export async function planOfMixture(dataset: Dataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
+  const { mixture } = dataset;
+  if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: planOf plans it.`);
+  const { worldSize = 1, transform = 'train224', prefetchBatches = 4, ...others } = options;
+  const order = await setUpMixtureOrder(mixture, checkOptions({ ...others, worldSize, rank: 0 }));
+  const plan = order.plan(0, 0);
+  const { sources, group, window } = order.mixtureStateAt({ epoch: 0, position: 0 });
+  const shape = compileTransform(transform).outputShape ?? { width: 224, height: 224 };
+  const slotBytes = prefetchBatches * order.batchSize * shape.width * shape.height * 3;
+  const held = order.held(prefetchBatches).samples;
+  const readBytes = order.unit === 'sample' ? dataset.bytes : (held * dataset.bytes) / dataset.size;
+  return {
+    samples: plan.samples,
+    worldSize,
+    globalBatch: order.globalBatch,
+    batchSize: order.batchSize,
+    batches: plan.batches,
+    lastBatch: plan.lastBatch,
+    group,
+    window,
+    datasets: sources.map(({ samples, streams, blockSamples, unit }, d) => ({
+      name: mixture.datasets[d]!.name,
+      size: order.sizes[d]!,
+      samples,
+      passes: samples / order.sizes[d]!,
+      share: samples / plan.samples,
+      rowsPerBatch: (order.globalBatch * samples) / plan.samples,
+      streams,
+      blockSamples,
+      unit,
+    })),
+    memory: { readBytes, slotBytes, totalBytes: readBytes + slotBytes },
+  };
+}

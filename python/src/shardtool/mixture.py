@@ -1,0 +1,77 @@
+"""Several datasets whose samples come mixed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
+
+from .errors import OptionError
+from .options import absolute
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from .loader import Loader
+
+
+class Mixture:
+    """What :class:`shardtool.Loader` takes in place of a folder to mix datasets.
+
+    ``parts``: a mapping for each dataset, in the order of ``batch.source``: ``{"dataset": "a/", "weight": 0.7}``. A
+    part may have ``name``, ``weight`` (all parts or none; shares are exact as they are written) or ``repeat`` (2, 0.5),
+    ``overlay``, ``split``, ``exclude_keys``, ``classes``, ``keys`` and ``where``. Without weights every sample comes
+    once an epoch.
+
+    ``end``: where an epoch of weights ends, with the dataset that is used up ``"first"`` (default) or ``"last"``, or
+    with the one of this name or number; ``epoch_samples`` says it in samples. ``per_batch``: rows of each dataset in
+    every batch of all ranks, instead of weights. ``class_lists``: classes of the same name are one (``"name"``), follow
+    each other (``"offset"``) or keep their numbers (``"apart"``).
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Mapping[str, Any]],
+        *,
+        end: Optional[Union[str, int]] = None,
+        epoch_samples: Optional[int] = None,
+        per_batch: Optional[Sequence[int]] = None,
+        class_lists: Optional[Literal["name", "offset", "apart"]] = None,
+        group: Optional[int] = None,
+        window: Optional[int] = None,
+    ) -> None:
+        self._parts = [_part(part, number) for number, part in enumerate(parts)]
+        options = {
+            "end": end,
+            "epochSamples": epoch_samples,
+            "perBatch": None if per_batch is None else list(per_batch),
+            "classLists": class_lists,
+            "group": group,
+            "window": window,
+        }
+        self._options = {name: value for name, value in options.items() if value is not None}
+
+    def loader(self, **options: Any) -> Loader:
+        """A :class:`shardtool.Loader` of this mixture."""
+        from .loader import Loader
+
+        return Loader(self, **options)
+
+    def as_location(self) -> Dict[str, Any]:
+        """What the reader is sent."""
+        return {"mixture": self._parts, **self._options}
+
+
+def _part(part: Mapping[str, Any], number: int) -> Dict[str, Any]:
+    if not isinstance(part, Mapping) or part.get("dataset") is None:
+        raise OptionError(f'Part {number} of the mixture is {part!r}: it is {{"dataset": "folder", "weight": 0.7}}.')
+    plain: Dict[str, Any] = {_NAMES.get(name, name): _plain(value) for name, value in part.items() if value is not None}
+    plain["dataset"] = absolute(part["dataset"])
+    if isinstance(part["dataset"], str):
+        plain.setdefault("name", part["dataset"])
+    return plain
+
+
+_NAMES = {"exclude_keys": "excludeKeys"}
+
+
+def _plain(value: Any) -> Union[List[Any], Any]:
+    return list(value) if isinstance(value, (tuple, set, frozenset)) else value
