@@ -126,3 +126,18 @@ def test_a_list_of_tars_and_a_relative_folder_are_locations(small, monkeypatch):
     with relative, listed:
         assert relative.samples == listed.samples == 200
         assert relative.classes == ["a", "b"]
+
+
+def test_columns_of_the_labels_come_as_fields(tmp_path):
+    small_images(tmp_path / "images", 6)
+    rows = [f"{'ab'[n % 2]}/{n:04}.jpg,{'' if n == 2 else f'caption {n}'},{n / 2}" for n in range(6)]
+    (tmp_path / "labels.csv").write_text("\n".join(["path,caption,score", *rows]))
+    shards = pack(tmp_path / "images", tmp_path / "shards", "--labels", tmp_path / "labels.csv")
+    options = {"batch_size": 6, "output": "numpy", "with_keys": True}
+    with shardtool.Loader(shards, fields=["caption", "score"], **options) as loader:
+        (batch,) = loader
+        numbers = [int(key.split("/")[1]) for key in batch.keys]
+        assert batch.fields["caption"] == [None if n == 2 else f"caption {n}" for n in numbers]
+        assert batch.fields["score"] == [n / 2 for n in numbers]
+    with pytest.raises(shardtool.OptionError, match='"captoin"; did you mean "caption"'):
+        next(iter(shardtool.Loader(shards, fields=["captoin"], **options)))

@@ -1,3 +1,4 @@
+export { didYouMean } from '@shardtool/storage';
 export * from './checksum.js';
 export {
   type CropIndexFile,

@@ -1,3 +1,4 @@
+export { didYouMean } from './did-you-mean.js';
 export * from './errors.js';
 export { onRetry } from './http/retry.js';
 export * from './location.js';

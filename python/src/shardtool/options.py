@@ -80,7 +80,7 @@ class LoaderOptions(TypedDict, total=False):
     steps: Mapping[str, Mapping[str, Any]] | None
     #: Mixes each image with the one before it, ``{"name": "mixup", "alpha": 0.2}``, or a list: ``batch.mix`` says how.
     mix: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
-    #: Fields that come along as ``batch.fields``. Default: none.
+    #: Fields, and columns that came with the labels, that come along as ``batch.fields``. Default: none.
     fields: Sequence[str] | None
     #: Default ``raise``. ``skip`` marks the row not valid, ``substitute`` takes the next good sample of the same block.
     on_bad_sample: Literal["raise", "skip", "substitute"] | None

@@ -16,7 +16,8 @@ class WholeBatch:
     """A :class:`Batch` that is no tuple, since torch makes a plain list of those and drops what a list cannot have.
 
     It unpacks as the batch does (``images, labels = batch``) and has all of its attributes: ``valid``, ``fields``,
-    ``masks``, ``mix``, ``epoch``. A DataLoader's ``pin_memory=True`` and what moves batches to a device call the two methods here.
+    ``masks``, ``mix``, ``epoch``. A DataLoader's ``pin_memory=True``, and what moves batches to a device, call the two
+    methods here.
     """
 
     def __init__(self, batch: Batch) -> None:

@@ -8,7 +8,7 @@ import type { ShardFiles } from './shard-files.js';
 const PLACES = ['offset', 'bytes', 'fields', 'cls'] as const;
 /** Places of so many samples stay in memory, at some 60 bytes each: reading them costs more than reading the sample. */
 const KEPT_PLACES = 2_000_000;
-/** Keys of so many shards stay in memory. */
+/** Keys, and label columns, of so many shards stay in memory. */
 const KEPT_KEYS = 64;
 
 /** Reads single samples, anywhere in a dataset. */
@@ -16,6 +16,7 @@ export class LookUp {
   readonly #files: ShardFiles;
   readonly #places: Recent<number, PartOfIndex<(typeof PLACES)[number]>>;
   readonly #keys: Recent<number, PartOfIndex<'key'>>;
+  readonly #columns: Recent<number, PartOfIndex<'columns'>>;
 
   constructor(files: ShardFiles) {
     const shards = files.files;
@@ -23,6 +24,7 @@ export class LookUp {
     this.#files = files;
     this.#places = new Recent(Math.ceil(KEPT_PLACES / meanSamples), (shard) => shards[shard]!.loadParts(PLACES));
     this.#keys = new Recent(KEPT_KEYS, (shard) => shards[shard]!.loadParts(['key']));
+    this.#columns = new Recent(KEPT_KEYS, (shard) => shards[shard]!.loadParts(['columns']));
   }
 
   /** The sample of this number, which is that of a sample; `key` is its key, if that is known. */
@@ -33,11 +35,12 @@ export class LookUp {
     const places = await this.#places.get(shard);
     const offset = places.offset[row]!;
     const buffer = new Uint8Array(places.bytes[row]!);
-    const [keys] = await Promise.all([
+    const [{ columns }, keys] = await Promise.all([
+      this.#columns.get(shard),
       key === undefined ? this.#keys.get(shard) : null,
       this.#files.read(shard, offset, buffer),
     ]);
     const name = { shard: this.#files.files[shard]!.name, key: key ?? keys!.key[row]!, number };
-    return sampleAt(name, places, row, { buffer, offset }, checksum);
+    return sampleAt(name, { ...places, columns }, row, { buffer, offset }, checksum);
   }
 }

@@ -1,4 +1,4 @@
-import { checkFieldCrc32, nameTable, type ShardIndex } from '@shardtool/format';
+import { type ColumnValue, checkFieldCrc32, nameTable, type ShardIndex } from '@shardtool/format';
 import { fieldBytes } from './field-bytes.js';
 import type { ShardFiles } from './shard-files.js';
 
@@ -11,6 +11,8 @@ export interface Sample {
   /** Class number, -1 where there is none. */
   readonly cls: number;
   readonly fields: Readonly<Record<string, Uint8Array>>;
+  /** Values of the columns that came with the labels, by name; null where the sample has none. */
+  readonly columns: Readonly<Record<string, ColumnValue>>;
 }
 
 export interface SamplesOptions {
@@ -118,7 +120,7 @@ function* windowSamples(files: ShardFiles, window: Window, buffer: Uint8Array, c
 /** The sample of a row of an index, whose bytes lie in `buffer`; that begins at byte `offset` of the shard. */
 export function sampleAt(
   { shard, key, number }: Pick<Sample, 'shard' | 'key' | 'number'>,
-  index: Pick<ShardIndex, 'fields' | 'cls'>,
+  index: Pick<ShardIndex, 'fields' | 'cls' | 'columns'>,
   row: number,
   { buffer, offset }: { readonly buffer: Uint8Array; readonly offset: number },
   checksum: boolean,
@@ -133,5 +135,7 @@ export function sampleAt(
     if (checksum && expected !== undefined) checkFieldCrc32({ shard, key, field: name, bytes, expected });
     fields[name] = bytes;
   }
-  return { number, shard, key, cls: index.cls[row]!, fields };
+  const columns = nameTable<ColumnValue>();
+  for (const [name, values] of index.columns) columns[name] = values[row] ?? null;
+  return { number, shard, key, cls: index.cls[row]!, fields, columns };
 }

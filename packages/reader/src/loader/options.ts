@@ -77,7 +77,10 @@ export interface LoaderOptions {
   readonly steps?: OwnSteps;
   /** Mixes each image with the one before it, and says how in `batch.mix`. Of several, each batch gets one. */
   readonly mix?: MixInput | readonly MixInput[];
-  /** Fields that come along as arrays of values. Default: all that are neither image nor class. */
+  /**
+   * Fields, and columns that came with the labels, that come along as arrays of values. Default: all fields that are neither
+   * image nor class, and no columns.
+   */
   readonly fields?: readonly string[];
   /** Default `raise`. `skip` marks the row not valid, `substitute` takes the next good sample of the same block. */
   readonly onBadSample?: 'raise' | 'skip' | 'substitute';

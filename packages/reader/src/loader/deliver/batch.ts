@@ -54,7 +54,7 @@ export interface Batch {
   /** Of a mixture: which dataset of its list each sample is from, int32 [n]; else null. */
   readonly source: Int32Array | null;
   readonly keys: readonly string[];
-  /** Values of the fields that are neither image nor class, by field name; null where a sample lacks the field. */
+  /** Values of the fields and label columns that come along, by name; null where a sample lacks one. */
   readonly fields: Readonly<Record<string, readonly (FieldValue | null)[]>>;
   /** The slot may be used again. The arrays over shared memory are not to be touched after that. */
   release(): void;

@@ -6,7 +6,7 @@ import { locate, placeOf } from '../read/block.js';
 import type { PendingBatch } from './pending-batch.js';
 
 /**
- * Puts the values of a row's fields into the batch. One whose bytes have changed, or that cannot be read, makes the sample a
+ * Puts the values of a row's fields, and of label columns, into the batch. One whose bytes have changed, or that cannot be read, makes the sample a
  * bad one.
  */
 export function readFields(pending: PendingBatch, row: number, arena: Arena): void {
@@ -16,7 +16,7 @@ export function readFields(pending: PendingBatch, row: number, arena: Arena): vo
     const column = index.fields.get(name);
     const offset = column?.offset[indexRow] ?? -1;
     if (column === undefined || offset < 0) {
-      pending.fields[name]![row] = null;
+      pending.fields[name]![row] = index.columns.get(name)?.[indexRow] ?? null;
       continue;
     }
     const stored = arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);

@@ -1,6 +1,7 @@
 import { imageFields, OptionError } from '@shardtool/format';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import type { Dataset } from '../../dataset/dataset.js';
+import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { DecoderOptions } from '../../decoder.js';
 import { checkMixing, type Mixing } from '../../transform/mix.js';
 import { type CompiledTransform, compileTransform, valueBytes } from '../../transform/transform.js';
@@ -62,6 +63,10 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
   const mixing = checkMixing(options.mix);
   const steps = stepsOf(options.steps);
   const companions = companionsOf(options, batch);
+  checkFields('image', options.image === undefined ? [] : [options.image], dataset);
+  checkFields('moreImages', options.moreImages, dataset);
+  checkFields('masks', options.masks, dataset);
+  if (options.fields !== undefined) await checkFieldsAndColumns('fields', options.fields, dataset);
   const fields = options.fields ?? fieldsOf(dataset, companions);
   if (options.fields === undefined) checkFieldsAlike(dataset, fields);
   if (steps.fields !== undefined) companions.push(...fields.map((field) => ({ field, kind: 'field' as const })));

@@ -1,0 +1,42 @@
+import { didYouMean, OptionError } from '@shardtool/format';
+import type { Dataset } from './dataset.js';
+
+/** What of a dataset has names. */
+type Named = Pick<Dataset, 'fields' | 'shards'>;
+
+/** Throws {@link OptionError} where no sample has a field of one of these names. */
+export function checkFields(option: string, names: readonly string[], { fields }: Pick<Named, 'fields'>): void {
+  const unknown = names.find((name) => !fields.includes(name));
+  if (unknown !== undefined) throw noSuchField(option, unknown, fields, []);
+}
+
+/** The same, where a name may also be that of a label column: indexes are read until one has it. */
+export async function checkFieldsAndColumns(
+  option: string,
+  names: readonly string[],
+  { fields, shards }: Named,
+): Promise<void> {
+  const missing = new Set(names.filter((name) => !fields.includes(name)));
+  const known = new Set<string>();
+  for (const shard of shards) {
+    if (missing.size === 0) return;
+    const { columns } = await shard.loadParts(['columns']);
+    for (const name of columns.keys()) {
+      known.add(name);
+      missing.delete(name);
+    }
+  }
+  for (const name of missing) throw noSuchField(option, name, fields, [...known]);
+}
+
+function noSuchField(option: string, name: string, fields: readonly string[], columns: readonly string[]): OptionError {
+  const near = didYouMean(name, [...fields, ...columns]);
+  const there = [
+    `the fields are ${fields.join(', ') || 'none'}`,
+    ...(columns.length > 0 ? [`the columns are ${columns.join(', ')}`] : []),
+  ];
+  return new OptionError(
+    {},
+    `${option}: no sample has "${name}"${near === '' ? ': ' : `${near} `}${there.join(', ')}.`,
+  );
+}
