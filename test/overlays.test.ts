@@ -16,7 +16,7 @@ import {
   splitDataset,
   subsetDataset,
 } from '@shardtool/reader';
-import { type PackOptions, pack } from '@shardtool/writer';
+import { convert, type PackOptions, pack, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { bin } from './cli-process.js';
@@ -298,6 +298,35 @@ test('a subset is the samples that fit all that is asked for, above other overla
   await expect(subsetDataset(shards, { name: 'x', keys: ['a/0000', 'nobody'] })).rejects.toThrow(
     /1 of the 2 keys are not in/,
   );
+});
+
+test('what an overlay shows becomes a dataset of its own, in any layout, and says what it was made from', async () => {
+  const shards = await packedSmall({ samples: 60, classes: 3 }, { maxShardSamples: 10 });
+  const id = ['a/0003', 'b/0004'];
+  await addOverlay(shards, {
+    name: 'clean',
+    excludeKeys: ['a/0000'],
+    labels: { by: 'key', id, cls: ['new', 'c'], columns: new Map([['score', [1, 0.5]]]) },
+  });
+  await splitDataset(shards, { name: 'parts', parent: 'clean', shares: new Map([['val', 0.1]]) });
+  for (const format of ['tar', 'lmdb', 'msgpack'] as const) {
+    for (const split of [undefined, 'val']) {
+      const output = path.join(emptyFolder(), 'copy');
+      const view = { overlay: split === undefined ? 'clean' : 'parts', split };
+      const report = await convert(shards, output, { format, workers: 1, ...view });
+      const shown = await classesOf(shards, view);
+      expect(await classesOf(output)).toEqual(shown);
+      expect(report.samples).toBe(shown.size);
+      expect(await verify(output)).toMatchObject({ faults: 0, samples: shown.size });
+      await using dataset = await openDataset(output);
+      for await (const { cls, fields } of dataset.samples()) expect(Buffer.from(fields.cls!).toString()).toBe(`${cls}`);
+      const manifest = JSON.parse(readFileSync(path.join(output, 'dataset.json'), 'utf8'));
+      expect(manifest.madeFrom).toMatch(
+        split === undefined ? /overlay clean [0-9a-f]{16}$/ : /overlay parts [0-9a-f]{16}, split val$/,
+      );
+      expect(manifest.columns).toEqual([{ name: 'score', type: 'double' }]);
+    }
+  }
 });
 
 test('killed while it adds, it leaves the overlay whole or none, and the same command goes through afterwards', async () => {

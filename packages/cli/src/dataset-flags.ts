@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Dataset } from '@shardtool/reader';
+import type { Dataset, OpenOptions } from '@shardtool/reader';
 import { UsageError } from './outcome.js';
 
 /** The flags of every command that reads a dataset: how it is seen. */
@@ -27,14 +27,16 @@ interface DatasetGiven {
   readonly excludeKeys?: string | undefined;
 }
 
+/** What the flags say, as `openDataset` takes it. */
+export async function viewOf({ overlay, split, excludeKeys }: DatasetGiven): Promise<OpenOptions> {
+  const keys = excludeKeys === undefined ? undefined : await readKeys('--exclude-keys', excludeKeys);
+  return { overlay, split, excludeKeys: keys };
+}
+
 /** Opens a dataset as the flags say. */
-export async function openGiven(location: string, { overlay, split, excludeKeys }: DatasetGiven): Promise<Dataset> {
+export async function openGiven(location: string, given: DatasetGiven): Promise<Dataset> {
   const { openDataset } = await import('@shardtool/reader');
-  return openDataset(location, {
-    overlay,
-    split,
-    excludeKeys: excludeKeys === undefined ? undefined : await readKeys('--exclude-keys', excludeKeys),
-  });
+  return openDataset(location, await viewOf(given));
 }
 
 /** The keys in a text file, one a line. */

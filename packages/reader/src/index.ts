@@ -62,6 +62,7 @@ export {
   logOverlay,
   type OverlayFault,
   type OverlaySummary,
+  overlayColumnTypes,
   showOverlay,
 } from './overlay/catalogue.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';

@@ -1,6 +1,8 @@
 import { visible } from '@shardtool/format/visible';
+import type { OpenOptions } from '@shardtool/reader';
 import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
 import { command } from '../command.js';
+import { DATASET_FLAGS, viewOf } from '../dataset-flags.js';
 import { stoppable } from '../interrupt.js';
 import { print } from '../outcome.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
@@ -25,6 +27,7 @@ export const convertCommand = command({
       })
       .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the new shards' })
       .options(OUTPUT_FLAGS)
+      .options(DATASET_FLAGS)
       .example('$0 convert shards lmdb --format lmdb', 'Shards of the same names, samples in the same order')
       .example('$0 convert imagenet.tar.gz shards --max-shard-bytes 256MiB', 'A stream is cut into shards')
       .example('curl -s URL | $0 convert - shards', 'The same from standard input')
@@ -32,7 +35,8 @@ export const convertCommand = command({
   handler: async (given) => {
     const { convert } = await import('@shardtool/writer');
     const { input, output, json, quiet } = given;
-    const view = json || quiet ? null : await ProgressView.open();
+    const bar = json || quiet ? null : await ProgressView.open();
+    const view = await viewOf(given);
     const rate = new WriteRate();
     const remedy = STANDARD_INPUT.includes(input)
       ? ` What is in ${output} is not complete: convert again with --overwrite.`
@@ -42,13 +46,14 @@ export const convertCommand = command({
       report = await stoppable(remedy, (signal) =>
         convert(STANDARD_INPUT.includes(input) ? process.stdin : input, output, {
           ...optionsOf(given),
+          ...view,
           index: askedIndexes(given.index, given['crop-index']),
           signal,
-          onProgress: (progress) => view?.show(rate.describe(progress)),
+          onProgress: (progress) => bar?.show(rate.describe(progress)),
         }),
       );
     } finally {
-      view?.hide();
+      bar?.hide();
     }
     if (json) await print(JSON.stringify(report));
     else if (!quiet) await print(describe(report, output));
@@ -56,7 +61,7 @@ export const convertCommand = command({
 });
 
 /** The options by name, without what yargs adds. */
-function optionsOf(given: ConvertOptions): ConvertOptions {
+function optionsOf(given: Omit<ConvertOptions, keyof OpenOptions>): ConvertOptions {
   const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, workers, overwrite } = given;
   return { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, workers, overwrite };
 }

@@ -16,6 +16,7 @@ const MANIFEST = z.object({
   identity: z.string(),
   samples: count,
   bytes: count,
+  madeFrom: z.string().optional(),
   classes: z.array(z.object({ name: z.string(), samples: count })),
   fields: z.array(z.object({ name: z.string(), samples: count })),
   columns: z.array(z.object({ name: z.string(), type: z.enum(['string', 'int', 'double', 'bool']) })),

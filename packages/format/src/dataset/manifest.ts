@@ -41,16 +41,19 @@ export interface Manifest {
   /** Columns that came with the labels, as they stand in every index. */
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
   readonly shards: readonly ManifestShard[];
+  /** Of a dataset that was made from a part of another: the identity of what was read, with overlay, its hash and split. */
+  readonly madeFrom?: string | undefined;
 }
 
 /** The manifest of these shards, with its totals and its identity. */
 export function createManifest(
-  parts: Pick<Manifest, 'format' | 'classes' | 'fields' | 'columns' | 'shards'>,
+  parts: Pick<Manifest, 'format' | 'classes' | 'fields' | 'columns' | 'shards' | 'madeFrom'>,
 ): Manifest {
-  const { format, classes, fields, columns, shards } = parts;
+  const { format, classes, fields, columns, shards, madeFrom } = parts;
   const { samples, bytes } = totalsOf(shards);
   const identity = identityOf(shards);
-  return { version: MANIFEST_VERSION, format, identity, samples, bytes, classes, fields, columns, shards };
+  const origin = madeFrom === undefined ? {} : { madeFrom };
+  return { version: MANIFEST_VERSION, format, identity, samples, bytes, ...origin, classes, fields, columns, shards };
 }
 
 /**

@@ -1,6 +1,14 @@
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
-import { OVERLAYS_FOLDER, type Overlay, OverlayError, ShardtoolError } from '@shardtool/format';
+import {
+  type ColumnType,
+  type ColumnValue,
+  columnTypeOf,
+  OVERLAYS_FOLDER,
+  type Overlay,
+  OverlayError,
+  ShardtoolError,
+} from '@shardtool/format';
 import { openStored } from '../dataset/open.js';
 import { overlayPath, readOverlays } from './find.js';
 import { countEntries, type OverlayCounts } from './summary.js';
@@ -31,6 +39,31 @@ export async function listOverlays(location: string): Promise<OverlaySummary[]> 
 export async function logOverlay(location: string, overlay: string): Promise<OverlaySummary[]> {
   return (await readOverlays(location, overlay)).map(summaryOf);
 }
+
+/** The types of the columns that an overlay and those below it set, together with those that the dataset has. */
+export async function overlayColumnTypes(
+  location: string,
+  overlay: string,
+  known: ReadonlyMap<string, ColumnType>,
+): Promise<Map<string, ColumnType>> {
+  const set = new Map<string, Set<ColumnValue>>();
+  for (const { entries } of await readOverlays(location, overlay)) {
+    for (const entry of entries) {
+      if (!('set' in entry)) continue;
+      for (const [name, value] of entry.set)
+        set.set(name, (set.get(name) ?? new Set(SAMPLE_OF[known.get(name)!])).add(value));
+    }
+  }
+  return new Map([...known, ...Array.from(set, ([name, values]) => [name, columnTypeOf(name, values)] as const)]);
+}
+
+/** A value of each type: a column keeps its type, or becomes one that has room for both. */
+const SAMPLE_OF: Readonly<Record<ColumnType, readonly ColumnValue[]>> = {
+  string: [''],
+  int: [0],
+  double: [0.5],
+  bool: [true],
+};
 
 /** One overlay with all its entries. */
 export async function showOverlay(location: string, overlay: string): Promise<Overlay> {

@@ -22,21 +22,23 @@ export interface ConvertedShard extends ShardRecord {
 
 /**
  * Writes the samples of a shard, in the order of its index, to a new one of the same name; every field is held against
- * its crc32 on the way. Throws {@link SampleChecksumError} with shard and key for a damaged sample, what is wrong with
+ * its crc32 on the way. With `viewed` the samples and classes are those of that index. Throws {@link SampleChecksumError} with shard and key for a damaged sample, what is wrong with
  * the index, and what {@link createShard} throws; nothing of the new shard is left then.
  */
 export async function convertShard(
   input: DatasetShard,
   target: ShardTarget,
   report: Report,
+  viewed?: ShardIndex,
 ): Promise<Omit<ConvertedShard, 'shard'>> {
-  const { index, skippedEntries } = await indexOf(input);
+  const { index, skippedEntries } = viewed === undefined ? await indexOf(input) : { index: viewed, skippedEntries: 0 };
   const dataset = datasetOf(input, index);
   try {
     const record = await createShard(target, input.stem, index.samples, async (writer, rows) => {
       let row = 0;
       for await (const sample of dataset.samples({ checksum: true })) {
-        const fields = withClass(fieldsOf(sample, index, row), sample.cls, target.layout.imageOnly ?? false);
+        const stored = fieldsOf(sample, index, row).filter(({ name }) => viewed === undefined || name !== 'cls');
+        const fields = withClass(stored, sample.cls, target.layout.imageOnly ?? false);
         const facts = factsOf(sample, index, row++);
         putSample(writer, rows, sample.key, fields, () => facts);
         report(1, index.bytes[sample.number]!);

@@ -1,4 +1,5 @@
 /** The worker thread of a conversion: writes whole shards. */
+import type { ShardIndex } from '@shardtool/format';
 import { report } from '../crew/crew-member.js';
 import { answer, takeMessages } from '../crew/worker-jobs.js';
 import { isAsNoted, noteShard, readShardNote } from '../output/shard-note.js';
@@ -6,6 +7,7 @@ import type { DatasetShard } from '../shard/dataset-shards.js';
 import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardTarget } from '../shard/new-shard.js';
 import { type ConvertedShard, convertShard } from './convert-shard.js';
+import { type View, viewedIndex } from './view.js';
 
 /** What {@link ShardTarget} is made of in each worker. */
 export interface ConvertTarget extends Omit<ShardTarget, 'layout'> {
@@ -18,23 +20,38 @@ export interface ConvertJob {
   readonly shard: number;
   readonly input: DatasetShard;
   readonly target: ConvertTarget;
+  /** What of the shard is taken, where it is not all. */
+  readonly view?: View | undefined;
 }
 
-takeMessages(({ shard, input, target }: ConvertJob) => {
+takeMessages(({ shard, input, target, view }: ConvertJob) => {
   void answer<ConvertedShard>(async () => {
     const layout = await layoutOfChoice(target.layout);
-    return { shard, ...(await keptOrConverted(input, { ...target, layout }, target.madeFrom)) };
+    return {
+      shard,
+      ...(await keptOrConverted(
+        input,
+        { ...target, layout },
+        target.madeFrom,
+        view && (() => viewedIndex(view, shard)),
+      )),
+    };
   });
 });
 
 /** What an earlier conversion of the same has finished stays. */
-async function keptOrConverted(input: DatasetShard, target: ShardTarget, madeFrom: string): Promise<ShardOfConversion> {
+async function keptOrConverted(
+  input: DatasetShard,
+  target: ShardTarget,
+  madeFrom: string,
+  viewed: (() => Promise<ShardIndex>) | undefined,
+): Promise<ShardOfConversion> {
   const noted = readShardNote<ShardOfConversion>(target.output, input.stem, madeFrom);
   if (noted !== null && isAsNoted(noted, input.stem, target, false)) {
     report(noted.samples, input.bytes);
     return noted;
   }
-  const converted = await convertShard(input, target, report);
+  const converted = await convertShard(input, target, report, await viewed?.());
   await noteShard(target, input.stem, madeFrom, converted);
   return converted;
 }

@@ -21,9 +21,13 @@ import type { ConvertedShard } from './convert-shard.js';
 import { convertStream } from './convert-stream.js';
 import type { ConvertJob } from './convert-worker.js';
 import { foreignColumns } from './foreign-columns.js';
+import { openView, type ViewedShards, type ViewOptions } from './view.js';
 
-/** How shards are converted. `maxShardBytes`, `maxShardSamples` and `name` are for streams: other shards keep what they hold. */
-export type ConvertOptions = OutputOptions;
+/**
+ * How shards are converted, and what of them. `maxShardBytes`, `maxShardSamples` and `name` are for streams: other shards
+ * keep what they hold.
+ */
+export interface ConvertOptions extends OutputOptions, ViewOptions {}
 
 /** What a conversion made. */
 export interface ConvertReport {
@@ -49,12 +53,12 @@ export interface ConvertReport {
 export async function convert(
   source: string | Readable,
   output: string,
-  options: ConvertOptions = {},
+  { overlay, split, excludeKeys, ...options }: ConvertOptions = {},
 ): Promise<ConvertReport> {
   const checked = checkOutputOptions(options);
   const layout = await layoutOfChoice(checked);
   checkOtherIndexes(checked.format, checked.index);
-  const input = await openInput(source);
+  const input = await viewed(source, await openInput(source), { overlay, split, excludeKeys });
   if ('shards' in input) {
     refuseCuts(options);
     await refuseSameFolder(source as string, output);
@@ -82,7 +86,7 @@ export async function convert(
  */
 async function digestOf(
   source: string | Readable,
-  input: DatasetShards | TarStream,
+  input: DatasetShards | ViewedShards | TarStream,
   { format, lmdbValues, index, maxShardBytes, maxShardSamples, name }: CheckedOutputOptions,
 ): Promise<string | null> {
   if (typeof source !== 'string') return null;
@@ -94,11 +98,23 @@ async function digestOf(
   const hash = createHash('sha256').update(JSON.stringify([format, lmdbValues, index, cut]));
   if (!('shards' in input)) return hash.update(JSON.stringify(await timeOf(source))).digest('hex');
   const { shards, classes, columns } = input;
-  hash.update(JSON.stringify([classes, columns]));
+  hash.update(JSON.stringify([classes, columns, 'view' in input ? input.madeFrom : null]));
   for (const { path: file, indexPath } of shards) {
     hash.update(JSON.stringify([await timeOf(file), indexPath && (await timeOf(indexPath))]));
   }
   return hash.digest('hex');
+}
+
+/** The input as overlay, split and keys leave it. */
+async function viewed(
+  source: string | Readable,
+  input: DatasetShards | TarStream,
+  options: ViewOptions,
+): Promise<DatasetShards | ViewedShards | TarStream> {
+  if ('shards' in input) return (await openView(source as string, input, options)) ?? input;
+  const given = (['overlay', 'split', 'excludeKeys'] as const).find((name) => options[name] !== undefined);
+  if (given === undefined) return input;
+  throw new OptionError({}, `The option "${given}" is for shards; a stream is converted whole.`);
 }
 
 /** A tar that can only be read from its beginning to its end. */
@@ -148,7 +164,7 @@ async function refuseSameFolder(source: string, output: string): Promise<void> {
 }
 
 async function convertDataset(
-  input: DatasetShards,
+  input: DatasetShards | ViewedShards,
   folder: OutputFolder,
   layout: WrittenLayout,
   options: CheckedOutputOptions,
@@ -156,7 +172,12 @@ async function convertDataset(
   isBegun: boolean,
 ): Promise<ConvertReport> {
   const { format, lmdbValues, index: otherIndexes } = options;
-  const { shards, classes, columns } = input;
+  const { classes, columns } = input;
+  const seen = 'view' in input ? input : null;
+  // A shard of which nothing is left becomes none.
+  const numbered = input.shards.map((shard, number) => ({ shard, number }));
+  const taken = numbered.filter(({ number }) => seen === null || seen.samples[number]! > 0);
+  const shards = taken.map(({ shard }) => shard);
   const sourceBytes = shards.reduce((sum, { bytes }) => sum + bytes, 0);
   folder.checkRoom(sourceBytes);
   const stems = shards.map(({ stem }) => stem);
@@ -176,7 +197,9 @@ async function convertDataset(
     );
     const done: ConvertedShard[] = [];
     try {
-      const jobs = shards.map((shard, number): ConvertJob => ({ shard: number, input: shard, target }));
+      const jobs = taken.map(
+        ({ shard, number }): ConvertJob => ({ shard: number, input: shard, target, view: seen?.view }),
+      );
       await crew.run(jobs, (shard) => done.push(shard));
     } catch (error) {
       await crew.close();
@@ -185,7 +208,7 @@ async function convertDataset(
     }
     done.sort((a, b) => a.shard - b.shard);
     const skippedEntries = done.reduce((sum, shard) => sum + shard.skippedEntries, 0);
-    return commit(folder, done, { format, classes, columns, otherIndexes }, skippedEntries);
+    return commit(folder, done, { format, classes, columns, otherIndexes, madeFrom: seen?.madeFrom }, skippedEntries);
   });
 }
 

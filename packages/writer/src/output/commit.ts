@@ -18,6 +18,8 @@ export interface DatasetFacts {
   readonly otherIndexes: readonly OtherIndex[];
   /** The dataset that the shards are added to. */
   readonly base?: Manifest | undefined;
+  /** See {@link Manifest}. */
+  readonly madeFrom?: string | undefined;
 }
 
 /** A field that some samples have and others lack. */
@@ -34,7 +36,7 @@ export interface PartialField {
 export async function commitDataset(
   output: string,
   shards: readonly ShardRecord[],
-  { format, classes, columns, otherIndexes, base }: DatasetFacts,
+  { format, classes, columns, otherIndexes, base, madeFrom = base?.madeFrom }: DatasetFacts,
 ): Promise<readonly PartialField[]> {
   const classCounts = new Map(base?.classes.map(({ samples }, cls) => [cls, samples]));
   const fieldCounts = new Map(base?.fields.map(({ name, samples }) => [name, samples]));
@@ -47,6 +49,7 @@ export async function commitDataset(
     classes: classes.map((name, cls) => ({ name, samples: classCounts.get(cls) ?? 0 })),
     fields: [...fieldCounts.keys()].sort().map((name) => ({ name, samples: fieldCounts.get(name)! })),
     columns,
+    madeFrom,
     shards: [...(base?.shards ?? []), ...shards.map(manifestShard)],
   });
   if (otherIndexes.includes('wids')) {
