@@ -4,6 +4,7 @@ import { openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { CONTROL_WORD } from '#reader/loader-control';
 import { packedPhotos } from './datasets.js';
+import { TIMES } from './repetitions.js';
 
 const shards = await packedPhotos();
 
@@ -206,10 +207,10 @@ test('a worker that is terminated ends the loop with its reason', () => {
 });
 
 test('a program that exits in the middle of decoding ends with its own exit code, and no worker crashes it', () => {
-  for (let i = 0; i < 8; i++) {
+  for (let i = 0; i < 3 * TIMES; i++) {
     const { status, signal } = run(`
       let batches = 0;
-      for await (const batch of dataset.loader({ ...options, workers: 4 })) if (++batches === ${i + 2}) process.exit(3);`);
+      for await (const batch of dataset.loader({ ...options, workers: 4 })) if (++batches === ${(i % 8) + 2}) process.exit(3);`);
     expect({ status, signal }).toEqual({ status: 3, signal: null });
   }
 });
@@ -244,11 +245,11 @@ test('a shard that is cut under the reader ends the loop with an error that name
   await dataset.close();
 });
 
-test('five loaders one after the other leave no thread behind', async () => {
+test('loaders one after the other leave no thread behind', async () => {
   const dataset = await openDataset(shards);
   const threads = () => readdirSync('/proc/self/task').length;
   let after = 0;
-  for (let i = 0; i < 5; i++) {
+  for (let i = 0; i < 3; i++) {
     const loader = dataset.loader({ batchSize: 16, transform: 'eval224', workers: 3 });
     for await (const _ of loader);
     await loader.close();

@@ -19,9 +19,10 @@ import { shardtool, shardtoolWith } from './cli-process.js';
 import { smallImages } from './datasets.js';
 import { packInProcess, startPack } from './pack-processes.js';
 import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+import { TIMES } from './repetitions.js';
 
 /** How often 16 processes pack at once; each time takes some seconds. */
-const ROUNDS = Number(process.env.SHARDTOOL_ROUNDS ?? 1);
+const ROUNDS = TIMES;
 
 const OPTIONS: PackOptions = { maxShardSamples: 2, workers: 1 };
 
@@ -54,7 +55,7 @@ test('16 processes that pack parts at once make what one makes alone, and one of
 test('parts of one process, again and again, race for the plan and the commit without harm', async () => {
   const source = await smallImages({ samples: 24, classes: 2 });
   const expected = await packedAlone(source);
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < 4 * TIMES; round++) {
     const output = newFolder();
     const reports = await Promise.all(parts(6).map((part) => pack(source, output, { ...OPTIONS, part })));
     expect(reports.some(({ isCommitted }) => isCommitted)).toBe(true);

@@ -6,9 +6,10 @@ import { expect, test } from 'vitest';
 import { smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
 import { digestsOf, newFolder } from './pack-workbench.js';
+import { TIMES } from './repetitions.js';
 
-/** How many packs are killed in all; more of them take longer: SHARDTOOL_KILLS=200 takes some minutes. */
-const KILLS = Number(process.env.SHARDTOOL_KILLS ?? 12);
+/** How many packs are killed in all. */
+const KILLS = 5 * TIMES;
 /** A pack that has been killed so often may end. */
 const KILLS_A_PACK = 4;
 

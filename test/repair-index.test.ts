@@ -17,6 +17,7 @@ import { type RepairedShard, repairShard } from '../packages/writer/dist/repair/
 import { packedShards } from '../packages/writer/dist/shard/dataset-shards.js';
 import { emptyFolder } from './datasets.js';
 import { JPEG, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
+import { TIMES } from './repetitions.js';
 
 /** Samples of all kinds: large and small values, fields and labels that only some have, classes in fields of two types. */
 const SAMPLES = 14;
@@ -188,7 +189,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
         if (ofShard === null) await expectIndexAlone(damagedIndex, what);
         else expectTrue(await repaired(ofShard.reduce(withDamage, shardBytes), damagedIndex), what);
       }),
-      { numRuns: Number(process.env.SHARDTOOL_ROUNDS ?? 8) * 5, endOnFailure: true },
+      { numRuns: 40 * TIMES, endOnFailure: true },
     );
   }, 60_000);
 

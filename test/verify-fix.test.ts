@@ -10,6 +10,7 @@ import { verifyShard } from '#writer/verify-shard';
 import { shardtool } from './cli-process.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, jpeg, newFolder, type PackedSample, PNG, samplesOf, tree } from './pack-workbench.js';
+import { TIMES } from './repetitions.js';
 
 const formats = ['tar', 'msgpack', 'lmdb'] as const;
 
@@ -290,11 +291,8 @@ function apply(folder: string, files: readonly string[], list: readonly Damage[]
   return touched;
 }
 
-/**
- * How many damages of each layout are tried, with one way of repairing and with the other: 500 of them take some minutes,
- * and SHARDTOOL_SEED=NUMBER tries others.
- */
-const ROUNDS = Number(process.env.SHARDTOOL_ROUNDS ?? 8);
+/** How many damages of each layout are tried, with one way of repairing and with the other. */
+const ROUNDS = 5 * TIMES;
 // To make a case smaller repairs it again and again, for longer than to find it.
 const RUN = { numRuns: ROUNDS, endOnFailure: true };
 const LIMIT = { timeout: 60_000 + ROUNDS * 10_000 };

@@ -84,6 +84,7 @@ def test_the_wheel_has_the_native_parts_of_its_platform_alone_and_is_small(wheel
     check_contents(wheel, os.uname().machine)
 
 
+@pytest.mark.long
 def test_a_wheel_for_the_other_processor_is_made_here_too(tmp_path):
     machine, node = {"x86_64": ("aarch64", "arm64"), "aarch64": ("x86_64", "x64")}[os.uname().machine]
     check_contents(build(tmp_path, CHECKOUT / "python", SHARDTOOL_WHEEL_PLATFORM=f"linux-{node}"), machine)
@@ -147,6 +148,7 @@ def test_without_npm_building_says_what_is_missing(tmp_path):
     assert "npm is not on PATH: install Node" in done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_an_sdist_has_all_that_the_wheel_is_made_of(wheel, tmp_path):
     program = "import hatchling.build, sys; print(hatchling.build.build_sdist(sys.argv[1]))"
     python = environment_of(tmp_path, "hatchling")
