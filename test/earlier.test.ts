@@ -57,9 +57,9 @@ function copyOfThen(name: string): string {
 /** Indexes of other software's tars count while they are not older than their tars; a checkout gives both any time. */
 const foreign = copyOfThen('foreign');
 
-/** Digests of all files but the list of bad ones, which has the source's folder in it. */
+/** Digests of all files but the list of bad ones, which has the source's folder in it, and the note on which pack made the folder. */
 function bytesOf(folder: string): Record<string, string> {
-  const { 'quarantine.jsonl': _, ...digests } = digestsOf(folder);
+  const { 'quarantine.jsonl': _list, 'pack.json': _note, ...digests } = digestsOf(folder);
   return digests;
 }
 
