@@ -96,6 +96,8 @@ export interface ShardLayout {
    * tagged error with shard and offset at the first thing that is not as the layout says.
    */
   samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]>;
+  /** The same without holding payloads against checksums of the layout's own. Absent: {@link samples} does not either. */
+  headers?(source: Source): AsyncGenerator<readonly SamplePosition[]>;
   /**
    * What is left of a damaged shard: yields every sample that can be found, also behind damage, and never throws for what
    * is wrong with the data. A key may come twice, with some of its fields each time, and what is found may be damaged.

@@ -7,6 +7,7 @@ import { LMDB } from './lmdb/entry.js';
 import { MDS } from './mds/entry.js';
 import { MSGPACK } from './msgpack/entry.js';
 import { TAR } from './tar/entry.js';
+import { TFRECORD } from './tfrecord/entry.js';
 
 /** How shards of a layout are told and opened. Each layout's folder has one, in a file that loads nothing else of it. */
 export interface LayoutEntry {
@@ -30,6 +31,7 @@ export const LAYOUTS = {
   lmdb: LMDB,
   msgpack: MSGPACK,
   mds: MDS,
+  tfrecord: TFRECORD,
   folder: FOLDER,
 };
 

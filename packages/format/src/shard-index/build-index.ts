@@ -24,7 +24,8 @@ const CLASS_FIELD = 'cls';
  */
 export async function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
   const rows = new FoundRows();
-  for await (const samples of layout.samples(source, onSkipped)) for (const sample of samples) rows.add(sample);
+  const walk = layout.headers?.(source) ?? layout.samples(source, onSkipped);
+  for await (const samples of walk) for (const sample of samples) rows.add(sample);
   return rows.toWalkedIndex();
 }
 
@@ -146,7 +147,7 @@ class FoundRows {
     });
     return {
       ...index,
-      columns: new Map([...this.#labels.keys()].sort().map((name) => [name, this.#labelRows(name, samples)])),
+      columns: new Map([...this.#labels.keys()].sort().map((name) => [name, alike(this.#labelRows(name, samples))])),
     };
   }
 
@@ -189,4 +190,11 @@ export function classNumber(bytes: Uint8Array): number {
   const text = bytes.length > 64 ? '' : Buffer.from(bytes).toString('latin1').trim();
   const number = /^\+?\d+$/.test(text) ? Number(text) : -1;
   return number <= 0x7fffffff ? number : -1;
+}
+
+/** Values of a column that are text in some rows and numbers in others become text in all. */
+function alike(values: ColumnValue[]): ColumnValue[] {
+  const isText = (value: ColumnValue) => typeof value === 'string';
+  const isMixed = values.some(isText) && values.some((value) => value !== null && !isText(value));
+  return isMixed ? values.map((value) => (value === null ? null : String(value))) : values;
 }

@@ -1,5 +1,7 @@
 import {
   buildShardIndex,
+  type ColumnType,
+  type ColumnValue,
   layoutOf,
   openShard,
   readShardIndex,
@@ -53,8 +55,12 @@ export async function convertShard(
 
 /** The label columns of the dataset; where this shard lacks one, no sample has a value. */
 function withAll({ columns, samples }: ShardIndex, types: ShardTarget['columnTypes']): ShardIndex['columns'] {
-  const names = [...types.keys()];
-  return new Map(names.map((name) => [name, columns.get(name) ?? new Array<null>(samples).fill(null)]));
+  const valuesOf = (name: string, type: ColumnType): readonly ColumnValue[] => {
+    const values = columns.get(name) ?? new Array<null>(samples).fill(null);
+    const isText = type === 'string' && values.some((value) => value !== null && typeof value !== 'string');
+    return isText ? values.map((value) => (value === null ? null : String(value))) : values;
+  };
+  return new Map(Array.from(types, ([name, type]) => [name, valuesOf(name, type)]));
 }
 
 /** The index that lies beside the shard, or one that is made from its headers and payloads. */

@@ -1,0 +1,190 @@
+import { maskedCrc32c } from '../../crc32c.js';
+import { CutShardError, DamagedShardError, UnsupportedShardError } from '../../errors.js';
+import { SIGNATURE_BYTES } from '../../image/kinds.js';
+import type { ColumnValue } from '../../shard-index/label-column.js';
+import type { Source } from '../../source.js';
+import { classColumnOf, fieldOfColumn, imageColumnOf, labelOfColumn, labelValue } from '../column-names.js';
+import { becameShorter, FileWindow } from '../file-window.js';
+import type { FieldPosition, SamplePosition, ShardLayout } from '../layout.js';
+import { ExampleError, type Feature, readExample } from './example.js';
+
+/**
+ * TensorFlow's record files with a tf.train.Example in each record, read as they are: a length (uint64, little-endian)
+ * and its masked crc32c, the example, and its masked crc32c (tensorflow, core/lib/io/record_writer.h). Opening looks at
+ * lengths and features; `index`, `verify` and `convert` hold every record against its crc32c. Samples have no keys there:
+ * theirs are the shard's name and their number.
+ */
+export const tfrecord: ShardLayout = {
+  name: 'tfrecord',
+  extension: '.tfrecord',
+  isOpenedByWalk: true,
+  samples: (source) => walk(source, true),
+  headers: (source) => walk(source, false),
+};
+
+const HEAD_BYTES = 12;
+const FOOT_BYTES = 4;
+/** A record is held in memory while its crc32c is taken. */
+const MOST_RECORD_BYTES = 1 << 30;
+const YIELDED = 256;
+
+async function* walk(source: Source, isChecked: boolean): AsyncGenerator<readonly SamplePosition[]> {
+  const { location: shard, size } = source;
+  const window = new FileWindow(source);
+  const stem = shard
+    .slice(Math.max(shard.lastIndexOf('/'), shard.lastIndexOf('\\')) + 1)
+    .replace(/\.(tfrecords?|tfrec)$/, '');
+  const naming = new Naming();
+  let found: SamplePosition[] = [];
+  let record: Buffer<ArrayBufferLike> = Buffer.alloc(0);
+  for (let offset = 0, number = 0; offset < size; number++) {
+    const bytes = await recordBytes(window, shard, offset, size);
+    const start = offset + HEAD_BYTES;
+    if (isChecked) record = await checkRecord(source, start, bytes, record);
+    const key = `${stem}/${String(number).padStart(6, '0')}`;
+    const features = await exampleAt(window, shard, start, bytes);
+    const span = { offset, bytes: HEAD_BYTES + bytes + FOOT_BYTES };
+    found.push({ key, ...span, ...(await contentsOf(window, shard, key, features, naming)) });
+    offset += span.bytes;
+    if (found.length < YIELDED) continue;
+    yield found;
+    found = [];
+  }
+  if (found.length > 0) yield found;
+}
+
+/** The length of the record at `offset`. */
+async function recordBytes(window: FileWindow, shard: string, offset: number, size: number): Promise<number> {
+  if (size - offset < HEAD_BYTES + FOOT_BYTES) throw cut(shard, offset);
+  const head = await window.at(offset, HEAD_BYTES);
+  if (offset === 0 && head[0] === 0x1f && head[1] === 0x8b) {
+    throw new UnsupportedShardError(
+      { shard },
+      `${shard}: it is compressed by gzip, so no sample of it can be read by itself; decompress it with "gunzip" first.`,
+    );
+  }
+  if (maskedCrc32c(head.subarray(0, 8)) !== head.readUInt32LE(8)) {
+    throw damaged(shard, offset, 'there is no record of TFRecord, or its length has changed');
+  }
+  const bytes = Number(head.readBigUInt64LE(0));
+  if (bytes > size - offset - HEAD_BYTES - FOOT_BYTES) throw cut(shard, offset);
+  return bytes;
+}
+
+/** Holds a record against its crc32c; gives the memory that it was read into, to be used again. */
+async function checkRecord(source: Source, start: number, bytes: number, memory: Buffer): Promise<Buffer> {
+  const { location: shard } = source;
+  if (bytes > MOST_RECORD_BYTES) {
+    throw new UnsupportedShardError(
+      { shard, offset: start },
+      `${shard}: the record at byte ${start - HEAD_BYTES} has ${bytes} bytes, more than 1 GiB; split it.`,
+    );
+  }
+  const room = memory.length < bytes + FOOT_BYTES ? Buffer.allocUnsafeSlow(bytes + FOOT_BYTES) : memory;
+  const record = room.subarray(0, bytes + FOOT_BYTES);
+  const read = await source.readAt(start, record);
+  if (read < record.length) throw becameShorter(shard, start + read);
+  if (maskedCrc32c(record.subarray(0, bytes)) !== record.readUInt32LE(bytes)) {
+    throw damaged(
+      shard,
+      start - HEAD_BYTES,
+      `the record at byte ${start - HEAD_BYTES} has changed since it was written (its crc32c is another)`,
+    );
+  }
+  return room;
+}
+
+async function exampleAt(
+  window: FileWindow,
+  shard: string,
+  start: number,
+  bytes: number,
+): Promise<ReadonlyMap<string, Feature>> {
+  try {
+    return await readExample(window, start, start + bytes);
+  } catch (cause) {
+    if (!(cause instanceof ExampleError)) throw cause;
+    const message = `${shard}: the record at byte ${start - HEAD_BYTES} is no tf.train.Example that can be read (${cause.message}); only such records are.`;
+    throw new UnsupportedShardError({ shard, offset: start - HEAD_BYTES }, message, { cause });
+  }
+}
+
+async function contentsOf(
+  window: FileWindow,
+  shard: string,
+  key: string,
+  features: ReadonlyMap<string, Feature>,
+  naming: Naming,
+): Promise<Pick<SamplePosition, 'fields' | 'cls' | 'labels'>> {
+  const fields: FieldPosition[] = [];
+  const labels = new Map<string, ColumnValue>();
+  const { image, cls: classFeature } = naming.of(features);
+  let cls = -1;
+  for (const [name, feature] of features) {
+    if (feature.kind === 'numbers') {
+      const value = labelOf(feature.values);
+      if (
+        name === classFeature &&
+        Number.isInteger(value) &&
+        (value as number) >= -1 &&
+        (value as number) <= 0x7fffffff
+      ) {
+        cls = value as number;
+      } else labels.set(labelOfColumn(name), value);
+      continue;
+    }
+    for (const [i, place] of feature.values.entries()) {
+      const peek = Math.min(place.bytes, SIGNATURE_BYTES);
+      const first = peek === 0 ? Buffer.alloc(0) : (await window.at(place.offset, peek)).subarray(0, peek);
+      const numbered = i === 0 ? name : `${name}.${i}`;
+      const field = fieldOfColumn(numbered, first, numbered === image, IS_TEXT.test(name) ? 'txt' : 'bin');
+      if (fields.some((other) => other.name === field)) {
+        const message = `${shard}: in sample ${key} two features would be the field "${field}"; rename one of them.`;
+        throw new UnsupportedShardError({ shard, key, offset: place.offset }, message);
+      }
+      fields.push({ name: field, ...place });
+    }
+  }
+  return { fields, cls, labels };
+}
+
+/** Names of bytes that are text: those of TensorFlow's own ImageNet records, and the like. */
+const IS_TEXT = /(text|caption|name|format|colorspace|synset|url|source_id|sha256|title|description)$/i;
+
+/** Nothing, the one number, or all of them as JSON. */
+function labelOf(values: readonly (number | bigint)[]): ColumnValue {
+  if (values.length === 0) return null;
+  if (values.length === 1) return labelValue(values[0]!);
+  return `[${values.join(',')}]`;
+}
+
+/** Which features are the image and the class; looked up again where the names are others. */
+class Naming {
+  #names = '';
+  #found: { readonly image: string | undefined; readonly cls: string | undefined } = {
+    image: undefined,
+    cls: undefined,
+  };
+
+  of(features: ReadonlyMap<string, Feature>) {
+    const names = [...features.keys()].sort().join('\0');
+    if (names === this.#names) return this.#found;
+    const ofKind = (kind: Feature['kind']) =>
+      [...features]
+        .filter(([, feature]) => feature.kind === kind)
+        .map(([name]) => name)
+        .sort();
+    this.#names = names;
+    this.#found = { image: imageColumnOf(ofKind('bytes')), cls: classColumnOf(ofKind('numbers')) };
+    return this.#found;
+  }
+}
+
+function cut(shard: string, offset: number): CutShardError {
+  const message = `${shard}: its last record, at byte ${offset}, ends before it should; fetch or write the file again.`;
+  return new CutShardError({ shard, offset }, message);
+}
+
+function damaged(shard: string, offset: number, what: string): DamagedShardError {
+  return new DamagedShardError({ shard, offset }, `${shard}: ${what}; fetch or write the file again.`);
+}

@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { layoutOf, readManifest, type Source } from '@shardtool/format';
+import { type Dataset, openDataset } from '@shardtool/reader';
+import { convert, indexShards, verify } from '@shardtool/writer';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+
+const fixtures = 'test/fixtures/tfrecord';
+const photos = path.join(fixtures, 'photos');
+interface Expected {
+  readonly key: string;
+  readonly image: string;
+  readonly label: number;
+  readonly text: string;
+  readonly score: number;
+  readonly far: string;
+}
+const expected: readonly Expected[] = JSON.parse(readFileSync(path.join(fixtures, 'expected.json'), 'utf8'));
+
+async function contents(dataset: Dataset): Promise<Expected[]> {
+  const found: Expected[] = [];
+  const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes!).toString();
+  for (let shard = 0; shard < dataset.shards.length; shard++) {
+    const { columns } = await dataset.files.index(shard);
+    let row = 0;
+    const first = dataset.files.firstSample[shard]!;
+    for await (const { cls, fields } of dataset.samples({
+      from: first,
+      to: first + dataset.shards[shard]!.samples,
+      checksum: true,
+    })) {
+      found.push({
+        key: text(fields['image_filename.txt']),
+        image: createHash('sha256').update(fields.jpg!).digest('hex'),
+        label: cls,
+        text: text(fields['image_class_text.txt']),
+        score: columns.get('score')![row] as number,
+        far: columns.get('far')![row] as string,
+      });
+      row++;
+    }
+  }
+  return found;
+}
+
+test("TensorFlow's record files open as they are, with every feature that its writer was given", async () => {
+  await using dataset = await openDataset(photos);
+  expect([dataset.format, dataset.size]).toEqual(['tfrecord', expected.length]);
+  expect(dataset.fields).toEqual(['image_class_text.txt', 'image_filename.txt', 'jpg']);
+  expect(await contents(dataset)).toEqual(expected);
+  const { key, columns } = await dataset.files.index(0);
+  expect(key[0]).toBe('train-00000-of-00002/000000');
+  expect(columns.get('image_object_bbox_xmin')![0]).toBe('[0.25,0.5]');
+  expect(columns.get('image_height')![0]).toBe(16);
+  expect(columns.get('empty')![0]).toBeNull();
+});
+
+test('the loader streams a file of them that stands alone', async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'short.tfrecord'));
+  expect(dataset.fields).toEqual(['png']);
+  const loader = dataset.loader({ batchSize: 2, transform: 'eval224', workers: 1 });
+  let rows = 0;
+  for await (const batch of loader) rows += batch.valid.reduce((sum, one) => sum + one, 0);
+  await loader.close();
+  expect(rows).toBe(2);
+});
+
+test('a record that has changed is found by its crc32c when payloads are read', async () => {
+  const folder = path.join(emptyFolder(), 'photos');
+  cpSync(photos, folder, { recursive: true });
+  expect((await verify(folder)).faults).toBe(0);
+  const shard = path.join(folder, 'train-00001-of-00002');
+  const bytes = readFileSync(shard);
+  bytes[bytes.length - 300]! ^= 1;
+  writeFileSync(shard, bytes);
+  expect((await verify(folder)).faults).toBe(1);
+  await expect(indexShards([folder])).rejects.toThrow('has changed since it was written (its crc32c is another)');
+  await expect(convert(folder, path.join(emptyFolder(), 'out'), { format: 'tar' })).rejects.toThrow('crc32c');
+});
+
+test('convert takes over fields, classes and values', async () => {
+  const output = path.join(emptyFolder(), 'out');
+  await convert(photos, output, { format: 'msgpack' });
+  expect((await readManifest(output)).columns).toContainEqual({ name: 'score', type: 'double' });
+  await using dataset = await openDataset(output);
+  expect(await contents(dataset)).toEqual(expected);
+});
+
+test('what cannot be read is refused by a sentence', async () => {
+  await expect(openDataset(path.join(fixtures, 'other.tfrecord'))).rejects.toThrow('is no tf.train.Example');
+  const file = path.join(emptyFolder(), 'a.tfrecord');
+  writeFileSync(file, gzipSync(readFileSync(path.join(fixtures, 'short.tfrecord'))));
+  await expect(openDataset(file)).rejects.toThrow('it is compressed by gzip');
+  const { stdout } = await shardtool('ls', photos);
+  expect(stdout).toContain('2 tfrecord shards, 10 samples');
+});
+
+const whole = readFileSync(path.join(photos, 'train-00000-of-00002'));
+const sourceOf = (bytes: Buffer): Source => ({
+  location: 'train-00000-of-00002',
+  size: bytes.length,
+  readAt: async (offset, target) => bytes.copy(target, 0, offset, offset + target.length),
+  close: async () => undefined,
+});
+type Found = { key: string; fields: Map<string, string> };
+
+async function found(bytes: Buffer, walk: 'samples' | 'headers', samples: Found[]): Promise<void> {
+  const layout = await layoutOf('tfrecord');
+  for await (const some of layout[walk]!(sourceOf(bytes))) {
+    for (const { key, offset, bytes: span, fields } of some) {
+      for (const field of fields) {
+        expect(field.offset).toBeGreaterThanOrEqual(offset);
+        expect(field.offset + field.bytes).toBeLessThanOrEqual(offset + span);
+      }
+      expect(offset + span).toBeLessThanOrEqual(bytes.length);
+      const payloads = fields.map(({ name, offset: at, bytes: length }): [string, string] => {
+        return [name, bytes.toString('base64', at, at + length)];
+      });
+      samples.push({ key, fields: new Map(payloads) });
+    }
+  }
+}
+
+test('a damaged file gives the samples that were written, or an error of ours; its headers alone never lead out of it', async () => {
+  const good: Found[] = [];
+  await found(whole, 'samples', good);
+  const damage = fc.record({
+    at: fc.oneof(fc.nat(300), fc.nat(whole.length - 1)),
+    bytes: fc.uint8Array({ minLength: 1, maxLength: 8 }),
+    length: fc.option(fc.nat(whole.length)),
+  });
+  await fc.assert(
+    fc.asyncProperty(damage, async ({ at, bytes, length }) => {
+      const damaged = Buffer.from(whole);
+      damaged.set(bytes.subarray(0, damaged.length - at), at);
+      const cut = damaged.subarray(0, length ?? damaged.length);
+      for (const walk of ['samples', 'headers'] as const) {
+        const samples: Found[] = [];
+        try {
+          await found(cut, walk, samples);
+        } catch (error) {
+          expect((error as Error).name).toMatch(/^(CutShardError|DamagedShardError|UnsupportedShardError)$/);
+        }
+        if (walk === 'samples') for (const [i, sample] of samples.entries()) expect(sample).toEqual(good[i]);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
