@@ -15,7 +15,14 @@ const PACKAGES = {
   format: ['index', 'visible'],
   reader: ['index', 'loader/work/decode-worker', 'bridge/main'],
   cuda: ['index'],
-  writer: ['index', 'pack/pack-worker', 'convert/convert-worker', 'repair/repair-worker', 'verify/verify-worker'],
+  writer: [
+    'index',
+    'pack/pack-worker',
+    'pack/pack-process',
+    'convert/convert-worker',
+    'repair/repair-worker',
+    'verify/verify-worker',
+  ],
   cli: ['index', 'main'],
 };
 const INCLUDED = /^zod(\/|$)/;

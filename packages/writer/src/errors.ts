@@ -3,6 +3,9 @@ import { ShardtoolError, type Whereabouts } from '@shardtool/format';
 /** The folder to be packed is missing, is no folder, or cannot be read. */
 export class SourceError extends ShardtoolError {}
 
+/** The file system of the source has not answered in time. Look after its mount, then pack again. */
+export class SourceTimeoutError extends ShardtoolError {}
+
 /** The source holds nothing that could be packed or converted. */
 export class NoImagesError extends ShardtoolError {}
 

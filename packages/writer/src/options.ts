@@ -72,6 +72,13 @@ export interface PackOptions extends OutputOptions {
   maxBad?: number | undefined;
   /** Paths, sizes and times of the source's files lie in memory up to so many bytes while a pack is planned, and on the disk beyond. */
   planMemory?: number | undefined;
+  /**
+   * So many files are asked for at a time. Without it, a source on a disk of this machine that answers at once is read by
+   * as many workers as there are, and any other by up to 256 calls at a time, as many as give the highest rate.
+   */
+  inFlight?: number | undefined;
+  /** Where the file system of a source that is not on a disk of this machine does not answer for so many seconds, the pack ends. */
+  ioTimeout?: number | undefined;
   /** Only plans: scans, measures, and reports what a pack would make. */
   dryRun?: boolean | undefined;
   /** Throws away what a pack that did not end has made, and begins anew. Without it such a pack goes on. */
@@ -122,6 +129,7 @@ export const PACK_DEFAULTS = {
   onBad: 'stop',
   maxBad: 0.01,
   planMemory: 256 * 2 ** 20,
+  ioTimeout: 120,
   overwrite: false,
   dryRun: false,
   restart: false,
@@ -174,6 +182,8 @@ const PACK_SCHEMA = z.strictObject({
   onBad: z.enum(['stop', 'quarantine']).default(PACK_DEFAULTS.onBad),
   maxBad: z.number().min(0).max(1).default(PACK_DEFAULTS.maxBad),
   planMemory: count.max(2 ** 30).default(PACK_DEFAULTS.planMemory),
+  inFlight: count.max(1024).optional(),
+  ioTimeout: z.number().positive().max(86_400).default(PACK_DEFAULTS.ioTimeout),
   dryRun: z.boolean().default(PACK_DEFAULTS.dryRun),
   restart: z.boolean().default(PACK_DEFAULTS.restart),
   recheck: z.boolean().default(PACK_DEFAULTS.recheck),

@@ -102,6 +102,20 @@ export const packCommand = command({
         ...size('--plan-memory', 'Memory for the paths of the source; more of them go to the disk'),
         defaultDescription: '256MiB',
       })
+      .option(
+        'in-flight',
+        wholeNumber('--in-flight', 'Files that are asked for at a time; else tried out, where the source is slow', {
+          from: 1,
+          to: 1024,
+        }),
+      )
+      .option('io-timeout', {
+        ...wholeNumber('--io-timeout', 'Seconds without an answer of a slow source after which the pack ends', {
+          from: 1,
+          to: 86_400,
+        }),
+        defaultDescription: '120',
+      })
       .option('append', {
         type: 'boolean',
         default: false,
@@ -163,10 +177,12 @@ function optionsOf(given: PackOptions): PackOptions {
     given;
   const { fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun } = given;
   const { part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe, planMemory } = given;
+  const { inFlight, ioTimeout } = given;
   return {
     ...{ format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files },
     ...{ fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun },
     ...{ part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe, planMemory },
+    ...{ inFlight, ioTimeout },
   };
 }
 

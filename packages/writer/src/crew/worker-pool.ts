@@ -69,6 +69,8 @@ class PoolWorker<Job, Result> {
 
 /** A fixed number of worker threads that share out jobs. Whoever makes one closes it. */
 export class WorkerPool<Job, Result> {
+  /** A worker waits for a file system that does not answer: it cannot be ended, and is left behind. */
+  #hangs = false;
   readonly #workers: readonly PoolWorker<Job, Result>[];
 
   /** Starts `size` threads on `script`; thread i gets `dataOf(i)` as its workerData. */
@@ -95,6 +97,7 @@ export class WorkerPool<Job, Result> {
         try {
           done(await worker.run(next.value));
         } catch (error) {
+          this.#hangs ||= error instanceof errors.SourceTimeoutError;
           if (failure === undefined) stop();
           failure ??= { error };
         }
@@ -105,6 +108,7 @@ export class WorkerPool<Job, Result> {
   }
 
   async close(): Promise<void> {
+    if (this.#hangs) return;
     await Promise.all(this.#workers.map((worker) => worker.end()));
   }
 }

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { crc32 } from '@shardtool/format';
+import { takeFiles } from '../plan/shard-plan.js';
+import { FilesAhead } from '../source/files-ahead.js';
+import type { InFlight } from '../source/in-flight.js';
 import type { SourceFiles } from '../source/source-files.js';
 
 /** Of a sha256, in bytes. */
@@ -41,6 +44,40 @@ export function hashFiles(root: string, files: SourceFiles, { numbers }: HashJob
   return hashed.result;
 }
 
+/** The same where many files are read at a time. Throws `SourceTimeoutError`. */
+export async function hashFilesAhead(
+  root: string,
+  files: SourceFiles,
+  { numbers }: HashJob,
+  flight: InFlight,
+  report: Report,
+): Promise<HashedFiles> {
+  const hashed = new Hashed(numbers);
+  const table = takeFiles(files, numbers);
+  const ahead = new FilesAhead(root, table, flight, false);
+  try {
+    for (let i = 0; i < numbers.length; i++) {
+      const content = new Uint8Array(Math.max(0, table.bytes[i]!));
+      const [put] = await ahead.take(i, i + 1);
+      if (isPut(put!, content)) hashed.takeContent(i, content);
+      report(1, table.bytes[i]!);
+    }
+  } finally {
+    ahead.close();
+  }
+  return hashed.result;
+}
+
+/** False for a file that cannot be read, as packing it will say. */
+function isPut(put: (place: Uint8Array) => void, place: Uint8Array): boolean {
+  try {
+    put(place);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Takes the sha256 of parts of a file, which get the numbers from `first` on. */
 export function hashParts({ path, first, offset, bytes }: HashPartsJob, report: Report): HashedFiles {
   const hashed = new Hashed(Uint32Array.from(offset, (_, i) => first + i));
@@ -76,6 +113,12 @@ class Hashed {
     } finally {
       if (fd !== undefined) closeSync(fd);
     }
+  }
+
+  /** Hashes a file that is at hand. */
+  takeContent(at: number, content: Uint8Array): void {
+    this.result.digests.set(createHash('sha256').update(content).digest(), at * DIGEST_BYTES);
+    this.result.crc32[at] = crc32(content);
   }
 
   #hash(at: number, fd: number, offset: number, bytes: number): void {

@@ -11,7 +11,7 @@ import type { PackWorkers } from './pack-workers.js';
 
 /** Writes the shards whose turn it is, or keeps those that are finished. */
 export async function packShards(work: PackWork, header: PlanHeader, checkTimes: boolean): Promise<PackedShard[]> {
-  const { source, output, folder, layout, options, part, workers, ticker } = work;
+  const { source, output, folder, layout, options, part, workers, ticker, flight } = work;
   const { format, lmdbValues, index: otherIndexes, onBad, fields, maxBad, maxPixels, minSize, recheck } = options;
   const stems = stemsOf(header);
   const mine = header.shards
@@ -29,7 +29,8 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
     const target = { output, layout: { format, lmdbValues }, columnTypes, otherIndexes, fields };
     const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
     const facts = { root: rootOf(source), onBad, ...images, checkTimes, digest: header.digest };
-    await writeShards(workers, { ...target, ...facts, recheck, isPart: part !== null }, mine, (shard) => {
+    const setting = { ...target, ...facts, recheck, isPart: part !== null, flight: flight?.setting ?? null };
+    await writeShards(workers, setting, mine, (shard) => {
       packed.push(shard);
       checkBadShare(quarantinedIn(packed), header.samples, maxBad);
     });

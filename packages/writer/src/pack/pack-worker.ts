@@ -2,7 +2,14 @@
 import { openSync } from 'node:fs';
 import { report } from '../crew/crew-member.js';
 import { answer, takeMessages } from '../crew/worker-jobs.js';
-import { type HashedFiles, type HashJob, type HashPartsJob, hashFiles, hashParts } from '../dedupe/hash-files.js';
+import {
+  type HashedFiles,
+  type HashJob,
+  type HashPartsJob,
+  hashFiles,
+  hashFilesAhead,
+  hashParts,
+} from '../dedupe/hash-files.js';
 import { asDiskFull } from '../disk-full.js';
 import { OutputNotEmptyError } from '../errors.js';
 import type { ImageStepOptions } from '../options.js';
@@ -13,12 +20,14 @@ import { createImageStep } from '../shard/image-step.js';
 import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
 import type { ImageLimits } from '../shard/pack-sample.js';
 import { type ShardResult, type ShardSetting, writeShard } from '../shard/shard-job.js';
+import { type FlightSetting, InFlight } from '../source/in-flight.js';
 import { type MeasureTurn, measureSlices } from '../source/measure.js';
 import { BadFile, badFile } from '../source/source-file.js';
 import { type SharedSourceFiles, SourceFiles } from '../source/source-files.js';
 
 /** What {@link ShardSetting} is made of in each worker. */
-export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 'step'> {
+export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 'step' | 'flight'> {
+  readonly flight: FlightSetting | null;
   readonly layout: LayoutChoice;
   /** The source folder, with a "/" at its end. */
   readonly root: string;
@@ -35,7 +44,12 @@ export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 's
 
 /** Told to every worker before the jobs that need it. */
 export type PackNews =
-  | { readonly type: 'files'; readonly root: string; readonly files: SharedSourceFiles }
+  | {
+      readonly type: 'files';
+      readonly root: string;
+      readonly files: SharedSourceFiles;
+      readonly flight: FlightSetting | null;
+    }
   | ({ readonly type: 'setting' } & PackSetting);
 
 export type PackJob =
@@ -60,7 +74,7 @@ export interface PackedShard extends ShardResult {
 export type PackResult = PackedShard | HashedFiles | null;
 
 /** The files to be measured, and hashed. */
-let listing: { readonly root: string; readonly files: SourceFiles } | null = null;
+let listing: { readonly root: string; readonly files: SourceFiles; readonly flight: InFlight | null } | null = null;
 let session: Promise<Session> | undefined;
 
 interface Session {
@@ -72,8 +86,10 @@ interface Session {
 
 takeMessages((message: PackNews | PackJob) => {
   if (message.type === 'files') {
-    listing = { root: message.root, files: new SourceFiles(message.files) };
+    const flight = message.flight && new InFlight(message.flight);
+    listing = { root: message.root, files: new SourceFiles(message.files), flight };
   } else if (message.type === 'setting') {
+    listing?.flight?.close();
     listing = null;
     session = open(message);
     session.catch(() => undefined);
@@ -85,14 +101,17 @@ takeMessages((message: PackNews | PackJob) => {
 function work(job: PackJob): PackResult | Promise<PackResult> {
   if (job.type === 'measure') return measure(job.turn);
   if (job.type === 'hash-parts') return hashParts(job, report);
-  return job.type === 'hash' ? hashFiles(listing!.root, listing!.files, job, report) : pack(job);
+  if (job.type === 'shard') return pack(job);
+  const { root, files, flight } = listing!;
+  return flight === null ? hashFiles(root, files, job, report) : hashFilesAhead(root, files, job, flight, report);
 }
 
 async function open(given: PackSetting): Promise<Session> {
-  const { layout: choice, root, step, limits, fields, digest: _, recheck: __, isPart: ___, ...rest } = given;
+  const { layout: choice, root, step, limits, fields, flight, digest: _, recheck: __, isPart: ___, ...rest } = given;
   const layout = await layoutOfChoice(choice);
   const sample = { root, fields, imageOnly: layout.imageOnly ?? false, limits };
-  const setting = { ...rest, layout, sample, step: await createImageStep(step) };
+  const ahead = flight && new InFlight(flight);
+  const setting = { ...rest, layout, sample, step: await createImageStep(step), flight: ahead };
   return { given, setting, plan: openSync(planPath(given.output), 'r') };
 }
 

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { WorkerCrew } from '../crew/worker-crew.js';
 import type { HashedFiles, HashPartsJob } from '../dedupe/hash-files.js';
-import { createMeasureTurn, isMeasured, measureSlices } from '../source/measure.js';
+import type { InFlight } from '../source/in-flight.js';
+import { createMeasureTurn, isMeasured, measureAhead, measureSlices } from '../source/measure.js';
 import type { SourceFiles } from '../source/source-files.js';
 import type { PackJob, PackNews, PackResult } from './pack-worker.js';
 
@@ -16,9 +17,19 @@ export function createPackWorkers(size: number): PackWorkers {
  * Fills in the size of each file below `root` (with a "/" at its end). This thread begins while the workers still start,
  * and is often done before they are; it lets others in after each slice.
  */
-export async function measureFiles(workers: PackWorkers, root: string, files: SourceFiles): Promise<void> {
+export async function measureFiles(
+  workers: PackWorkers,
+  root: string,
+  files: SourceFiles,
+  flight: InFlight | null,
+): Promise<void> {
+  if (flight !== null) {
+    await measureAhead(root, files, flight, (measured) => workers.count(measured, 0));
+    workers.tell({ type: 'files', root, files: files.share(), flight: flight.setting } satisfies PackNews);
+    return;
+  }
   const turn = createMeasureTurn();
-  const news: PackNews = { type: 'files', root, files: files.share() };
+  const news: PackNews = { type: 'files', root, files: files.share(), flight: null };
   workers.tell(news);
   const helped = workers.run(new Array(workers.size).fill({ type: 'measure', turn }), () => undefined);
   // What ends a worker here ends its next job as well.

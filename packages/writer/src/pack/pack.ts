@@ -9,12 +9,16 @@ import { checkShardsThere, isDatasetOf } from '../output/same-dataset.js';
 import type { PlanHeader } from '../plan/plan-record.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
-import { checkSource } from '../source/scan.js';
+import { flightSetting, InFlight } from '../source/in-flight.js';
+import { mayHang } from '../source/mount.js';
+import { isSlow } from '../source/probe.js';
+import { checkSource, checkSourceAhead } from '../source/scan.js';
 import { withProgress } from '../with-progress.js';
 import { settleAppend } from './append.js';
 import { commitWhenComplete } from './commit-parts.js';
 import { completePack } from './complete-pack.js';
 import { makePlan, type PackWork, resumePlan } from './make-plan.js';
+import { packApart } from './pack-apart.js';
 import { packShards } from './pack-shards.js';
 import { createPackWorkers } from './pack-workers.js';
 import { prepare } from './prepare.js';
@@ -30,9 +34,38 @@ import { type PrepareWork, surveySource } from './survey.js';
  * wrong; without dataset.json the folder then says that its pack did not end.
  */
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
+  const { inFlight, signal } = checkOptions(options);
+  signal?.throwIfAborted();
+  const isAhead = mayHang(source) || (inFlight === undefined ? isSlow(source) : inFlight > 1);
+  return isAhead ? packApart(source, output, options) : packHere(source, output, options, false);
+}
+
+/** Packs in this process: with `isAhead` by calls of which many are in flight, else by the workers, each a file at a time. */
+export async function packHere(
+  source: string,
+  output: string,
+  options: PackOptions,
+  isAhead: boolean,
+): Promise<PackReport> {
   const checked = checkOptions(options);
+  const flight = isAhead ? new InFlight(flightSetting(checked.inFlight, checked.ioTimeout * 1000)) : null;
+  try {
+    return await packWith(source, output, options, checked, flight);
+  } finally {
+    flight?.close();
+  }
+}
+
+async function packWith(
+  source: string,
+  output: string,
+  options: PackOptions,
+  checked: CheckedOptions,
+  flight: InFlight | null,
+): Promise<PackReport> {
   const part = partOf(checked);
-  checkSource(source);
+  if (flight === null) checkSource(source);
+  else await checkSourceAhead(source, flight);
   checkOtherIndexes(checked.format, checked.index);
   const layout = await layoutOfChoice(checked);
   checked.signal?.throwIfAborted();
@@ -42,7 +75,7 @@ export async function pack(source: string, output: string, options: PackOptions 
     if (found === 'dataset') folder?.removeLeftState();
     const workers = createPackWorkers(checked.workers);
     return await withProgress(workers, checked, async (ticker) => {
-      const given = { source, output, options: checked, base: null, workers, ticker };
+      const given = { source, output, options: checked, base: null, workers, ticker, flight };
       if (folder === null) return planOnly(given);
       const work = { ...given, folder, layout, part };
       if (checked.append) return packMore(work, options);

@@ -29,7 +29,7 @@ export async function recordedOptions(
   base: AppendBase | null = null,
 ): Promise<Record<string, unknown>> {
   const { workers, overwrite, restart, recheck, part, onProgress, signal, dryRun, onBad, maxBad, ...rest } = options;
-  const { planMemory, files, classes, labels, append, ...recorded } = rest;
+  const { planMemory, inFlight, ioTimeout, files, classes, labels, append, ...recorded } = rest;
   const all: Record<string, unknown> = { ...recorded };
   if (labels !== undefined) all.labels = createHash('sha256').update(readTextFile(labels)).digest('hex');
   if (base !== null) all.append = base.manifest.identity;

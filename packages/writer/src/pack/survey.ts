@@ -6,6 +6,7 @@ import { STATE_FOLDER } from '../output/pack-state.js';
 import { checkClasses } from '../plan/classes.js';
 import type { FileLabels } from '../plan/shard-plan.js';
 import type { ProgressTicker } from '../progress.js';
+import type { InFlight } from '../source/in-flight.js';
 import { readLabels, rowsOfFiles } from '../source/labels.js';
 import { listFiles, readLines } from '../source/list.js';
 import { rootOf, type Scan, scanFolder } from '../source/scan.js';
@@ -22,6 +23,8 @@ export interface PrepareWork {
   readonly base: AppendBase | null;
   readonly workers: PackWorkers;
   readonly ticker: ProgressTicker;
+  /** Calls to the source, many at a time; null where it is read by the workers, one file after the other each. */
+  readonly flight: InFlight | null;
 }
 
 /** All that a plan is made from. Whoever gets it closes its files. */
@@ -40,7 +43,7 @@ export interface Survey extends Scan {
 
 /** Finds the files of the source, measures them, and reads what else is given. Throws where it is not as it should be. */
 export async function surveySource(work: PrepareWork): Promise<Survey> {
-  const { source, output, options, base, workers, ticker } = work;
+  const { source, output, options, base, workers, ticker, flight } = work;
   const root = rootOf(source);
   const classes = readClasses(options.classes);
   const table = options.labels === undefined ? null : readLabels(options.labels, root);
@@ -49,13 +52,13 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   const columnTypes = base === null ? found : appendColumnTypes(base.manifest, found);
   checkLabelColumns(columnTypes.keys(), []);
   ticker.begin('scan');
-  const scan = await findFiles(root, output, options, ticker);
+  const scan = await findFiles(root, output, options, ticker, flight);
   const { files } = scan;
   try {
     const labels = table && { table, rowOfFile: rowsOfFiles(files, table) };
     const packed = base && (await markPacked(base, files));
     ticker.begin('measure', files.count);
-    await measureFiles(workers, root, files);
+    await measureFiles(workers, root, files, flight);
     const digest = digestOfSource(root, files, classes);
     return { ...scan, root, classes, labels, columnTypes, packed, digest };
   } catch (error) {
@@ -69,12 +72,19 @@ function readClasses(classes: string | readonly string[] | undefined): readonly 
   return typeof classes === 'string' ? checkClasses(readLines(classes), classes) : checkClasses(classes);
 }
 
-async function findFiles(root: string, output: string, options: CheckedOptions, ticker: ProgressTicker): Promise<Scan> {
+async function findFiles(
+  root: string,
+  output: string,
+  options: CheckedOptions,
+  ticker: ProgressTicker,
+  flight: InFlight | null,
+): Promise<Scan> {
   const { include, exclude, signal } = options;
   // A dry run makes nothing, and so no output folder.
   const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
   if (options.files !== undefined) {
     return { files: listFiles(root, options.files, place), repeatedFolders: [], hiddenFolders: [] };
   }
-  return await scanFolder(root, { include, exclude, place, signal, onFound: (files) => ticker.found(files) });
+  const onFound = (files: number) => ticker.found(files);
+  return await scanFolder(root, { include, exclude, place, signal, onFound, flight: flight ?? undefined });
 }

@@ -53,7 +53,7 @@ export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabe
 }
 
 /** A table of these files, in this order. */
-function takeFiles(files: SourceFiles, chosen: Uint32Array): FileTable {
+export function takeFiles(files: SourceFiles, chosen: Uint32Array): FileTable {
   const count = chosen.length;
   const reader = files.reader();
   const bytes = new Float64Array(count);

@@ -13,10 +13,19 @@ import { BadFile, readSourceFile } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
 import { fieldOf, type NewField, type PayloadOf, putSample, type SampleFacts, withClass } from './put-sample.js';
 
+/** One file of the plan. */
+export interface PlannedFile {
+  /** Below the source. */
+  readonly path: string;
+  readonly bytes: number;
+  /** Puts it into its place, where it was read already. Throws where it could not be. */
+  readonly put?: ((place: Uint8Array) => void) | undefined;
+}
+
 /** One sample of the plan. */
 export interface PlannedSample {
-  /** Paths below the source and sizes; the image first. */
-  readonly files: readonly { readonly path: string; readonly bytes: number }[];
+  /** The image first. */
+  readonly files: readonly PlannedFile[];
   /** Class number; -1 for none. */
   readonly cls: number;
 }
@@ -130,8 +139,8 @@ interface LaidOut {
 
 /** The key of a sample and its fields. */
 function layOut({ files, cls }: PlannedSample, { root, fields: endings, imageOnly }: SampleOptions): LaidOut {
-  const [image, ...sidecars] = files.map(({ path, bytes }): FileField => {
-    const put = (place: Uint8Array) => readSourceFile(root + path, place);
+  const [image, ...sidecars] = files.map(({ path, bytes, put: putRead }): FileField => {
+    const put = putRead ?? ((place: Uint8Array) => readSourceFile(root + path, place));
     // A file that could not be measured is met when it is read.
     return { name: packedName(path, endings)!.field, bytes: Math.max(0, bytes), path, put };
   });

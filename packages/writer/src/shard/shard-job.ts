@@ -1,10 +1,18 @@
 import { ImageError, type ShardIndex } from '@shardtool/format';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import { pathAt } from '../source/file-table.js';
+import { FilesAhead } from '../source/files-ahead.js';
+import type { InFlight } from '../source/in-flight.js';
 import { BadFile, badFile, checkUnchanged } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
 import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js';
-import { type PlannedSample, packSample, packSteppedSample, type SampleOptions } from './pack-sample.js';
+import {
+  type PlannedFile,
+  type PlannedSample,
+  packSample,
+  packSteppedSample,
+  type SampleOptions,
+} from './pack-sample.js';
 
 /** What all shards of a pack have in common. */
 export interface ShardSetting extends ShardTarget {
@@ -14,6 +22,8 @@ export interface ShardSetting extends ShardTarget {
   readonly onBad: 'stop' | 'quarantine';
   /** The files were measured a while ago: one whose time is another by now is bad. */
   readonly checkTimes: boolean;
+  /** Many files are read at a time; null where one is, each straight into its place. */
+  readonly flight: InFlight | null;
 }
 
 /** One shard to be written. */
@@ -50,16 +60,19 @@ export type Report = (files: number, bytes: number) => void;
  * quarantine), and what {@link createShard} throws; nothing of the shard is left then.
  */
 export async function writeShard(job: ShardJob, setting: ShardSetting, report: Report): Promise<ShardResult> {
-  const { sample: options, step } = setting;
+  const { sample: options, step, flight, checkTimes } = setting;
   const { plan } = job;
+  const ahead = flight && new FilesAhead(options.root, plan.files, flight, checkTimes);
   const quarantined: QuarantinedFile[] = [];
   const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0 };
   const record = await createShard(setting, job.stem, plan.samples, async (writer, rows) => {
     const kept: number[] = [];
     for (let s = 0; s < plan.samples; s++) {
-      const sample = sampleAt(plan, s);
+      const [from, to] = [plan.fileStart[s]!, plan.fileStart[s + 1]!];
+      const puts = ahead === null ? null : await ahead.take(from, to);
+      const sample = sampleAt(plan, s, puts);
       try {
-        if (setting.checkTimes) checkUnchanged(options.root, plan.files, plan.fileStart[s]!, plan.fileStart[s + 1]!);
+        if (checkTimes && puts === null) checkUnchanged(options.root, plan.files, from, to);
         const { renamed, orientationBaked, warnings, metadataKept } =
           step === null
             ? packSample(writer, rows, sample, options)
@@ -78,14 +91,20 @@ export async function writeShard(job: ShardJob, setting: ShardSetting, report: R
       report(sample.files.length, sourceBytes(sample));
     }
     return keepRows(plan.columns, kept);
-  });
+  }).finally(() => ahead?.close());
   return { shard: job.shard, ...record, ...count, quarantined };
 }
 
-function sampleAt({ fileStart, files, cls }: ShardPlan, sample: number): PlannedSample {
-  const members: { path: string; bytes: number }[] = [];
-  for (let file = fileStart[sample]!; file < fileStart[sample + 1]!; file++) {
-    members.push({ path: pathAt(files, file), bytes: files.bytes[file]! });
+/** `puts` has what puts each file into its place, where they were read already. */
+function sampleAt(
+  { fileStart, files, cls }: ShardPlan,
+  sample: number,
+  puts: readonly PlannedFile['put'][] | null,
+): PlannedSample {
+  const members: PlannedFile[] = [];
+  const from = fileStart[sample]!;
+  for (let file = from; file < fileStart[sample + 1]!; file++) {
+    members.push({ path: pathAt(files, file), bytes: files.bytes[file]!, put: puts?.[file - from] });
   }
   return { files: members, cls: cls[sample]! };
 }

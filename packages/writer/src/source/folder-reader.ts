@@ -1,6 +1,7 @@
-import { type Dirent, readdirSync, realpathSync, statSync } from 'node:fs';
+import { type Dirent, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { FileNameError, LinkLoopError, SourceError } from '../errors.js';
+import { ATONCE, type FolderAccess } from './folder-access.js';
 
 /** An entry of a folder, as `readdir` gives it; never a link. */
 export type FolderEntry = Pick<Dirent, 'name' | EntryQuestion>;
@@ -34,9 +35,12 @@ export class FolderReader {
   /** By where it really lies: the path on which it was listed. */
   readonly #listed = new Map<string, string>();
 
+  readonly #access: FolderAccess;
+
   /** `root` is the absolute path of the tree's top. */
-  constructor(root: string) {
+  constructor(root: string, access: FolderAccess = ATONCE) {
     this.#root = root;
+    this.#access = access;
   }
 
   /**
@@ -67,7 +71,7 @@ export class FolderReader {
   /** What is left out anyway is no reason to stop: it may be gone by now, or not ours to see. */
   #wasListed(path: string): boolean {
     try {
-      return this.#listed.has(realpathSync.native(path));
+      return this.#listed.has(this.#access.realPath(path));
     } catch {
       return false;
     }
@@ -75,10 +79,10 @@ export class FolderReader {
 
   #entries(path: string, real: string): FolderEntry[] {
     const entries: FolderEntry[] = [];
-    for (const entry of readdirSync(path, { withFileTypes: true })) {
+    for (const entry of this.#access.entries(path)) {
       const { name } = entry;
       if (name.startsWith('.')) {
-        if (isFolder(path, entry)) this.#hidden.push(join(path, name));
+        if (this.#isFolder(path, entry)) this.#hidden.push(join(path, name));
         continue;
       }
       if (name.includes(REPLACEMENT)) refuseUndecodable(path, name);
@@ -92,9 +96,9 @@ export class FolderReader {
   /** What a link leads to. One that leads nowhere passes for a file: whether it matters shows when it is read. */
   #follow(folder: string, name: string): FolderEntry {
     const path = join(folder, name);
-    const stat = statSync(path, { throwIfNoEntry: false });
+    const stat = this.#access.follow(path);
     if (!stat?.isDirectory()) return entryOf(name, stat === undefined || stat.isFile() ? 'file' : 'other');
-    const target = realpathSync.native(path);
+    const target = this.#access.realPath(path);
     for (let above = folder; this.#real.has(above); above = dirname(above)) {
       const real = this.#realPath(above);
       if (real === target || real.startsWith(`${target}/`)) refuseLoop(path, target);
@@ -107,6 +111,16 @@ export class FolderReader {
     return entryOf(name, 'folder');
   }
 
+  /** Whether an entry that is left out is a folder, or a link to one that can be seen. */
+  #isFolder(parent: string, entry: Dirent): boolean {
+    if (!entry.isSymbolicLink()) return entry.isDirectory();
+    try {
+      return this.#access.follow(join(parent, entry.name))?.isDirectory() ?? false;
+    } catch {
+      return false;
+    }
+  }
+
   /** Whether the walk comes to the folder at its own path. */
   #isWalked(real: string): boolean {
     const root = `${this.#realPath(this.#root)}/`;
@@ -116,20 +130,10 @@ export class FolderReader {
   #realPath(path: string): string {
     let real = this.#real.get(path);
     if (real === undefined) {
-      real = realpathSync.native(path);
+      real = this.#access.realPath(path);
       this.#real.set(path, real);
     }
     return real;
-  }
-}
-
-/** Whether an entry that is left out is a folder, or a link to one that can be seen. */
-function isFolder(parent: string, entry: Dirent): boolean {
-  if (!entry.isSymbolicLink()) return entry.isDirectory();
-  try {
-    return statSync(join(parent, entry.name)).isDirectory();
-  } catch {
-    return false;
   }
 }
 

@@ -1,4 +1,5 @@
-import { statSync } from 'node:fs';
+import { type Stats, stat, statSync } from 'node:fs';
+import type { InFlight } from './in-flight.js';
 import type { FileFacts, SourceFiles } from './source-files.js';
 
 /** So many files at a time: few enough that all threads end together. */
@@ -34,10 +35,80 @@ export function* measureSlices(root: string, files: SourceFiles, turn: MeasureTu
 /** A file that is not there, or no regular one, gets the size -1: packing it will say why. */
 function measure(path: string): FileFacts {
   try {
-    const stat = statSync(path, { throwIfNoEntry: false });
-    if (stat?.isFile()) return { bytes: stat.size, mtimeMs: stat.mtimeMs };
+    return factsOf(statSync(path, { throwIfNoEntry: false }));
   } catch {
-    // The size stays -1.
+    return factsOf(undefined);
   }
-  return { bytes: -1, mtimeMs: 0 };
+}
+
+function factsOf(stat: Stats | undefined): FileFacts {
+  return stat?.isFile() ? { bytes: stat.size, mtimeMs: stat.mtimeMs } : { bytes: -1, mtimeMs: 0 };
+}
+
+/** File systems look names up one by one in one folder, and side by side in many: so many places in the list at once. */
+const PLACES = 251;
+
+/**
+ * Fills in the sizes and times of all files below `root`, many at a time; `report` hears how many more are done, and
+ * throws where the work is to end. Throws `SourceTimeoutError`.
+ */
+export async function measureAhead(
+  root: string,
+  files: SourceFiles,
+  flight: InFlight,
+  report: (files: number) => void,
+): Promise<void> {
+  const { count } = files;
+  const bytes = new Float64Array(count);
+  const mtimeMs = new Float64Array(count);
+  const reader = files.reader();
+  await eachAhead(count, flight, async (turn) => {
+    const file = strided(turn, count);
+    const path = root + reader.path(file);
+    const found = await flight.run<Stats | undefined>(path, (done) => {
+      stat(path, (error, stats) => done(null, error === null ? stats : undefined));
+    });
+    const facts = factsOf(found);
+    bytes[file] = facts.bytes;
+    mtimeMs[file] = facts.mtimeMs;
+    report(1);
+  });
+  for (let from = 0; from < count; from += SLICE) {
+    const to = Math.min(count, from + SLICE);
+    files.fill(from, to, (_, file) => ({ bytes: bytes[file]!, mtimeMs: mtimeMs[file]! }));
+  }
+}
+
+/** The `turn`-th number of 0 to count - 1, where every file has many others between itself and the next. */
+function strided(turn: number, count: number): number {
+  const step = Math.max(1, Math.ceil(count / PLACES));
+  const places = Math.ceil(count / step);
+  // The places that have a file at the last offset come first in it.
+  const full = count - (places - 1) * step;
+  const inFull = full * places;
+  if (turn < inFull) return Math.floor(turn / places) + (turn % places) * step;
+  const rest = turn - inFull;
+  return full + Math.floor(rest / (places - 1)) + (rest % (places - 1)) * step;
+}
+
+/** Does `work` for 0 to count - 1, as many at a time as may be in flight. The first failure begins no more, and is thrown. */
+function eachAhead(count: number, flight: InFlight, work: (turn: number) => Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let next = 0;
+    let left = count;
+    const more = (): void => {
+      while (next < count && flight.hasRoom) work(next++).then(done, fail);
+      if (next === count) flight.starved();
+      if (left === 0) resolve();
+    };
+    const done = (): void => {
+      left--;
+      more();
+    };
+    const fail = (error: unknown): void => {
+      next = count;
+      reject(error);
+    };
+    more();
+  });
 }

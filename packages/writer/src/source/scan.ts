@@ -1,9 +1,11 @@
-import { statSync } from 'node:fs';
+import { type Stats, stat, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { SourceError } from '../errors.js';
 import { sortByCodePoint, withoutRepeats } from './file-table.js';
+import { FoldersAhead } from './folder-access.js';
 import { type FolderEntry, FolderReader } from './folder-reader.js';
+import type { InFlight } from './in-flight.js';
 import { type SourceFiles, SourceFilesBuilder, sourceFilesOf } from './source-files.js';
 import type { SpoolPlace } from './spool.js';
 
@@ -21,13 +23,24 @@ export interface ScanOptions {
   readonly exclude: readonly string[];
   readonly place: SpoolPlace;
   readonly signal?: AbortSignal | undefined;
+  /** Lists many folders at a time; without it one after the other. */
+  readonly flight?: InFlight | undefined;
   /** Told now and then how many files were found. */
   readonly onFound?: ((files: number) => void) | undefined;
 }
 
+/** Throws {@link SourceError} unless `source` is a folder, and `SourceTimeoutError` where `flight` waits in vain. */
+export async function checkSourceAhead(source: string, flight: InFlight): Promise<void> {
+  const found = await flight.run<Stats | undefined>(source, (done) => stat(source, (_, stats) => done(null, stats)));
+  refuseNoFolder(source, found);
+}
+
 /** Throws {@link SourceError} unless `source` is a folder. */
 export function checkSource(source: string): void {
-  const stat = statSync(source, { throwIfNoEntry: false });
+  refuseNoFolder(source, statSync(source, { throwIfNoEntry: false }));
+}
+
+function refuseNoFolder(source: string, stat: Stats | undefined): void {
   if (stat === undefined) throw new SourceError({ path: source }, `The source ${source} does not exist.`);
   if (!stat.isDirectory()) {
     throw new SourceError(
@@ -43,9 +56,10 @@ export function checkSource(source: string): void {
  */
 export async function scanFolder(source: string, options: ScanOptions): Promise<Scan> {
   const root = resolve(source);
-  const reader = new FolderReader(root);
+  const ahead = options.flight && new FoldersAhead(options.flight);
+  const reader = new FolderReader(root, ahead);
   const everything = options.exclude.length === 0 && options.include.every((pattern) => pattern === '**');
-  const files = everything ? await walk(root, reader, options) : await match(root, reader, options);
+  const files = everything ? await walk(root, reader, ahead, options) : await match(root, reader, ahead, options);
   return { files, repeatedFolders: reader.repeated, hiddenFolders: reader.hiddenFolders() };
 }
 
@@ -62,10 +76,15 @@ interface OpenFolder {
  * All files below `root`. Folders are walked in the order in which their names, with a "/" at the end, stand among the
  * files' names: so the paths come out sorted, and are never held as strings.
  */
-async function walk(root: string, reader: FolderReader, options: ScanOptions): Promise<SourceFiles> {
+async function walk(
+  root: string,
+  reader: FolderReader,
+  ahead: FoldersAhead | undefined,
+  options: ScanOptions,
+): Promise<SourceFiles> {
   const files = new SourceFilesBuilder(options.place);
   try {
-    await walkInto(files, root, reader, options);
+    await walkInto(files, root, reader, ahead, options);
     return files.finish();
   } catch (error) {
     files.close();
@@ -77,9 +96,17 @@ async function walkInto(
   files: SourceFilesBuilder,
   root: string,
   reader: FolderReader,
+  ahead: FoldersAhead | undefined,
   { signal, onFound }: ScanOptions,
 ): Promise<void> {
-  const open: OpenFolder[] = [{ path: '', names: namesIn(reader.list(root)), next: 0 }];
+  const openFolder = async (path: string): Promise<OpenFolder> => {
+    const folder = join(root, path.slice(0, -1));
+    await ahead?.ready(folder);
+    const names = namesIn(reader.list(folder));
+    ahead?.expect(names.filter((name) => name.endsWith('/')).map((name) => join(folder, name.slice(0, -1))));
+    return { path, names, next: 0 };
+  };
+  const open: OpenFolder[] = [await openFolder('')];
   while (open.length > 0) {
     const folder = open.at(-1)!;
     if (!takeFiles(folder, files)) {
@@ -87,7 +114,7 @@ async function walkInto(
       continue;
     }
     const path = folder.path + folder.names[folder.next++]!;
-    open.push({ path, names: namesIn(reader.list(join(root, path.slice(0, -1)))), next: 0 });
+    open.push(await openFolder(path));
     signal?.throwIfAborted();
     onFound?.(files.count);
     await setImmediate();
@@ -114,7 +141,12 @@ function namesIn(entries: readonly FolderEntry[]): string[] {
 }
 
 /** The files below `root` that fit the patterns. */
-async function match(root: string, reader: FolderReader, options: ScanOptions): Promise<SourceFiles> {
+async function match(
+  root: string,
+  reader: FolderReader,
+  ahead: FoldersAhead | undefined,
+  options: ScanOptions,
+): Promise<SourceFiles> {
   const { include, exclude, place, signal, onFound } = options;
   const { default: fastGlob } = await import('fast-glob');
   const stream = fastGlob.stream([...include], {
@@ -123,7 +155,7 @@ async function match(root: string, reader: FolderReader, options: ScanOptions): 
     // Without "unique" the paths would be kept a second time; patterns that overlap are met after sorting.
     unique: false,
     concurrency: 1,
-    fs: { readdir: listThrough(reader) as typeof import('node:fs').readdir },
+    fs: { readdir: listThrough(reader, ahead) as typeof import('node:fs').readdir },
   });
   const paths: string[] = [];
   for await (const path of stream) {
@@ -135,15 +167,17 @@ async function match(root: string, reader: FolderReader, options: ScanOptions): 
 }
 
 /** A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. */
-function listThrough(reader: FolderReader) {
+function listThrough(reader: FolderReader, ahead: FoldersAhead | undefined) {
   return (path: string, _options: unknown, callback: (error: Error | null, entries?: unknown) => void): void => {
-    queueMicrotask(() => {
+    const list = (): void => {
       try {
         callback(null, reader.list(path));
       } catch (error) {
         callback(error as Error);
       }
-    });
+    };
+    if (ahead === undefined) queueMicrotask(list);
+    else ahead.ready(path).then(list, callback);
   };
 }
 

@@ -11,7 +11,7 @@ const SYSTEM_LIMITS = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
 /** Node reads no more than 2^31 - 1 bytes at once. */
 const MAX_READ_BYTES = 1 << 30;
 /** A pipe that took a file's place must not be waited for. */
-const READ_NOW = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+export const READ_NOW = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 const BEHIND = new Uint8Array(1);
 
 /**
@@ -34,16 +34,28 @@ export function readSourceFile(path: string, target: Uint8Array): void {
       if (read === 0 || (read < asked && done === length)) break;
     }
     if (done !== length || (!isRoomBehind && readSync(fd, BEHIND, 0, 1, null) > 0)) {
-      throw new BadFile(`${path} has changed since the pack began.`);
+      throw changedFile(path);
     }
   } catch (cause) {
     if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
-    const message = `${path} cannot be read (${cause.message}).`;
-    const isLimit = SYSTEM_LIMITS.has((cause as NodeJS.ErrnoException).code ?? '');
-    throw isLimit ? new FileError({ path }, message, { cause }) : new BadFile(message, { cause });
+    throw unreadableFile(path, cause);
   } finally {
     if (fd !== undefined) closeSync(fd);
   }
+}
+
+export function isSystemLimit(error: unknown): boolean {
+  return SYSTEM_LIMITS.has((error as NodeJS.ErrnoException).code ?? '');
+}
+
+/** The system's error as one of the file, unless it is a limit of the system. */
+export function unreadableFile(path: string, cause: Error): BadFile | FileError {
+  const message = `${path} cannot be read (${cause.message}).`;
+  return isSystemLimit(cause) ? new FileError({ path }, message, { cause }) : new BadFile(message, { cause });
+}
+
+export function changedFile(path: string): BadFile {
+  return new BadFile(`${path} has changed since the pack began.`);
 }
 
 /**
@@ -55,7 +67,7 @@ export function checkUnchanged(root: string, files: FileTable, from: number, to:
     const path = root + pathAt(files, file);
     const stat = files.bytes[file] === -1 ? undefined : statSync(path, { throwIfNoEntry: false });
     if (stat === undefined || stat.mtimeMs === files.mtimeMs[file]) continue;
-    throw new BadFile(`${path} has changed since the pack began.`);
+    throw changedFile(path);
   }
 }
 

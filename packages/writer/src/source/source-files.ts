@@ -60,13 +60,13 @@ export class SourceFiles {
     return new FileReader(this.#ends, this.#bytes);
   }
 
-  /** Fills in the size and the time of the files from number `from` up to `to`; `facts` gives them for a path. */
-  fill(from: number, to: number, facts: (path: string) => FileFacts): void {
+  /** Fills in the size and the time of the files from number `from` up to `to`; `facts` gives them for a path and its number. */
+  fill(from: number, to: number, facts: (path: string, file: number) => FileFacts): void {
     const first = startOf(this.#ends, from);
     this.#bytes.change(first, this.#ends[to - 1]! * UNIT, (bytes) => {
       for (let file = from; file < to; file++) {
         const start = startOf(this.#ends, file) - first;
-        const { bytes: size, mtimeMs } = facts(pathIn(bytes, start, this.#ends[file]! * UNIT - first));
+        const { bytes: size, mtimeMs } = facts(pathIn(bytes, start, this.#ends[file]! * UNIT - first), file);
         bytes.writeDoubleLE(size, start);
         bytes.writeDoubleLE(mtimeMs, start + 8);
       }

@@ -1,0 +1,117 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import path from 'node:path';
+import { type PackOptions, pack } from '@shardtool/writer';
+import { beforeAll, expect, test } from 'vitest';
+import { emptyFolder } from './datasets.js';
+import { digestsOf, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
+import { buildSlowfs, mountSlow, type SlowFolder } from './slowfs/slow-folder.mjs';
+
+/** What is met in a source: class folders, files beside images, wrong names, damage, copies, links. */
+const messy: Record<string, string | Uint8Array> = {};
+for (let i = 0; i < 300; i++) messy[`class${i % 7}/${i}.jpg`] = jpeg(i);
+for (let i = 0; i < 300; i += 5) messy[`class${i % 7}/${i}.txt`] = `caption ${i}`;
+for (let i = 0; i < 300; i += 9) messy[`class${i % 7}/${i}.seg.png`] = PNG;
+messy['class1/wrong-name.jpg'] = PNG;
+messy['class2/damaged.jpg'] = 'no image at all';
+messy['class3/empty.jpg'] = '';
+messy['class4/copy.jpg'] = jpeg(3);
+messy['class5/large.jpg'] = Buffer.concat([jpeg('large'), Buffer.alloc(3 << 20)]);
+messy['class6/deep/er/one.jpg'] = jpeg('deep');
+messy['.hidden/one.jpg'] = jpeg('hidden');
+
+let source: string;
+
+beforeAll(() => {
+  source = tree(messy);
+  const other = tree({ 'linked/a.jpg': jpeg('linked') });
+  symlinkSync(path.join(other, 'linked'), path.join(source, 'class0/elsewhere'));
+  symlinkSync(path.join(source, 'class1/1.jpg'), path.join(source, 'class0/link.jpg'));
+  symlinkSync(path.join(source, 'class2'), path.join(source, 'again'));
+  mkdirSync(path.join(source, 'nothing'));
+});
+
+const options: PackOptions = { maxShardSamples: 100, onBad: 'quarantine', maxBad: 0.1, fields: ['seg.png'] };
+
+test.each<[string, PackOptions]>([
+  ['a tar', {}],
+  ['LMDB', { format: 'lmdb' }],
+  ['one shard', { maxShardSamples: 10_000, workers: 3 }],
+  ['images that are encoded anew', { resize: 8, imageFormat: 'png' }],
+  ['duplicates left out', { dedupe: true }],
+  ['patterns', { include: ['class1/**', 'class6/**'], exclude: ['**/1*.jpg'] }],
+])('%s: many files in flight give the bytes and the report that one at a time gives', async (_, more) => {
+  const [one, many] = [newFolder(), newFolder()];
+  const wanted = await pack(source, one, { ...options, ...more, inFlight: 1 });
+  const report = await pack(source, many, { ...options, ...more, inFlight: 40 });
+  expect(report).toEqual(wanted);
+  expect(digestsOf(many)).toEqual(digestsOf(one));
+});
+
+test('errors, progress and an end from outside reach the caller from the process that packs', async () => {
+  const stopping = { ...options, onBad: 'stop' as const, inFlight: 8 };
+  await expect(pack(source, newFolder(), stopping)).rejects.toMatchObject({
+    name: 'BadFileError',
+    message: expect.stringContaining('--on-bad quarantine'),
+  });
+  await expect(pack(path.join(source, 'gone'), newFolder(), stopping)).rejects.toMatchObject({ name: 'SourceError' });
+  const stages = new Set<string>();
+  await pack(source, newFolder(), { ...options, inFlight: 8, onProgress: ({ stage }) => stages.add(stage) });
+  expect(stages).toContain('commit');
+  const stop = new AbortController();
+  const stopped = pack(source, newFolder(), { ...options, inFlight: 8, signal: stop.signal });
+  stop.abort(new Error('enough'));
+  await expect(stopped).rejects.toThrow('enough');
+});
+
+test('where the system lets few files be open, fewer are in flight, and nothing is left out', () => {
+  const output = newFolder();
+  const given = JSON.stringify({ ...options, inFlight: 200, workers: 2 });
+  const command = `ulimit -n 80; exec "${process.execPath}" test/pack-child.mjs "$0" "$1" "$2"`;
+  const { stdout } = spawnSync('sh', ['-c', command, source, output, given], { encoding: 'utf8' });
+  expect(JSON.parse(stdout)).toMatchObject({ isCommitted: true, quarantined: 2 });
+});
+
+test('a file system with latency gives the bytes that a disk gives, and one that stops answering ends the pack', async () => {
+  const binary = buildSlowfs(emptyFolder());
+  const slow = binary === null ? null : await mountSlow(binary, source, 300, 300);
+  if (slow === null) return;
+  try {
+    const [here, there] = [newFolder(), newFolder()];
+    // A link that leads out of the mount is another path there.
+    const without = { ...options, exclude: ['class0/elsewhere/**', 'class0/link.jpg', 'again/**'] };
+    await pack(source, here, { ...without, inFlight: 1 });
+    await pack(slow.path, there, without);
+    expect(shardsOf(there)).toEqual(shardsOf(here));
+    await expectEndWhenStopped(slow);
+  } finally {
+    await slow.unmount();
+  }
+});
+
+/** Beside the shards it is noted by which path a file was met. */
+function shardsOf(folder: string): Record<string, string> {
+  return Object.fromEntries(Object.entries(digestsOf(folder)).filter(([file]) => /\.(tar|parquet)$/.test(file)));
+}
+
+/** The process is gone although the call that hangs is not. */
+async function expectEndWhenStopped(slow: SlowFolder): Promise<void> {
+  slow.stop();
+  const given = JSON.stringify({ ...options, ioTimeout: 1 });
+  const { stdout, status } = spawnSync(process.execPath, ['test/pack-child.mjs', slow.path, newFolder(), given], {
+    encoding: 'utf8',
+    timeout: 30_000,
+  });
+  expect(stdout).toMatch(/^SourceTimeoutError: .* has not answered for 1 s \(--io-timeout\)/);
+  expect(stdout).toContain(slow.path);
+  expect(status).toBe(1);
+}
+
+test('the mounts that this system has tell what may hang, without asking them', async () => {
+  const { mayHang } = await import('#writer/mount');
+  expect(readFileSync('/proc/self/mountinfo', 'utf8')).toContain(' - proc ');
+  expect(mayHang('/proc/self')).toBe(true);
+  const link = path.join(emptyFolder(), 'link');
+  symlinkSync('/proc', link);
+  expect(mayHang(path.join(link, 'self'))).toBe(true);
+});

@@ -1,0 +1,66 @@
+// A folder with the latency of a network file system, for tests and benches: see slowfs.c.
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const SOURCE = path.join(import.meta.dirname, 'slowfs.c');
+
+/** Builds slowfs into a folder; null, and a line on standard error, where that or mounting is not possible here. */
+export function buildSlowfs(folder) {
+  const binary = path.join(folder, 'slowfs');
+  try {
+    if (!existsSync('/dev/fuse')) throw new Error('there is no /dev/fuse');
+    const flags = execFileSync('pkg-config', ['--cflags', '--libs', 'fuse3'], { stdio: 'pipe' }).toString().trim();
+    execFileSync('gcc', ['-O2', SOURCE, '-o', binary, ...flags.split(/\s+/)], { stdio: 'pipe' });
+    execFileSync('fusermount3', ['--version'], { stdio: 'pipe' });
+    return binary;
+  } catch (error) {
+    console.error(`slowfs cannot run here, so what needs it is skipped (${error.message.split('\n')[0]}).`);
+    return null;
+  }
+}
+
+/**
+ * Mounts a folder anew. Whoever gets it unmounts it; `stopped` true has every call hang until it is false again.
+ * Null, and a line, where mounting is not allowed.
+ */
+export async function mountSlow(binary, folder, lookupUs, readUs) {
+  const mount = mkdtempSync(path.join(tmpdir(), 'slowfs-'));
+  const server = spawn(binary, [folder, mount, String(lookupUs), String(readUs)], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  server.stderr.on('data', (text) => {
+    said += text;
+  });
+  const ended = new Promise((resolve) => server.once('exit', resolve));
+  while (!isMounted(mount)) {
+    if (server.exitCode !== null) {
+      console.error(`slowfs cannot be mounted here, so what needs it is skipped (${said.trim()}).`);
+      rmdirSync(mount);
+      return null;
+    }
+    await sleep(5);
+  }
+  return {
+    path: mount,
+    stop: () => server.kill('SIGSTOP'),
+    goOn: () => server.kill('SIGCONT'),
+    async unmount() {
+      server.kill('SIGCONT');
+      try {
+        execFileSync('fusermount3', ['-u', '-z', mount], { stdio: 'pipe' });
+      } catch {
+        server.kill('SIGTERM');
+      }
+      await ended;
+      rmSync(mount, { recursive: true, force: true });
+    },
+  };
+}
+
+function isMounted(folder) {
+  return readFileSync('/proc/self/mounts', 'utf8').includes(` ${folder} `);
+}
