@@ -12,7 +12,7 @@ export { type DatasetStats, datasetStats } from './dataset/stats.js';
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { BadSampleError, OwnStepError } from './loader/deliver/bad-rows.js';
 export type { Batch, BatchMix, ImageArray } from './loader/deliver/batch.js';
-export type { BadSample, LoaderReport } from './loader/deliver/statistics.js';
+export type { BadSample, LoaderReport, StorageReport } from './loader/deliver/statistics.js';
 export type {
   Channels,
   DeviceArray,

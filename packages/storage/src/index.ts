@@ -1,3 +1,4 @@
+export { type CacheContents, CacheFolder, type Claim } from './cache/cache-folder.js';
 export { didYouMean } from './did-you-mean.js';
 export * from './errors.js';
 export { onRetry } from './http/retry.js';

@@ -3,7 +3,7 @@ import type { Dataset } from '../dataset/dataset.js';
 import type { Batch } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
-import { type LoaderReport, type Measured, Statistics } from './deliver/statistics.js';
+import { type LoaderReport, type Measured, Statistics, type StorageReport } from './deliver/statistics.js';
 import { type LoaderInfo, loaderInfo } from './loader-info.js';
 import type { LoaderState } from './loader-state.js';
 import { Loop } from './loop.js';
@@ -45,6 +45,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   #loop: Loop | null = null;
   readonly #progress: Progress;
   readonly #history: ReadHistory;
+  #storageBefore: StorageReport | null = null;
   #statistics = new Statistics();
   #warningsBefore = 0;
   #splicedBefore = 0;
@@ -137,7 +138,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
 
   /** Where the time of the iteration went, and what went wrong in it. */
   report(): LoaderReport {
-    return this.#statistics.report(this.#measure());
+    return { ...this.#statistics.report(this.#measure()), storage: this.#storageSince() };
   }
 
   /**
@@ -152,6 +153,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     loop?.stop(closedError());
     await loop?.end();
     await stopEngine(starting);
+    await this.#setup?.cached?.settle();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -207,7 +209,6 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       shardPaths: isUncompressedOnly && !files.isRemote ? files.files.map(({ path }) => path) : [],
       slotFile,
     };
-    await files.measure();
     const engine = await Engine.start(engineOptions, giveUp);
     const readers = new EpochReaders({
       files,
@@ -234,6 +235,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   }
 
   #begin({ order, output, store }: LoaderSetup, { engine, readers }: Running, from: Place): Iteration {
+    this.#storageBefore = this.#storage();
     this.#statistics = new Statistics();
     this.#warningsBefore = engine.control.warnings;
     this.#splicedBefore = engine.control.spliced;
@@ -266,6 +268,27 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     });
   }
 
+  /** What storage was asked for so far; null where all of it is on this machine, without a cache. */
+  #storage(): StorageReport | null {
+    const { fetched } = this.#dataset.files;
+    const cached = this.#setup?.cached ?? null;
+    if (fetched === null && cached === null) return null;
+    const { requests, bytes: fetchedBytes, retries, hedges } = fetched ?? NOTHING_FETCHED;
+    const { hits: cacheHits, hitBytes: cacheHitBytes } = cached?.counts ?? { hits: 0, hitBytes: 0 };
+    return { requests, fetchedBytes, retries, hedges, cacheHits, cacheHitBytes };
+  }
+
+  #storageSince(): StorageReport | null {
+    const now = this.#storage();
+    if (now === null) return null;
+    const before: Partial<StorageReport> = this.#storageBefore ?? {};
+    const since = Object.entries(now).map(([name, count]) => [
+      name,
+      count - (before[name as keyof StorageReport] ?? 0),
+    ]);
+    return Object.fromEntries(since);
+  }
+
   #measure(): Measured {
     const engine = this.#running?.engine;
     if (engine === undefined) return this.#measured;
@@ -276,6 +299,8 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     };
   }
 }
+
+const NOTHING_FETCHED = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
 
 async function stopEngine(starting: Starting | null): Promise<void> {
   starting?.giveUp.abort(closedError());

@@ -97,6 +97,11 @@ export interface LoaderOptions {
   readonly readBufferBytes?: number;
   /** Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as still bring more bytes a second. */
   readonly readConcurrency?: number;
+  /**
+   * A folder on a disk of this machine (or in its memory) that keeps what was fetched, for all processes and all datasets:
+   * never more than `maxBytes`, by default half of what is free. What is needed last goes first.
+   */
+  readonly cache?: { readonly folder: string; readonly maxBytes?: number | undefined };
   /** `auto` (default): a batch is valid until the next is asked for. `manual`: until `batch.release()`. */
   readonly release?: 'auto' | 'manual';
   /**
@@ -170,6 +175,7 @@ const schema = z.strictObject({
   cropIndex: z.boolean().default(true),
   readBufferBytes: count.optional(),
   readConcurrency: count.optional(),
+  cache: z.strictObject({ folder: z.string().min(1), maxBytes: count.optional() }).optional(),
   release: z.enum(['auto', 'manual']).default('auto'),
   slotFile: z.number().int().min(0).optional(),
   state: z.unknown().optional(),

@@ -1,5 +1,7 @@
+import { CacheFolder } from '@shardtool/storage';
 import type { Dataset } from '../dataset/dataset.js';
 import type { CheckedOptions } from './options.js';
+import { type CachedStore, cachedStore } from './read/cached-store.js';
 import { type ShardStore, withoutCrops } from './read/load-shards.js';
 import { type LoaderMemory, setUpMemory } from './setup/memory.js';
 import { type LoaderOrder, setUpOrder } from './setup/order.js';
@@ -11,6 +13,8 @@ export interface LoaderSetup {
   readonly output: LoaderOutput;
   /** Where samples are read from. */
   readonly store: ShardStore;
+  /** The cache before the shards, if there is one. */
+  readonly cached: CachedStore | null;
   readonly memory: LoaderMemory;
 }
 
@@ -18,7 +22,14 @@ export interface LoaderSetup {
 export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<LoaderSetup> {
   const order = await setUpOrder(dataset, options);
   const output = await setUpOutput(dataset, options);
-  const store = output.usesCropIndex ? dataset.files : withoutCrops(dataset.files);
+  const { files } = dataset;
+  await files.measure();
+  const { cache } = options;
+  const cached =
+    cache === undefined ? null : cachedStore(dataset, order, new CacheFolder(cache.folder, cache.maxBytes));
+  // A crop index is more to fetch, and where reads are slow there is time to decode.
+  const usesCropIndex = output.usesCropIndex && !files.isFar;
+  const store = usesCropIndex ? (cached ?? files) : withoutCrops(cached ?? files);
   const memory = await setUpMemory(dataset, store, order, output, options);
-  return { order, output, store, memory };
+  return { order, output, store, cached, memory };
 }

@@ -32,6 +32,21 @@ export interface LoaderReport {
   readonly badSamples: readonly BadSample[];
   /** Most bytes of encoded samples that were in memory at once. */
   readonly readBufferPeakBytes: number;
+  /** Null where all shards are on this machine, and there is no cache. */
+  readonly storage: StorageReport | null;
+}
+
+/** What storage was asked for in an iteration. */
+export interface StorageReport {
+  /** Requests to servers, and the bytes that came, those of failed tries included. */
+  readonly requests: number;
+  readonly fetchedBytes: number;
+  /** Requests that were made again, since they failed or were late. */
+  readonly retries: number;
+  readonly hedges: number;
+  /** Reads that the cache answered. */
+  readonly cacheHits: number;
+  readonly cacheHitBytes: number;
 }
 
 /** What the workers and the read buffers count. */
@@ -85,7 +100,7 @@ export class Statistics {
     return { samples: this.#samples };
   }
 
-  report({ warnings, spliced, readBufferPeakBytes }: Measured): LoaderReport {
+  report({ warnings, spliced, readBufferPeakBytes }: Measured): Omit<LoaderReport, 'storage'> {
     const times = { io: this.#ioMs, decode: this.#decodeMs, consumer: this.#consumerMs };
     const [bound] = Object.entries(times).sort((a, b) => b[1] - a[1])[0]! as ['io' | 'decode' | 'consumer', number];
     return {

@@ -167,6 +167,11 @@ export class StreamingReader implements BlockReader {
     return this.#planned.shift() ?? null;
   }
 
+  #storeFor(pass: number): ShardStore {
+    const { store } = this.#options;
+    return store.forPass?.(pass) ?? store;
+  }
+
   get #isFar(): boolean {
     return (this.#options.store.parallel ?? 0) > NEAR_READS;
   }
@@ -187,8 +192,9 @@ export class StreamingReader implements BlockReader {
 
   /** Never rejects: what goes wrong is heard by whoever waits for a block. */
   async #read(planned: PlannedBlock, parts: LoadedShards, place: number): Promise<void> {
-    const { first, selection, store, arena, bell } = this.#options;
+    const { first, selection, arena, bell } = this.#options;
     const { ordinal } = planned;
+    const store = this.#storeFor(planned.pass);
     const wanted = this.#options.opening.get(ordinal);
     this.#live++;
     this.#reading++;
@@ -234,7 +240,8 @@ export class StreamingReader implements BlockReader {
 
   /** Reads all of a block of which some items are there: the same bytes come to the same places once more. */
   async #complete(block: Block, isWhole: () => void): Promise<void> {
-    const { store, arena, bell } = this.#options;
+    const { arena, bell } = this.#options;
+    const store = this.#storeFor(block.pass);
     this.#reading++;
     try {
       if (!this.#closed && !this.#released.has(block.ordinal)) await load(block.shards, block.place, store, arena);

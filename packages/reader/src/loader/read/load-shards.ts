@@ -15,6 +15,8 @@ export interface ShardStore {
   readonly costs?: ReadCosts | undefined;
   /** Reads that are worth having under way now. */
   readonly parallel?: number | undefined;
+  /** The same shards for the blocks of a pass, where it matters which it is. */
+  forPass?(pass: number): ShardStore;
   /** What the shard's crop index has; null where it has none that can be used. */
   crops(shard: number): Promise<CropColumns | null>;
   /** The same as {@link read}, of the crop index. */
@@ -26,7 +28,9 @@ export type PlannedStore = Pick<ShardStore, 'index' | 'crops'>;
 
 /** A store whose crop indexes are not looked at. */
 export function withoutCrops(store: ShardStore): ShardStore {
+  const { forPass } = store;
   return {
+    ...(forPass !== undefined && { forPass: (pass: number) => withoutCrops(forPass.call(store, pass)) }),
     get costs() {
       return store.costs;
     },

@@ -1,6 +1,7 @@
 import type { Dataset } from '../../dataset/dataset.js';
 import { type EpochPlan, planEpoch } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
+import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
 import { resolveBatchSize, resolveRanks } from '../../order/ranks.js';
 import { slabCount } from '../../order/slabs.js';
 import { type DatasetState, takeUpState } from '../../order/state.js';
@@ -37,6 +38,8 @@ export interface LoaderOrder {
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
   selection(epoch: number): Selection;
+  /** The order of a pass over the samples; a mixture has none of all its sources. */
+  readonly orderOf?: (pass: number) => EpochOrder;
   plan(epoch: number, position: number): EpochPlan;
   /** The epochs from a place on, without end. */
   upcoming(place: Place): Iterable<UpcomingEpoch>;
@@ -147,6 +150,8 @@ async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest)
     unit,
     all: subset.all,
     selection,
+    orderOf: (pass) =>
+      epochOrder({ counts: selection(pass).counts, seed, epoch: pass, streams, blockSamples, unit, shuffle }),
     plan,
     *upcoming({ epoch, position }) {
       for (let e = epoch; ; e++) yield { plan: plan(e, e === epoch ? position : 0), selection: selection(e) };
