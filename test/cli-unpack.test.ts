@@ -29,7 +29,8 @@ test('unpacked files pack again to the same shards', async () => {
   await shardtool('unpack', shards, folder, '--fields', 'jpg', '--quiet');
   expect(filesIn(folder)).toEqual(photos);
   await shardtool('pack', folder, again, '--max-shard-samples', '10');
-  for (const file of filesIn(shards)) {
+  // The note says what a dataset was made from, which is another folder here.
+  for (const file of filesIn(shards).filter((name) => name !== 'pack.json')) {
     expect(readFileSync(path.join(again, file)).equals(readFileSync(path.join(shards, file)))).toBe(true);
   }
 });

@@ -11,8 +11,8 @@ export interface Bar {
 /** Rows with labels, texts and bars below each other, the longest bar for the largest value. */
 export function barLines(bars: readonly Bar[]): string[] {
   const largest = Math.max(1, ...bars.map(({ value }) => value));
-  const labelWidth = Math.max(...bars.map(({ label }) => label.length));
-  const textWidth = Math.max(...bars.map(({ text }) => text.length));
+  const labelWidth = bars.reduce((most, { label }) => Math.max(most, label.length), 0);
+  const textWidth = bars.reduce((most, { text }) => Math.max(most, text.length), 0);
   return bars.map(({ label, value, text }) => {
     // What is there is seen, however little.
     const length = value === 0 ? 0 : Math.max(1, Math.round((value / largest) * BAR_COLUMNS));

@@ -23,8 +23,9 @@ export function foundFault(): void {
  * Prints one sentence to standard error, with the stack if `verbose`, and sets the exit code: 2 where the command line is
  * to blame, 1 for everything else. `flags` are those of the command, in kebab case.
  */
-export async function fail(error: unknown, verbose: boolean, flags: readonly string[]): Promise<void> {
-  const { OptionError, ShardtoolError } = await import('@shardtool/format');
+export async function fail(thrown: unknown, verbose: boolean, flags: readonly string[]): Promise<void> {
+  const { asFileError, OptionError, ShardtoolError } = await import('@shardtool/format');
+  const error = asFileError(thrown);
   const isUsage = error instanceof UsageError || error instanceof OptionError;
   process.exitCode = isUsage ? 2 : error instanceof Interrupted ? error.exitCode : 1;
   let text = error instanceof Error ? error.message : String(error);

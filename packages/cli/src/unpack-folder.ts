@@ -1,6 +1,6 @@
 import { lstat, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { EntryNameError, FileError, whyUnsafe } from '@shardtool/format';
+import { EntryNameError, FileError, makeFolder, whyUnsafe } from '@shardtool/format';
 
 /** Where a file comes from, for messages. */
 interface Origin {
@@ -46,7 +46,7 @@ export class UnpackFolder {
   async #makeFolder(folder: string): Promise<void> {
     if (this.#made.has(folder)) return;
     if (folder === this.#root) {
-      await mkdir(folder, { recursive: true });
+      makeFolder(folder);
     } else {
       await this.#makeFolder(path.dirname(folder));
       await mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {

@@ -1,4 +1,4 @@
-export { didYouMean } from '@shardtool/storage';
+export { asFileError, countBraces, didYouMean, makeFolder, withSentences } from '@shardtool/storage';
 export * from './checksum.js';
 export {
   type CropIndexFile,

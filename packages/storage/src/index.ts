@@ -1,8 +1,10 @@
+export { countBraces } from './braces.js';
 export { type CacheContents, CacheFolder, type Claim } from './cache/cache-folder.js';
 export { didYouMean } from './did-you-mean.js';
 export * from './errors.js';
 export { onRetry } from './http/retry.js';
 export * from './location.js';
+export { makeFolder } from './make-folder.js';
 export { readAhead } from './read-ahead.js';
 export { ReadThreads } from './read-threads.js';
 export { ReadsInFlight } from './reads-in-flight.js';
@@ -19,3 +21,4 @@ export type {
   StorageCounts,
   StorageOptions,
 } from './storage.js';
+export { asFileError, withSentences } from './system-error.js';

@@ -1,7 +1,8 @@
 import { readSync } from 'node:fs';
-import { copyFile, type FileHandle, link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, type FileHandle, link, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { FileChangedError, FileError, FileExistsError, NoSuchFileError } from './errors.js';
+import { makeFolder } from './make-folder.js';
 import type { Content, Entry, Expected, PutOptions, Source, Storage } from './storage.js';
 
 /** Files of this machine. A name that is an absolute path is taken as it is. */
@@ -69,7 +70,7 @@ export class LocalStorage implements Storage {
     const file = this.localPath(name);
     const temporary = `${file}.${process.pid}.part`;
     try {
-      await mkdir(path.dirname(file), { recursive: true });
+      makeFolder(path.dirname(file));
       if (!(content instanceof Uint8Array)) await copyFile(content.file, temporary);
       const handle = await open(temporary, content instanceof Uint8Array ? 'w' : 'r+');
       try {

@@ -1,5 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { countBraces } from './braces.js';
+import { OptionError } from './errors.js';
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
 
@@ -50,8 +52,26 @@ export function shownLocation(location: string): string {
   return splitQuery(location).path.replace(/^([a-z0-9+.-]+:\/\/)[^/@]*@/i, '$1');
 }
 
-/** What `{000..146}` in a location stands for, with as many digits; the location itself where it has none. */
+/** The names of so many shards are held; more by braces are a slip. */
+const MOST_LOCATIONS = 1_000_000;
+
+/**
+ * What `{000..146}` in a location stands for, with as many digits; the location itself where it has none. Throws
+ * {@link OptionError} where that are more than a million.
+ */
 export function expandBraces(location: string): string[] {
+  const count = countBraces(location);
+  if (count > MOST_LOCATIONS) {
+    const shown = shownLocation(location);
+    throw new OptionError(
+      {},
+      `${shown} stands for ${count} shards by its braces, and at most ${MOST_LOCATIONS} are taken; name a folder.`,
+    );
+  }
+  return expanded(location);
+}
+
+function expanded(location: string): string[] {
   const match = /\{([^{}]*)\}/.exec(location);
   if (match === null) return [location];
   const [whole, inner] = match as unknown as [string, string];
@@ -60,7 +80,7 @@ export function expandBraces(location: string): string[] {
   const range = /^(\d+)\.\.(\d+)$/.exec(inner);
   const choices = range === null ? inner.split(',') : numbers(range[1]!, range[2]!);
   if (range === null && choices.length < 2) return [location];
-  return choices.flatMap((choice) => expandBraces(`${head}${choice}${tail}`));
+  return choices.flatMap((choice) => expanded(`${head}${choice}${tail}`));
 }
 
 function numbers(from: string, to: string): string[] {

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { MAX_PIXELS, OptionError, WRITTEN_LAYOUTS, type WrittenLayoutName } from '@shardtool/format';
+import { countBraces, MAX_PIXELS, OptionError, WRITTEN_LAYOUTS, type WrittenLayoutName } from '@shardtool/format';
 import { z } from 'zod';
 import type { LmdbValues } from './shard/layout-choice.js';
 import { OTHER_INDEXES, type OtherIndex } from './shard/other-indexes.js';
@@ -199,6 +199,7 @@ export type CheckedOptions = z.infer<typeof PACK_SCHEMA>;
 /** Checks the options and fills in what was left out. Throws {@link OptionError} with the name of the first wrong one. */
 export function checkOptions(options: PackOptions): CheckedOptions {
   const checked = checkAgainst(PACK_SCHEMA, options);
+  checkPatterns(checked);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
     throw new OptionError({}, 'The option "files" names every file; leave "include" and "exclude" out beside it.');
   }
@@ -264,4 +265,18 @@ export interface ImageStepOptions {
 export function imageStepOptions(options: CheckedOptions): ImageStepOptions {
   const { check, maxPixels, stripMetadata } = options;
   return { decode: check === 'decode', maxPixels, stripMetadata, recode: recodeOptions(options) };
+}
+
+/** fast-glob makes a pattern of each that braces stand for, and holds them all. */
+const MOST_PATTERNS = 10_000;
+
+function checkPatterns({ include, exclude }: Pick<CheckedOptions, 'include' | 'exclude'>): void {
+  for (const pattern of [...include, ...exclude]) {
+    const count = countBraces(pattern);
+    if (count <= MOST_PATTERNS) continue;
+    throw new OptionError(
+      {},
+      `The pattern ${JSON.stringify(pattern)} stands for ${count} patterns by its braces, and at most ${MOST_PATTERNS} are taken; use * instead.`,
+    );
+  }
 }

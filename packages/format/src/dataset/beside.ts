@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, mkdir, open, stat } from 'node:fs/promises';
+import { access, open, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { isRemote, joinLocation, openStorage, splitLocation } from '@shardtool/storage';
+import { isRemote, joinLocation, makeFolder, openStorage, splitLocation } from '@shardtool/storage';
 import { FileError } from '../errors.js';
 import { entryOf, layoutNames, shardNameOf, stemOfShard } from '../layouts/registry.js';
 
@@ -124,7 +124,7 @@ export async function placeBeside(kind: BesideName, shardPath: string, isNoted =
   for (const file of placesOf(kind, folder, shard, await versionOf(shardPath))) {
     if ((await ownerOf(kind, file, isNoted)) === 'other') continue;
     const target = path.dirname(file);
-    if (target === sideFolder(folder)) await mkdir(target, { recursive: true });
+    if (target === sideFolder(folder)) makeFolder(target);
     if (await isWritable(target)) return file;
   }
   const first = besidePath(kind, shardPath);

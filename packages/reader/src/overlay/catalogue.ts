@@ -1,9 +1,10 @@
-import { mkdir, readdir, rename } from 'node:fs/promises';
+import { readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type ColumnType,
   type ColumnValue,
   columnTypeOf,
+  makeFolder,
   OVERLAYS_FOLDER,
   type Overlay,
   OverlayError,
@@ -85,7 +86,7 @@ export async function dropOverlay(location: string, name: string): Promise<strin
   }
   const file = overlayPath(location, name);
   const folder = path.join(path.dirname(file), 'dropped');
-  await mkdir(folder, { recursive: true });
+  makeFolder(folder);
   const kept = path.join(folder, `${name}.${dropped!.hash.slice(0, 16)}.jsonl`);
   await rename(file, kept);
   return kept;

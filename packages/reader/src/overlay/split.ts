@@ -1,6 +1,13 @@
-import { mkdir, rename } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
 import path from 'node:path';
-import { OptionError, type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
+import {
+  makeFolder,
+  OptionError,
+  type Overlay,
+  type OverlayEntry,
+  OverlayError,
+  type SplitRule,
+} from '@shardtool/format';
 import { SPLIT_OVERLAY } from '../dataset/open.js';
 import { type OverlayBase, openBase, saveOn, shownShards } from './base.js';
 import { overlayPath, readOverlays } from './find.js';
@@ -217,7 +224,7 @@ function noteOf({ shares, rest = 'train', byClass = false, group }: SplitOptions
 /** A split that did not know all shards stays in a folder of its own: states of loaders name its hash. */
 async function putAside(file: string, { name, hash }: Overlay): Promise<void> {
   const folder = path.join(path.dirname(file), 'replaced');
-  await mkdir(folder, { recursive: true });
+  makeFolder(folder);
   await rename(file, path.join(folder, `${name}.${hash.slice(0, 16)}.jsonl`));
 }
 

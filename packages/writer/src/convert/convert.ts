@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { createReadStream, mkdirSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { FileError, OptionError, readManifest, type WrittenLayout } from '@shardtool/format';
+import { FileError, makeFolder, OptionError, readManifest, type WrittenLayout, withSentences } from '@shardtool/format';
 import { WorkerCrew } from '../crew/worker-crew.js';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkOutputOptions, type OutputOptions } from '../options.js';
@@ -55,6 +55,10 @@ export async function convert(
   output: string,
   { overlay, split, excludeKeys, ...options }: ConvertOptions = {},
 ): Promise<ConvertReport> {
+  return withSentences(() => convertTo(source, output, options));
+}
+
+async function convertTo(source: string | Readable, output: string, options: ConvertOptions): Promise<ConvertReport> {
   const checked = checkOutputOptions(options);
   const layout = await layoutOfChoice(checked);
   checkOtherIndexes(checked.format, checked.index);
@@ -183,7 +187,7 @@ async function convertDataset(
   const stems = shards.map(({ stem }) => stem);
   if (isBegun) folder.keepNoted();
   else await folder.announce(layout, stems, otherIndexes, madeFrom);
-  mkdirSync(path.join(folder.path, STATE_FOLDER), { recursive: true });
+  makeFolder(path.join(folder.path, STATE_FOLDER));
   const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
   const target = { output: folder.path, layout: { format, lmdbValues }, columnTypes, otherIndexes, madeFrom };
   const script = new URL('./convert-worker.js', import.meta.url);

@@ -1,17 +1,8 @@
-import {
-  copyFileSync,
-  createWriteStream,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { copyFileSync, createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { writeDurably } from '@shardtool/format';
+import { makeFolder, writeDurably } from '@shardtool/format';
 import type { AppendBase } from '../pack/append.js';
 import { hashInWorkers, type PackWorkers } from '../pack/pack-workers.js';
 import type { Grouping } from '../plan/grouping.js';
@@ -60,7 +51,7 @@ export async function findDuplicates(
   ticker: ProgressTicker,
   base: AppendBase | null,
 ): Promise<Duplicates> {
-  mkdirSync(dirname(resolve(output)), { recursive: true });
+  makeFolder(dirname(resolve(output)));
   const folder = mkdtempSync(`${resolve(output)}.dedupe-`);
   const close = () => rmSync(folder, { force: true, recursive: true });
   try {

@@ -18,6 +18,7 @@ import {
   type ShardIndex,
   UnsupportedShardError,
   type WidsShard,
+  withSentences,
   writeShardIndex,
 } from '@shardtool/format';
 import { type CropIndexCounts, cropTotals, writeCropIndex } from '../shard/crop-index.js';
@@ -49,6 +50,13 @@ export interface IndexReport {
 export async function indexShards(
   locations: readonly string[],
   options: { readonly overwrite?: boolean; readonly index?: readonly OtherIndex[] } = {},
+): Promise<IndexReport> {
+  return withSentences(() => indexAll(locations, options));
+}
+
+async function indexAll(
+  locations: readonly string[],
+  options: { readonly overwrite?: boolean; readonly index?: readonly OtherIndex[] },
 ): Promise<IndexReport> {
   const { overwrite = false, index: asked = [] } = options;
   const otherIndexes = asked.filter((name) => name !== 'crops');

@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   BESIDE,
   FileError,
   layoutOf,
   MANIFEST_FILE,
+  makeFolder,
   OptionError,
   PACK_NOTE_FILE,
   type WrittenLayout,
@@ -46,7 +47,7 @@ export class OutputFolder {
    */
   static async open(path: string, part: Part | null = null, signal?: AbortSignal): Promise<OutputFolder> {
     try {
-      const made = mkdirSync(path, { recursive: true }) !== undefined;
+      const made = makeFolder(path);
       const unlock = await lockFolderPatiently(path, part === null ? LOCK_FILE : partLock(part), signal);
       const folder = new OutputFolder(path, made, unlock);
       try {

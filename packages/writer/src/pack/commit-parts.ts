@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readManifest } from '@shardtool/format';
+import { readManifest, withSentences } from '@shardtool/format';
 import { PACK_DEFAULTS } from '../options.js';
 import type { PartialField } from '../output/commit.js';
 import { LOCK_FILE, refuse, removeDeadLock, tryLock } from '../output/lock.js';
@@ -40,6 +40,10 @@ export async function commitParts(
   output: string,
   { maxBad = PACK_DEFAULTS.maxBad }: CommitOptions = {},
 ): Promise<CommitReport> {
+  return withSentences(() => commitAll(output, { maxBad }));
+}
+
+async function commitAll(output: string, { maxBad = PACK_DEFAULTS.maxBad }: CommitOptions): Promise<CommitReport> {
   const whole = join(output, LOCK_FILE);
   const held = removeDeadLock(whole);
   if (held !== null) refuse(whole, held.holder);

@@ -1,4 +1,4 @@
-import { readManifest } from '@shardtool/format';
+import { readManifest, withSentences } from '@shardtool/format';
 import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
 import { OutputFolder } from '../output/output-folder.js';
 import { isMadeFrom } from '../output/pack-note.js';
@@ -34,6 +34,10 @@ import { type PrepareWork, surveySource } from './survey.js';
  * wrong; without dataset.json the folder then says that its pack did not end.
  */
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
+  return withSentences(() => packFrom(source, output, options));
+}
+
+async function packFrom(source: string, output: string, options: PackOptions): Promise<PackReport> {
   const { inFlight, signal } = checkOptions(options);
   signal?.throwIfAborted();
   const isAhead = mayHang(source) || (inFlight === undefined ? isSlow(source) : inFlight > 1);

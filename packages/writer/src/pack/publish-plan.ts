@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { linkSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WrittenLayout } from '@shardtool/format';
+import { makeFolder, type WrittenLayout } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
 import { PlanChangedError } from '../errors.js';
 import { tryLock } from '../output/lock.js';
@@ -56,7 +56,7 @@ export async function publishPlan(
   const path = planPath(folder.path);
   const mine = `${path}.${randomUUID()}`;
   try {
-    mkdirSync(join(folder.path, STATE_FOLDER), { recursive: true });
+    makeFolder(join(folder.path, STATE_FOLDER));
     const header = writePlanRecord(mine, pack.facts, pack.shards());
     if (header.base !== undefined) folder.keepNoted();
     await folder.announce(layout, stemsOf(header), plannedTarget(header).index, madeFrom(header));

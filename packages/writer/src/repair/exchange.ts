@@ -1,16 +1,6 @@
-import {
-  copyFileSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, linkSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { WrittenLayout } from '@shardtool/format';
+import { makeFolder, type WrittenLayout } from '@shardtool/format';
 import { shardPaths } from '../shard/shard-paths.js';
 
 /** The folder below the dataset's that keeps what was taken out, until somebody deletes it. */
@@ -39,7 +29,7 @@ export function exchangeShard(
   for (const path of [...(isFileNew ? [file] : []), index, ...Object.values(asked)]) {
     if (!existsSync(join(work, path))) continue;
     keepInQuarantine(folder, path);
-    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    makeFolder(dirname(join(folder, path)));
     renameSync(join(work, path), join(folder, path));
   }
 }
@@ -79,7 +69,7 @@ function freePlace(folder: string, path: string): string {
   for (let number = 0; ; number++) {
     const place = join(folder, QUARANTINE_FOLDER, number === 0 ? path : `${number}`, number === 0 ? '' : path);
     if (existsSync(place)) continue;
-    mkdirSync(dirname(place), { recursive: true });
+    makeFolder(dirname(place));
     return place;
   }
 }

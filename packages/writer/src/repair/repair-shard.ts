@@ -28,7 +28,7 @@ import { fieldOf, type PayloadOf, putSample, type SampleFacts as RowFacts } from
 import { shardPaths } from '../shard/shard-paths.js';
 import { longestSpan, totalsOf } from '../verify/check-totals.js';
 import { type Evidence, findSamples, gatherEvidence, storesImagesAlone } from './evidence.js';
-import { type ExpectedSample, expectedSamples, type LostSample } from './expected-samples.js';
+import { type ExpectedSample, expectedSamples } from './expected-samples.js';
 import { type RecoveredField, type RecoverySetting, recoverSample, type SampleFacts } from './recover-sample.js';
 import { type IndexFacts, type RemadeIndex, remadeIndex } from './remade-index.js';
 import { SourceFiles } from './source-files.js';
@@ -199,7 +199,7 @@ async function writeAnew(
       }
     }
   });
-  takenOut.push(...lost.map(({ key, row, reason }: LostSample) => named(key, row, reason)));
+  for (const { key, row, reason } of lost) takenOut.push(named(key, row, reason));
   const kept = record.samples > 0 ? record : null;
   if (kept === null) removeShard(workFolder, layout, shard.stem);
   const lostColumns = kept === null ? [] : lostFrom(index, rows, isBare, setting);

@@ -10,6 +10,7 @@ import {
   type Manifest,
   OptionError,
   readShardIndex,
+  withSentences,
 } from '@shardtool/format';
 import { WorkerPool } from '../crew/worker-pool.js';
 import { commitDataset } from '../output/commit.js';
@@ -75,6 +76,10 @@ const WORK_FOLDER = 'repair.part';
  * {@link OutputLockedError} where one is at work, and what ends a pack as well: a full disk, files that cannot be opened.
  */
 export async function repair(location: string, options: RepairOptions = {}): Promise<RepairReport> {
+  return withSentences(() => repairDataset(location, options));
+}
+
+async function repairDataset(location: string, options: RepairOptions): Promise<RepairReport> {
   checkWorkers(options.workers);
   if (options.source !== undefined) checkSource(options.source);
   await refuseForeign(location);

@@ -1,9 +1,10 @@
-import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   type ColumnType,
   checkWidsNames,
   IndexRows,
+  makeFolder,
   type ShardIndex,
   type ShardWriter,
   type WrittenLayout,
@@ -64,7 +65,7 @@ export async function createShard(
   const path = join(output, file);
   const temporary = `${path}${TEMPORARY}`;
   try {
-    if (folder !== null) mkdirSync(join(output, folder), { recursive: true });
+    if (folder !== null) makeFolder(join(output, folder));
     const fd = openSync(temporary, 'w+');
     try {
       const rows = new IndexRows(capacity);

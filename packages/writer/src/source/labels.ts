@@ -132,15 +132,23 @@ function* jsonRows(location: string, text: string): Generator<Row> {
       fault(location, line, `is not JSON (${(cause as Error).message})`, cause);
     }
     if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) fault(location, line, 'is no object');
-    yield { line, values: new Map(Object.entries(parsed).map(([name, value]) => [name, jsonValue(value)])) };
+    const values = new Map<string, ColumnValue>();
+    for (const [name, value] of Object.entries(parsed)) values.set(name, jsonValue(value, location, line));
+    yield { line, values };
   }
 }
 
 /** Nested values become their JSON text. */
-function jsonValue(value: unknown): ColumnValue {
+function jsonValue(value: unknown, location: string, line: number): ColumnValue {
   if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
     return value;
-  return JSON.stringify(value);
+  try {
+    return JSON.stringify(value);
+  } catch (cause) {
+    // JSON.stringify calls itself for each level; JSON.parse does not.
+    if (cause instanceof RangeError) fault(location, line, 'is nested too deep', cause);
+    throw cause;
+  }
 }
 
 /** A number that reads back as it was written: no leading zero, which marks an identifier. */

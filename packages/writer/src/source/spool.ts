@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, readSync, rmdirSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readSync, rmdirSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
 
 /** Where the bytes of a {@link Spool} go. */
@@ -69,7 +70,7 @@ export class Spool {
 
   #moveToDisk(): void {
     const { folder } = this.#place;
-    const isMade = mkdirSync(folder, { recursive: true }) !== undefined;
+    const isMade = makeFolder(folder);
     const path = join(folder, `spool-${randomUUID()}`);
     this.#fd = openSync(path, 'wx+');
     unlinkSync(path);

@@ -48,9 +48,11 @@ export class DatasetTotals {
 
   /** What a manifest says otherwise than its shards do: a sentence each. One that was edited by hand may lack classes. */
   compare({ classes, fields, columns, shards }: Manifest, isByHand: boolean): string[] {
-    const wrong = repeated(shards.map(({ file }) => file)).map((file) => `it names the shard ${file} twice`);
-    wrong.push(...repeated(fields.map(({ name }) => name)).map((name) => `it names the field "${name}" twice`));
-    wrong.push(...repeated(columns.map(({ name }) => name)).map((name) => `it names the column "${name}" twice`));
+    const wrong = [
+      ...repeated(shards.map(({ file }) => file)).map((file) => `it names the shard ${file} twice`),
+      ...repeated(fields.map(({ name }) => name)).map((name) => `it names the field "${name}" twice`),
+      ...repeated(columns.map(({ name }) => name)).map((name) => `it names the column "${name}" twice`),
+    ];
     if (this.#isUnknown) return wrong;
     for (const [number, { name, samples }] of classes.entries()) {
       const found = this.#classes.get(number) ?? 0;
@@ -60,9 +62,11 @@ export class DatasetTotals {
     // Numbers that stood in files beside images need no names.
     if (isByHand && classes.length > 0 && nameless.length > 0)
       wrong.push(`it has no name for the class ${nameless[0]}`);
-    wrong.push(...differences('field', this.#fields, new Map(fields.map(({ name, samples }) => [name, samples]))));
-    wrong.push(...differences('column', this.#columns, new Map(columns.map(({ name, type }) => [name, type]))));
-    return wrong;
+    return [
+      ...wrong,
+      ...differences('field', this.#fields, new Map(fields.map(({ name, samples }) => [name, samples]))),
+      ...differences('column', this.#columns, new Map(columns.map(({ name, type }) => [name, type]))),
+    ];
   }
 }
 

@@ -1,7 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OptionError, OVERLAYS_FOLDER } from '@shardtool/format';
+import {
+  hasChecksum,
+  MANIFEST_FILE,
+  MAX_PIXELS,
+  type Manifest,
+  OptionError,
+  OVERLAYS_FOLDER,
+  withSentences,
+} from '@shardtool/format';
 import { checkOverlays } from '@shardtool/reader';
 import { WorkerPool } from '../crew/worker-pool.js';
 import { findDatasetShards } from '../shard/dataset-shards.js';
@@ -45,6 +53,10 @@ export interface VerifyReport {
  * or their headers alone; and the overlays of the dataset. Throws {@link OptionError}, and where there is no dataset or its manifest cannot be read.
  */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
+  return withSentences(() => verifyDataset(location, options));
+}
+
+async function verifyDataset(location: string, options: VerifyOptions): Promise<VerifyReport> {
   checkWorkers(options.workers);
   const { shards, manifest } = await findDatasetShards(location);
   const isByHand = async () => !hasChecksum(await readFile(join(location, MANIFEST_FILE), 'utf8'));

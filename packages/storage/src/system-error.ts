@@ -1,0 +1,36 @@
+import { FileError, ShardtoolError } from './errors.js';
+
+/** What to do about it, by the system's code. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  EROFS: 'the file system is read-only, so work on a copy elsewhere',
+  EACCES: 'give yourself the right to it, or choose another place',
+  EPERM: 'give yourself the right to it, or choose another place',
+  ENOSPC: 'the disk is full, so make room',
+  EDQUOT: 'your share of the disk is used up, so make room',
+  EMFILE: 'too many files are open, so raise the limit ("ulimit -n")',
+  ENFILE: 'too many files are open on this machine',
+  EIO: 'the disk does not work as it should',
+  ENAMETOOLONG: 'the name is too long for the file system',
+};
+
+/**
+ * What the system refused while a file was read or written, as a {@link FileError} with the remedy; any other error as it
+ * is.
+ */
+export function asFileError(error: unknown): unknown {
+  if (error instanceof ShardtoolError || !(error instanceof Error)) return error;
+  const { code, syscall, path, message } = error as NodeJS.ErrnoException;
+  if (typeof code !== 'string' || typeof syscall !== 'string') return error;
+  const place = path ?? 'A file';
+  const remedy = REMEDIES[code] ?? 'see whether it is there and may be used';
+  return new FileError({ path }, `${place} cannot be used (${message}); ${remedy}.`, { cause: error });
+}
+
+/** Does `work`; what the system refuses in it is thrown with a sentence: see {@link asFileError}. */
+export async function withSentences<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw asFileError(error);
+  }
+}

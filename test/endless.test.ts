@@ -1,0 +1,47 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { convert, pack } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+import { jpeg, newFolder, tree } from './pack-workbench.js';
+
+const source = tree({ '1.jpg': jpeg(1) });
+const packed = newFolder();
+await pack(source, packed);
+
+test.runIf(existsSync('/proc/self'))(
+  'a folder that nobody can make ends pack, convert and unpack with a sentence',
+  async () => {
+    const refused = { name: 'FileError', message: expect.stringMatching(/\/proc\/shardtool.* cannot be written/) };
+    await expect(pack(source, '/proc/shardtool/x')).rejects.toMatchObject(refused);
+    await expect(pack(source, '/proc/shardtool', { dedupe: true, dryRun: true })).rejects.toMatchObject({
+      name: 'FileError',
+    });
+    await expect(convert(packed, '/proc/shardtool')).rejects.toMatchObject(refused);
+    expect(await shardtool('unpack', packed, '/proc/shardtool')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^shardtool: \/proc\/shardtool.* cannot be written.*\n$/),
+    });
+  },
+);
+
+test('braces that stand for more than anybody could mean are refused before they are expanded', async () => {
+  const bomb = '{a,b}'.repeat(30);
+  for (const given of [{ include: [bomb] }, { exclude: ['**/x', '{1..100000}'] }]) {
+    await expect(pack(source, newFolder(), given)).rejects.toThrow(/stands for \d+ patterns by its braces/);
+  }
+  await expect(openDataset(`${bomb}.tar`)).rejects.toThrow('stands for 1073741824 shards by its braces');
+  await expect(openDataset('t-{0..99999999999}.tar')).rejects.toThrow('stands for 100000000000 shards');
+  const few = await pack(tree({ 'a1.jpg': jpeg(1), 'b1.jpg': jpeg(2), 'c1.jpg': jpeg(3) }), newFolder(), {
+    include: ['{a,b}{1..3}.jpg'],
+  });
+  expect(few.samples).toBe(2);
+});
+
+test('a line of labels that is nested 200,000 deep is named', async () => {
+  const labels = path.join(emptyFolder(), 'labels.jsonl');
+  writeFileSync(labels, `{"path": "1.jpg", "deep": ${'['.repeat(200_000)}${']'.repeat(200_000)}}\n`);
+  await expect(pack(source, newFolder(), { labels })).rejects.toThrow(`${labels}:1 is nested too deep`);
+});
