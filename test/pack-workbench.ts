@@ -46,6 +46,12 @@ export function digestsOf(folder: string): Record<string, string> {
   return Object.fromEntries(filesIn(folder).map((file) => [file, digest(file)]));
 }
 
+/** The same without the note of what the dataset was made from, in which a pack and a conversion differ. */
+export function datasetDigestsOf(folder: string): Record<string, string> {
+  const { 'pack.json': _, ...digests } = digestsOf(folder);
+  return digests;
+}
+
 /** A sample as it lies in a dataset. */
 export interface PackedSample {
   readonly key: string;

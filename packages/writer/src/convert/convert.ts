@@ -53,12 +53,16 @@ export interface ConvertReport {
 export async function convert(
   source: string | Readable,
   output: string,
-  { overlay, split, excludeKeys, ...options }: ConvertOptions = {},
+  options: ConvertOptions = {},
 ): Promise<ConvertReport> {
   return withSentences(() => convertTo(source, output, options));
 }
 
-async function convertTo(source: string | Readable, output: string, options: ConvertOptions): Promise<ConvertReport> {
+async function convertTo(
+  source: string | Readable,
+  output: string,
+  { overlay, split, excludeKeys, ...options }: ConvertOptions,
+): Promise<ConvertReport> {
   const checked = checkOutputOptions(options);
   const layout = await layoutOfChoice(checked);
   checkOtherIndexes(checked.format, checked.index);
