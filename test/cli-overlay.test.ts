@@ -69,6 +69,34 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
+test('a part, new labels and two datasets are named, and copied where that is asked for', async () => {
+  const shards = await packedPhotos({ format: 'msgpack' });
+  const folder = emptyFolder();
+  const labels = path.join(folder, 'new.csv');
+  writeFileSync(labels, 'path,class\ncat/cat_001.jpg,moon\n');
+  const cats = path.join(folder, 'cats');
+  const { stdout } = await shardtool('subset', shards, 'cats', '--classes', 'cat', '--copy', cats);
+  expect(stdout).toBe(
+    `Made ${shards}/overlays/cats.jsonl: 10 samples.\nCopied 10 samples in ${shardsIn(cats)} to ${cats}.\n`,
+  );
+  expect((await shardtool('relabel', shards, '--labels', labels)).stdout).toBe(
+    `Made ${shards}/overlays/relabel.jsonl: 1 sample of another class, columns set of 0 samples.\n`,
+  );
+  const both = path.join(folder, 'both.json');
+  expect((await shardtool('merge', shards, cats, '--output', both)).stdout).toBe(
+    `Wrote ${both}: 70 samples of 2 datasets, 6 classes.\n`,
+  );
+  expect((await shardtool('merge', shards, cats, '--output', both)).stderr).toContain(
+    'it is there already, and stays as it is',
+  );
+  expect((await shardtool('ls', both)).stdout).toContain('70 samples');
+});
+
+function shardsIn(folder: string): string {
+  const { shards } = JSON.parse(readFileSync(path.join(folder, 'dataset.json'), 'utf8'));
+  return `${shards.length} ${shards.length === 1 ? 'shard' : 'shards'}`;
+}
+
 test.each([
   [['overlay', 'add', 'SHARDS'], 'overlay add takes the name of an overlay behind the dataset.'],
   [['overlay', 'add', 'SHARDS', 'x', '--rename', 'cat'], '--rename takes OLD=NEW, and not "cat".'],

@@ -329,6 +329,19 @@ test('what an overlay shows becomes a dataset of its own, in any layout, and say
   }
 });
 
+test('two datasets become one of their own, with one list of classes', async () => {
+  const [one, other] = [await packedPhotos(), await packedSmall({ samples: 20, classes: 2 }, { format: 'msgpack' })];
+  await addOverlay(other, { name: 'named', rename: new Map([['a', 'cat']]) });
+  const file = path.join(emptyFolder(), 'both.json');
+  writeFileSync(file, JSON.stringify({ mixture: [{ dataset: one }, { dataset: other, overlay: 'named' }] }));
+  const output = path.join(emptyFolder(), 'both');
+  const report = await convert(file, output, { format: 'lmdb', workers: 1 });
+  expect(report.samples).toBe(80);
+  const expected = new Map([...(await classesOf(one)), ...(await classesOf(other, { overlay: 'named' }))]);
+  expect(await classesOf(output)).toEqual(expected);
+  expect(await verify(output)).toMatchObject({ faults: 0, samples: 80 });
+});
+
 test('killed while it adds, it leaves the overlay whole or none, and the same command goes through afterwards', async () => {
   const shards = await packedPhotos();
   const keys = path.join(emptyFolder(), 'keys.txt');

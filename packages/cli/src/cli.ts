@@ -6,10 +6,12 @@ import { commitCommand } from './commands/commit.js';
 import { convertCommand } from './commands/convert.js';
 import { indexCommand } from './commands/index.js';
 import { lsCommand } from './commands/ls.js';
+import { mergeCommand } from './commands/merge.js';
 import { overlayCommand } from './commands/overlay.js';
 import { packCommand } from './commands/pack.js';
 import { planCommand } from './commands/plan.js';
 import { previewCommand } from './commands/preview.js';
+import { relabelCommand } from './commands/relabel.js';
 import { splitCommand } from './commands/split.js';
 import { statsCommand } from './commands/stats.js';
 import { subsetCommand } from './commands/subset.js';
@@ -34,6 +36,8 @@ const COMMANDS = [
   overlayCommand,
   splitCommand,
   subsetCommand,
+  relabelCommand,
+  mergeCommand,
   planCommand,
   benchCommand,
   previewCommand,

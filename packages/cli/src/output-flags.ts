@@ -1,6 +1,8 @@
+import type { OpenOptions } from '@shardtool/reader';
 import type { OtherIndex } from '@shardtool/writer';
 import { size, wholeNumber } from './flags.js';
 import { UsageError } from './outcome.js';
+import { countOf } from './size.js';
 
 /** `--index wids,dali`: indexes for other loaders. */
 export const INDEX_FLAG = {
@@ -68,3 +70,20 @@ export const OUTPUT_FLAGS = {
   json: { type: 'boolean', default: false, describe: 'The report as one JSON object' },
   quiet: { type: 'boolean', default: false, describe: 'Print nothing when all is well' },
 } as const;
+
+/** `--copy OUT` of commands that name a part or another view of a dataset. */
+export const COPY_FLAG = {
+  type: 'string',
+  requiresArg: true,
+  describe: 'Also write it as shards of its own into this folder; bytes are copied, images not encoded',
+} as const;
+
+/** Writes what a view shows as a dataset of its own, in the layout that the dataset has. */
+export async function copyView(location: string, view: OpenOptions, output: string): Promise<string> {
+  const [{ openDataset }, { convert }] = await Promise.all([import('@shardtool/reader'), import('@shardtool/writer')]);
+  const dataset = await openDataset(location, view);
+  await dataset.close();
+  const format = dataset.format === 'lmdb' || dataset.format === 'msgpack' ? dataset.format : 'tar';
+  const { samples, shards } = await convert(location, output, { ...view, format });
+  return `Copied ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')} to ${output}.\n`;
+}

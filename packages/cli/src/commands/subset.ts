@@ -2,6 +2,7 @@ import { command } from '../command.js';
 import { readKeys } from '../dataset-flags.js';
 import { share } from '../flags.js';
 import { write } from '../outcome.js';
+import { COPY_FLAG, copyView } from '../output-flags.js';
 import { countOf } from '../size.js';
 
 export const subsetCommand = command({
@@ -27,10 +28,11 @@ export const subsetCommand = command({
       .option('keys', { type: 'string', requiresArg: true, describe: 'The samples whose keys stand in this file' })
       .option('sample', share('--sample', 'A share of the samples, as 10%; the same ones each time'))
       .option('parent', { type: 'string', requiresArg: true, describe: 'The overlay that it lies on' })
+      .option('copy', COPY_FLAG)
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
       .example('$0 subset shards tenth --sample 10%', 'A tenth of the samples')
-      .example('$0 convert shards tenth-shards --overlay tenth', 'The same as shards of its own'),
-  handler: async ({ dataset: location, name, where, classes, keys, sample, parent, json }) => {
+      .example('$0 subset shards cats --classes cat --copy cat-shards', 'As shards of its own, too'),
+  handler: async ({ dataset: location, name, where, classes, keys, sample, parent, copy, json }) => {
     const { subsetDataset } = await import('@shardtool/reader');
     const asked = { where, classes: classes?.join(','), keys, sample };
     const report = await subsetDataset(location, {
@@ -44,7 +46,8 @@ export const subsetCommand = command({
         .flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag} ${value}`]))
         .join(' '),
     });
+    const copied = copy === undefined ? '' : await copyView(location, { overlay: name }, copy);
     if (json) return write(`${JSON.stringify(report)}\n`);
-    await write(`Made ${report.file}: ${countOf(report.samples, 'sample')}.\n`);
+    await write(`Made ${report.file}: ${countOf(report.samples, 'sample')}.\n${copied}`);
   },
 });

@@ -13,6 +13,7 @@ import type { DatasetShard } from '../shard/dataset-shards.js';
 import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-shard.js';
 import { fieldOf, putSample, type SampleFacts, withClass } from '../shard/put-sample.js';
 import type { Report } from '../shard/shard-job.js';
+import type { ViewedShard } from './view.js';
 
 /** What became of a shard. */
 export interface ConvertedShard extends ShardRecord {
@@ -24,17 +25,18 @@ export interface ConvertedShard extends ShardRecord {
 
 /**
  * Writes the samples of a shard, in the order of its index, to a new one of the same name; every field is held against
- * its crc32 on the way. With `viewed` the samples and classes are those of that index. Throws {@link SampleChecksumError} with shard and key for a damaged sample, what is wrong with
+ * its crc32 on the way. With `viewed` the samples and classes are those of its index. Throws {@link SampleChecksumError} with shard and key for a damaged sample, what is wrong with
  * the index, and what {@link createShard} throws; nothing of the new shard is left then.
  */
 export async function convertShard(
   input: DatasetShard,
   target: ShardTarget,
   report: Report,
-  viewed?: ShardIndex,
+  viewed?: ViewedShard,
 ): Promise<Omit<ConvertedShard, 'shard'>> {
-  const { index, skippedEntries } = viewed === undefined ? await indexOf(input) : { index: viewed, skippedEntries: 0 };
-  const dataset = datasetOf(input, index);
+  const { index, skippedEntries } =
+    viewed === undefined ? await indexOf(input) : { index: await viewed.loadIndex(), skippedEntries: 0 };
+  const dataset = datasetOf(input, index, viewed);
   try {
     const record = await createShard(target, input.stem, index.samples, async (writer, rows) => {
       let row = 0;
@@ -88,14 +90,11 @@ function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): S
 }
 
 /** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
-function datasetOf({ name, path, format, bytes }: DatasetShard, index: ShardIndex): Dataset {
+function datasetOf({ name, path, format, bytes }: DatasetShard, index: ShardIndex, viewed?: ViewedShard): Dataset {
   const { samples } = index;
+  const open = viewed === undefined ? () => openShard(format, path) : viewed.open;
   const shard = {
-    name,
-    path,
-    bytes,
-    samples,
-    open: () => openShard(format, path),
+    ...{ name, path, bytes, samples, open },
     loadIndex: async () => index,
     loadParts: async () => index,
     findCropIndex: async () => null,

@@ -1,5 +1,4 @@
 /** The worker thread of a conversion: writes whole shards. */
-import type { ShardIndex } from '@shardtool/format';
 import { report } from '../crew/crew-member.js';
 import { answer, takeMessages } from '../crew/worker-jobs.js';
 import { isAsNoted, noteShard, readShardNote } from '../output/shard-note.js';
@@ -7,7 +6,7 @@ import type { DatasetShard } from '../shard/dataset-shards.js';
 import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardTarget } from '../shard/new-shard.js';
 import { type ConvertedShard, convertShard } from './convert-shard.js';
-import { type View, viewedIndex } from './view.js';
+import { type View, type ViewedShard, viewedShard } from './view.js';
 
 /** What {@link ShardTarget} is made of in each worker. */
 export interface ConvertTarget extends Omit<ShardTarget, 'layout'> {
@@ -33,7 +32,7 @@ takeMessages(({ shard, input, target, view }: ConvertJob) => {
         input,
         { ...target, layout },
         target.madeFrom,
-        view && (() => viewedIndex(view, shard)),
+        view && (() => viewedShard(view, shard)),
       )),
     };
   });
@@ -44,7 +43,7 @@ async function keptOrConverted(
   input: DatasetShard,
   target: ShardTarget,
   madeFrom: string,
-  viewed: (() => Promise<ShardIndex>) | undefined,
+  viewed: (() => Promise<ViewedShard>) | undefined,
 ): Promise<ShardOfConversion> {
   const noted = readShardNote<ShardOfConversion>(target.output, input.stem, madeFrom);
   if (noted !== null && isAsNoted(noted, input.stem, target, false)) {

@@ -21,7 +21,7 @@ import type { ConvertedShard } from './convert-shard.js';
 import { convertStream } from './convert-stream.js';
 import type { ConvertJob } from './convert-worker.js';
 import { foreignColumns } from './foreign-columns.js';
-import { openView, type ViewedShards, type ViewOptions } from './view.js';
+import { openMixed, openView, type ViewedShards, type ViewOptions } from './view.js';
 
 /**
  * How shards are converted, and what of them. `maxShardBytes`, `maxShardSamples` and `name` are for streams: other shards
@@ -66,7 +66,7 @@ async function convertTo(
   const checked = checkOutputOptions(options);
   const layout = await layoutOfChoice(checked);
   checkOtherIndexes(checked.format, checked.index);
-  const input = await viewed(source, await openInput(source), { overlay, split, excludeKeys });
+  const input = await openInput(source, { overlay, split, excludeKeys }, checked.name);
   if ('shards' in input) {
     refuseCuts(options);
     await refuseSameFolder(source as string, output);
@@ -113,18 +113,6 @@ async function digestOf(
   return hash.digest('hex');
 }
 
-/** The input as overlay, split and keys leave it. */
-async function viewed(
-  source: string | Readable,
-  input: DatasetShards | TarStream,
-  options: ViewOptions,
-): Promise<DatasetShards | ViewedShards | TarStream> {
-  if ('shards' in input) return (await openView(source as string, input, options)) ?? input;
-  const given = (['overlay', 'split', 'excludeKeys'] as const).find((name) => options[name] !== undefined);
-  if (given === undefined) return input;
-  throw new OptionError({}, `The option "${given}" is for shards; a stream is converted whole.`);
-}
-
 /** A tar that can only be read from its beginning to its end. */
 interface TarStream {
   readonly bytes: Readable;
@@ -132,16 +120,30 @@ interface TarStream {
   readonly name: string;
 }
 
-async function openInput(source: string | Readable): Promise<DatasetShards | TarStream> {
+async function openInput(
+  source: string | Readable,
+  seen: ViewOptions,
+  name: string,
+): Promise<DatasetShards | ViewedShards | TarStream> {
+  if (typeof source === 'string' && !(await isCompressed(source))) {
+    if (await isMixtureFile(source)) return openMixed(source, name);
+    const input = await withColumns(await findDatasetShards(source));
+    return (await openView(source, input, seen)) ?? input;
+  }
+  const given = (['overlay', 'split', 'excludeKeys'] as const).find((option) => seen[option] !== undefined);
+  if (given !== undefined)
+    throw new OptionError({}, `The option "${given}" is for shards; a stream is converted whole.`);
   if (typeof source !== 'string') return { bytes: source, name: 'The stream' };
-  return (await isCompressed(source))
-    ? { bytes: createReadStream(source, { highWaterMark: 1 << 20 }), name: path.basename(source) }
-    : withColumns(await findDatasetShards(source));
+  return { bytes: createReadStream(source, { highWaterMark: 1 << 20 }), name: path.basename(source) };
 }
 
 /** A dataset without a manifest has the columns of its shards. */
 async function withColumns(input: DatasetShards): Promise<DatasetShards> {
   return { ...input, columns: input.columns.length > 0 ? input.columns : await foreignColumns(input.shards) };
+}
+
+async function isMixtureFile(source: string): Promise<boolean> {
+  return source.endsWith('.json') && ((await stat(source).catch(() => null))?.isFile() ?? false);
 }
 
 async function isCompressed(source: string): Promise<boolean> {

@@ -1,6 +1,10 @@
-import { OptionError, type ShardIndex } from '@shardtool/format';
+import { type ColumnType, OptionError } from '@shardtool/format';
 import { type Dataset, openDataset, overlayColumnTypes } from '@shardtool/reader';
-import type { DatasetShards } from '../shard/dataset-shards.js';
+import type { DatasetShard, DatasetShards } from '../shard/dataset-shards.js';
+import { numberedStem } from '../shard/shard-paths.js';
+
+/** A shard of an opened dataset: its place, and its index as the view shows it. */
+export type ViewedShard = Dataset['shards'][number];
 
 /** What of a dataset is converted, as `openDataset` takes it. */
 export interface ViewOptions {
@@ -51,17 +55,52 @@ export async function openView(
   };
 }
 
+/**
+ * The shards of a mixture, one behind the other under new names, with the class list of the mixture: a dataset of all its
+ * datasets. What is mixed by weights is a matter of reading. Throws what `openDataset` throws.
+ */
+export async function openMixed(location: string, name: string): Promise<ViewedShards> {
+  await using dataset = await openDataset(location);
+  const { shards, classes, format, identity } = dataset;
+  const types = new Map<string, ColumnType>();
+  for (const shard of shards) {
+    const { columnTypes = new Map<string, ColumnType>() } = await shard.loadParts(['columnTypes']);
+    for (const [column, type] of columnTypes) types.set(column, widerOf(column, types.get(column), type));
+  }
+  return {
+    shards: shards.map(({ name: shard, path, bytes }, number): DatasetShard => {
+      const stem = numberedStem(name, number);
+      return { name: shard, stem, path, bytes, format, indexPath: null, cropsPath: null, record: null };
+    }),
+    classes,
+    columns: Array.from(types, ([column, type]) => ({ name: column, type })),
+    manifest: null,
+    samples: shards.map(({ samples }) => samples),
+    view: { location },
+    madeFrom: identity,
+  };
+}
+
+function widerOf(column: string, one: ColumnType | undefined, other: ColumnType): ColumnType {
+  if (one === undefined || one === other) return other;
+  if (one !== 'string' && other !== 'string' && one !== 'bool' && other !== 'bool') return 'double';
+  throw new OptionError(
+    {},
+    `The column "${column}" is of type ${one} in one dataset and of type ${other} in another: set it anew with an overlay.`,
+  );
+}
+
 let opened: { readonly view: string; readonly dataset: Promise<Dataset> } | undefined;
 
-/** The index of a shard as the view shows it. In a worker, which opens the dataset once. */
-export async function viewedIndex({ excludeKeys, ...view }: View, shard: number): Promise<ShardIndex> {
+/** A shard as the view shows it. In a worker, which opens the dataset once. */
+export async function viewedShard({ excludeKeys, ...view }: View, shard: number): Promise<ViewedShard> {
   const name = JSON.stringify(view);
   if (opened?.view !== name) {
     const keys = excludeKeys && Buffer.from(new Uint8Array(excludeKeys)).toString().split('\n');
     const { location, ...options } = view;
     opened = { view: name, dataset: openDataset(location, { ...options, excludeKeys: keys }) };
   }
-  return (await opened.dataset).shards[shard]!.loadIndex();
+  return (await opened.dataset).shards[shard]!;
 }
 
 function shared(text: string): SharedArrayBuffer {
