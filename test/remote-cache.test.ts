@@ -63,7 +63,11 @@ describe.each(['shard', 'chunk'] as const)('with %ss as units', (shuffleUnit) =>
     const folder = path.join(emptyFolder(), 'cache');
     const maxBytes = Math.floor(bytes / 2);
     const { digests: expected } = await run(shards, { shuffleUnit }, 3);
-    const { fetched, digests } = await run(`${server.url}/shards`, { shuffleUnit, cache: { folder, maxBytes } }, 3);
+    const { fetched, digests } = await run(
+      `${server.url}/shards`,
+      { shuffleUnit, cache: folder, cacheSize: maxBytes },
+      3,
+    );
     expect(digests).toEqual(expected);
     expect(fetched[0]).toBeLessThan(1.1);
     expect(fetched[1]).toBeLessThan(0.55);
@@ -76,7 +80,7 @@ describe.each(['shard', 'chunk'] as const)('with %ss as units', (shuffleUnit) =>
 
 test('a cache with room for all fetches once, also for the next process; and what is cut in it is fetched anew', async () => {
   const folder = path.join(emptyFolder(), 'cache');
-  const options = { shuffleUnit: 'shard', cache: { folder, maxBytes: 2 * bytes } };
+  const options = { shuffleUnit: 'shard', cache: folder, cacheSize: 2 * bytes };
   const first = await run(`${server.url}/shards`, options, 2);
   expect(first.fetched[1]).toBe(0);
   const pieces = fs.readdirSync(path.join(folder, 'pieces'));
@@ -149,7 +153,7 @@ test('a process that is killed while it writes leaves nothing that looks whole o
 
 test('two loaders on one cache fetch each piece once', async () => {
   const folder = path.join(emptyFolder(), 'cache');
-  const options = { shuffleUnit: 'shard', cache: { folder, maxBytes: 2 * bytes } };
+  const options = { shuffleUnit: 'shard', cache: folder, cacheSize: 2 * bytes };
   const [a, b] = await Promise.all([run(`${server.url}/shards`, options, 1), run(`${server.url}/shards`, options, 1)]);
   expect(a.digests).toEqual(b.digests);
   expect(a.fetched[0]! + b.fetched[0]!).toBeLessThan(1.3);

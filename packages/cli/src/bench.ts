@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { besidePath, indexPathOf, ShardtoolError } from '@shardtool/format';
-import type { CodecChoice, Dataset } from '@shardtool/reader';
+import type { CodecChoice, Dataset, LoaderReport } from '@shardtool/reader';
 
 export interface BenchOptions {
   readonly batchSize: number;
@@ -14,6 +14,8 @@ export interface BenchOptions {
   /** Milliseconds that stand for a training step on each batch. */
   readonly stepMs: number;
   readonly cold: boolean;
+  readonly cache?: string | undefined;
+  readonly cacheSize?: number | undefined;
   readonly seed: number;
   readonly prefetchBatches: number;
   readonly onBadSample: 'raise' | 'skip' | 'substitute';
@@ -47,6 +49,9 @@ export interface BenchResult {
     readonly spliced: number;
     readonly others: number;
   };
+  /** From the first batch on. */
+  readonly seconds: number;
+  readonly storage: LoaderReport['storage'];
   readonly warnings: number;
   readonly bad: number;
   readonly badKeys: readonly string[];
@@ -71,6 +76,8 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
     rank: 0,
     worldSize: 1,
     ...(workers !== undefined && { workers }),
+    ...(options.cache !== undefined && { cache: options.cache }),
+    ...(options.cacheSize !== undefined && { cacheSize: options.cacheSize }),
   });
   const waits: number[] = [];
   let firstBatchMs = 0;
@@ -116,6 +123,8 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
     boundBy: { io: report.ioMs / total, decode: report.decodeMs / total, consumer: report.consumerMs / total },
     codec: info.codec,
     cropIndex: info.cropIndex,
+    seconds,
+    storage: report.storage,
     warnings: report.warnings,
     bad: report.bad,
     badKeys: report.badSamples.map(({ key }) => key),

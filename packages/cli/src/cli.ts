@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import yargs from 'yargs';
 import { benchCommand } from './commands/bench.js';
+import { cacheCommand } from './commands/cache.js';
 import { catCommand } from './commands/cat.js';
 import { commitCommand } from './commands/commit.js';
 import { convertCommand } from './commands/convert.js';
@@ -18,6 +19,7 @@ import { subsetCommand } from './commands/subset.js';
 import { unpackCommand } from './commands/unpack.js';
 import { verifyCommand } from './commands/verify.js';
 import { UsageError } from './outcome.js';
+import { STORAGE_FLAGS, useStorageFlags } from './storage-flags.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string;
@@ -40,6 +42,7 @@ const COMMANDS = [
   mergeCommand,
   planCommand,
   benchCommand,
+  cacheCommand,
   previewCommand,
 ];
 
@@ -71,6 +74,8 @@ export async function runCli(
     .command(COMMANDS)
     .completion('completion', 'Print a completion script for the shell')
     .option('verbose', { type: 'boolean', default: false, global: true, describe: 'Show the stack of an error' })
+    .options(STORAGE_FLAGS)
+    .middleware((given) => useStorageFlags(given))
     .demandCommand(1, 'Say what to do.')
     .strict()
     .recommendCommands()

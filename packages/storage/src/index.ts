@@ -9,6 +9,7 @@ export { readAhead } from './read-ahead.js';
 export { ReadThreads } from './read-threads.js';
 export { ReadsInFlight } from './reads-in-flight.js';
 export { openSource, openStorage, optionsOf, readWhole, rememberPlace, requireLocal } from './schemes.js';
+export { parseSize } from './size.js';
 export type {
   Content,
   Entry,

@@ -12,7 +12,7 @@ from .batch import Batch, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, LoopEndedError, OptionError
 from .mixture import Mixture
-from .options import Location, absolute, options_for_reader
+from .options import Location, absolute, options_for_reader, storage_for_reader
 from .reader_process import ReaderProcess
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Loader:
 
     ``overlay`` names an overlay of the dataset (other classes and columns, splits, samples left out) or its file, and
     ``split`` a split of it; ``exclude_keys`` leaves samples out by key. ``shardtool overlay`` and ``split`` make them.
+    A location may be ``s3://bucket/shards``, ``gs://...`` or ``https://...``; ``storage`` says how it is asked
+    (``endpoint_url``, ``region``, ``unsigned``, ``requester_pays``), and what is left out comes from the environment.
 
     The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
     one every use raises :class:`ForkedLoaderError`.
@@ -62,6 +64,7 @@ class Loader:
         overlay: Optional[str] = None,
         split: Optional[str] = None,
         exclude_keys: Optional[Iterable[str]] = None,
+        storage: Optional[Mapping[str, Any]] = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         if not isinstance(hold, int) or hold < 1:
@@ -85,7 +88,9 @@ class Loader:
             self._cuda = Cuda(None if device == "cpu" else device)
             self._pinned = PinnedSlots(self._cuda)
         self._location = location.as_location() if isinstance(location, Mixture) else absolute(location)
-        seen = {"overlay": overlay, "split": split, "excludeKeys": None if exclude_keys is None else list(exclude_keys)}
+        keys = None if exclude_keys is None else list(exclude_keys)
+        seen: Dict[str, Any] = {"overlay": overlay, "split": split, "excludeKeys": keys}
+        seen["storage"] = None if storage is None else storage_for_reader(storage)
         self._seen = {name: value for name, value in seen.items() if value is not None}
         self._arrays = arrays(output)
         self._with_keys = with_keys

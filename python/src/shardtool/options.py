@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, TypedDict,
 if TYPE_CHECKING:
     from typing import Literal
 
-#: A folder, or a list of tars.
+#: A folder, or a list of tars: paths, or locations as ``s3://bucket/shards`` and ``https://host/shards``.
 Location = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
 #: A preset (``"train224"``, ``"eval224"``), ``"raw"``, or a list of steps: ``[{"name": "resize", "size": 256}, ...]``.
@@ -88,13 +88,17 @@ class LoaderOptions(TypedDict, total=False):
     max_pixels: int | None
     #: Turns images as their EXIF orientation says. Default false, as in torchvision.
     apply_exif_orientation: bool | None
-    #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --crop-index``): the pixels are the same,
-    #: sooner. Default true.
+    #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --crop-index``): the pixels are the
+    #: same, sooner. Default true.
     crop_index: bool | None
     #: Most memory for encoded samples, in bytes. Default: half of the machine's memory.
     read_buffer_bytes: int | None
-    #: Reads under way at once. Default 4.
+    #: Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as bring more bytes a second.
     read_concurrency: int | None
+    #: A folder on a local disk (or in memory) that keeps what was fetched, for all processes and all datasets.
+    cache: str | os.PathLike[str] | None
+    #: Most bytes in it, all processes together: a number, or text as ``"200GB"``. Default: half of what is free.
+    cache_size: int | str | None
 
 
 def _camel(name: str) -> str:
@@ -134,6 +138,8 @@ def _plain(name: str, value: Any) -> Any:
             raise TypeError("weights is a mapping from a class (name or number) to how often its samples come.")
         # Pairs: JSON's objects have no keys but text, and the class number 10 is not the class named "10".
         return [[_class(name, cls), weight] for cls, weight in value.items()]
+    if name == "cache":
+        return os.path.abspath(os.fspath(value))
     if name == "repeat" and value == math.inf:
         return "Infinity"
     if name in ("classes", "keys", "fields", "more_images", "masks"):
@@ -162,6 +168,15 @@ def _step(step: Mapping[str, Any]) -> Any:
     return plain
 
 
+def storage_for_reader(storage: Mapping[str, Any]) -> Dict[str, Any]:
+    """How remote locations are asked, as the reader has it. Raises TypeError for a name that is none."""
+    names = {name: _camel(name) for name in ("endpoint_url", "region", "unsigned", "requester_pays")}
+    for name in storage:
+        if name not in names:
+            raise TypeError(f"storage has no {name!r}; there are {', '.join(names)}.")
+    return {names[name]: value for name, value in storage.items() if value is not None}
+
+
 def _workers_of_this_rank() -> int | None:
     """The ranks of one machine (torchrun counts them) share its cores. None: the reader takes all."""
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
@@ -172,8 +187,14 @@ def _workers_of_this_rank() -> int | None:
     return max(1, cores // int(ranks))
 
 
+def _whole(location: str | os.PathLike[str]) -> str:
+    text = os.fspath(location)
+    # s3://bucket/shards is not below the working directory.
+    return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) else os.path.abspath(text)
+
+
 def absolute(location: Location) -> Union[str, List[str]]:
     """Where a dataset is, whatever becomes of the working directory."""
     if isinstance(location, (str, os.PathLike)):
-        return os.path.abspath(os.fspath(location))
-    return [os.path.abspath(os.fspath(file)) for file in location]
+        return _whole(location)
+    return [_whole(file) for file in location]

@@ -2,7 +2,7 @@ import { visible } from '@shardtool/format/visible';
 import type { BenchResult } from '../bench.js';
 import { command } from '../command.js';
 import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { milliseconds, wholeNumber } from '../flags.js';
+import { milliseconds, size, wholeNumber } from '../flags.js';
 import { print } from '../outcome.js';
 import { countOf, formatCount, formatSize } from '../size.js';
 
@@ -45,18 +45,31 @@ export const benchCommand = command({
         default: true,
         describe: 'Decode crops by the crop indexes of shards that have them',
       })
+      .option('cache', { type: 'string', requiresArg: true, describe: 'Folder that keeps what is fetched' })
+      .option('cache-size', size('--cache-size', 'Most bytes in the cache; by default half of the free disk'))
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
       .example('$0 bench shards', 'Images a second, waiting, memory')
       .example('$0 bench shards --step-ms 87', 'Does a step of 87 ms ever wait?')
       .example('$0 bench shards --transform raw --cold', 'What the disk gives'),
-  handler: async ({ dataset: location, json, stepMs = 0, overlay, split, excludeKeys, ...options }) => {
+  handler: async ({ dataset: location, json, stepMs = 0, ...options }) => {
     const { benchDataset } = await import('../bench.js');
-    const dataset = await openGiven(location, { overlay, split, excludeKeys });
+    const dataset = await openGiven(location, options);
     const result = await benchDataset(dataset, { ...options, stepMs });
     await dataset.close();
     await print(json ? JSON.stringify(result) : describe(result));
   },
 });
+
+/** What storage gave, and what was needed of it. */
+function storageLine(storage: NonNullable<BenchResult['storage']>, { seconds }: BenchResult): string {
+  const { requests, fetchedBytes, retries, hedges, cacheHitBytes } = storage;
+  const all = fetchedBytes + cacheHitBytes;
+  const share = all === 0 ? 0 : Math.round((cacheHitBytes / all) * 100);
+  return (
+    `storage: ${formatSize(fetchedBytes)} in ${countOf(requests, 'request')}, ${formatSize(fetchedBytes / seconds)}/s; ` +
+    `${share} % of the bytes from the cache; ${countOf(retries, 'retry', 'retries')}, ${formatCount(hedges)} asked for twice`
+  );
+}
 
 function describe(result: BenchResult): string {
   const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
@@ -74,6 +87,7 @@ function describe(result: BenchResult): string {
     `time: ${percent(boundBy.io)} waiting for reads, ${percent(boundBy.decode)} for decoding, ` +
       `${percent(boundBy.consumer)} in the consumer`,
   ];
+  if (result.storage !== null) lines.push(storageLine(result.storage, result));
   if (result.codec !== null) lines.push(`JPEG by ${result.codec.name}: ${result.codec.reason}`);
   const { used, spliced, others } = result.cropIndex;
   if (used) {

@@ -21,6 +21,14 @@ const schema = z.discriminatedUnion('kind', [
       overlay: z.string().optional(),
       split: z.string().optional(),
       excludeKeys: z.array(z.string()).optional(),
+      storage: z
+        .strictObject({
+          endpointUrl: z.string().optional(),
+          region: z.string().optional(),
+          unsigned: z.boolean().optional(),
+          requesterPays: z.boolean().optional(),
+        })
+        .optional(),
     }),
   }),
   /** What the next iteration is going to do. `epoch` as of {@link Loader.setEpoch}; null: the next one. */

@@ -1,4 +1,5 @@
 import { OptionError } from '@shardtool/format';
+import { parseSize } from '@shardtool/storage';
 import { z } from 'zod';
 import type { Weights } from '../selection/weights.js';
 import type { MixInput } from '../transform/mix.js';
@@ -98,10 +99,12 @@ export interface LoaderOptions {
   /** Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as still bring more bytes a second. */
   readonly readConcurrency?: number;
   /**
-   * A folder on a disk of this machine (or in its memory) that keeps what was fetched, for all processes and all datasets:
-   * never more than `maxBytes`, by default half of what is free. What is needed last goes first.
+   * A folder on a disk of this machine (or in its memory) that keeps what was fetched, for all processes and all datasets.
+   * What is needed last goes first.
    */
-  readonly cache?: { readonly folder: string; readonly maxBytes?: number | undefined };
+  readonly cache?: string;
+  /** Most bytes in it, all processes together: a number, or text as `200GB`. Default: half of what is free. */
+  readonly cacheSize?: number | string;
   /** `auto` (default): a batch is valid until the next is asked for. `manual`: until `batch.release()`. */
   readonly release?: 'auto' | 'manual';
   /**
@@ -125,6 +128,13 @@ const step = z.strictObject({
 function isWeights(value: unknown): boolean {
   if (Array.isArray(value)) return value.every((pair) => Array.isArray(pair) && pair.length === 2);
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+function parseCacheSize(text: string, context: z.RefinementCtx): number {
+  const bytes = parseSize(text);
+  if (bytes !== undefined && bytes > 0) return bytes;
+  context.addIssue({ code: 'custom', message: 'it is a number of bytes, or text as 200GB' });
+  return z.NEVER;
 }
 
 const schema = z.strictObject({
@@ -175,7 +185,8 @@ const schema = z.strictObject({
   cropIndex: z.boolean().default(true),
   readBufferBytes: count.optional(),
   readConcurrency: count.optional(),
-  cache: z.strictObject({ folder: z.string().min(1), maxBytes: count.optional() }).optional(),
+  cache: z.string().min(1).optional(),
+  cacheSize: z.union([count, z.string().transform(parseCacheSize)]).optional(),
   release: z.enum(['auto', 'manual']).default('auto'),
   slotFile: z.number().int().min(0).optional(),
   state: z.unknown().optional(),

@@ -24,9 +24,8 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
   const output = await setUpOutput(dataset, options);
   const { files } = dataset;
   await files.measure();
-  const { cache } = options;
-  const cached =
-    cache === undefined ? null : cachedStore(dataset, order, new CacheFolder(cache.folder, cache.maxBytes));
+  const { cache, cacheSize } = options;
+  const cached = cache === undefined ? null : cachedStore(dataset, order, new CacheFolder(cache, cacheSize));
   // A crop index is more to fetch, and where reads are slow there is time to decode.
   const usesCropIndex = output.usesCropIndex && !files.isFar;
   const store = usesCropIndex ? (cached ?? files) : withoutCrops(cached ?? files);

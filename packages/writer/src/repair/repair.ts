@@ -12,6 +12,7 @@ import {
   readShardIndex,
   withSentences,
 } from '@shardtool/format';
+import { requireLocal } from '@shardtool/storage';
 import { WorkerPool } from '../crew/worker-pool.js';
 import { commitDataset } from '../output/commit.js';
 import { lockFolder } from '../output/lock.js';
@@ -82,6 +83,7 @@ export async function repair(location: string, options: RepairOptions = {}): Pro
 async function repairDataset(location: string, options: RepairOptions): Promise<RepairReport> {
   checkWorkers(options.workers);
   if (options.source !== undefined) checkSource(options.source);
+  requireLocal(location, 'Repairing', 'copy it here, repair the copy, and put that in its place');
   await refuseForeign(location);
   const unlock = lockFolder(location);
   const work = join(location, WORK_FOLDER);
