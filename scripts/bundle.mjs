@@ -17,6 +17,7 @@ const PACKAGES = {
   cuda: ['index'],
   writer: [
     'index',
+    'option-table',
     'pack/pack-worker',
     'pack/pack-process',
     'convert/convert-worker',

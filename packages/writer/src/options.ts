@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os';
-import { countBraces, MAX_PIXELS, OptionError, WRITTEN_LAYOUTS, type WrittenLayoutName } from '@shardtool/format';
+import { countBraces, OptionError, type WrittenLayoutName } from '@shardtool/format';
 import { z } from 'zod';
+import { type OptionEntry, type OptionValue, OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
 import type { LmdbValues } from './shard/layout-choice.js';
-import { OTHER_INDEXES, type OtherIndex } from './shard/other-indexes.js';
+import type { OtherIndex } from './shard/other-indexes.js';
 
 /** What is written, and how: packing and converting have these options in common. */
 export interface OutputOptions {
@@ -107,98 +108,93 @@ export interface PackProgress {
   readonly totalBytes: number;
 }
 
-/** What holds where {@link PackOptions} leaves something out. */
+type Table = Readonly<Record<string, OptionEntry>>;
+type Defaults<Entries extends Table> = {
+  readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? Name : never]: OptionValue<
+    Entries[Name]
+  >;
+};
+
+function defaultsOf<Entries extends Table>(entries: Entries): Defaults<Entries> {
+  const given = Object.entries(entries).flatMap(([name, entry]) =>
+    'default' in entry && entry.default !== undefined ? [[name, entry.default]] : [],
+  );
+  return Object.fromEntries(given) as Defaults<Entries>;
+}
+
+/** What holds where {@link PackOptions} leaves something out. `quality` does so only where images are encoded anew. */
 export const PACK_DEFAULTS = {
-  format: 'tar',
-  lmdbValues: 'sample',
-  index: [] as readonly OtherIndex[],
-  maxShardBytes: 256 * 2 ** 20,
-  maxShardSamples: Number.MAX_SAFE_INTEGER,
-  name: '',
-  seed: 0,
-  shuffle: true,
-  fields: [] as readonly string[],
-  include: ['**'] as readonly string[],
-  exclude: [] as readonly string[],
-  quality: 90,
-  check: 'header',
-  minSize: 1,
-  maxPixels: MAX_PIXELS,
-  stripMetadata: false,
-  dedupe: false,
-  onBad: 'stop',
-  maxBad: 0.01,
-  planMemory: 256 * 2 ** 20,
-  ioTimeout: 120,
-  overwrite: false,
-  dryRun: false,
-  restart: false,
-  recheck: false,
-  append: false,
-} as const;
+  ...defaultsOf(OUTPUT_OPTIONS),
+  ...defaultsOf(PACK_OPTIONS),
+  quality: Number(PACK_OPTIONS.quality.shown),
+};
 
-const count = z.int().positive();
-const names = z.array(z.string().min(1));
+/** What an option of the table may be. */
+function schemaOf(entry: OptionEntry): z.ZodType {
+  const texts = (text: z.ZodString) => z.array(text);
+  switch (entry.kind) {
+    case 'switch':
+      return z.boolean();
+    case 'choice':
+      return z.enum(entry.values);
+    case 'choices':
+      return z.array(z.enum(entry.values));
+    case 'whole':
+    case 'bytes':
+      return z
+        .int()
+        .min(entry.from)
+        .max(entry.to ?? Number.MAX_SAFE_INTEGER);
+    case 'seconds':
+      return z.number().positive().max(entry.to);
+    case 'share':
+      return z.number().min(0).max(1);
+    case 'text':
+      return entry.pattern === undefined ? z.string() : z.string().regex(entry.pattern, entry.must);
+    case 'texts':
+      return texts(entry.pattern === undefined ? z.string().min(1) : z.string().regex(entry.pattern, entry.must));
+    case 'list':
+      return z.union([z.string().min(1), texts(z.string().min(1)).min(entry.least ?? 0)]);
+    case 'path':
+      return z.string().min(1);
+  }
+}
 
-const OUTPUT = {
-  lmdbValues: z.enum(['sample', 'image']).default(PACK_DEFAULTS.lmdbValues),
-  index: z.array(z.enum(OTHER_INDEXES)).default([...PACK_DEFAULTS.index]),
-  format: z.enum(WRITTEN_LAYOUTS).default(PACK_DEFAULTS.format),
-  maxShardBytes: count.default(PACK_DEFAULTS.maxShardBytes),
-  maxShardSamples: count.default(PACK_DEFAULTS.maxShardSamples),
-  name: z
-    .string()
-    .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*$|^$/, 'has letters, digits, "_", "-" and "." only')
-    .default(PACK_DEFAULTS.name),
-  workers: count.max(1024).default(() => availableParallelism()),
-  overwrite: z.boolean().default(PACK_DEFAULTS.overwrite),
+/** Schemas by name, of which each fills in what is left out. */
+function schemasOf(entries: Table): Record<string, z.ZodType> {
+  const schema = (entry: OptionEntry) => {
+    const whenGiven = schemaOf(entry);
+    if (!('default' in entry) || entry.default === undefined) return whenGiven.optional();
+    return whenGiven.default(Array.isArray(entry.default) ? [...entry.default] : entry.default);
+  };
+  return Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, schema(entry)]));
+}
+
+const OUTPUT_SCHEMAS = {
+  ...schemasOf(OUTPUT_OPTIONS),
+  workers: schemaOf(OUTPUT_OPTIONS.workers).default(() => availableParallelism()),
   onProgress: z.custom<(progress: PackProgress) => void>((value) => typeof value === 'function').optional(),
   signal: z.instanceof(AbortSignal).optional(),
 };
+const OUTPUT_SCHEMA = z.strictObject(OUTPUT_SCHEMAS);
+const PACK_SCHEMA = z.strictObject({ ...OUTPUT_SCHEMAS, ...schemasOf(PACK_OPTIONS) });
 
-const OUTPUT_SCHEMA = z.strictObject(OUTPUT);
-
-const PACK_SCHEMA = z.strictObject({
-  ...OUTPUT,
-  seed: z.int().nonnegative().default(PACK_DEFAULTS.seed),
-  shuffle: z.boolean().default(PACK_DEFAULTS.shuffle),
-  classes: z.union([z.string().min(1), names.min(1)]).optional(),
-  labels: z.string().min(1).optional(),
-  files: z.union([z.string().min(1), names]).optional(),
-  fields: z
-    .array(z.string().regex(/^[^./\\][^/\\]*$/, 'is an ending without the dot in front'))
-    .transform((fields) => fields.map((field) => field.toLowerCase()))
-    .default([...PACK_DEFAULTS.fields]),
-  include: names.default([...PACK_DEFAULTS.include]),
-  exclude: names.default([...PACK_DEFAULTS.exclude]),
-  resize: count.max(65_535).optional(),
-  quality: z.int().min(1).max(100).optional(),
-  imageFormat: z.enum(['jpg', 'png', 'webp', 'npy']).optional(),
-  check: z.enum(['header', 'decode']).default(PACK_DEFAULTS.check),
-  minSize: count.max(65_535).default(PACK_DEFAULTS.minSize),
-  maxPixels: count.default(PACK_DEFAULTS.maxPixels),
-  stripMetadata: z.boolean().default(PACK_DEFAULTS.stripMetadata),
-  dedupe: z.boolean().default(PACK_DEFAULTS.dedupe),
-  onBad: z.enum(['stop', 'quarantine']).default(PACK_DEFAULTS.onBad),
-  maxBad: z.number().min(0).max(1).default(PACK_DEFAULTS.maxBad),
-  planMemory: count.max(2 ** 30).default(PACK_DEFAULTS.planMemory),
-  inFlight: count.max(1024).optional(),
-  ioTimeout: z.number().positive().max(86_400).default(PACK_DEFAULTS.ioTimeout),
-  dryRun: z.boolean().default(PACK_DEFAULTS.dryRun),
-  restart: z.boolean().default(PACK_DEFAULTS.restart),
-  recheck: z.boolean().default(PACK_DEFAULTS.recheck),
-  append: z.boolean().default(PACK_DEFAULTS.append),
-  part: z.string().optional(),
-});
+type Checked<Entries extends Table> = Defaults<Entries> & {
+  readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? never : Name]:
+    | OptionValue<Entries[Name]>
+    | undefined;
+};
 
 /** {@link OutputOptions}, checked and complete. */
-export type CheckedOutputOptions = z.infer<typeof OUTPUT_SCHEMA>;
+export type CheckedOutputOptions = Omit<Checked<typeof OUTPUT_OPTIONS>, 'workers'> &
+  Pick<OutputOptions, 'onProgress' | 'signal'> & { readonly workers: number };
 /** {@link PackOptions}, checked and complete. */
-export type CheckedOptions = z.infer<typeof PACK_SCHEMA>;
+export type CheckedOptions = CheckedOutputOptions & Checked<typeof PACK_OPTIONS>;
 
 /** Checks the options and fills in what was left out. Throws {@link OptionError} with the name of the first wrong one. */
 export function checkOptions(options: PackOptions): CheckedOptions {
-  const checked = checkAgainst(PACK_SCHEMA, options);
+  const { fields, ...given } = checkAgainst<CheckedOptions>(PACK_SCHEMA, options);
+  const checked = { ...given, fields: fields.map((field) => field.toLowerCase()) };
   checkPatterns(checked);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
     throw new OptionError({}, 'The option "files" names every file; leave "include" and "exclude" out beside it.');
@@ -220,13 +216,13 @@ export function checkOptions(options: PackOptions): CheckedOptions {
 
 /** The same for {@link OutputOptions} alone. */
 export function checkOutputOptions(options: OutputOptions): CheckedOutputOptions {
-  return checkAgainst(OUTPUT_SCHEMA, options);
+  return checkAgainst<CheckedOutputOptions>(OUTPUT_SCHEMA, options);
 }
 
-function checkAgainst<Checked>(schema: z.ZodType<Checked>, options: object): Checked {
+function checkAgainst<Complete>(schema: z.ZodType, options: object): Complete {
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   const result = schema.safeParse(given);
-  if (result.success) return result.data;
+  if (result.success) return result.data as Complete;
   const issue = result.error.issues[0]!;
   const name = issue.path.length > 0 ? `The option "${issue.path.join('.')}" does not fit` : 'The options do not fit';
   throw new OptionError({}, `${name}: ${issue.message}.`);

@@ -1,6 +1,7 @@
 import { visible } from '@shardtool/format/visible';
 import type { OpenOptions } from '@shardtool/reader';
 import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
+import { OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../command.js';
 import { DATASET_FLAGS, viewOf } from '../dataset-flags.js';
 import { stoppable } from '../interrupt.js';
@@ -62,8 +63,7 @@ export const convertCommand = command({
 
 /** The options by name, without what yargs adds. */
 function optionsOf(given: Omit<ConvertOptions, keyof OpenOptions>): ConvertOptions {
-  const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, workers, overwrite } = given;
-  return { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, workers, overwrite };
+  return Object.fromEntries(Object.entries(given).filter(([name]) => name in OUTPUT_OPTIONS));
 }
 
 function describe(report: ConvertReport, output: string): string {

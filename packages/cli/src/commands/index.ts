@@ -1,6 +1,6 @@
 import { command } from '../command.js';
 import { print } from '../outcome.js';
-import { askedIndexes, INDEX_FLAG } from '../output-flags.js';
+import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
 import { countOf } from '../size.js';
 
 export const indexCommand = command({
@@ -20,7 +20,7 @@ export const indexCommand = command({
         default: false,
         describe: 'Also make indexes anew that are newer than their tars; those of --index always are',
       })
-      .option('index', INDEX_FLAG)
+      .option('index', OUTPUT_FLAGS.index)
       .option('crops', {
         type: 'boolean',
         default: false,

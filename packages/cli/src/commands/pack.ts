@@ -1,8 +1,9 @@
 import { visible } from '@shardtool/format/visible';
 import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
+import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../command.js';
-import { share, size, wholeNumber } from '../flags.js';
 import { stoppable } from '../interrupt.js';
+import { flagsOf } from '../option-flags.js';
 import { print } from '../outcome.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
 import { ProgressView } from '../progress-view.js';
@@ -10,134 +11,17 @@ import { countLine, fieldsLine } from '../report-lines.js';
 import { countOf, formatSize } from '../size.js';
 import { WriteRate } from '../write-rate.js';
 
-const several = { type: 'string', array: true, requiresArg: true } as const;
-
 export const packCommand = command({
   name: 'pack',
   positionals: '<source> <output>',
   describe: 'Pack a folder of images into shards',
-  // What is left out here is filled in by the writer, whose defaults the descriptions repeat.
+  // What is left out here is filled in by the writer.
   builder: (yargs) =>
     yargs
       .positional('source', { type: 'string', demandOption: true, describe: 'Folder with a folder for each class' })
       .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the shards' })
       .options(OUTPUT_FLAGS)
-      .option('seed', {
-        ...wholeNumber('--seed', 'Of the order in which samples are packed', { from: 0 }),
-        defaultDescription: '0',
-      })
-      .option('shuffle', {
-        type: 'boolean',
-        defaultDescription: 'true',
-        describe: '--no-shuffle keeps the order of the paths',
-      })
-      .option('classes', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'Text file with the classes in the order of their numbers',
-      })
-      .option('labels', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'CSV or JSON Lines: path, class, further columns for the index',
-      })
-      .option('files', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'Text file with the paths to pack, instead of the whole folder',
-      })
-      .option('fields', {
-        ...several,
-        coerce: (endings: string[]) => endings.flatMap((ending) => ending.split(',')),
-        describe: 'Endings that belong to the image with the same stem: seg.png, or seg.png,box.npy',
-      })
-      .option('include', { ...several, describe: 'Glob pattern below the source: pack only what fits one' })
-      .option('exclude', { ...several, describe: 'Glob pattern below the source: leave out what fits one' })
-      .option(
-        'resize',
-        wholeNumber('--resize', 'Shrink images until the shorter side has so many pixels', { to: 65_535 }),
-      )
-      .option('quality', {
-        ...wholeNumber('--quality', 'Of re-encoded JPEG and WebP, 1 to 100', { to: 100 }),
-        defaultDescription: '90',
-      })
-      .option('image-format', {
-        choices: ['jpg', 'webp', 'png', 'npy'] as const,
-        requiresArg: true,
-        describe: 'Re-encode every image; npy: uncompressed, the fastest to train from',
-      })
-      .option('check', {
-        choices: ['header', 'decode'] as const,
-        requiresArg: true,
-        defaultDescription: 'header',
-        describe: 'decode: refuse images that cannot be decoded whole',
-      })
-      .option('min-size', wholeNumber('--min-size', 'Refuse images with a side of fewer pixels', { to: 65_535 }))
-      .option('max-pixels', {
-        ...wholeNumber('--max-pixels', 'Refuse images that have, or claim, more pixels'),
-        defaultDescription: '178956970',
-      })
-      .option('strip-metadata', {
-        type: 'boolean',
-        defaultDescription: 'false',
-        describe: 'Take out Exif, XMP, IPTC and comments; pixels and orientation stay',
-      })
-      .option('dedupe', {
-        type: 'boolean',
-        defaultDescription: 'false',
-        describe:
-          'Pack images with the same bytes once: duplicates.jsonl lists the others; with --append those in the shards count, too, unless packing changes their bytes',
-      })
-      .option('on-bad', {
-        choices: ['stop', 'quarantine'] as const,
-        requiresArg: true,
-        defaultDescription: 'stop',
-        describe: 'What becomes of files that cannot be packed: quarantine.jsonl lists them',
-      })
-      .option('max-bad', {
-        ...share('--max-bad', 'Share of bad images at which the pack gives up'),
-        defaultDescription: '1%',
-      })
-      .option('plan-memory', {
-        ...size('--plan-memory', 'Memory for the paths of the source; more of them go to the disk'),
-        defaultDescription: '256MiB',
-      })
-      .option(
-        'in-flight',
-        wholeNumber('--in-flight', 'Files that are asked for at a time; else tried out, where the source is slow', {
-          from: 1,
-          to: 1024,
-        }),
-      )
-      .option('io-timeout', {
-        ...wholeNumber('--io-timeout', 'Seconds without an answer of a slow source after which the pack ends', {
-          from: 1,
-          to: 86_400,
-        }),
-        defaultDescription: '120',
-      })
-      .option('append', {
-        type: 'boolean',
-        default: false,
-        describe: 'Add shards for the images that the dataset does not have yet',
-      })
-      .option('part', {
-        type: 'string',
-        requiresArg: true,
-        describe:
-          'Pack the third of 16 parts with 3/16; an array job of Slurm and an Indexed Job of Kubernetes say it themselves',
-      })
-      .option('restart', {
-        type: 'boolean',
-        default: false,
-        describe: 'Begin anew where a pack did not end, instead of going on',
-      })
-      .option('recheck', {
-        type: 'boolean',
-        default: false,
-        describe: 'Read shards again that were finished before the pack was stopped',
-      })
-      .option('dry-run', { type: 'boolean', default: false, describe: 'Only say what would be made' })
+      .options(flagsOf(PACK_OPTIONS))
       .example('$0 pack photos shards', 'photos/cat/1.jpg becomes sample cat/1 of class cat')
       .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
       .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
@@ -173,17 +57,8 @@ export const packCommand = command({
 
 /** The options by name, without what yargs adds. */
 function optionsOf(given: PackOptions): PackOptions {
-  const { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files } =
-    given;
-  const { fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun } = given;
-  const { part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe, planMemory } = given;
-  const { inFlight, ioTimeout } = given;
-  return {
-    ...{ format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, shuffle, classes, labels, files },
-    ...{ fields, include, exclude, resize, quality, imageFormat, onBad, maxBad, workers, overwrite, dryRun },
-    ...{ part, append, restart, recheck, check, minSize, maxPixels, stripMetadata, dedupe, planMemory },
-    ...{ inFlight, ioTimeout },
-  };
+  const names = Object.keys({ ...OUTPUT_OPTIONS, ...PACK_OPTIONS });
+  return Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)));
 }
 
 function describe(

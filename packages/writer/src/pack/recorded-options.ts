@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { OUTPUT_OPTIONS, PACK_OPTIONS } from '../option-table.js';
 import { type CheckedOptions, recodeOptions } from '../options.js';
 import type { PlanFacts } from '../plan/plan-record.js';
 import { readTextFile } from '../source/list.js';
@@ -21,16 +22,19 @@ export function madeFrom({
 
 /**
  * The options that the result depends on, by name, as a pack that goes on compares them: the labels by the sha256 of
- * their text, the dataset that grows by its identity, and with re-encoding the versions of what encodes. Left out are those that change no byte of a shard, and
- * those whose whole effect is which files and classes there are: they are compared themselves.
+ * their text, the dataset that grows by its identity, and with re-encoding the versions of what encodes. The table of options
+ * says which change no byte of a shard, or have as their whole effect which files and classes there are, which are compared.
  */
 export async function recordedOptions(
   options: CheckedOptions,
   base: AppendBase | null = null,
 ): Promise<Record<string, unknown>> {
-  const { workers, overwrite, restart, recheck, part, onProgress, signal, dryRun, onBad, maxBad, ...rest } = options;
-  const { planMemory, inFlight, ioTimeout, files, classes, labels, append, ...recorded } = rest;
-  const all: Record<string, unknown> = { ...recorded };
+  const { labels } = options;
+  const all: Record<string, unknown> = Object.fromEntries(
+    Object.entries({ ...OUTPUT_OPTIONS, ...PACK_OPTIONS })
+      .filter(([, { isRecorded }]) => isRecorded)
+      .map(([name]) => [name, options[name as keyof CheckedOptions]]),
+  );
   if (labels !== undefined) all.labels = createHash('sha256').update(readTextFile(labels)).digest('hex');
   if (base !== null) all.append = base.manifest.identity;
   if (recodeOptions(options) !== null) {

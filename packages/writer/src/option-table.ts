@@ -1,0 +1,267 @@
+/**
+ * The options of packing and converting, each in one place: what it may be, what holds where it is left out, its line of help,
+ * and whether shards depend on it. The checks (options.ts), the flags of the command line and the record of a plan are made of
+ * this table. It is plain data without imports, so that the command line lists its flags without loading the writer.
+ */
+
+interface About {
+  readonly help: string;
+  /** What the help says holds where the option is left out; null: nothing. Without it: `default`. */
+  readonly shown?: string | null;
+  /** True: other values, other bytes. A plan records it, and a pack that goes on has to be asked for the same. */
+  readonly isRecorded: boolean;
+}
+
+/** What an option may be. */
+export type OptionEntry = About &
+  (
+    | { readonly kind: 'switch'; readonly default: boolean }
+    | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default?: string }
+    | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: readonly string[] }
+    /** A whole number; `bytes` may be written as 64MiB. `to` is included. */
+    | { readonly kind: 'whole' | 'bytes'; readonly from: number; readonly to?: number; readonly default?: number }
+    /** More than 0, in a program also a part of one. `to` is included. */
+    | { readonly kind: 'seconds'; readonly to: number; readonly default: number }
+    /** From 0 to 1, also written as 1%. */
+    | { readonly kind: 'share'; readonly default: number }
+    | { readonly kind: 'text'; readonly pattern?: RegExp; readonly must?: string; readonly default?: string }
+    /** On the command line separated by commas where `isJoined`. */
+    | {
+        readonly kind: 'texts';
+        readonly pattern?: RegExp;
+        readonly must?: string;
+        readonly isJoined?: boolean;
+        readonly default: readonly string[];
+      }
+    /** A text file with one of them a line, or, in a program, a list; `least` is how many there have to be. */
+    | { readonly kind: 'list'; readonly least?: number }
+    | { readonly kind: 'path' }
+  );
+
+/** Of every command that writes shards. */
+export const OUTPUT_OPTIONS = {
+  format: {
+    kind: 'choice',
+    values: ['tar', 'lmdb', 'msgpack'],
+    default: 'tar',
+    isRecorded: true,
+    help: 'Kind of shards',
+  },
+  lmdbValues: {
+    kind: 'choice',
+    values: ['sample', 'image'],
+    default: 'sample',
+    isRecorded: true,
+    help: 'What LMDB has under a key: all fields, or the image alone as torchvision reads it',
+  },
+  index: {
+    kind: 'choices',
+    values: ['wids', 'dali', 'crops'],
+    default: [],
+    isRecorded: true,
+    help: 'Indexes for other loaders of tars: wids (webdataset), dali (NVIDIA DALI), or wids,dali',
+  },
+  maxShardBytes: {
+    kind: 'bytes',
+    from: 1,
+    default: 256 * 2 ** 20,
+    isRecorded: true,
+    help: 'Largest shard, as 256MB or 64MiB',
+  },
+  maxShardSamples: {
+    kind: 'whole',
+    from: 1,
+    default: Number.MAX_SAFE_INTEGER,
+    shown: null,
+    isRecorded: true,
+    help: 'Most samples in a shard',
+  },
+  name: {
+    kind: 'text',
+    pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$|^$/,
+    must: 'has letters, digits, "_", "-" and "." only',
+    default: '',
+    isRecorded: true,
+    help: 'In front of the numbers: train gives train-000000.tar',
+  },
+  workers: { kind: 'whole', from: 1, to: 1024, shown: 'one a core', isRecorded: false, help: 'Threads' },
+  overwrite: {
+    kind: 'switch',
+    default: false,
+    isRecorded: false,
+    help: 'Replace what an earlier run made, its indexes for other loaders too',
+  },
+} as const satisfies Readonly<Record<string, OptionEntry>>;
+
+/** Of a pack, beside {@link OUTPUT_OPTIONS}. */
+export const PACK_OPTIONS = {
+  seed: {
+    kind: 'whole',
+    from: 0,
+    default: 0,
+    isRecorded: true,
+    help: 'Of the order in which samples are packed',
+  },
+  shuffle: { kind: 'switch', default: true, isRecorded: true, help: '--no-shuffle keeps the order of the paths' },
+  // What these make of the source is compared itself: which files, classes and columns there are.
+  classes: {
+    kind: 'list',
+    least: 1,
+    isRecorded: false,
+    help: 'Text file with the classes in the order of their numbers',
+  },
+  labels: { kind: 'path', isRecorded: false, help: 'CSV or JSON Lines: path, class, further columns for the index' },
+  files: { kind: 'list', isRecorded: false, help: 'Text file with the paths to pack, instead of the whole folder' },
+  fields: {
+    kind: 'texts',
+    pattern: /^[^./\\][^/\\]*$/,
+    must: 'is an ending without the dot in front',
+    isJoined: true,
+    default: [],
+    isRecorded: true,
+    help: 'Endings that belong to the image with the same stem: seg.png, or seg.png,box.npy',
+  },
+  include: {
+    kind: 'texts',
+    default: ['**'],
+    shown: null,
+    isRecorded: true,
+    help: 'Glob pattern below the source: pack only what fits one',
+  },
+  exclude: {
+    kind: 'texts',
+    default: [],
+    isRecorded: true,
+    help: 'Glob pattern below the source: leave out what fits one',
+  },
+  resize: {
+    kind: 'whole',
+    from: 1,
+    to: 65_535,
+    isRecorded: true,
+    help: 'Shrink images until the shorter side has so many pixels',
+  },
+  quality: {
+    kind: 'whole',
+    from: 1,
+    to: 100,
+    shown: '90',
+    isRecorded: true,
+    help: 'Of re-encoded JPEG and WebP, 1 to 100',
+  },
+  imageFormat: {
+    kind: 'choice',
+    values: ['jpg', 'png', 'webp', 'npy'],
+    isRecorded: true,
+    help: 'Re-encode every image; npy: uncompressed, the fastest to train from',
+  },
+  check: {
+    kind: 'choice',
+    values: ['header', 'decode'],
+    default: 'header',
+    isRecorded: true,
+    help: 'decode: refuse images that cannot be decoded whole',
+  },
+  minSize: {
+    kind: 'whole',
+    from: 1,
+    to: 65_535,
+    default: 1,
+    shown: null,
+    isRecorded: true,
+    help: 'Refuse images with a side of fewer pixels',
+  },
+  maxPixels: {
+    kind: 'whole',
+    from: 1,
+    default: 178_956_970,
+    isRecorded: true,
+    help: 'Refuse images that have, or claim, more pixels',
+  },
+  stripMetadata: {
+    kind: 'switch',
+    default: false,
+    isRecorded: true,
+    help: 'Take out Exif, XMP, IPTC and comments; pixels and orientation stay',
+  },
+  dedupe: {
+    kind: 'switch',
+    default: false,
+    isRecorded: true,
+    help: 'Pack images with the same bytes once: duplicates.jsonl lists the others; with --append those in the shards count, too, unless packing changes their bytes',
+  },
+  onBad: {
+    kind: 'choice',
+    values: ['stop', 'quarantine'],
+    default: 'stop',
+    isRecorded: false,
+    help: 'What becomes of files that cannot be packed: quarantine.jsonl lists them',
+  },
+  maxBad: {
+    kind: 'share',
+    default: 0.01,
+    isRecorded: false,
+    help: 'Share of bad images at which the pack gives up',
+  },
+  planMemory: {
+    kind: 'bytes',
+    from: 1,
+    to: 2 ** 30,
+    default: 256 * 2 ** 20,
+    isRecorded: false,
+    help: 'Memory for the paths of the source; more of them go to the disk',
+  },
+  inFlight: {
+    kind: 'whole',
+    from: 1,
+    to: 1024,
+    isRecorded: false,
+    help: 'Files that are asked for at a time; else tried out, where the source is slow',
+  },
+  ioTimeout: {
+    kind: 'seconds',
+    to: 86_400,
+    default: 120,
+    isRecorded: false,
+    help: 'Seconds without an answer of a slow source after which the pack ends',
+  },
+  append: {
+    kind: 'switch',
+    default: false,
+    isRecorded: false,
+    help: 'Add shards for the images that the dataset does not have yet',
+  },
+  part: {
+    kind: 'text',
+    isRecorded: false,
+    help: 'Pack the third of 16 parts with 3/16; an array job of Slurm and an Indexed Job of Kubernetes say it themselves',
+  },
+  restart: {
+    kind: 'switch',
+    default: false,
+    isRecorded: false,
+    help: 'Begin anew where a pack did not end, instead of going on',
+  },
+  recheck: {
+    kind: 'switch',
+    default: false,
+    isRecorded: false,
+    help: 'Read shards again that were finished before the pack was stopped',
+  },
+  dryRun: { kind: 'switch', default: false, isRecorded: false, help: 'Only say what would be made' },
+} as const satisfies Readonly<Record<string, OptionEntry>>;
+
+/** The value of an option in a program. */
+export type OptionValue<Entry extends OptionEntry> = Entry extends { kind: 'switch' }
+  ? boolean
+  : Entry extends { kind: 'choice'; values: readonly (infer Value)[] }
+    ? Value
+    : Entry extends { kind: 'choices'; values: readonly (infer Value)[] }
+      ? Value[]
+      : Entry extends { kind: 'whole' | 'bytes' | 'seconds' | 'share' }
+        ? number
+        : Entry extends { kind: 'texts' }
+          ? string[]
+          : Entry extends { kind: 'list' }
+            ? string | string[]
+            : string;
