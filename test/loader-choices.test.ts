@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { type LoaderOptions, openDataset } from '@shardtool/reader';
+import { pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { packedSmall } from './datasets.js';
+import { emptyFolder, packedSmall, smallImages } from './datasets.js';
 import { batchesOf, keysOf, linesOf, validKeysOf } from './loader-look.js';
 
 /** 20 samples of each class, dealt out in turn; every fourth is longer than 3,000 bytes. */
@@ -161,4 +164,40 @@ test('a device that is undefined is none: batches stay in the memory of the host
   }
   await loader.close();
   await dataset.close();
+});
+
+test('of several captions each epoch draws one, the same whatever the workers and after a resume', async () => {
+  const folder = await smallImages({ samples: 12 });
+  for (let i = 0; i < 12; i++) {
+    const name = path.join(folder, 'a', String(i).padStart(4, '0'));
+    writeFileSync(`${name}.txt`, `first ${i}\nsecond ${i}\n\nthird ${i}\n`);
+    writeFileSync(`${name}.json`, JSON.stringify([`short ${i}`, `long ${i}`]));
+  }
+  const output = path.join(emptyFolder(), 'shards');
+  await pack(folder, output, { workers: 1 });
+  await using dataset = await openDataset(output);
+  const captionsOf = async (options: LoaderOptions) => {
+    await using loader = dataset.loader({ transform: 'raw', batchSize: 5, textChoice: 'random', seed: 4, ...options });
+    const seen = new Map<string, unknown[]>();
+    let state: unknown;
+    for await (const { keys, fields, index } of loader) {
+      for (const [row, key] of keys.entries()) {
+        seen.set(key, [...(seen.get(key) ?? []), fields.txt![row], fields.json![row]]);
+      }
+      if (index === 0) state ??= loader.state();
+    }
+    return { seen, state };
+  };
+  const { seen, state } = await captionsOf({ workers: 1, repeat: 8 });
+  for (const [key, texts] of seen) {
+    const i = Number(key.split('/')[1]);
+    for (const text of texts) {
+      expect([`first ${i}`, `second ${i}`, `third ${i}`, `short ${i}`, `long ${i}`]).toContain(text);
+    }
+  }
+  expect(new Set([...seen.values()].flat()).size).toBeGreaterThan(50);
+  expect((await captionsOf({ workers: 3, repeat: 8 })).seen).toEqual(seen);
+  for (const [key, texts] of (await captionsOf({ workers: 1, state })).seen) {
+    expect(texts).toEqual(seen.get(key)!.slice(0, 2));
+  }
 });

@@ -82,6 +82,8 @@ class LoaderOptions(TypedDict, total=False):
     mix: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
     #: Fields, and columns that came with the labels, that come along as ``batch.fields``. Default: none.
     fields: Sequence[str] | None
+    #: ``random`` takes one of several captions (a JSON list, or lines), another one each epoch.
+    text_choice: Literal["random"] | None
     #: Default ``raise``. ``skip`` marks the row not valid, ``substitute`` takes the next good sample of the same block.
     on_bad_sample: Literal["raise", "skip", "substitute"] | None
     #: Images of more pixels are bad samples. Default 178,956,970, as in Pillow.

@@ -83,6 +83,11 @@ export interface LoaderOptions {
    * image nor class, and no columns.
    */
   readonly fields?: readonly string[];
+  /**
+   * `random` takes one of several captions: of a field that holds a JSON list of texts, or lines, each epoch draws one. Default: all
+   * come, as they are stored.
+   */
+  readonly textChoice?: 'random';
   /** Default `raise`. `skip` marks the row not valid, `substitute` takes the next good sample of the same block. */
   readonly onBadSample?: 'raise' | 'skip' | 'substitute';
   /** Images of more pixels are bad samples. Default 178,956,970, as in Pillow. */
@@ -179,6 +184,7 @@ const schema = z.strictObject({
   moreImages: z.array(z.string()).default([]),
   masks: z.array(z.string()).default([]),
   fields: z.array(z.string()).optional(),
+  textChoice: z.enum(['random']).optional(),
   onBadSample: z.enum(['raise', 'skip', 'substitute']).default('raise'),
   maxPixels: count.default(178_956_970),
   applyExifOrientation: z.boolean().default(false),

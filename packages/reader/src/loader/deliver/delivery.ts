@@ -4,10 +4,13 @@ import { type BadRowOptions, countBadRows, isSkipped, judgeRow, stepError } from
 import type { Feeder } from './feeder.js';
 import type { PendingBatch } from './pending-batch.js';
 import { readFields } from './row-fields.js';
+import type { TextChoice } from './text-choice.js';
 
 export interface DeliveryOptions {
   readonly engine: Engine;
   readonly badRows: BadRowOptions;
+  /** Null: texts come as they are. */
+  readonly textChoice: TextChoice | null;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
 }
@@ -135,6 +138,7 @@ export class Delivery {
 
   #readFields(pending: PendingBatch, row: number): void {
     if (isSkipped(pending, row)) return;
-    readFields(pending, row, this.#options.engine.arena);
+    const { engine, textChoice } = this.#options;
+    readFields(pending, row, engine.arena, textChoice);
   }
 }

@@ -9,6 +9,7 @@ import { type FedEpoch, Feeder } from './feeder.js';
 import { type FinishedBatchOptions, finishedBatch } from './finished-batch.js';
 import type { PendingBatch } from './pending-batch.js';
 import type { Statistics } from './statistics.js';
+import { TextChoice } from './text-choice.js';
 
 export interface IterationOptions {
   readonly engine: Engine;
@@ -38,6 +39,7 @@ export class Iteration {
     const delivery = new Delivery({
       engine,
       whole,
+      textChoice: output.drawsTexts ? new TextChoice(origin.seeds) : null,
       badRows: { engine, statistics, shardName, onBadSample, output: output.batch },
     });
     this.#delivery = delivery;

@@ -4,19 +4,28 @@ import { type FieldValue, fieldValue } from '../../dataset/field-values.js';
 import type { Arena } from '../read/arena.js';
 import { locate, placeOf } from '../read/block.js';
 import type { PendingBatch } from './pending-batch.js';
+import type { TextChoice } from './text-choice.js';
 
 /**
  * Puts the values of a row's fields, and of label columns, into the batch. One whose bytes have changed, or that cannot be read, makes the sample a
  * bad one.
  */
-export function readFields(pending: PendingBatch, row: number, arena: Arena): void {
+export function readFields(pending: PendingBatch, row: number, arena: Arena, textChoice: TextChoice | null): void {
   const block = pending.blocks[row]!;
-  const { index, indexRow, stretches } = locate(block, pending.items[row]!);
+  const item = pending.items[row]!;
+  const { index, indexRow, stretches } = locate(block, item);
+  const choose = textChoice?.of({
+    source: pending.sources[row]!,
+    pass: block.pass,
+    number: pending.numbers[row]!,
+    occurrence: block.occurrence[item]!,
+  });
+  const chosen = (value: FieldValue | null) => (choose === undefined ? value : choose(value));
   for (const name in pending.fields) {
     const column = index.fields.get(name);
     const offset = column?.offset[indexRow] ?? -1;
     if (column === undefined || offset < 0) {
-      pending.fields[name]![row] = index.columns.get(name)?.[indexRow] ?? null;
+      pending.fields[name]![row] = chosen(index.columns.get(name)?.[indexRow] ?? null);
       continue;
     }
     const stored = arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);
@@ -25,7 +34,7 @@ export function readFields(pending: PendingBatch, row: number, arena: Arena): vo
       pending.bad.push({ row, reason: `its field "${name}" ${result.fault}` });
       return;
     }
-    pending.fields[name]![row] = result.value;
+    pending.fields[name]![row] = chosen(result.value);
   }
 }
 

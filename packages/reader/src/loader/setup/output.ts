@@ -24,6 +24,8 @@ export interface LoaderOutput {
   readonly companions: readonly Companion[];
   /** Names of the fields that come as values. */
   readonly fields: readonly string[];
+  /** Of several texts in a field one is drawn. */
+  readonly drawsTexts: boolean;
   /** A person's own code, its paths whole. */
   readonly steps: OwnSteps;
   readonly mixing: Mixing;
@@ -50,6 +52,7 @@ type OutputRequest = Pick<
   | 'moreImages'
   | 'masks'
   | 'fields'
+  | 'textChoice'
   | 'image'
   | 'maxPixels'
   | 'applyExifOrientation'
@@ -84,6 +87,7 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
     image: options.image,
     companions,
     fields,
+    drawsTexts: options.textChoice === 'random',
     steps,
     mixing,
     whole: mixing.length > 0 || steps.batch !== undefined,

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { TextChoice } from './text-choice.js';
+
+const choice = new TextChoice([7, 8]);
+const sample = { source: 0, pass: 0, number: 3, occurrence: 0 };
+
+test('one of a list of texts, or of lines that are not empty, is taken; all else stays as it is', () => {
+  const texts = ['a cat', 'a small cat', 'a cat on a mat'];
+  expect(texts).toContain(choice.of(sample)(texts));
+  expect(texts).toContain(choice.of(sample)(`${texts.join('\r\n')}\n\n`));
+  const choose = choice.of(sample);
+  for (const value of [null, 3, '', '\n', [], ['a', 1], { caption: texts }, Uint8Array.of(1)]) {
+    expect(choose(value as never)).toEqual(value);
+  }
+});
+
+test('over passes each text comes about as often, and the same sample in the same pass has the same one', () => {
+  const texts = ['a', 'b', 'c', 'd'];
+  const counts = new Map<unknown, number>();
+  for (let pass = 0; pass < 4000; pass++) {
+    const taken = choice.of({ ...sample, pass })(texts);
+    expect(choice.of({ ...sample, pass })(texts)).toBe(taken);
+    counts.set(taken, (counts.get(taken) ?? 0) + 1);
+  }
+  const chiSquare = texts.reduce((sum, text) => sum + ((counts.get(text) ?? 0) - 1000) ** 2 / 1000, 0);
+  // 3 degrees of freedom, 99.9 %.
+  expect(chiSquare).toBeLessThan(16.3);
+});
+
+test('what a field draws does not depend on what the fields before it hold, and datasets differ', () => {
+  const texts = Array.from({ length: 1000 }, (_, i) => String(i));
+  const second = (first: unknown, source = 0) => {
+    const choose = choice.of({ ...sample, source });
+    choose(first as never);
+    return choose(texts);
+  };
+  expect(second(null)).toBe(second(texts));
+  expect(second(null, 1)).not.toBe(second(null, 0));
+});
