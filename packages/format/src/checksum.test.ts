@@ -1,3 +1,4 @@
+import { crc32 as zlibCrc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { crc32, crc32Hex } from './checksum.js';
@@ -10,6 +11,16 @@ test('a payload summed in pieces has the checksum of the whole', () => {
   fc.assert(
     fc.property(fc.uint8Array(), fc.uint8Array(), (head, tail) => {
       expect(crc32(tail, crc32(head))).toBe(crc32(Buffer.concat([head, tail])));
+    }),
+  );
+});
+
+test('long payloads have the checksum that zlib gives them, wherever they lie in memory', () => {
+  const shared = Buffer.from(new SharedArrayBuffer(100_000)).fill('some bytes');
+  fc.assert(
+    fc.property(fc.nat(60_000), fc.nat(40_000), fc.nat(0xffffffff), (from, bytes, before) => {
+      const payload = shared.subarray(from, from + bytes);
+      expect(crc32(payload, before)).toBe(zlibCrc32(payload, before));
     }),
   );
 });

@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs';
-import { crc32 } from 'node:zlib';
+import { crc32 } from '../checksum.js';
 import { crc32Combine } from '../crc32-combine.js';
 import { FileError, ShardtoolError } from '../errors.js';
 

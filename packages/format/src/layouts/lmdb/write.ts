@@ -1,5 +1,5 @@
 import { fdatasyncSync, ftruncateSync } from 'node:fs';
-import { crc32 } from 'node:zlib';
+import { crc32 } from '../../checksum.js';
 import { crc32Combine } from '../../crc32-combine.js';
 import { DuplicateKeyError, OptionError } from '../../errors.js';
 import { mapRules, SampleCheck } from '../../sample/sample-check.js';

@@ -4,10 +4,10 @@
  * asynchronous.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { crc32 } from 'node:zlib';
 import {
   changedSincePacked,
   checkedCropIndex,
+  crc32,
   cropIndexOf,
   fieldPayload,
   headerOf,
