@@ -10,6 +10,7 @@ export {
   FileExistsError,
   NoSuchFileError,
   OptionError,
+  RefusedError,
   ShardtoolError,
   type Whereabouts,
 } from '@shardtool/storage';

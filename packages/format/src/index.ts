@@ -1,5 +1,5 @@
 export { asFileError, countBraces, didYouMean, makeFolder, withSentences } from '@shardtool/storage';
-export * from './checksum.js';
+export { changedSincePacked, checkFieldCrc32, crc32, crc32Hex } from './checksum.js';
 export {
   type CropIndexFile,
   type CropIndexTable,
@@ -8,11 +8,55 @@ export {
   cropIndexOf,
   openCropIndex,
 } from './crop-index/crop-index-file.js';
-export * from './dataset/beside.js';
-export * from './dataset/find-shards.js';
-export * from './dataset/manifest.js';
-export * from './durable.js';
-export * from './errors.js';
+export { BESIDE, besidePath, findBeside, ownerOf, placeBeside } from './dataset/beside.js';
+export {
+  type FoundShard,
+  findShards,
+  indexPathOf,
+  manifestShards,
+  meantLocations,
+  PACK_NOTE_FILE,
+} from './dataset/find-shards.js';
+export {
+  createManifest,
+  hasChecksum,
+  hasSameValues,
+  identityOf,
+  isManifestAsWritten,
+  MANIFEST_FILE,
+  type Manifest,
+  type ManifestShard,
+  readManifest,
+  writeManifest,
+} from './dataset/manifest.js';
+export { flushFolder, writeDurably } from './durable.js';
+export {
+  CropIndexError,
+  CutShardError,
+  DamagedShardError,
+  DuplicateKeyError,
+  EntryNameError,
+  FileChangedError,
+  FileError,
+  FileExistsError,
+  ImageError,
+  KeyLengthError,
+  ManifestError,
+  NoSuchFileError,
+  NpyError,
+  OptionError,
+  RefusedError,
+  SampleChecksumError,
+  SampleDecodeError,
+  ShardIndexError,
+  ShardtoolError,
+  UnfinishedPackError,
+  UnsupportedEntryError,
+  UnsupportedShardError,
+  VersionError,
+  type Whereabouts,
+  WorkerDiedError,
+} from './errors.js';
 export {
   fieldOfKind,
   type ImageKind,
@@ -21,16 +65,49 @@ export {
   isImageField,
   kindOfField,
 } from './image/kinds.js';
-export * from './image/probe.js';
+export { type ImageHeader, MAX_PIXELS, probeImage } from './image/probe.js';
 export { stripMetadata } from './image/strip-metadata.js';
 export { FilesSource, type ListedSamples, listSamples } from './layouts/folder/index.js';
-export * from './layouts/layout.js';
-export * from './layouts/lmdb/index.js';
-export * from './layouts/msgpack/index.js';
+export {
+  type FieldPosition,
+  type FieldSize,
+  isImageAlone,
+  type SamplePosition,
+  type ShardLayout,
+  type ShardWriter,
+  type WrittenLayout,
+} from './layouts/layout.js';
+export { LmdbDatabase, lmdb, lmdbImages } from './layouts/lmdb/index.js';
+export { msgpack } from './layouts/msgpack/index.js';
 export { PieceSource, type Pieces } from './layouts/piece-source.js';
-export * from './layouts/registry.js';
-export * from './layouts/tar/index.js';
-export * from './npy/index.js';
+export {
+  entryOf,
+  LAYOUTS,
+  type LayoutEntry,
+  type LayoutName,
+  layoutOf,
+  layoutOfName,
+  openShard,
+  shardNameOf,
+  stemOfShard,
+  WRITTEN_LAYOUTS,
+  type WrittenLayoutName,
+  writtenLayoutOf,
+} from './layouts/registry.js';
+export { streamFiles, tar } from './layouts/tar/index.js';
+export {
+  encodeNpyHeader,
+  encodeNpyImage,
+  isBytes,
+  isNpy,
+  NPY_FIELD,
+  type NpyArray,
+  type NpyImage,
+  npyValuesOffset,
+  readNpy,
+  readNpyHeader,
+  readNpyImage,
+} from './npy/index.js';
 export { daliIndex } from './other-indexes/dali.js';
 export { checkWidsNames, type WidsShard, widsIndex } from './other-indexes/wids.js';
 export {
@@ -44,17 +121,35 @@ export {
   parseOverlay,
   type SplitRule,
 } from './overlay/overlay-file.js';
-export * from './philox.js';
-export * from './sample/field-type.js';
+export { philox, shuffle } from './philox.js';
+export { fieldType } from './sample/field-type.js';
 export { nameTable } from './sample/name-table.js';
 export { fieldPayload } from './sample/sample-codec.js';
-export * from './sample/sample-name.js';
-export * from './shard-index/build-index.js';
+export { packedName, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
+export { buildShardIndex, classNumber, headerOf, imageFieldOf, walkShardIndex } from './shard-index/build-index.js';
 export { imageColumn } from './shard-index/image-column.js';
 export { addTo, IndexRows, type SampleRow } from './shard-index/index-rows.js';
-export * from './shard-index/shard-index.js';
+export {
+  asSalvaged,
+  type ColumnType,
+  type ColumnValue,
+  checkLabelColumns,
+  columnTypeOf,
+  decodeShardIndex,
+  encodeShardIndex,
+  type FieldColumns,
+  type IndexPart,
+  type PartOfIndex,
+  readShardIndex,
+  type SalvagedField,
+  type SalvagedIndex,
+  type ShardIndex,
+  type SummedColumns,
+  salvageShardIndex,
+  writeShardIndex,
+} from './shard-index/shard-index.js';
 export { openSource, type Source } from './source.js';
 export { Bell } from './threads/bell.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
-export * from './visible.js';
+export { sentence, visible } from './visible.js';

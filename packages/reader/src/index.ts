@@ -8,8 +8,10 @@ export type { FieldValue, JsonValue } from './dataset/field-values.js';
 export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
 export type { RepeatedKeys } from './dataset/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
+export { DatasetClosedError, ShardCutError } from './dataset/shard-files.js';
 export { type DatasetStats, datasetStats } from './dataset/stats.js';
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
+export { ScratchError } from './kernels/tables.js';
 export { BadSampleError, OwnStepError } from './loader/deliver/bad-rows.js';
 export type { Batch, BatchMix, ImageArray } from './loader/deliver/batch.js';
 export type { BadSample, LoaderReport, StorageReport } from './loader/deliver/statistics.js';
@@ -30,9 +32,11 @@ export type {
 export { type DeviceLoader, NoDevicePackageError } from './loader/device/device-loader.js';
 export type { DeviceLoaderOptions, DeviceOptions } from './loader/device/device-options.js';
 export type { Loader } from './loader/loader.js';
+export { LoaderClosedError } from './loader/loader.js';
 export type { LoaderInfo } from './loader/loader-info.js';
 export type { LoaderState } from './loader/loader-state.js';
 export type { LoaderOptions } from './loader/options.js';
+export { ReadBufferError } from './loader/read/arena.js';
 export type {
   BatchStep,
   FieldsStep,
@@ -48,6 +52,7 @@ export type { Mixture } from './mixture/mixture.js';
 export type { MixtureOptions, MixturePart } from './mixture/open-mixture.js';
 export { type MixturePlanOptions, type MixtureReport, planOfMixture } from './mixture/report.js';
 export type { PlanReport } from './order/report.js';
+export { StateError } from './order/state.js';
 export {
   type AddOverlayOptions,
   type AddOverlayReport,
@@ -68,5 +73,6 @@ export {
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
 export { type DatasetPlanOptions, planOf } from './plan-dataset.js';
+export { WhereError } from './selection/where-tokens.js';
 export type { MixInput } from './transform/mix.js';
 export { normalizationOf, type PresetName, type StepInput, type TransformInput } from './transform/transform.js';

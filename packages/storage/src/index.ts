@@ -1,9 +1,18 @@
 export { countBraces } from './braces.js';
 export { type CacheContents, CacheFolder, type Claim } from './cache/cache-folder.js';
 export { didYouMean } from './did-you-mean.js';
-export * from './errors.js';
+export {
+  FileChangedError,
+  FileError,
+  FileExistsError,
+  NoSuchFileError,
+  OptionError,
+  RefusedError,
+  ShardtoolError,
+  type Whereabouts,
+} from './errors.js';
 export { onRetry } from './http/retry.js';
-export * from './location.js';
+export { expandBraces, isRemote, joinLocation, localPathOf, shownLocation, splitLocation } from './location.js';
 export { makeFolder } from './make-folder.js';
 export { readAhead } from './read-ahead.js';
 export { ReadThreads } from './read-threads.js';

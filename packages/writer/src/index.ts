@@ -1,5 +1,21 @@
 export { type ConvertOptions, type ConvertReport, convert } from './convert/convert.js';
-export * from './errors.js';
+export {
+  BadFileError,
+  DiskFullError,
+  FileNameError,
+  KeyCollisionError,
+  LabelsError,
+  LinkLoopError,
+  NoImagesError,
+  OutputLockedError,
+  OutputNotEmptyError,
+  PartsMissingError,
+  PlanChangedError,
+  PlanRecordError,
+  SourceError,
+  SourceTimeoutError,
+  TooManyBadError,
+} from './errors.js';
 export { changesBytes, type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
 export type { PartialField } from './output/commit.js';
 export { type IndexReport, indexShards } from './output/index-shards.js';

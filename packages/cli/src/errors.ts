@@ -1,0 +1,62 @@
+/**
+ * Every class of error that a caller can meet, with the package that has it; docs/errors.md says when each comes, and
+ * what to do. All of them are a ShardtoolError, whose message is one sentence with the remedy.
+ */
+export { CudaError, NoCudaError } from '@shardtool/cuda';
+export {
+  CropIndexError,
+  CutShardError,
+  DamagedShardError,
+  DuplicateKeyError,
+  EntryNameError,
+  FileChangedError,
+  FileError,
+  FileExistsError,
+  ImageError,
+  KeyLengthError,
+  ManifestError,
+  NoSuchFileError,
+  NpyError,
+  OptionError,
+  OverlayError,
+  RefusedError,
+  SampleChecksumError,
+  SampleDecodeError,
+  ShardIndexError,
+  ShardtoolError,
+  UnfinishedPackError,
+  UnsupportedEntryError,
+  UnsupportedShardError,
+  VersionError,
+  WorkerDiedError,
+} from '@shardtool/format';
+export {
+  BadSampleError,
+  DatasetClosedError,
+  LoaderClosedError,
+  NoDevicePackageError,
+  NoSuchSampleError,
+  OwnStepError,
+  ReadBufferError,
+  ScratchError,
+  ShardCutError,
+  StateError,
+  WhereError,
+} from '@shardtool/reader';
+export {
+  BadFileError,
+  DiskFullError,
+  FileNameError,
+  KeyCollisionError,
+  LabelsError,
+  LinkLoopError,
+  NoImagesError,
+  OutputLockedError,
+  OutputNotEmptyError,
+  PartsMissingError,
+  PlanChangedError,
+  PlanRecordError,
+  SourceError,
+  SourceTimeoutError,
+  TooManyBadError,
+} from '@shardtool/writer';

@@ -1,0 +1,71 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { beforeAll, expect, test } from 'vitest';
+
+const PACKAGES = ['storage', 'format', 'reader', 'writer', 'cuda', 'cli'] as const;
+const exported = new Map<string, Record<string, unknown>>();
+
+beforeAll(async () => {
+  for (const name of PACKAGES) {
+    exported.set(name, await import(pathToFileURL(path.resolve('packages', name, 'lib/index.js')).href));
+  }
+});
+
+/** The classes of errors in the sources: name, base and the fields that each has of its own. */
+function errorClasses(): { readonly name: string; readonly base: string; readonly fields: readonly string[] }[] {
+  const found = new Map<string, { base: string; fields: string[] }>();
+  for (const name of PACKAGES) {
+    for (const file of readdirSync(path.join('packages', name, 'src'), { recursive: true, encoding: 'utf8' })) {
+      if (!file.endsWith('.ts') || file.endsWith('.test.ts')) continue;
+      const text = readFileSync(path.join('packages', name, 'src', file), 'utf8');
+      for (const match of text.matchAll(/^export class (\w+Error) extends (\w+)[^{]*\{(\}|[\s\S]*?\n\})/gm)) {
+        const [, error, base, body] = match as unknown as [string, string, string, string];
+        found.set(error, { base, fields: [...body.matchAll(/^ {2}readonly (\w+)/gm)].map(([, field]) => field!) });
+      }
+    }
+  }
+  const isOurs = (name: string | undefined): boolean =>
+    name === 'ShardtoolError' || (name !== undefined && isOurs(found.get(name)?.base));
+  return [...found].filter(([name]) => isOurs(name)).map(([name, rest]) => ({ name, ...rest }));
+}
+
+test('what each package exports is what it is meant to', async () => {
+  const lists = [...exported].map(
+    ([name, all]) =>
+      `${name}\n${Object.keys(all)
+        .sort()
+        .map((one) => `  ${one}\n`)
+        .join('')}`,
+  );
+  await expect(lists.join('\n')).toMatchFileSnapshot('fixtures/public-exports.txt');
+});
+
+test('no index of a package passes on all that a module or another package has', () => {
+  for (const name of PACKAGES) {
+    expect(
+      readFileSync(`packages/${name}/src/index.ts`, 'utf8').replace("export * from './errors.js';", ''),
+    ).not.toMatch(/^export \* from/m);
+  }
+});
+
+test('every error that a caller can meet is exported from shardtool', () => {
+  const classes = errorClasses();
+  expect(classes.length).toBeGreaterThan(40);
+  const all = exported.get('cli')!;
+  expect(classes.map(({ name }) => name).filter((name) => typeof all[name] !== 'function')).toEqual([]);
+});
+
+test('every error that a caller can meet stands in docs/errors.md, with its base and its fields', () => {
+  const rows = readFileSync('docs/errors.md', 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .map((line) => line.split('|').map((cell) => cell.trim()));
+  const documented = rows.map(([, name, base, fields]) => [name, base, fields]);
+  const expected = errorClasses().map(({ name, base, fields }) => {
+    return [`\`${name}\``, `\`${base}\``, fields.length === 0 ? '–' : fields.map((field) => `\`${field}\``).join(', ')];
+  });
+  const byName = (a: readonly unknown[], b: readonly unknown[]) => (String(a[0]) < String(b[0]) ? -1 : 1);
+  expect(documented.sort(byName)).toEqual(expected.sort(byName));
+  for (const [, , , , when, remedy] of rows) expect(when!.endsWith('.') && remedy!.endsWith('.')).toBe(true);
+});
