@@ -70,8 +70,20 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 test('a part, new labels and two datasets are named, and copied where that is asked for', async () => {
-  const shards = await packedPhotos({ format: 'msgpack' });
   const folder = emptyFolder();
+  const shards = path.join(folder, 'shards');
+  const packed = await shardtool(
+    'pack',
+    'examples/photos',
+    shards,
+    '--format',
+    'msgpack',
+    '--split',
+    'val=20%',
+    '--max-shard-samples',
+    '10',
+  );
+  expect(packed.stdout).toMatch(/\nSplit by key: val \d+ samples, train \d+ samples\.\n$/);
   const labels = path.join(folder, 'new.csv');
   writeFileSync(labels, 'path,class\ncat/cat_001.jpg,moon\n');
   const cats = path.join(folder, 'cats');

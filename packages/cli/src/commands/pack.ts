@@ -4,7 +4,7 @@ import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../command.js';
 import { stoppable } from '../interrupt.js';
 import { flagsOf } from '../option-flags.js';
-import { print } from '../outcome.js';
+import { print, UsageError } from '../outcome.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
 import { ProgressView } from '../progress-view.js';
 import { countLine, fieldsLine } from '../report-lines.js';
@@ -22,6 +22,13 @@ export const packCommand = command({
       .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the shards' })
       .options(OUTPUT_FLAGS)
       .options(flagsOf(PACK_OPTIONS))
+      .option('split', {
+        type: 'string',
+        array: true,
+        requiresArg: true,
+        describe: 'Then split it by the hash of its keys: val=0.1 (see split)',
+        coerce: (given: readonly string[]) => new Map(given.map(shareOf)),
+      })
       .example('$0 pack photos shards', 'photos/cat/1.jpg becomes sample cat/1 of class cat')
       .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
       .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
@@ -32,7 +39,7 @@ export const packCommand = command({
       .example('$0 pack photos shards --part 3/16', 'What the third of 16 machines does'),
   handler: async (given) => {
     const { changesBytes, pack, partOfEnvironment } = await import('@shardtool/writer');
-    const { source, output, json, quiet, dryRun = false } = given;
+    const { source, output, json, quiet, split, dryRun = false } = given;
     const view = json || quiet ? null : await ProgressView.open();
     const options = { ...optionsOf(given), index: askedIndexes(given.index, given['crop-index']) };
     const found = options.part === undefined && !dryRun ? partOfEnvironment(process.env) : null;
@@ -43,6 +50,9 @@ export const packCommand = command({
     const rate = new WriteRate();
     const onProgress = (progress: PackProgress) => view?.show(rate.describe(progress));
     const remedy = dryRun ? '' : ` What is in ${output} is not complete: the same command goes on with it.`;
+    if (split !== undefined && (dryRun || options.part !== undefined)) {
+      throw new UsageError('--split is for a pack that is complete: run "shardtool split" when it is.');
+    }
     let report: PackReport;
     try {
       report = await stoppable(remedy, (signal) => pack(source, output, { ...options, signal, onProgress }));
@@ -52,8 +62,23 @@ export const packCommand = command({
     if (json) await print(JSON.stringify(report));
     else if (!quiet)
       await print(describe(report, source, output, { ...options, hasOtherBytes: changesBytes(options) }));
+    if (split === undefined) return;
+    const { splitDataset } = await import('@shardtool/reader');
+    const made = await splitDataset(output, { shares: split });
+    if (json || quiet) return;
+    await print(
+      `Split by key: ${made.splits.map((part) => `${part.name} ${countOf(part.samples, 'sample')}`).join(', ')}.`,
+    );
   },
 });
+
+/** `val=0.1`. */
+function shareOf(given: string): [string, number] {
+  const match = /^([A-Za-z0-9_-]+)=(0?\.\d+|\d+(?:\.\d+)?%)$/.exec(given);
+  if (match === null) throw new UsageError(`--split takes NAME=SHARE, as val=0.1 or val=10%, and not "${given}".`);
+  const [, name, text] = match as unknown as [string, string, string];
+  return [name, text.endsWith('%') ? Number(text.slice(0, -1)) / 100 : Number(text)];
+}
 
 /** The options by name, without what yargs adds. */
 function optionsOf(given: PackOptions): PackOptions {
