@@ -32,6 +32,34 @@ test.each([
   }
 });
 
+/** Largest and mean difference from the image that is decoded whole and resized, of a list of photos. */
+async function differenceOf(mode: 'exact' | 'scaled' | 'fast', size: number) {
+  const list: readonly StepInput[] = [{ name: 'resize', size: [size, size] }];
+  const decoder = await GuardedDecoder.open(list, { decode: mode });
+  const full = await GuardedDecoder.open(list, { codec: 'sharp' });
+  let [largest, sum] = [0, 0];
+  for (const [number, photo] of photos.entries()) {
+    const identity = sample({ number });
+    const found = difference(await decoder.decode(photo, identity), await full.decode(photo, identity));
+    largest = Math.max(largest, found.largest);
+    sum += found.mean;
+  }
+  return { largest, mean: sum / photos.length };
+}
+
+test('exact decodes whole images, scaled may shrink them, and fast shrinks them further', async () => {
+  for (const size of [150, 60, 30]) {
+    const [exact, scaled, fast] = [
+      await differenceOf('exact', size),
+      await differenceOf('scaled', size),
+      await differenceOf('fast', size),
+    ];
+    expect(exact, `${size}`).toEqual({ largest: 0, mean: 0 });
+    expect(scaled.mean, `${size}`).toBeLessThan(fast.mean);
+    expect(fast.mean, `${size}`).toBeLessThan(4);
+  }
+});
+
 test('a lossless JPEG, which no decoder can shrink, is resized from its full size', async () => {
   const list: readonly StepInput[] = [{ name: 'resize', size: [5, 6] }];
   const decoder = await GuardedDecoder.open(list);

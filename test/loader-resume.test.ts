@@ -148,10 +148,12 @@ test('weights that are not whole, classes and short epochs go on as they were', 
 test.each([
   ['another dataset', { dataset: 'f00d' }, {}, /belongs to another dataset \(identity f00d/],
   ['another selection', { selection: 'abc' }, {}, /selection/],
-  ['a newer version', { version: 2 }, {}, /is of version 2 of the order, and this shardtool knows 1/],
+  ['a newer version', { version: 3 }, {}, /is of version 3 of the order, and this shardtool knows 2/],
   ['another seed', {}, { seed: 12 }, /seed/],
   ['other streams', {}, { streams: 24 }, /streams/],
   ['other weights', {}, { weights: { a: 2 } }, /selection/],
+  ['another way of decoding', {}, { decode: 'exact' as const }, /saved with decode scaled, but decode is exact now/],
+  ['a way of decoding that there is not', { decode: 'slow' }, {}, /not a state that a loader gave \(decode: "slow"\)/],
 ])('a state of %s is refused with the reason', async (_, change, options, reason) => {
   const state = { ...run.states[3], ...change };
   await expect(batchesOf(shards, { ...base, batchSize: 16, ...options, state })).rejects.toThrow(reason);

@@ -11,6 +11,7 @@ export interface BenchOptions {
   readonly epochs: number;
   readonly transform: 'train224' | 'eval224' | 'raw';
   readonly checksum: 'first-epoch' | 'always' | 'never';
+  readonly decodeMode: 'exact' | 'scaled' | 'fast';
   /** Milliseconds that stand for a training step on each batch. */
   readonly stepMs: number;
   readonly cold: boolean;
@@ -62,11 +63,13 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   if (options.cold) await dropFromCache(dataset);
   const { batchSize, workers, epochs, transform, checksum, seed, prefetchBatches, onBadSample, cropIndex, stepMs } =
     options;
+  const decode = options.decodeMode;
   const asked = performance.now();
   const loader = dataset.loader({
     batchSize,
     transform,
     checksum,
+    decode,
     seed,
     prefetchBatches,
     onBadSample,

@@ -11,6 +11,7 @@ export interface Grid {
 
 export interface PreviewOptions {
   readonly transform: TransformInput;
+  readonly decode: 'exact' | 'scaled' | 'fast';
   readonly grid: Grid;
   /** PNG file. */
   readonly output: string;
@@ -38,9 +39,17 @@ export interface Shown {
 
 /** Writes the picture. Throws what the loader throws. */
 export async function writePreview(dataset: Dataset, options: PreviewOptions): Promise<Shown> {
-  const { transform, grid, output, seed, epoch } = options;
+  const { transform, decode, grid, output, seed, epoch } = options;
   const batchSize = Math.min(grid.columns * grid.rows, dataset.size);
-  const loader = dataset.loader({ transform, batchSize, seed, epoch, prefetchBatches: 1, lastBatch: 'partial' });
+  const loader = dataset.loader({
+    transform,
+    decode,
+    batchSize,
+    seed,
+    epoch,
+    prefetchBatches: 1,
+    lastBatch: 'partial',
+  });
   try {
     for await (const batch of loader) {
       const { pixels, width, height } = drawBatch(batch, dataset.classes, grid, valueRange(transform));

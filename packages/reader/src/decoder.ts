@@ -16,7 +16,7 @@ import { LARGEST_SIDE, type Size } from './transform/crops.js';
 import { eraseValues } from './transform/erase-values.js';
 import { transformMask } from './transform/mask.js';
 import { inputOf, type PassTools, runPasses } from './transform/passes.js';
-import { planSample, reducedPlan, reductionOf, type SamplePlan } from './transform/plan.js';
+import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from './transform/plan.js';
 import { SampleRandom } from './transform/random.js';
 import { effectBytes } from './transform/run-effects.js';
 import { becomesFloatsLast, type CompiledTransform, hasEffects, isEffect, valueBytes } from './transform/transform.js';
@@ -32,6 +32,8 @@ export interface DecoderOptions {
   readonly maxPixels: number;
   /** Turns images as their EXIF orientation says. */
   readonly applyExifOrientation: boolean;
+  /** Default `scaled`. */
+  readonly decode?: DecodeMode;
   /** The size that every image must have after the transform; by default any, which is for {@link Decoder.decodeToArray}. */
   readonly outputSize?: Size;
   /** Forces a codec; see {@link openCodecs}. */
@@ -263,7 +265,8 @@ export class Decoder {
     const random = this.#randoms[sample.source]!.start(sample.epoch, sample.number, sample.occurrence);
     const full = planSample(transform, size.width, size.height, random);
     checkSize(full, this.#options.outputSize);
-    const reduction = header.reducible && orientation === UPRIGHT ? reductionOf(full) : 1;
+    const reduction =
+      header.reducible && orientation === UPRIGHT ? reductionOf(full, this.#options.decode ?? 'scaled') : 1;
     const plan = reducedPlan(full, size, reduction);
     const input = inputOf(plan.passes[0]!);
     const pixels = decodeRegion(storedRect(input, header, orientation), reduction);

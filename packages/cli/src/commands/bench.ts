@@ -22,6 +22,11 @@ export const benchCommand = command({
         default: 'train224' as const,
         describe: 'What becomes of the images; raw: they are not decoded',
       })
+      .option('decode-mode', {
+        choices: ['exact', 'scaled', 'fast'] as const,
+        default: 'scaled' as const,
+        describe: 'How large JPEGs are decoded: whole, or smaller where twice, or once, the size is left',
+      })
       .option('checksum', {
         choices: ['first-epoch', 'always', 'never'] as const,
         default: 'first-epoch' as const,

@@ -21,6 +21,11 @@ export const previewCommand = command({
         default: 'train224',
         describe: 'train224, eval224, or a JSON file with a list of steps',
       })
+      .option('decode-mode', {
+        choices: ['exact', 'scaled', 'fast'] as const,
+        default: 'scaled' as const,
+        describe: 'How large JPEGs are decoded: whole, or smaller where twice, or once, the size is left',
+      })
       .option('grid', {
         type: 'string',
         requiresArg: true,
@@ -33,11 +38,11 @@ export const previewCommand = command({
       .option('epoch', wholeNumber('--epoch', 'Whose first batch it is', { from: 0, default: 0 }))
       .example('$0 preview shards --output grid.png', 'The first 64 samples of an epoch')
       .example('$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight, by your own list'),
-  handler: async ({ dataset: location, transform, grid, output, seed, epoch, ...seen }) => {
+  handler: async ({ dataset: location, decodeMode, transform, grid, output, seed, epoch, ...seen }) => {
     const { writePreview } = await import('../preview.js');
     await using dataset = await openGiven(location, seen);
     const steps = await readTransform(transform);
-    const shown = await writePreview(dataset, { transform: steps, grid, output, seed, epoch });
+    const shown = await writePreview(dataset, { transform: steps, decode: decodeMode, grid, output, seed, epoch });
     await print(`Wrote ${visible(output)}: ${shown.images} images of ${shown.width}x${shown.height} pixels.`);
   },
 });

@@ -113,8 +113,8 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
    * {@link OptionError} where this is no mixture, or the weights do not fit, and StateError for another mixture's state.
    */
   async withWeights(state: unknown, weights: readonly number[]): Promise<LoaderState> {
-    const { order } = await this.#prepare();
-    if (order.withWeights !== undefined) return order.withWeights(state, weights);
+    const { order, output } = await this.#prepare();
+    if (order.withWeights !== undefined) return { ...order.withWeights(state, weights), decode: output.decode };
     throw new OptionError({}, 'This loader has a single dataset, so there is nothing to weigh: open a mixture.');
   }
 
@@ -173,7 +173,8 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   }
 
   #stateAt(place: Place | null): LoaderState {
-    if (this.#setup !== null && place !== null) return this.#setup.order.stateAt(place);
+    if (this.#setup !== null && place !== null)
+      return { ...this.#setup.order.stateAt(place), decode: this.#setup.output.decode };
     throw new OptionError({}, 'There is no state before the first batch: ask for one first, or await info().');
   }
 

@@ -92,6 +92,12 @@ export interface LoaderOptions {
   readonly onBadSample?: 'raise' | 'skip' | 'substitute';
   /** Images of more pixels are bad samples. Default 178,956,970, as in Pillow. */
   readonly maxPixels?: number;
+  /**
+   * How large JPEGs are decoded. `exact`: whole, so that resized pixels are those of Pillow. `scaled` (default): at 1/2, 1/4 or
+   * 1/8 of their size where at least twice the size is left that the transform makes of them, within some levels. `fast`: where
+   * at least that size is left. docs/transforms.md has what each gives and costs. Part of a state.
+   */
+  readonly decode?: 'exact' | 'scaled' | 'fast';
   /** Turns images as their EXIF orientation says. Default false, as in torchvision. */
   readonly applyExifOrientation?: boolean;
   /**
@@ -187,6 +193,7 @@ const schema = z.strictObject({
   textChoice: z.enum(['random']).optional(),
   onBadSample: z.enum(['raise', 'skip', 'substitute']).default('raise'),
   maxPixels: count.default(178_956_970),
+  decode: z.enum(['exact', 'scaled', 'fast']).optional(),
   applyExifOrientation: z.boolean().default(false),
   cropIndex: z.boolean().default(true),
   readBufferBytes: count.optional(),

@@ -1,5 +1,6 @@
 import { CacheFolder } from '@shardtool/storage';
 import type { Dataset } from '../dataset/dataset.js';
+import { decodeModeOf } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
 import { type CachedStore, cachedStore } from './read/cached-store.js';
 import { type ShardStore, withoutCrops } from './read/load-shards.js';
@@ -21,7 +22,8 @@ export interface LoaderSetup {
 /** Turns checked options into a setup; reads as much of the dataset as the options ask for. Throws OptionError. */
 export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<LoaderSetup> {
   const order = await setUpOrder(dataset, options);
-  const output = await setUpOutput(dataset, options);
+  const decode = decodeModeOf(options.decode, options.state);
+  const output = await setUpOutput(dataset, { ...options, decode });
   const { files } = dataset;
   await files.measure();
   const { cache, cacheSize } = options;

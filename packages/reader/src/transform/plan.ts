@@ -162,12 +162,18 @@ export function borderedOf({ x, y, border }: Pass): Size {
 }
 
 /**
- * How far the image can be shrunk while it is decoded, so that at least twice the size is left that the first pass makes
- * of it: the resize, which is antialiased, then hides how it was done.
+ * How many times the size that the first pass makes of it must be left of an image that is shrunk while it is decoded. Of
+ * twice the size the resize, which is antialiased, hides how it was done.
  */
-export function reductionOf(plan: SamplePlan): Reduction {
+const LEAST_LEFT = { exact: Number.POSITIVE_INFINITY, scaled: 2, fast: 1 } as const;
+
+/** How large photos are decoded: whole; at 1/2, 1/4 or 1/8 by their DCT where twice the size is left; or where the size is. */
+export type DecodeMode = keyof typeof LEAST_LEFT;
+
+/** How far the image can be shrunk while it is decoded. */
+export function reductionOf(plan: SamplePlan, mode: DecodeMode): Reduction {
   const { x, y } = plan.passes[0]!;
-  const spare = Math.min(x.source / x.output, y.source / y.output) / 2;
+  const spare = Math.min(x.source / x.output, y.source / y.output) / LEAST_LEFT[mode];
   return spare >= 8 ? 8 : spare >= 4 ? 4 : spare >= 2 ? 2 : 1;
 }
 

@@ -14,7 +14,7 @@ import {
   type Subset,
   selectSamples,
 } from '../../selection/selection.js';
-import type { LoaderState } from '../loader-state.js';
+import type { OrderState } from '../loader-state.js';
 import type { CheckedOptions } from '../options.js';
 import type { Place } from '../progress.js';
 import type { UpcomingEpoch } from '../read/least-bytes.js';
@@ -47,9 +47,9 @@ export interface LoaderOrder {
   held(prefetchBatches: number): { readonly slabs: number; readonly samples: number };
   /** Whether an epoch that begins at a place goes through every sample. */
   readsAll(place: Place): boolean;
-  stateAt(place: Place): LoaderState;
+  stateAt(place: Place): OrderState;
   /** The state with other weights of the datasets from there on; of a mixture alone. */
-  withWeights?(state: unknown, weights: readonly number[]): LoaderState;
+  withWeights?(state: unknown, weights: readonly number[]): OrderState;
 }
 
 /** Which sample a row of a shard is. */

@@ -4,6 +4,7 @@ import type { Dataset } from '../../dataset/dataset.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { DecoderOptions } from '../../decoder.js';
 import { checkMixing, type Mixing } from '../../transform/mix.js';
+import type { DecodeMode } from '../../transform/plan.js';
 import { type CompiledTransform, compileTransform, valueBytes } from '../../transform/transform.js';
 import type { BatchOutput } from '../deliver/finished-batch.js';
 import type { CheckedOptions } from '../options.js';
@@ -18,6 +19,8 @@ export interface LoaderOutput {
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch' | 'seeds'> | null;
   /** How JPEGs are decoded and why; null where images stay encoded. */
   readonly codec: CodecChoice | null;
+  /** How large photos are decoded. */
+  readonly decode: DecodeMode;
   /** The field that is the image; undefined: the sample's first of an image kind. */
   readonly image: string | undefined;
   /** What comes along with each image. */
@@ -43,7 +46,7 @@ export interface LoaderOutput {
   readonly usesCropIndex: boolean;
 }
 
-type OutputRequest = Pick<
+type OutputRequest = { readonly decode: DecodeMode } & Pick<
   CheckedOptions,
   | 'transform'
   | 'collate'
@@ -84,6 +87,7 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
     batch,
     decoder,
     codec,
+    decode: options.decode,
     image: options.image,
     companions,
     fields,
@@ -180,6 +184,7 @@ async function outputOf(
     transform,
     maxPixels: options.maxPixels,
     applyExifOrientation: options.applyExifOrientation,
+    decode: options.decode,
   };
   if (options.collate === 'list') return { batch: { kind: 'list' }, decoder };
   const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
