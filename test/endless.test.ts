@@ -22,7 +22,7 @@ test.runIf(existsSync('/proc/self'))(
     await expect(convert(packed, '/proc/shardtool')).rejects.toMatchObject(refused);
     expect(await shardtool('unpack', packed, '/proc/shardtool')).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^shardtool: \/proc\/shardtool.* cannot be written.*\n$/),
+      stderr: expect.stringMatching(/^shardtool: \/proc\/shardtool.* cannot be used.*\n$/),
     });
   },
 );

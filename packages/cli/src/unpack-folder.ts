@@ -1,6 +1,6 @@
 import { lstat, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { EntryNameError, FileError, makeFolder, whyUnsafe } from '@shardtool/format';
+import { asFileError, EntryNameError, FileError, makeFolder, whyUnsafe } from '@shardtool/format';
 
 /** Where a file comes from, for messages. */
 interface Origin {
@@ -35,8 +35,11 @@ export class UnpackFolder {
       // "wx" writes neither over a file nor through a link.
       await writeFile(file, bytes, { flag: 'wx' });
     } catch (cause) {
-      const why =
-        (cause as NodeJS.ErrnoException).code === 'EEXIST' ? 'something is there already' : (cause as Error).message;
+      const isTaken = (cause as NodeJS.ErrnoException).code === 'EEXIST';
+      const failed = asFileError(cause);
+      if (!isTaken && failed instanceof FileError)
+        throw new FileError({ shard, key, path: file }, failed.message, { cause });
+      const why = isTaken ? 'something is there already' : (cause as Error).message;
       const message = `${file} cannot be written (${why}); unpack into an empty folder.`;
       throw new FileError({ shard, key, path: file }, message, { cause });
     }

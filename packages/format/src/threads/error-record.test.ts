@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import * as errors from '../errors.js';
+import { CutShardError } from '../errors.js';
 import { recordError, reviveError } from './error-record.js';
 
 /** Through the clone that goes to another thread. */
@@ -32,4 +33,11 @@ test('causes, errors of the language and of other packages keep their class, too
   expect((error.cause as Error).cause).toMatchObject({ name: 'Error', message: 'no space', code: 'ENOSPC' });
   expect(sent('a text')).toEqual(new Error('a text'));
   expect(sent(new TapeError({}, 'unknown here'))).toMatchObject({ name: 'TapeError', message: 'unknown here' });
+});
+
+test('an error of a class that the other side does not know has the nearest one that it extends', () => {
+  class OfAnotherPackage extends CutShardError {}
+  const error = sent(new OfAnotherPackage({ shard: 's.tar', offset: 5 }, 'cut'));
+  expect(error).toBeInstanceOf(CutShardError);
+  expect(error).toMatchObject({ name: 'OfAnotherPackage', shard: 's.tar', offset: 5, message: 'cut' });
 });

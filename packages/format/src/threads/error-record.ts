@@ -3,6 +3,8 @@ import * as formatErrors from '../errors.js';
 /** An error as it travels between threads: cloning would keep neither its class nor its fields. */
 export interface ErrorRecord {
   readonly name: string;
+  /** Names of the classes that its class extends, the nearest first: one that the other side knows. */
+  readonly bases: readonly string[];
   readonly message: string;
   readonly stack: string | undefined;
   /** The error's own fields: where the trouble is, a system error's code. */
@@ -13,10 +15,26 @@ export interface ErrorRecord {
 /** Takes an error apart in the thread where it was thrown. */
 export function recordError(error: unknown): ErrorRecord {
   if (!(error instanceof Error)) {
-    return { name: 'Error', message: String(error), stack: undefined, fields: {}, cause: undefined };
+    return { name: 'Error', bases: [], message: String(error), stack: undefined, fields: {}, cause: undefined };
   }
   const { name, message, stack, cause } = error;
-  return { name, message, stack, fields: { ...error }, cause: cause === undefined ? undefined : recordError(cause) };
+  const bases = basesOf(error);
+  return {
+    name,
+    bases,
+    message,
+    stack,
+    fields: { ...error },
+    cause: cause === undefined ? undefined : recordError(cause),
+  };
+}
+
+function basesOf(error: Error): string[] {
+  const names: string[] = [];
+  let known = Object.getPrototypeOf(error.constructor) as { readonly name?: string } | null;
+  for (; typeof known === 'function' && known.name !== ''; known = Object.getPrototypeOf(known))
+    names.push(known.name!);
+  return names;
 }
 
 /** Classes of errors by name, among whatever else a module exports. */
@@ -25,15 +43,18 @@ export type ErrorClasses = Readonly<Record<string, unknown>>;
 type ErrorClass = new (fields: object, message: string, options?: { cause?: unknown }) => Error;
 
 /**
- * Puts an error together again, with its class where that is one of this package's or of `more`, by name, or of the language.
+ * Puts an error together again, with its class where that is one of this package's or of `more`, by name, or of the language;
+ * with the nearest class that it extends where it is none of these.
  */
 export function reviveError(record: ErrorRecord, more: ErrorClasses = {}): Error {
   const cause = record.cause && reviveError(record.cause, more);
-  const own = { ...formatErrors, ...more }[record.name];
+  const classes: ErrorClasses = { ...formatErrors, ...more };
+  const own = [record.name, ...record.bases].map((name) => classes[name]).find(isErrorClass);
   const known = (globalThis as ErrorClasses)[record.name];
-  const error = isErrorClass(own)
-    ? new own(record.fields, record.message, { cause })
-    : new (isErrorClass(known) ? (known as unknown as ErrorConstructor) : Error)(record.message, { cause });
+  const error =
+    own !== undefined
+      ? new own(record.fields, record.message, { cause })
+      : new (isErrorClass(known) ? (known as unknown as ErrorConstructor) : Error)(record.message, { cause });
   // Some classes put the message together themselves.
   return Object.assign(error, record.fields, {
     message: record.message,

@@ -5,18 +5,33 @@
  *   node main.js --parent PID --slot-file DESCRIPTOR [--kill-with-parent]
  */
 import { parseArgs } from 'node:util';
+import { sentence } from '@shardtool/format/visible';
 import { encodeFrame, FrameDecoder } from './frames.js';
 import { endWithParent } from './parent.js';
 import { parseRequest, type Request } from './requests.js';
 import { Session } from './session.js';
 
-const { values } = parseArgs({
-  options: {
-    parent: { type: 'string' },
-    'slot-file': { type: 'string' },
-    'kill-with-parent': { type: 'boolean', default: false },
-  },
-});
+/** Does what reads what came from outside: anything else than the Python package speaks another language. */
+function understood<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const { message } = error as Error;
+    const text = `The reader was asked for something that it does not know (${message}); the Python package shardtool starts it and speaks to it.`;
+    console.error(sentence(text));
+    process.exit(1);
+  }
+}
+
+const { values } = understood(() =>
+  parseArgs({
+    options: {
+      parent: { type: 'string' },
+      'slot-file': { type: 'string' },
+      'kill-with-parent': { type: 'boolean', default: false },
+    },
+  }),
+);
 await endWithParent({ pid: Number(values.parent), kill: values['kill-with-parent'] });
 // Ctrl-C in a terminal goes to both processes, and the parent may want to go on.
 process.on('SIGINT', () => {});
@@ -35,8 +50,7 @@ async function respond(request: Request): Promise<void> {
 }
 
 process.stdin.on('data', (piece: Buffer) => {
-  for (const header of decoder.push(piece)) {
-    const request = parseRequest(header);
+  for (const request of understood(() => decoder.push(piece).map(parseRequest))) {
     last = last.then(() => respond(request));
   }
 });

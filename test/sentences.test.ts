@@ -1,0 +1,198 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { pack } from '@shardtool/writer';
+import fc from 'fast-check';
+import { expect, test, vi } from 'vitest';
+import { runCli } from '../packages/cli/dist/cli.js';
+import { fail } from '../packages/cli/dist/outcome.js';
+import { emptyFolder } from './datasets.js';
+import { filesIn, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
+
+const source = tree({
+  'a/1.jpg': readFileSync('test/fixtures/odd-images/gray.jpg'),
+  'a/1.json': '{"one": 1}',
+  'a/2.png': PNG,
+  'b/3.jpg': jpeg(3),
+  'b/3.txt': 'three',
+  'labels.csv': 'path,score\na/1.jpg,1\na/2.png,2\nb/3.jpg,3\n',
+  'list.json': '[{"name": "resize", "size": 8}]',
+  'files.txt': 'a/1.jpg\nb/3.jpg\n',
+  'classes.txt': 'a\nb\n',
+});
+const inputs: string[] = [];
+for (const format of ['tar', 'lmdb', 'msgpack'] as const) {
+  const folder = newFolder();
+  const labels = path.join(source, 'labels.csv');
+  await pack(source, folder, {
+    format,
+    maxShardSamples: 2,
+    labels,
+    ...(format === 'tar' && { index: ['wids', 'dali'] }),
+  });
+  inputs.push(folder);
+}
+// A tar of other software has neither index nor manifest.
+const foreign = emptyFolder();
+cpSync(path.join(inputs[0]!, '000000.tar'), path.join(foreign, 'foreign.tar'));
+inputs.push(foreign, source);
+
+/** Runs a command in this process, and gives what it printed to standard error. */
+async function errorsOf(words: readonly string[]): Promise<string> {
+  let printed = '';
+  const hear = (...values: unknown[]) => {
+    // What Node itself says of files that a command which failed has left to the end of its process.
+    if (!/^\(node:|^\(Use `node/.test(String(values[0]))) printed += `${values.join(' ')}\n`;
+  };
+  const write = (text: unknown, ...more: unknown[]) => {
+    (more.find((one) => typeof one === 'function') as (() => void) | undefined)?.();
+    return text !== undefined;
+  };
+  const spies = [
+    vi.spyOn(console, 'error').mockImplementation(hear),
+    vi.spyOn(console, 'log').mockImplementation(() => undefined),
+    vi.spyOn(process.stdout, 'write').mockImplementation(write as never),
+    vi.spyOn(process.stderr, 'write').mockImplementation(((text: unknown) => {
+      hear(String(text));
+      return true;
+    }) as never),
+  ];
+  const code = process.exitCode;
+  try {
+    await runCli(words, (error, flags) => fail(error, false, flags));
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+    process.exitCode = code;
+  }
+  return printed;
+}
+
+const COMMANDS: readonly ((input: string, output: string) => string[])[] = [
+  (input) => ['ls', input],
+  (input) => ['ls', input, '--samples'],
+  (input) => ['ls', input, '--samples', '--json'],
+  (input) => ['stats', input],
+  (input) => ['cat', input, 'a/1'],
+  (input) => ['cat', input, 'b/3', 'txt'],
+  (input, output) => ['unpack', input, output],
+  (input) => ['verify', input, '--workers', '1'],
+  (input) => ['verify', input, '--workers', '1', '--decode'],
+  (input) => ['verify', input, '--workers', '1', '--fix', '--source', source],
+  (input) => ['verify', input, '--workers', '1', '--fix', '--json'],
+  (input) => ['index', input],
+  (input) => ['index', input, '--overwrite', '--index', 'wids,dali'],
+  (input, output) => ['convert', input, output, '--workers', '1'],
+  (input, output) => ['convert', input, output, '--format', 'lmdb', '--workers', '1'],
+  (input, output) => ['convert', path.join(input, '000000.tar'), output, '--workers', '1'],
+  (input) => ['plan', input],
+  (input) => ['plan', input, '--where', 'score > 1'],
+  (input) => ['commit', input],
+  (input) => ['split', input, '--val', '0.2'],
+  (input, output) => [
+    'preview',
+    input,
+    '--transform',
+    path.join(input, 'list.json'),
+    '--output',
+    path.join(output, 'x.png'),
+  ],
+  (input, output) => ['preview', input, '--output', `${output}.png`, '--grid', '2x1'],
+  (input, output) => ['pack', input, output, '--workers', '1'],
+  (input, output) => ['pack', input, output, '--workers', '1', '--labels', path.join(input, 'labels.csv')],
+  (input, output) => ['pack', input, output, '--workers', '1', '--files', path.join(input, 'files.txt')],
+  (input, output) => [
+    'pack',
+    input,
+    output,
+    '--workers',
+    '1',
+    '--classes',
+    path.join(input, 'classes.txt'),
+    '--dedupe',
+  ],
+  (input, output) => ['pack', input, output, '--workers', '1', '--on-bad', 'quarantine', '--resize', '8'],
+  (input) => ['pack', source, input, '--append', '--workers', '1'],
+  (input) => ['pack', source, input, '--overwrite', '--workers', '1'],
+  (input) => ['pack', source, input, '--workers', '1', '--labels', path.join(source, 'labels.csv')],
+];
+
+const damage = fc.record({
+  file: fc.nat(1000),
+  how: fc.constantFrom('flip', 'cut', 'zero', 'garbage', 'text', 'remove', 'folder', 'empty', 'json'),
+  at: fc.nat(9999),
+  length: fc.integer({ min: 1, max: 2000 }),
+});
+type Damage = typeof damage extends fc.Arbitrary<infer T> ? T : never;
+
+/** A JSON file that is one, but of something else. */
+const OTHER_JSON = [
+  'null',
+  '[]',
+  '{}',
+  '7',
+  '"text"',
+  '{"version": 1}',
+  '{"version": "x", "shards": 3}',
+  '[[[',
+  '{"a":\n1,,}',
+];
+
+function apply(folder: string, { file, how, at, length }: Damage): void {
+  const files = filesIn(folder);
+  if (files.length === 0) return;
+  const name = path.join(folder, files[file % files.length]!);
+  const bytes = readFileSync(name);
+  const from = Math.floor((at / 10_000) * bytes.length);
+  const to = Math.min(bytes.length, from + length);
+  if (how === 'remove' || how === 'folder') rmSync(name);
+  if (how === 'folder') mkdirSync(name);
+  if (how === 'remove' || how === 'folder') return;
+  if (how === 'flip') bytes[from]! ^= 1 << (length & 7);
+  if (how === 'zero') bytes.fill(0, from, to);
+  if (how === 'garbage') for (let i = from; i < to; i++) bytes[i] = (i * 7919 + length) & 255;
+  const text = how === 'json' ? OTHER_JSON[at % OTHER_JSON.length]! : `\u001b[2J line\nnext\tline ${length}\n`;
+  if (how === 'text' || how === 'json') writeFileSync(name, text);
+  else writeFileSync(name, how === 'cut' ? bytes.subarray(0, from) : how === 'empty' ? '' : bytes);
+}
+
+/** `SHARDTOOL_ROUNDS=1000` tries as many commands. */
+const RUNS = Number(process.env.SHARDTOOL_ROUNDS ?? 60);
+
+test(
+  'whatever is damaged, a command ends with one sentence that somebody foresaw',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(inputs.length - 1),
+        fc.nat(COMMANDS.length - 1),
+        fc.array(damage, { minLength: 1, maxLength: 3 }),
+        async (input, command, list) => {
+          const place = emptyFolder();
+          const folder = path.join(place, 'input');
+          cpSync(inputs[input]!, folder, { recursive: true });
+          for (const one of list) apply(folder, one);
+          const words = COMMANDS[command]!(folder, path.join(place, 'output'));
+          const errors = await errorsOf(words);
+          const what = `${words.join(' ')}: ${errors}`;
+          expect(errors, what).not.toMatch(/foresaw|\n\s+at |\[object|is not a function/);
+          expect(errors.trimEnd().split('\n').length, what).toBe(1);
+          expect(errors, what).not.toContain('\u001b');
+          rmSync(place, { recursive: true, force: true });
+        },
+      ),
+      { numRuns: RUNS, endOnFailure: true },
+    );
+  },
+  60_000 + RUNS * 3000,
+);
+
+test.each([[['--bogus']], [['--parent', String(process.pid), '--slot-file', '0']]])(
+  'the reader that Python starts says in one line that it does not understand: %j',
+  async (args) => {
+    const child = spawnSync(process.execPath, ['packages/reader/lib/main.js', ...args], {
+      input: Buffer.alloc(64, 'x'),
+    });
+    expect(child.status).toBe(1);
+    expect(child.stderr.toString()).toMatch(/^The reader was asked for something that it does not know \(.*\n$/);
+  },
+);
