@@ -9,6 +9,7 @@ import {
   MANIFEST_FILE,
   type Manifest,
   OptionError,
+  readManifest,
   readShardIndex,
   withSentences,
 } from '@shardtool/format';
@@ -149,6 +150,8 @@ async function repairLocked(location: string, work: string, options: RepairOptio
       await commitDataset(location, records, facts);
     }),
   );
+  // An earlier repair, which ended in between, may have taken the samples out.
+  if (isWhole && (await readManifest(location)).identity !== manifest.identity) await forgetMadeFrom(location);
   const isProven = hasSameValues(text(), before);
   return {
     ...report,
