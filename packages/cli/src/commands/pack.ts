@@ -9,6 +9,7 @@ import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
 import { ProgressView } from '../progress-view.js';
 import { countLine, fieldsLine } from '../report-lines.js';
 import { countOf, formatSize } from '../size.js';
+import { adviceOnClasses } from '../source-advice.js';
 import { WriteRate } from '../write-rate.js';
 
 export const packCommand = command({
@@ -90,7 +91,7 @@ function describe(
   report: PackReport,
   source: string,
   output: string,
-  { dryRun, append, dedupe, part, hasOtherBytes }: PackOptions & { readonly hasOtherBytes: boolean },
+  { dryRun, append, dedupe, labels, part, hasOtherBytes }: PackOptions & { readonly hasOtherBytes: boolean },
 ): string {
   const {
     keptShards,
@@ -114,6 +115,12 @@ function describe(
     `${verb} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
       `${countOf(report.samples, 'sample')} of ${countOf(report.classes.length, 'class', 'classes')}, ${into} ` +
       `${countOf(report.shards, 'shard')} ${append ? 'to' : 'in'} ${visible(output)}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
+    ...adviceOnClasses(
+      report.classes.map((name) => visible(name)),
+      report.samples,
+      visible(source),
+      labels !== undefined,
+    ),
     ...countLine(keptShards, 'shard was finished already, and stayed', 'shards were finished already, and stayed'),
     ...(part === undefined ? [] : [`  part ${part}: ${partLine(pendingShards)}`]),
     ...countLine(
