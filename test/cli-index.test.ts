@@ -27,7 +27,13 @@ test('index makes the index of each tar, says what it skipped, and keeps what is
     'Indexed 0 samples in 0 shards.\n  2 indexes stayed as they were\n',
   );
   const all = await shardtool('index', folder, '--overwrite', '--json');
-  expect(JSON.parse(all.stdout)).toEqual({ shards: 2, kept: 0, samples, skippedEntries: skipped });
+  expect(JSON.parse(all.stdout)).toEqual({
+    shards: 2,
+    kept: 0,
+    samples,
+    skippedEntries: skipped,
+    crops: null,
+  });
 
   const tar = statSync(tars[1]!);
   utimesSync(tars[1]!, tar.atime, new Date(Date.now() + 5000));

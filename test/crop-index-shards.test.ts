@@ -29,7 +29,8 @@ beforeAll(async () => {
     const jpeg = makeJpeg(draw(300, 240, 3, i % 4, i * 977), KINDS[i % KINDS.length]!);
     writeFileSync(at('photos', 'a', `${i}.jpg`), jpeg);
   }
-  await pack(at('photos'), at('tar'), { index: ['crops'], maxShardSamples: 8, workers: 1 });
+  const report = await pack(at('photos'), at('tar'), { index: ['crops'], maxShardSamples: 8, workers: 1 });
+  expect(report.crops).toEqual({ indexed: 16, refused: { progressive: 4 } });
   today = (await epoch(at('tar'), { cropIndex: false }))[0];
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -38,6 +39,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 async function epoch(location: string | string[], options = {}, opening = {}): Promise<[Buffer[], number]> {
   const dataset = await openDataset(location, opening);
   const loader = dataset.loader({
+    cropIndex: true,
     batchSize: 4,
     lastBatch: 'partial',
     workers: 1,

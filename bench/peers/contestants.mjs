@@ -2,11 +2,12 @@
 
 /**
  * id: for --only. script and variant: what runs. environment: one of environments.mjs, none for JavaScript.
- * reads: `photos`, `shards`, `npy-shards` (uncompressed, of as many pixels as FFCV's), or the name of the contestant's own format, which the script writes with --prepare.
+ * reads: `photos`, `shards`, `crop-shards` (with crop indexes), `npy-shards` (uncompressed, of as many pixels as FFCV's), or the name of the contestant's own format, which the script writes with --prepare.
  */
 export const CONTESTANTS = [
   { id: 'shardtool', script: 'shardtool.mjs', variant: 'always', reads: 'shards' },
   { id: 'shardtool-never', script: 'shardtool.mjs', variant: 'never', reads: 'shards' },
+  { id: 'shardtool-crops', script: 'shardtool.mjs', variant: 'crops', reads: 'crop-shards' },
   { id: 'shardtool-float32', script: 'shardtool.mjs', variant: 'float32', reads: 'shards' },
   { id: 'shardtool-npy', script: 'shardtool.mjs', variant: 'npy', reads: 'npy-shards' },
   { id: 'shardtool-python', script: 'shardtool_python.py', environment: 'torch', reads: 'shards' },

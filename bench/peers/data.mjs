@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { listPhotos, makePhotos } from '../make-photos.mjs';
+import { listPhotos, makePhotos, sizeOf } from '../make-photos.mjs';
 import { reasonOf } from './environments.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -15,9 +15,10 @@ const SHARDS_PER_WORKER = 6;
 const TIMEOUT_MS = 20 * 60_000;
 
 /** The photos: { folder, count, bytes, derived }; `derived` is where what is made of them lies. */
-export async function preparePhotos({ photos, count, cache, log }) {
-  const folder = path.resolve(photos ?? path.join(cache, `photos-${count}`));
-  if (photos === undefined) await makePhotos({ count, out: folder, log });
+export async function preparePhotos({ photos, count, size, cache, log }) {
+  const name = size === undefined ? `photos-${count}` : `photos-${size}-${count}`;
+  const folder = path.resolve(photos ?? path.join(cache, name));
+  if (photos === undefined) await makePhotos({ count, out: folder, log, ...(size && { size: sizeOf(size) }) });
   const digest = createHash('sha256');
   let bytes = 0;
   let files = 0;
@@ -32,14 +33,17 @@ export async function preparePhotos({ photos, count, cache, log }) {
   return { folder, count: files, bytes, derived };
 }
 
-/** { path } of the shards, or { missing: why }. */
-export function prepareShards(photos, workers, log) {
-  const out = path.join(photos.derived, `shards-${workers}`);
+/** { path } of the shards, or { missing: why }. `crops`: with crop indexes. */
+export function prepareShards(photos, workers, log, crops = false) {
+  const out = path.join(photos.derived, `${crops ? 'crop-' : ''}shards-${workers}`);
   const samples = Math.ceil(photos.count / (SHARDS_PER_WORKER * workers));
   return makeOnce(
     out,
     process.execPath,
-    (target) => [CLI, 'pack', photos.folder, target, '--max-shard-samples', samples],
+    (target) => {
+      const args = [CLI, 'pack', photos.folder, target, '--max-shard-samples', samples];
+      return crops ? [...args, '--crop-index'] : args;
+    },
     log,
   );
 }

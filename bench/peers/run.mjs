@@ -1,7 +1,7 @@
 /**
  * This project against the loaders people use today, on the same photos and the same cores, in one run.
  *
- *   node bench/peers/run.mjs [--photos FOLDER] [--count 6144] [--rounds 5] [--epochs 3] [--workers 2] [--batch 256]
+ *   node bench/peers/run.mjs [--photos FOLDER] [--count 6144] [--size 1024x768] [--rounds 5] [--epochs 3] [--workers 2] [--batch 256]
  *                            [--only id,id,...]
  *
  * First each contestant runs once, unmeasured: that fills the page cache, and its memory is watched meanwhile (watching
@@ -74,6 +74,7 @@ function readSettings() {
     options: {
       photos: { type: 'string' },
       count: { type: 'string', default: '6144' },
+      size: { type: 'string' },
       rounds: { type: 'string', default: '5' },
       epochs: { type: 'string', default: '3' },
       workers: { type: 'string', default: '2' },
@@ -94,6 +95,7 @@ function readSettings() {
   return {
     photos: values.photos,
     count: number('count', 1),
+    size: values.size,
     rounds: number('rounds', 1),
     epochs: number('epochs', 2),
     workers: number('workers', 1),
@@ -119,6 +121,9 @@ function prepare(contestant) {
 function findData(contestant, python) {
   if (contestant.reads === 'photos') return { option: 'photos', path: photos.folder };
   if (contestant.reads === 'shards') return { option: 'shards', ...prepareShards(photos, settings.workers, log) };
+  if (contestant.reads === 'crop-shards') {
+    return { option: 'shards', ...prepareShards(photos, settings.workers, log, true) };
+  }
   if (contestant.reads === 'npy-shards') {
     return { option: 'shards', ...prepareNpyShards(photos, settings.workers, log) };
   }

@@ -1,5 +1,5 @@
 /**
- * This project, through its public interface. `--variant`: always, never (the checksum), float32 (normalised, NCHW), npy (no
+ * This project, through its public interface. `--variant`: always, never (the checksum), crops (shards with crop indexes), float32 (normalised, NCHW), npy (no
  * JPEG is decoded).
  */
 import { createRequire } from 'node:module';
@@ -18,6 +18,7 @@ const NORMALISED = [
 const VARIANTS = {
   always: { name: 'shardtool', checksum: 'always', transform: 'train224' },
   never: { name: 'shardtool, no checksums', checksum: 'never', transform: 'train224' },
+  crops: { name: 'shardtool, crop index', checksum: 'always', transform: 'train224' },
   npy: {
     name: 'shardtool, npy',
     checksum: 'never',

@@ -20,7 +20,7 @@ export interface BenchOptions {
   readonly seed: number;
   readonly prefetchBatches: number;
   readonly onBadSample: 'raise' | 'skip' | 'substitute';
-  readonly cropIndex: boolean;
+  readonly cropIndex?: boolean | undefined;
 }
 
 export interface BenchResult {
@@ -73,7 +73,7 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
     seed,
     prefetchBatches,
     onBadSample,
-    cropIndex,
+    ...(cropIndex !== undefined && { cropIndex }),
     repeat: epochs,
     // Also where a launcher has set RANK and WORLD_SIZE.
     rank: 0,

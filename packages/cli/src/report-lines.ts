@@ -1,10 +1,21 @@
 import { visible } from '@shardtool/format/visible';
-import type { PartialField } from '@shardtool/writer';
+import type { CropIndexCounts, PartialField } from '@shardtool/writer';
 import { formatCount } from './size.js';
 
 /** A line of a report: how many, and what of them; none where there are none. */
 export function countLine(count: number, one: string, more: string): string[] {
   return count === 0 ? [] : [`  ${formatCount(count)} ${count === 1 ? one : more}`];
+}
+
+/** Which images have a crop index, and which have none for what they are; none where no crop index was made. */
+export function cropLines(crops: CropIndexCounts | null): string[] {
+  if (crops === null) return [];
+  return [
+    ...countLine(crops.indexed, 'image has a crop index', 'images have a crop index'),
+    ...Object.entries(crops.refused).flatMap(([why, count]) =>
+      countLine(count, `image has none: ${why}`, `images have none: ${why}`),
+    ),
+  ];
 }
 
 /** The warning that samples differ in their fields, with the names of those who would refuse them. */

@@ -26,6 +26,7 @@ export { pack } from './pack/pack.js';
 export type { PackReport } from './pack/report.js';
 export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan/plan-shards.js';
 export { type RepairOptions, type RepairReport, repair } from './repair/repair.js';
+export type { CropIndexCounts } from './shard/crop-index.js';
 export type { LmdbValues } from './shard/layout-choice.js';
 export type { OtherIndex } from './shard/other-indexes.js';
 export { type PackedLabels, readPackedLabels } from './source/labels.js';

@@ -94,7 +94,7 @@ class LoaderOptions(TypedDict, total=False):
     #: Turns images as their EXIF orientation says. Default false, as in torchvision.
     apply_exif_orientation: bool | None
     #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --crop-index``): the pixels are the
-    #: same, sooner. Default true.
+    #: same, sooner. Default: where reads are quick, since a crop index is more to fetch. True: also from afar.
     crop_index: bool | None
     #: Most memory for encoded samples, in bytes. Default: half of the machine's memory.
     read_buffer_bytes: int | None

@@ -47,7 +47,7 @@ export const benchCommand = command({
       })
       .option('crop-index', {
         type: 'boolean',
-        default: true,
+        defaultDescription: 'where reads are quick',
         describe: 'Decode crops by the crop indexes of shards that have them',
       })
       .option('cache', { type: 'string', requiresArg: true, describe: 'Folder that keeps what is fetched' })

@@ -1,6 +1,7 @@
 import { command } from '../command.js';
 import { print } from '../outcome.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
+import { cropLines } from '../report-lines.js';
 import { countOf } from '../size.js';
 
 export const indexCommand = command({
@@ -42,9 +43,6 @@ export const indexCommand = command({
     await print(`Indexed ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')}.`);
     if (kept > 0) await print(`  ${countOf(kept, 'index', 'indexes')} stayed as they were`);
     if (skippedEntries > 0) await print(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
-    if (made !== null) await print(`  ${countOf(made.indexed, 'image')} with a crop index`);
-    for (const [why, count] of Object.entries(made?.refused ?? {})) {
-      await print(`  ${countOf(count, 'image')} without one: ${why}`);
-    }
+    for (const line of cropLines(made)) await print(line);
   },
 });

@@ -7,7 +7,7 @@ import { flagsOf } from '../option-flags.js';
 import { print, UsageError } from '../outcome.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
 import { ProgressView } from '../progress-view.js';
-import { countLine, fieldsLine } from '../report-lines.js';
+import { countLine, cropLines, fieldsLine } from '../report-lines.js';
 import { countOf, formatSize } from '../size.js';
 import { adviceOnClasses } from '../source-advice.js';
 import { WriteRate } from '../write-rate.js';
@@ -100,6 +100,7 @@ function describe(
     orientationBaked,
     warnings,
     metadataKept,
+    crops,
     duplicates,
     classConflicts,
     skippedFiles,
@@ -143,6 +144,7 @@ function describe(
       'image is a TIFF or AVIF and keeps its metadata; --image-format would encode it anew',
       'images are TIFF or AVIF and keep their metadata; --image-format would encode them anew',
     ),
+    ...cropLines(crops),
     ...countLine(
       duplicates,
       'image has the bytes of another one and was left out: duplicates.jsonl says of which',

@@ -40,10 +40,11 @@ export interface LoaderInfo {
 
 /** What a loader of this setup is going to do from this place on. */
 export function loaderInfo(
-  { order, output, memory }: LoaderSetup,
+  setup: LoaderSetup,
   { epoch, position }: Place,
   counts: { readonly hasCropIndex: boolean; readonly samples: number; readonly spliced: number },
 ): LoaderInfo {
+  const { order, output, memory } = setup;
   const plan = order.plan(epoch, position);
   return {
     epoch,
@@ -59,7 +60,7 @@ export function loaderInfo(
     blockSamples: order.blockSamples,
     shuffleUnit: order.unit,
     codec: output.codec,
-    cropIndex: cropIndexOf(output, counts),
+    cropIndex: cropIndexOf(setup, counts),
     slotBytes: memory.slots.slots * memory.slots.slotBytes,
     readBufferBytes: memory.readBuffers.expectedBytes,
     readBufferLimitBytes: memory.readBuffers.limitBytes,
@@ -67,13 +68,20 @@ export function loaderInfo(
 }
 
 function cropIndexOf(
-  { usesCropIndex, codec }: LoaderSetup['output'],
+  { cropIndex, output: { codec } }: LoaderSetup,
   { hasCropIndex, samples, spliced }: { hasCropIndex: boolean; samples: number; spliced: number },
 ): LoaderInfo['cropIndex'] {
   const counts = { spliced, others: Math.max(0, samples - spliced) };
   if (codec === null) return { used: false, reason: 'images stay encoded', ...counts };
   if (codec.name !== 'turbojpeg') return { used: false, reason: 'only TurboJPEG decodes by one', ...counts };
-  if (!usesCropIndex) return { used: false, reason: 'it is not to be, as asked for', ...counts };
+  if (cropIndex === 'unused') return { used: false, reason: 'it is not to be, as asked for', ...counts };
+  if (cropIndex === 'far') {
+    return {
+      used: false,
+      reason: 'reads take a while here, and it is more to fetch; cropIndex: true uses it',
+      ...counts,
+    };
+  }
   if (!hasCropIndex) return { used: false, reason: 'the first shard has none (shardtool index --crops)', ...counts };
   return { used: true, reason: 'the shards have one', ...counts };
 }

@@ -102,7 +102,7 @@ export interface LoaderOptions {
   readonly applyExifOrientation?: boolean;
   /**
    * Decodes crops of JPEGs by the crop indexes of shards that have them (`pack --crop-index`): the pixels are the same,
-   * sooner. Default true.
+   * sooner. Default: where reads are quick, since a crop index is more to fetch. true: also from afar; false: never.
    */
   readonly cropIndex?: boolean;
   /** Most memory for encoded samples, in bytes. Default: half of the machine's memory. */
@@ -195,7 +195,7 @@ const schema = z.strictObject({
   maxPixels: count.default(178_956_970),
   decode: z.enum(['exact', 'scaled', 'fast']).optional(),
   applyExifOrientation: z.boolean().default(false),
-  cropIndex: z.boolean().default(true),
+  cropIndex: z.boolean().optional(),
   readBufferBytes: count.optional(),
   readConcurrency: count.optional(),
   cache: z.string().min(1).optional(),

@@ -14,6 +14,8 @@ export interface LoaderSetup {
   readonly output: LoaderOutput;
   /** Where samples are read from. */
   readonly store: ShardStore;
+  /** Whether crop indexes are looked for. */
+  readonly cropIndex: 'used' | 'far' | 'unused';
   /** The cache before the shards, if there is one. */
   readonly cached: CachedStore | null;
   readonly memory: LoaderMemory;
@@ -28,9 +30,9 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
   await files.measure();
   const { cache, cacheSize } = options;
   const cached = cache === undefined ? null : cachedStore(dataset, order, new CacheFolder(cache, cacheSize));
-  // A crop index is more to fetch, and where reads are slow there is time to decode.
-  const usesCropIndex = output.usesCropIndex && !files.isFar;
-  const store = usesCropIndex ? (cached ?? files) : withoutCrops(cached ?? files);
+  // A crop index is more to fetch, and where reads are slow there mostly is time to decode.
+  const cropIndex = !output.usesCropIndex ? 'unused' : files.isFar && options.cropIndex !== true ? 'far' : 'used';
+  const store = cropIndex === 'used' ? (cached ?? files) : withoutCrops(cached ?? files);
   const memory = await setUpMemory(dataset, store, order, output, options);
-  return { order, output, store, cached, memory };
+  return { order, output, store, cropIndex, cached, memory };
 }

@@ -1,6 +1,7 @@
 import type { Manifest } from '@shardtool/format';
 import type { PartialField } from '../output/commit.js';
 import type { PlanFacts, PlanHeader } from '../plan/plan-record.js';
+import { type CropIndexCounts, cropTotals } from '../shard/crop-index.js';
 import type { PackedShard } from './pack-worker.js';
 import type { PreparedPack } from './prepare.js';
 
@@ -36,6 +37,8 @@ export interface PackReport {
   readonly warnings: number;
   /** Images of kinds whose metadata "stripMetadata" cannot take out: TIFF and AVIF. */
   readonly metadataKept: number;
+  /** What the crop indexes have; null where none were made. */
+  readonly crops: CropIndexCounts | null;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
   /** Shards that an earlier pack had finished. They count in everything else. */
@@ -51,7 +54,7 @@ export interface PackReport {
 /** What a pack reports that wrote nothing. */
 const NOTHING = {
   ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
-  ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0 },
+  ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0, crops: null },
   ...{ partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false, wasCommitted: false },
 };
 
@@ -82,6 +85,9 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
     orientationBaked: total(({ orientationBaked }) => orientationBaked),
     warnings: total(({ warnings }) => warnings),
     metadataKept: total(({ metadataKept }) => metadataKept),
+    crops: shards.some(({ crops }) => crops !== undefined)
+      ? cropTotals(shards.flatMap(({ crops }) => crops ?? []))
+      : null,
     keptShards: shards.filter(({ isKept }) => isKept).length,
   };
 }

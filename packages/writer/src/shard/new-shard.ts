@@ -11,7 +11,7 @@ import {
   writeShardIndex,
 } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
-import { readerOf, writeCropIndex } from './crop-index.js';
+import { type CropIndexCounts, readerOf, writeCropIndex } from './crop-index.js';
 import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
 import { shardPaths, TEMPORARY } from './shard-paths.js';
 
@@ -40,6 +40,8 @@ export interface ShardRecord {
   readonly classCounts: ReadonlyMap<number, number>;
   /** Samples that have each field. */
   readonly fieldCounts: ReadonlyMap<string, number>;
+  /** What its crop index has, where one was made. */
+  readonly crops?: CropIndexCounts;
 }
 
 /** Writes the samples of a shard and their rows, and returns the label columns of the rows. */
@@ -76,12 +78,14 @@ export async function createShard(
       await writeShardIndex(join(output, paths.index), index);
       if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
       if (otherIndexes.includes('wids')) checkWidsNames(index, file);
-      if (otherIndexes.includes('crops')) await writeCropIndex(join(output, paths.asked.crops), index, readerOf(fd));
+      const crops = otherIndexes.includes('crops')
+        ? { crops: await writeCropIndex(join(output, paths.asked.crops), index, readerOf(fd)) }
+        : {};
       const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
       renameSync(temporary, path);
       const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);
       const { samples, classCounts, fieldCounts } = rows;
-      return { file, bytes, crc32, md5, samples, maxSampleBytes, classCounts, fieldCounts };
+      return { file, bytes, crc32, md5, samples, maxSampleBytes, classCounts, fieldCounts, ...crops };
     } finally {
       closeSync(fd);
     }

@@ -98,7 +98,7 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
     rowBytes,
     companionRowBytes: companions.map(({ kind }) => bytesOf[kind]),
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, companions.length + fields.length),
-    usesCropIndex: options.cropIndex && codec?.name === 'turbojpeg',
+    usesCropIndex: options.cropIndex !== false && codec?.name === 'turbojpeg',
   };
 }
 
