@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-process.js';
 import { emptyFolder } from './datasets.js';
+import { TIMES } from './repetitions.js';
 
 const fixtures = 'test/fixtures/mds';
 interface Expected {
@@ -162,6 +163,6 @@ test('a damaged shard gives samples inside it or an error of ours', async () => 
         expect((error as Error).name).toMatch(/^(CutShardError|DamagedShardError|UnsupportedShardError)$/);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 500 * TIMES },
   );
 });

@@ -9,6 +9,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-process.js';
 import { emptyFolder } from './datasets.js';
+import { TIMES } from './repetitions.js';
 
 const fixtures = 'test/fixtures/tfrecord';
 const photos = path.join(fixtures, 'photos');
@@ -149,6 +150,6 @@ test('a damaged file gives the samples that were written, or an error of ours; i
         if (walk === 'samples') for (const [i, sample] of samples.entries()) expect(sample).toEqual(good[i]);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 500 * TIMES },
   );
 });
