@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import shardtool
-
 from datasets import pack
 
 NAMES = ["__proto__", "constructor", "hasownproperty"]

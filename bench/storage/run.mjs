@@ -1,0 +1,173 @@
+/**
+ * Reading from afar: `node bench/storage/run.mjs [first|train|cache|faults|slow] [--slowfs PROGRAM]`. A server of ranges in a
+ * process of its own answers after a latency; slowfs is test/slowfs/slowfs.c, compiled. One dataset of 256 shards
+ * of 64 photos, each shard under several names, so that it takes little room.
+ */
+import { execFileSync, fork } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { createManifest, indexPathOf, readManifest, writeManifest } from '@shardtool/format';
+import { openDataset } from '@shardtool/reader';
+import { pack } from '@shardtool/writer';
+
+const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
+const slowfs = process.argv[process.argv.indexOf('--slowfs') + 1];
+const work = fs.mkdtempSync(path.join(os.tmpdir(), 'shardtool-storage-'));
+const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
+const show = (name, figures) => console.log(name, JSON.stringify(figures));
+
+/** `shards` shards of 64 photos of 52 kB: a packed one under many names. */
+async function dataset(shards) {
+  const base = path.join(work, 'base');
+  if (!fs.existsSync(base)) {
+    const photos = path.join(work, 'photos/a');
+    fs.mkdirSync(photos, { recursive: true });
+    const files = fs.readdirSync('examples/photos', { recursive: true }).filter((name) => name.endsWith('.jpg'));
+    for (let i = 0; i < 64; i++)
+      fs.copyFileSync(path.join('examples/photos', files[i % files.length]), path.join(photos, `${i}.jpg`));
+    await pack(path.dirname(photos), base, { maxShardSamples: 64 });
+  }
+  const folder = path.join(work, `of-${shards}`);
+  if (fs.existsSync(folder)) return folder;
+  fs.mkdirSync(folder);
+  const manifest = await readManifest(base);
+  const [one] = manifest.shards;
+  const list = Array.from({ length: shards }, (_, k) => {
+    const file = `${String(k).padStart(6, '0')}.tar`;
+    fs.linkSync(path.join(base, one.file), path.join(folder, file));
+    fs.linkSync(indexPathOf(path.join(base, one.file)), indexPathOf(path.join(folder, file)));
+    return { ...one, file };
+  });
+  await writeManifest(folder, createManifest({ ...manifest, shards: list }));
+  return folder;
+}
+
+/** A server of files by ranges in a process of its own. */
+function serve(folder, latencyMs, faults = 0) {
+  const child = fork(new URL('./storage-server.mjs', import.meta.url), [folder, latencyMs, faults].map(String));
+  return new Promise((resolve) => {
+    child.once('message', ({ port }) => {
+      resolve({
+        url: `http://127.0.0.1:${port}`,
+        sent: () => new Promise((told) => child.once('message', ({ sent }) => told(sent)) && child.send('sent')),
+        stop: () => child.kill(),
+      });
+    });
+  });
+}
+
+/** Images a second after the first batch, milliseconds to the first batch, CPU seconds a thousand images. */
+async function run(location, options = {}, batches = Number.POSITIVE_INFINITY, onFirst = async () => {}) {
+  const began = performance.now();
+  const opened = await openDataset(location);
+  const loader = opened.loader({ transform: 'train224', batchSize: 64, workers: 2, seed: 1, ...options });
+  let firstMs = 0;
+  let at = 0;
+  let cpu = process.cpuUsage();
+  let images = 0;
+  let n = 0;
+  for await (const batch of loader) {
+    if (n++ === 0) {
+      firstMs = performance.now() - began;
+      await onFirst();
+      at = performance.now();
+      cpu = process.cpuUsage();
+    } else images += batch.size;
+    if (n === batches) break;
+  }
+  const seconds = (performance.now() - at) / 1000;
+  const { user, system } = process.cpuUsage(cpu);
+  const report = loader.report();
+  await loader.close();
+  await opened.close();
+  return { rate: images / seconds, firstMs, cpuMs: (user + system) / images, storage: report.storage };
+}
+
+const BENCHES = {
+  async first() {
+    const folder = await dataset(1000);
+    const server = await serve(folder, 50);
+    const before = await server.sent();
+    let sent = 0;
+    const { firstMs } = await run(server.url, {}, 2, async () => {
+      sent = (await server.sent()) - before;
+    });
+    show('first batch of 1,000 shards at 50 ms', {
+      firstMs: Math.round(firstMs),
+      bytesOfBatches: sent / (64 * 52_000),
+    });
+    server.stop();
+  },
+  async train() {
+    const folder = await dataset(64);
+    const server = await serve(folder, 50);
+    const pairs = [];
+    for (let round = 0; round < 3; round++) pairs.push([await run(folder), await run(server.url)]);
+    show('train224 at 50 ms against local', {
+      ratio: median(pairs.map(([local, far]) => far.rate / local.rate)),
+      local: Math.round(median(pairs.map(([local]) => local.rate))),
+      cpuMsAnImage: pairs.map(([local, far]) => [local.cpuMs / 1000, far.cpuMs / 1000]),
+    });
+    server.stop();
+  },
+  async cache() {
+    const folder = await dataset(256);
+    const bytes = (await readManifest(folder)).bytes;
+    const server = await serve(folder, 0);
+    for (const shuffleUnit of ['shard', 'chunk']) {
+      const opened = await openDataset(server.url);
+      const cache = path.join(work, `cache-${shuffleUnit}`);
+      const options = { transform: 'raw', batchSize: 64, workers: 1, streams: 32, shuffleUnit, checksum: 'never' };
+      const loader = opened.loader({ ...options, cache, cacheSize: bytes / 2 });
+      const fetched = [];
+      for (let epoch = 0; epoch < 3; epoch++) {
+        for await (const _ of loader);
+        fetched.push(Number((loader.report().storage.fetchedBytes / bytes).toFixed(3)));
+      }
+      await loader.close();
+      await opened.close();
+      fs.rmSync(cache, { recursive: true });
+      show(`half of the data cached, units of a ${shuffleUnit}: fetched an epoch`, fetched);
+    }
+    server.stop();
+  },
+  async faults() {
+    const folder = await dataset(64);
+    const [good, bad] = [await serve(folder, 5), await serve(folder, 5, 0.01)];
+    const pairs = [];
+    for (let round = 0; round < 3; round++) pairs.push([await run(good.url), await run(bad.url)]);
+    show('1 % resets and 503s against none', {
+      ratio: median(pairs.map(([without, withFaults]) => withFaults.rate / without.rate)),
+      retries: pairs.map(([, { storage }]) => storage.retries),
+    });
+    good.stop();
+    bad.stop();
+  },
+  async slow() {
+    const folder = await dataset(64);
+    for (const micros of [1000, 20_000]) {
+      const pairs = [];
+      for (let round = 0; round < 3; round++) {
+        const mount = path.join(work, 'mnt');
+        fs.mkdirSync(mount, { recursive: true });
+        execFileSync(slowfs, [folder, mount, String(micros), String(micros)], { stdio: 'ignore' });
+        try {
+          pairs.push([await run(folder), await run(mount)]);
+        } finally {
+          execFileSync('umount', [mount]);
+        }
+      }
+      show(`slowfs at ${micros / 1000} ms a call`, {
+        ratio: median(pairs.map(([local, far]) => far.rate / local.rate)),
+        firstMs: Math.round(median(pairs.map(([, far]) => far.firstMs))),
+      });
+    }
+  },
+};
+
+try {
+  for (const [name, bench] of Object.entries(BENCHES)) if (wanted.length === 0 || wanted.includes(name)) await bench();
+} finally {
+  fs.rmSync(work, { recursive: true, force: true });
+}
