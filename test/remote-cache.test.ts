@@ -124,7 +124,7 @@ test('a process that is killed while it writes leaves nothing that looks whole o
   timeout: 60_000,
 }, async () => {
   const folder = path.join(emptyFolder(), 'cache');
-  const kills = Number(process.env.SHARDTOOL_KILLS ?? 6);
+  const kills = Number(process.env.SHARDTOOL_KILLS ?? 3);
   const lib = path.resolve('packages/storage/lib/index.js');
   const program = `
     import { CacheFolder } from ${JSON.stringify(lib)};

@@ -93,9 +93,11 @@ const BENCHES = {
     const { firstMs } = await run(server.url, {}, 2, async () => {
       sent = (await server.sent()) - before;
     });
+    const local = await run(folder, {}, 2);
     show('first batch of 1,000 shards at 50 ms', {
       firstMs: Math.round(firstMs),
-      bytesOfBatches: sent / (64 * 52_000),
+      localMs: Math.round(local.firstMs),
+      bytesOfBatch: Number((sent / (64 * 52_000)).toFixed(2)),
     });
     server.stop();
   },
