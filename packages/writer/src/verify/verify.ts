@@ -1,6 +1,4 @@
-import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import {
   hasChecksum,
   MANIFEST_FILE,
@@ -11,6 +9,7 @@ import {
   withSentences,
 } from '@shardtool/format';
 import { checkOverlays } from '@shardtool/reader';
+import { joinLocation, readWhole } from '@shardtool/storage';
 import { WorkerPool } from '../crew/worker-pool.js';
 import { findDatasetShards } from '../shard/dataset-shards.js';
 import { DatasetTotals } from './check-totals.js';
@@ -59,7 +58,8 @@ export async function verify(location: string, options: VerifyOptions = {}): Pro
 async function verifyDataset(location: string, options: VerifyOptions): Promise<VerifyReport> {
   checkWorkers(options.workers);
   const { shards, manifest } = await findDatasetShards(location);
-  const isByHand = async () => !hasChecksum(await readFile(join(location, MANIFEST_FILE), 'utf8'));
+  const isByHand = async () =>
+    !hasChecksum(Buffer.from(await readWhole(joinLocation(location, MANIFEST_FILE))).toString());
   const report = await verifyShards(shards, manifest && { said: manifest, isByHand: await isByHand() }, options);
   // Where indexes are damaged their keys are of no use, and the faults above name them.
   const faults = report.faults > 0 ? [] : await checkOverlays(location);
