@@ -89,7 +89,9 @@ export async function runCli(
     .version(version)
     .alias('h', 'help')
     .wrap(Math.min(110, process.stdout.columns ?? 100))
-    .epilogue('Exit codes: 0 done, 1 the work found a fault, 2 the command was not right.')
+    .epilogue(
+      'Exit codes: 0 done, 1 the work found a fault, 2 the command was not right, 130 and 143 it was stopped by a signal.',
+    )
     .exitProcess(false)
     .fail((message, error) => {
       // What a flag's `coerce` throws comes as one of yargs' own errors too.

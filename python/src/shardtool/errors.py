@@ -74,4 +74,5 @@ def error_of_reader(header: Mapping[str, Any]) -> ShardtoolError:
     """The exception for an error that the reader reported; names of options in its sentence become Python's."""
     message = _CAMEL_NAME.sub(lambda found: _SNAKE_NAMES[found.group()], header["message"])
     where = {name: header.get(name) for name in ("shard", "key", "offset", "path")}
-    return _BY_NAME.get(header["name"], ShardtoolError)(message, kind=header["name"], **where)
+    known = [_BY_NAME[name] for name in header.get("kinds", [header["name"]]) if name in _BY_NAME]
+    return (known or [ShardtoolError])[0](message, kind=header["name"], **where)

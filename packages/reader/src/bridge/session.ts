@@ -145,8 +145,15 @@ async function openPlace(location: RequestOf<'open'>['location'], seen: OpenOpti
 function errorHeader(error: unknown): object {
   if (error instanceof ShardtoolError) {
     const { name, message, shard, key, offset, path } = error;
-    return { kind: 'error', name, message, shard, key, offset, path };
+    return { kind: 'error', name, kinds: kindsOf(error), message, shard, key, offset, path };
   }
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
   return { kind: 'error', name, message: stack ?? message };
+}
+
+/** Names of the error's class and of those that it is one of: the other side may know only these. */
+function kindsOf(error: ShardtoolError): string[] {
+  const kinds: string[] = [];
+  for (let kind = error.constructor; kind !== ShardtoolError; kind = Object.getPrototypeOf(kind)) kinds.push(kind.name);
+  return kinds;
 }

@@ -73,7 +73,7 @@ test.each([
   ['key = "a', 7, 'the quote " is not closed'],
   ['width > 3; exit', 10, '";" is not understood'],
   ['process.exit(1)', 13, 'expected "and", "or" or the end, found "("'],
-  ['widht > 3', 1, 'there is no column "widht" (there are key, source, bytes, width'],
+  ['widht > 3', 1, 'there is no column "widht" (did you mean "width"? there are key, source, bytes, width'],
   ['cls = cat', 7, 'there is no column "cat"'],
   ['width = "3"', 9, 'a number is compared with a string ("3")'],
   ['key in ("a", 3)', 14, 'a string is compared with a number (3)'],

@@ -1,4 +1,4 @@
-import type { ColumnValue, ShardIndex } from '@shardtool/format';
+import { type ColumnValue, didYouMean, type ShardIndex } from '@shardtool/format';
 import { type Comparison, type Expression, type Operand, parseWhere } from './where-parser.js';
 import { WhereError } from './where-tokens.js';
 
@@ -110,12 +110,24 @@ function bindOperand(operand: Operand, scope: Scope): Bound {
   if (operand.kind === 'literal') return { type: typeOf(operand.value), get: () => operand.value };
   const column = columnOf(operand.name, scope);
   if (column !== undefined) return column;
-  const names = [...COLUMNS.keys(), ...scope.index.columns.keys()];
   throw new WhereError(
     scope.text,
     operand.at,
-    `there is no column "${operand.name}" (there are ${names.join(', ')}; text stands in quotes)`,
+    `there is no column "${operand.name}"${columnHint(operand.name, scope)}`,
   );
+}
+
+function columnHint(name: string, { index }: Scope): string {
+  const field = [...index.fields.keys()].find((one) => name.startsWith(`${one}.`));
+  if (field !== undefined) {
+    return (
+      ` (what is inside the field "${field}" is no column of the index: bring such values as a column, by --labels when ` +
+      'packing, or by "shardtool overlay add --labels" for shards that are there)'
+    );
+  }
+  const names = [...COLUMNS.keys(), ...index.columns.keys()];
+  const near = didYouMean(name, names).replace(/^; /, '');
+  return ` (${near}${near === '' ? '' : ' '}there are ${names.join(', ')}; text stands in quotes)`;
 }
 
 /** The columns that every index has. */
