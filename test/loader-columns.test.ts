@@ -66,3 +66,13 @@ test('a field or column that no sample has is an error with the nearest name', a
   await expect(first({ image: 'jpeg' })).rejects.toThrow('image: no sample has "jpeg"; did you mean "jpg"?');
   await expect(first({ moreImages: ['caption'] })).rejects.toThrow('moreImages: no sample has "caption"');
 });
+
+test('options are looked at when the loader is made: names, values, and the steps of the transform', async () => {
+  await using dataset = await openDataset(await packedWithColumns('tar'));
+  const make = (options: object) => () => dataset.loader(options);
+  expect(make({ batchsize: 3 })).toThrow('A loader has no option "batchsize"; did you mean "batchSize"?');
+  expect(make({ batchSize: 0 })).toThrow('option batchSize is not right');
+  expect(make({ transform: 'train225' })).toThrow('There is no transform "train225"');
+  expect(make({ transform: [{ name: 'resize' }] })).toThrow('Step 1 of the transform, resize');
+  expect(make({ mix: { name: 'mixup', alpha: -1 } })).toThrow('mix');
+});

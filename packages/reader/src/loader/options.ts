@@ -1,9 +1,9 @@
-import { OptionError } from '@shardtool/format';
+import { didYouMean, OptionError } from '@shardtool/format';
 import { parseSize } from '@shardtool/storage';
 import { z } from 'zod';
 import type { Weights } from '../selection/weights.js';
-import type { MixInput } from '../transform/mix.js';
-import type { TransformInput } from '../transform/transform.js';
+import { checkMixing, type MixInput } from '../transform/mix.js';
+import { compileTransform, type TransformInput } from '../transform/transform.js';
 import type { OwnSteps } from './work/own-steps.js';
 
 /** What {@link Dataset.loader} takes. Everything is optional. */
@@ -208,11 +208,30 @@ const schema = z.strictObject({
 
 export type CheckedOptions = z.output<typeof schema>;
 
-/** Fills in the defaults. Throws {@link OptionError} that names the option and what is allowed. */
+/**
+ * Fills in the defaults, and looks at the transform. Throws {@link OptionError} that names the option, or the step, and what is
+ * allowed.
+ */
 export function checkOptions(options: LoaderOptions): CheckedOptions {
   const result = schema.safeParse(options);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0]!;
-  const name = issue.path.join('.') || (issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : 'options');
-  throw new OptionError({}, `The loader's option ${name} is not right: ${issue.message}.`);
+  if (!result.success) throw wrongOption(result.error.issues[0]!);
+  const { transform, mix } = result.data;
+  if (transform !== undefined && transform !== 'raw') compileTransform(transform);
+  checkMixing(mix);
+  return result.data;
+}
+
+function wrongOption(issue: z.core.$ZodIssue): OptionError {
+  const unknown = issue.code === 'unrecognized_keys' && issue.path.length === 0 ? issue.keys[0] : undefined;
+  if (unknown !== undefined) {
+    const names = Object.keys(schema.shape);
+    return new OptionError(
+      {},
+      `A loader has no option "${unknown}"${didYouMean(unknown, names) || `; there are ${names.join(', ')}.`}`,
+    );
+  }
+  return new OptionError(
+    {},
+    `The loader's option ${issue.path.join('.') || 'options'} is not right: ${issue.message}.`,
+  );
 }
