@@ -55,7 +55,7 @@ test('16 processes that pack parts at once make what one makes alone, and one of
 test('parts of one process, again and again, race for the plan and the commit without harm', async () => {
   const source = await smallImages({ samples: 24, classes: 2 });
   const expected = await packedAlone(source);
-  for (let round = 0; round < 4 * TIMES; round++) {
+  for (let round = 0; round < 2 * TIMES; round++) {
     const output = newFolder();
     const reports = await Promise.all(parts(6).map((part) => pack(source, output, { ...OPTIONS, part })));
     expect(reports.some(({ isCommitted }) => isCommitted)).toBe(true);

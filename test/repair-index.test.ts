@@ -189,7 +189,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
         if (ofShard === null) await expectIndexAlone(damagedIndex, what);
         else expectTrue(await repaired(ofShard.reduce(withDamage, shardBytes), damagedIndex), what);
       }),
-      { numRuns: 40 * TIMES, endOnFailure: true },
+      { numRuns: 15 * TIMES, endOnFailure: true },
     );
   }, 60_000);
 

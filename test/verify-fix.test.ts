@@ -293,7 +293,7 @@ function apply(folder: string, files: readonly string[], list: readonly Damage[]
 }
 
 /** How many damages of each layout are tried, with one way of repairing and with the other. */
-const ROUNDS = 5 * TIMES;
+const ROUNDS = 3 * TIMES;
 // To make a case smaller repairs it again and again, for longer than to find it.
 const RUN = { numRuns: ROUNDS, endOnFailure: true };
 const LIMIT = { timeout: 60_000 + ROUNDS * 10_000 };

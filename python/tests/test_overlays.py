@@ -55,5 +55,5 @@ def test_a_state_belongs_to_one_overlay(changed):
         state = loader.state_dict()
     with shardtool.Loader(changed, **options) as loader:
         loader.load_state_dict(state)
-        with pytest.raises(shardtool.ShardtoolError, match="belongs to another dataset .*overlay clean"):
+        with pytest.raises(shardtool.ShardtoolError, match=r"belongs to another dataset .*overlay clean"):
             next(iter(loader))

@@ -10,7 +10,8 @@ import pytest
 
 import shardtool
 
-MOMENTS = 20
+#: How many moments of a start are tried; `npm run test:long` tries more.
+MOMENTS = 8 * int(os.environ.get("SHARDTOOL_TIMES", "1"))
 
 
 def children():
