@@ -62,6 +62,9 @@ function valuesOf(shard: Uint8Array, index: ShardIndex): Map<string, Values> {
   return all;
 }
 
+/** SHARDTOOL_ROUNDS=60 tries more damages, and each kind of them on each page. */
+const ARE_ALL_TRIED = process.env.SHARDTOOL_ROUNDS !== undefined;
+
 const checker = createChecker({ maxPixels: 1e8 });
 
 describe.each(Object.keys(layouts))('%s', async (name) => {
@@ -161,16 +164,18 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
         'a byte less': Buffer.concat([indexBytes.subarray(0, to - 2), indexBytes.subarray(to - 1)]),
       };
       await Promise.all(
-        Object.entries(edits).map(async ([how, damaged]) => {
-          const what = `${how} of ${column}`;
-          const { lostColumns } = await expectIndexAlone(damaged, what);
-          if (how.startsWith('a bit') && column !== 'cls') {
-            const isKnownElsewhere = !['source', 'score', 'name', 'flag'].includes(column);
-            expect(lostColumns, what).toEqual(isKnownElsewhere ? [] : [column]);
-          }
-          if (how.startsWith('a bit of its header')) return;
-          expectTrue(await repaired(shardWithDamage(3), damaged), `${what}, and a damaged image`);
-        }),
+        Object.entries(edits)
+          .filter(([how]) => ARE_ALL_TRIED || /^zeros|values$/.test(how))
+          .map(async ([how, damaged]) => {
+            const what = `${how} of ${column}`;
+            const { lostColumns } = await expectIndexAlone(damaged, what);
+            if (how.startsWith('a bit') && column !== 'cls') {
+              const isKnownElsewhere = !['source', 'score', 'name', 'flag'].includes(column);
+              expect(lostColumns, what).toEqual(isKnownElsewhere ? [] : [column]);
+            }
+            if (!how.startsWith('zeros')) return;
+            expectTrue(await repaired(shardWithDamage(3), damaged), `${what}, and a damaged image`);
+          }),
       );
     }
   });
@@ -195,7 +200,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
 
   test('a damaged footer says nothing that is believed', async () => {
     const footer = indexBytes.length - 8 - indexBytes.readUInt32LE(indexBytes.length - 8);
-    for (let at = footer; at < indexBytes.length; at += 29) {
+    for (let at = footer; at < indexBytes.length; at += 97) {
       await expectIndexAlone(withBit(indexBytes, at), `a bit at ${at}`);
     }
   });

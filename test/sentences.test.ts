@@ -156,7 +156,7 @@ function apply(folder: string, { file, how, at, length }: Damage): void {
 }
 
 /** `SHARDTOOL_ROUNDS=1000` tries as many commands. */
-const RUNS = Number(process.env.SHARDTOOL_ROUNDS ?? 60);
+const RUNS = Number(process.env.SHARDTOOL_ROUNDS ?? 40);
 
 test(
   'whatever is damaged, a command ends with one sentence that somebody foresaw',
