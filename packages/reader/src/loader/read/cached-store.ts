@@ -104,13 +104,6 @@ export class CachedStore implements ShardStore {
     };
   }
 
-  /** What was read is not what the index says: it is dropped from the cache, and fetched anew. */
-  async readAnew(shard: number, offset: number, target: Uint8Array): Promise<void> {
-    const { cache, files } = this.#options;
-    for (const { name } of await this.#piecesOf(shard, offset, target.length)) cache.drop(name);
-    await files.read(shard, offset, target);
-  }
-
   /** Resolves when nothing is on its way into the cache. */
   async settle(): Promise<void> {
     while (this.#fetching.size > 0 || this.#writing > 0) {
