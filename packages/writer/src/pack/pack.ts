@@ -52,7 +52,9 @@ export async function packHere(
   isAhead: boolean,
 ): Promise<PackReport> {
   const checked = checkOptions(options);
-  const flight = isAhead ? new InFlight(flightSetting(checked.inFlight, checked.ioTimeout * 1000)) : null;
+  const flight = isAhead
+    ? new InFlight(flightSetting(checked.inFlight, checked.ioTimeout * 1000, checked.workers + 1))
+    : null;
   try {
     return await packWith(source, output, options, checked, flight);
   } finally {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { SourceTimeoutError } from '../errors.js';
 
 /** As many calls as the pool has threads. */
@@ -23,12 +24,30 @@ export interface FlightSetting {
   readonly fixed: number | null;
   /** To begin with. */
   readonly first: number;
+  /** No more than these in one thread, since each may keep a file open. */
+  readonly most: number;
   /** A call that has not answered after so long fails. */
   readonly timeoutMs: number;
 }
 
-export function flightSetting(fixed: number | undefined, timeoutMs: number): FlightSetting {
-  return { fixed: fixed ?? null, first: fixed ?? FIRST, timeoutMs };
+/** `threads` share the files that the system lets this process have open. */
+export function flightSetting(fixed: number | undefined, timeoutMs: number, threads = 1): FlightSetting {
+  const files = Math.floor((openFilesLimit() - OTHER_FILES) / threads);
+  const most = Math.max(1, Math.min(fixed ?? MOST_IN_FLIGHT, files));
+  return { fixed: fixed ?? null, first: Math.min(fixed ?? FIRST, most), most, timeoutMs };
+}
+
+/** Of the process itself, its threads, and the shards that are written. */
+const OTHER_FILES = 64;
+
+/** What the system allows this process; proc_pid_limits(5). Without limit where it does not say. */
+function openFilesLimit(): number {
+  try {
+    const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
 }
 
 interface Call {
@@ -45,7 +64,7 @@ export class InFlight {
   /** How many calls may be in flight now. */
   limit: number;
   #live = 0;
-  #most = MOST_IN_FLIGHT;
+  #most: number;
   readonly #setting: FlightSetting;
   readonly #open = new Set<Call>();
   readonly #timer: NodeJS.Timeout;
@@ -62,6 +81,7 @@ export class InFlight {
 
   constructor(setting: FlightSetting) {
     this.#setting = setting;
+    this.#most = setting.most;
     this.limit = setting.first;
     this.#kept = setting.first;
     this.#timer = setInterval(() => this.#look(), Math.min(LOOK_EVERY_MS, setting.timeoutMs)).unref();
