@@ -89,7 +89,8 @@ class LoaderOptions(TypedDict, total=False):
     #: Images of more pixels are bad samples. Default 178,956,970, as in Pillow.
     max_pixels: int | None
     #: How large JPEGs are decoded. ``exact``: whole, with Pillow's pixels; ``scaled`` (default) and ``fast``: at 1/2 to
-    #: 1/8 where twice, or once, the size is left that the transform makes of them (docs/transforms.md). Part of a state.
+    #: 1/8 where twice, or once, the size is left that the transform makes of them (docs/transforms.md). Part of a
+    #: state.
     decode: Literal["exact", "scaled", "fast"] | None
     #: Turns images as their EXIF orientation says. Default false, as in torchvision.
     apply_exif_orientation: bool | None
