@@ -34,7 +34,7 @@ def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
         len(shardtool.Loader(small, transform="train225"))
     with pytest.raises(shardtool.OptionError, match="choose a smaller batch, or last_batch"):
         next(iter(shardtool.Loader(small, batch_size=1000, last_batch="drop")))
-    with pytest.raises(shardtool.OptionError, match='no column "widht" .did you mean "width"'):
+    with pytest.raises(shardtool.OptionError, match=r'no column "widht" .did you mean "width"'):
         next(iter(shardtool.Loader(small, where="widht > 3")))
     with pytest.raises(shardtool.OptionError, match='what is inside the field "json" is no column'):
         next(iter(shardtool.Loader(small, where="json.number > 3")))
