@@ -214,6 +214,6 @@ function unsupported(shard: string, what: string): UnsupportedShardError {
 function compressed(shard: string): UnsupportedShardError {
   return unsupported(
     shard,
-    'it is compressed, so no sample of it can be read by itself; decompress it, or convert it with "shardtool convert"',
+    'it is compressed, so no sample of it can be read by itself; decompress its shards, or write it anew without compression',
   );
 }
