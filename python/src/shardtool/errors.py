@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Type
 
 from .options import OPTION_NAMES
 
@@ -74,5 +74,6 @@ def error_of_reader(header: Mapping[str, Any]) -> ShardtoolError:
     """The exception for an error that the reader reported; names of options in its sentence become Python's."""
     message = _CAMEL_NAME.sub(lambda found: _SNAKE_NAMES[found.group()], header["message"])
     where = {name: header.get(name) for name in ("shard", "key", "offset", "path")}
-    known = [_BY_NAME[name] for name in header.get("kinds", [header["name"]]) if name in _BY_NAME]
-    return (known or [ShardtoolError])[0](message, kind=header["name"], **where)
+    kinds = (_BY_NAME[name] for name in header.get("kinds", [header["name"]]) if name in _BY_NAME)
+    kind: Type[ShardtoolError] = next(kinds, ShardtoolError)
+    return kind(message, kind=header["name"], **where)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import weakref
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from .errors import LoopEndedError, ReaderError, ShardtoolError, error_of_reader
 from .frames import Frame, FrameDecoder, encode_frame
@@ -59,6 +59,8 @@ class ReaderProcess:
         #: Held while the pipes are used, and by whoever ends the reader: taken in this order, the first one by threads.
         self._ending, self._in_use = threading.RLock(), threading.RLock()
         self._is_ending = False
+        #: The thread that uses the pipes.
+        self._user: Optional[int] = None
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._stdin, self._stdout = process.stdin.fileno(), process.stdout.fileno()
         self._poll = select.poll()
@@ -78,7 +80,7 @@ class ReaderProcess:
         """Sends a request, and returns its number for :meth:`receive`."""
         self._requests += 1
         frame = encode_frame({"kind": kind, "request": self._requests, **content})
-        with self._in_use:
+        with self._using():
             try:
                 while frame:
                     self._check()
@@ -100,7 +102,7 @@ class ReaderProcess:
         the wait (Ctrl-C, say), part of an answer may be lost: then the reader is ended, too. :class:`LoopEndedError`:
         another thread, or a signal's handler, has closed it.
         """
-        with self._in_use:
+        with self._using():
             try:
                 while True:
                     self._check()
@@ -140,6 +142,10 @@ class ReaderProcess:
                 return
             self._is_ending = True
             os.write(self._wake, b"\0")
+            if self._user == threading.get_ident():
+                # A signal's handler: what it interrupted is using the pipes, and ends the reader as soon as it goes on.
+                self._process.kill()
+                return
             if not self._in_use.acquire(timeout=_PATIENCE_SECONDS):
                 # A request that nobody reads: the pipe breaks where the reader ends.
                 self._process.kill()
@@ -148,6 +154,17 @@ class ReaderProcess:
                 self._end()
             finally:
                 self._in_use.release()
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        with self._in_use:
+            self._user = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._user = None
+                if self._is_ending:
+                    self._end()
 
     def _end(self) -> None:
         self._finalizer()
