@@ -41,13 +41,15 @@ test('a thread that exits says with which code, after all that it said before', 
 });
 
 test('a thread that does not end when it is asked to is ended', async () => {
+  const reasons: Error[] = [];
   const thread = new WorkerThread<unknown>({
     script: new URL('data:text/javascript,setInterval(() => {}, 1000)'),
     workerData: null,
     name: 'Worker 0',
     youngGenerationMb: 4,
     onMessage: () => {},
-    onEnd: () => {},
+    onEnd: (reason) => reasons.push(reason),
   });
   await WorkerThread.whenEnded([thread]);
+  expect(reasons).toHaveLength(1);
 }, 20_000);
