@@ -37,8 +37,6 @@ export default defineConfig({
     // What is tested is what is published.
     globalSetup: ['scripts/bundle.mjs', 'test/shared-folder.ts'],
     setupFiles: ['test/property-seed.ts'],
-    // A loop over nothing proves nothing.
-    expect: { requireAssertions: true },
     provide: { certificates },
     testTimeout: 180_000 * times,
     hookTimeout: 180_000,

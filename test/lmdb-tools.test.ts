@@ -119,7 +119,7 @@ test.runIf(tools)(
     let found = 0;
     for await (const entries of database.scan()) found += entries.length;
     expect(found).toBe(count);
-    expect((await database.get(`sample-${7919 * 100}`))!.equals(Buffer.alloc(16, 100))).toBe(true);
+    expect((await database.get(`sample-${7919 * 10}`))!.equals(Buffer.alloc(16, 10))).toBe(true);
     await source.close();
   },
   120_000,
