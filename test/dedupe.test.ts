@@ -5,7 +5,7 @@ import { type PackOptions, PlanChangedError, pack } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-process.js';
-import { digestsOf, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+import { datasetDigestsOf, digestsOf, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 
 interface Line {
   readonly path: string;
@@ -92,9 +92,9 @@ test('the result is that of a folder without the duplicates, whatever the worker
   for (const { path: duplicate } of lines) rmSync(path.join(source, duplicate));
   const plain = newFolder();
   await pack(source, plain);
-  const { 'duplicates.jsonl': list, ...others } = digestsOf(output);
+  const { 'duplicates.jsonl': list, ...others } = datasetDigestsOf(output);
   expect(list).toBeDefined();
-  expect(digestsOf(plain)).toEqual(others);
+  expect(datasetDigestsOf(plain)).toEqual(others);
 });
 
 test('every image is packed or stands in the list with one of the same bytes that is packed', async () => {
