@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { bash, shardtool } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 import { filesIn, jpeg, newFolder, tree } from './pack-workbench.js';
 import { archive, entry, pax, record } from './tar-craft.js';
@@ -21,6 +21,19 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)('unpack gives back every packed f
   }
   const cls = photos.map((file) => readFileSync(path.join(folder, file.replace('.jpg', '.cls')), 'latin1'));
   expect(cls.join('')).toBe([0, 1, 2, 3, 4, 5].map((number) => String(number).repeat(10)).join(''));
+});
+
+test('a dataset goes to standard output as one tar, which GNU tar reads and convert takes', async () => {
+  const shards = await packedPhotos({ format: 'msgpack' });
+  const [folder, again] = [emptyFolder(), newFolder()];
+  const piped = await bash(
+    `shardtool unpack ${shards} - | tee >(tar x -C ${folder}) | shardtool convert - ${again} --quiet && sleep 0.2`,
+  );
+  expect(piped).toMatchObject({ code: 0, stderr: '' });
+  for (const file of photos) {
+    expect(readFileSync(path.join(folder, file)).equals(readFileSync(path.join('examples/photos', file)))).toBe(true);
+  }
+  expect((await shardtool('ls', again)).stdout).toContain('60 samples');
 });
 
 test('unpacked files pack again to the same shards', async () => {

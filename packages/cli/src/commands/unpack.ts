@@ -11,20 +11,27 @@ export const unpackCommand = command({
   builder: (yargs) =>
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .positional('folder', { type: 'string', demandOption: true, describe: 'Where the files go, and nowhere else' })
+      .positional('folder', {
+        type: 'string',
+        demandOption: true,
+        describe: 'Where the files go, and nowhere else; - for one tar on standard output',
+      })
       .options(DATASET_FLAGS)
       .option('fields', { type: 'string', array: true, requiresArg: true, describe: 'Only these fields' })
       .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
       .example('$0 unpack shards photos', 'All files')
-      .example('$0 unpack shards photos --fields jpg --fields json', 'Images and their JSON'),
+      .example('$0 unpack shards photos --fields jpg --fields json', 'Images and their JSON')
+      .example('$0 unpack shards - | ssh host tar x', 'As a tar, onto another machine'),
   handler: async ({ dataset: location, folder, fields, quiet, ...seen }) => {
-    const { UnpackFolder } = await import('../unpack-folder.js');
     const dataset = await openGiven(location, seen);
     const unknown = fields?.find((field) => !dataset.fields.includes(field));
     if (unknown !== undefined) {
       throw new UsageError(`No sample has a field "${unknown}"; the fields are ${dataset.fields.join(', ')}.`);
     }
-    const target = new UnpackFolder(folder);
+    // yargs makes an empty word of "-".
+    const isStream = folder === '-' || folder === '';
+    const stream = isStream ? new (await import('../tar-output.js')).TarOutput() : null;
+    const target = stream ?? new (await import('../unpack-folder.js')).UnpackFolder(folder);
     let files = 0;
     for await (const { shard, key, fields: stored } of dataset.samples({ checksum: true })) {
       for (const [field, bytes] of Object.entries(stored)) {
@@ -33,8 +40,9 @@ export const unpackCommand = command({
         files++;
       }
     }
+    await stream?.end();
     await dataset.close();
-    if (!quiet)
+    if (!quiet && !isStream)
       await print(`Unpacked ${countOf(files, 'file')} of ${countOf(dataset.size, 'sample')} into ${visible(folder)}.`);
   },
 });
