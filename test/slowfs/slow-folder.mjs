@@ -17,9 +17,15 @@ export function buildSlowfs(folder) {
     execFileSync('fusermount3', ['--version'], { stdio: 'pipe' });
     return binary;
   } catch (error) {
-    console.error(`slowfs cannot run here, so what needs it is skipped (${error.message.split('\n')[0]}).`);
-    return null;
+    return skip(`slowfs cannot run here (${error.message.split('\n')[0]})`);
   }
+}
+
+/** Says so and returns null; where SHARDTOOL_REQUIRE_FUSE is set, as in CI, that is an error. */
+function skip(why) {
+  if (process.env.SHARDTOOL_REQUIRE_FUSE) throw new Error(`${why}: install fuse3, libfuse3-dev, pkg-config and gcc.`);
+  console.error(`${why}, so what needs it is skipped.`);
+  return null;
 }
 
 /**
@@ -38,9 +44,8 @@ export async function mountSlow(binary, folder, lookupUs, readUs) {
   const ended = new Promise((resolve) => server.once('exit', resolve));
   while (!isMounted(mount)) {
     if (server.exitCode !== null) {
-      console.error(`slowfs cannot be mounted here, so what needs it is skipped (${said.trim()}).`);
       rmdirSync(mount);
-      return null;
+      return skip(`slowfs cannot be mounted here (${said.trim()})`);
     }
     await sleep(5);
   }
