@@ -12,7 +12,15 @@ export {
   type Whereabouts,
 } from './errors.js';
 export { onRetry } from './http/retry.js';
-export { expandBraces, isRemote, joinLocation, localPathOf, shownLocation, splitLocation } from './location.js';
+export {
+  expandBraces,
+  isRemote,
+  joinLocation,
+  joinLocations,
+  localPathOf,
+  shownLocation,
+  splitLocation,
+} from './location.js';
 export { makeFolder } from './make-folder.js';
 export { readAhead } from './read-ahead.js';
 export { ReadThreads } from './read-threads.js';

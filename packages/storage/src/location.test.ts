@@ -1,10 +1,40 @@
 import { expect, test } from 'vitest';
-import { expandBraces, isRemote, joinLocation, localPathOf, shownLocation, splitLocation } from './location.js';
+import {
+  expandBraces,
+  isRemote,
+  joinLocation,
+  joinLocations,
+  localPathOf,
+  shownLocation,
+  splitLocation,
+} from './location.js';
 
 test('a name goes before the query of its folder', () => {
   expect(joinLocation('https://host/shards?token=x', '0.tar')).toBe('https://host/shards/0.tar?token=x');
   expect(joinLocation('s3://bucket/a?b/', '0.tar')).toBe('s3://bucket/a?b/0.tar');
   expect(joinLocation('shards', '0.lmdb/data.mdb')).toBe('shards/0.lmdb/data.mdb');
+});
+
+test('many names are joined as each by itself', () => {
+  const names = ['000000.tar', '000000.lmdb/data.mdb', 'a b%41.tar'];
+  const folders = [
+    '',
+    '.',
+    './',
+    '..',
+    '/',
+    'a',
+    'a//b/',
+    './a/../b',
+    '/a/',
+    'a?b#',
+    'https://host/a?t=1',
+    's3://b',
+    's3://b/a/',
+  ];
+  for (const folder of folders) {
+    expect(joinLocations(folder, names)).toEqual(names.map((name) => joinLocation(folder, name)));
+  }
 });
 
 test('a location is split into folder and name, and joined again', () => {

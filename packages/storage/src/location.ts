@@ -31,8 +31,20 @@ function splitQuery(location: string): { path: string; query: string } {
 /** The location of a name below a folder. */
 export function joinLocation(folder: string, name: string): string {
   if (!isRemote(folder)) return path.join(folder, name);
+  const { before, after } = aroundNames(folder);
+  return `${before}${name}${after}`;
+}
+
+/** {@link joinLocation} of very many names, of which no part is empty, `.` or `..`: as a manifest has them. */
+export function joinLocations(folder: string, names: readonly string[]): string[] {
+  const { before, after } = aroundNames(folder);
+  return names.map((name) => `${before}${name}${after}`);
+}
+
+function aroundNames(folder: string): { before: string; after: string } {
+  if (!isRemote(folder)) return { before: path.join(folder, 'name').slice(0, -'name'.length), after: '' };
   const { path: place, query } = splitQuery(folder);
-  return `${place}${place.endsWith('/') ? '' : '/'}${name}${query}`;
+  return { before: place.endsWith('/') ? place : `${place}/`, after: query };
 }
 
 /** The folder that a location lies in, and its name there. */

@@ -1,6 +1,14 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { expandBraces, isRemote, joinLocation, localPathOf, openStorage, splitLocation } from '@shardtool/storage';
+import {
+  expandBraces,
+  isRemote,
+  joinLocation,
+  joinLocations,
+  localPathOf,
+  openStorage,
+  splitLocation,
+} from '@shardtool/storage';
 import { FileError, UnfinishedPackError } from '../errors.js';
 import { holdsImages } from '../layouts/folder/list.js';
 import {
@@ -95,11 +103,9 @@ function imagesAlone(path: string): FileError {
 
 /** The shards that a manifest in the folder `location` names. */
 export function manifestShards(location: string, { shards }: Pick<Manifest, 'shards'>): FoundShard[] {
-  return shards.map((record) => ({
-    name: shardNameOf(record.file),
-    path: joinLocation(location, record.file),
-    record,
-  }));
+  const names = shards.map(({ file }) => file);
+  const paths = joinLocations(location, names);
+  return shards.map((record, i) => ({ name: shardNameOf(record.file), path: paths[i]!, record }));
 }
 
 /** The index of a shard of a pack. */

@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 import {
   besidePath,
+  type FoundShard,
   findShards,
   type IndexPart,
   identityOf,
   indexPathOf,
   type Manifest,
-  manifestShards,
   meantLocations,
   OptionError,
   readShardIndex,
@@ -107,16 +107,18 @@ export async function openStored(location: string | readonly string[]): Promise<
   }
   const { manifest, layout, shards } = await findShards(location, { folders: true });
   if (layout === 'folder') return folderParts(location);
-  if (manifest !== null) return packedParts(location, manifest);
+  if (manifest !== null) return packedParts(location, manifest, shards);
   return { ...(await foreignParts(shards, layout)), location: shownLocation(location) };
 }
 
-async function loadIndex(index: string) {
+async function loadIndex(shardPath: string) {
+  const index = indexPathOf(shardPath);
   if (!isRemote(index)) return readShardIndex(index);
   return { ...(await readShardIndex(index, { parts: REMOTE_PARTS })), source: [] };
 }
 
-function packedParts(location: string, manifest: Manifest): StoredParts {
+/** What lies beside a shard is named when it is asked for: there may be very many shards, of which few are read at once. */
+function packedParts(location: string, manifest: Manifest, shards: readonly FoundShard[]): StoredParts {
   return {
     location: shownLocation(location),
     format: manifest.format,
@@ -124,18 +126,17 @@ function packedParts(location: string, manifest: Manifest): StoredParts {
     classes: manifest.classes.map(({ name }) => name),
     classSamples: manifest.classes.map(({ samples }) => samples),
     fields: manifest.fields.map(({ name }) => name),
-    identityOfFirst: (shards) => identityOf(manifest.shards.slice(0, shards)),
-    shards: manifestShards(location, manifest).map(({ name, path, record }): ShardFile => {
-      const index = indexPathOf(path);
-      return {
+    identityOfFirst: (count) => identityOf(manifest.shards.slice(0, count)),
+    shards: shards.map(
+      ({ name, path, record }): ShardFile => ({
         name,
         path,
         bytes: record!.bytes,
         samples: record!.samples,
-        loadIndex: () => loadIndex(index),
-        loadParts: (parts) => readShardIndex(index, { parts }),
+        loadIndex: () => loadIndex(path),
+        loadParts: (parts) => readShardIndex(indexPathOf(path), { parts }),
         findCropIndex: async () => besidePath('crops', path),
-      };
-    }),
+      }),
+    ),
   };
 }
