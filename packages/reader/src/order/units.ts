@@ -38,7 +38,7 @@ export interface LineOptions extends Randomness {
 }
 
 /**
- * The unit that fits the sizes (ARCHITECTURE.md, the order of an epoch): single samples where all fit the shuffle
+ * The unit that fits the sizes (docs/format.md, order of an epoch): single samples where all fit the shuffle
  * buffers, whole shards where there are at least two a stream, else chunks of shards.
  */
 export function unitOf(counts: ArrayLike<number>, streams: number, blockSamples: number): Unit {
