@@ -455,6 +455,15 @@ test('indexes for other loaders are those of the new shards', async () => {
   expect(readFileSync(path.join(folder, '000000.idx'), 'utf8')).toMatch(/^v1\.2 7\n/);
 });
 
+test('what has the name of an index of tars beside other shards is not ours, and stays', async () => {
+  const folder = copyOf('lmdb');
+  for (const file of ['shardindex.json', '000000.idx']) writeFileSync(path.join(folder, file), 'theirs');
+  rmSync(path.join(folder, '000000.parquet'));
+  expect(await repair(folder)).toMatchObject({ samples: 24, takenOut: 0 });
+  expect(readFileSync(path.join(folder, 'shardindex.json'), 'utf8')).toBe('theirs');
+  expect(readFileSync(path.join(folder, '000000.idx'), 'utf8')).toBe('theirs');
+});
+
 test('LMDB shards whose values are images stay such', async () => {
   const folder = newFolder();
   await pack(source, folder, {

@@ -8,7 +8,18 @@ export {
   cropIndexOf,
   openCropIndex,
 } from './crop-index/crop-index-file.js';
-export { BESIDE, besidePath, findBeside, ownerOf, placeBeside } from './dataset/beside.js';
+export {
+  BESIDE,
+  BESIDE_NAMES,
+  type BesideName,
+  besideAll,
+  besidePath,
+  besideShard,
+  findBeside,
+  isOfLayout,
+  ownerOf,
+  placeBeside,
+} from './dataset/beside.js';
 export {
   type FoundShard,
   findShards,

@@ -5,7 +5,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { encodeShardIndex, type ShardIndex } from '../shard-index/shard-index.js';
-import { besidePath, besideShard, findBeside, ownerOf, placeBeside, sideFolder } from './beside.js';
+import {
+  besideAll,
+  besidePath,
+  besideShard,
+  findBeside,
+  isOfLayout,
+  ownerOf,
+  placeBeside,
+  sideFolder,
+} from './beside.js';
 import { indexPathOf } from './find-shards.js';
 
 let folder: string;
@@ -43,15 +52,25 @@ test('an index lies beside its shard under the name of the shard', () => {
   expect(indexPathOf('a/000000.lmdb/data.mdb')).toBe('a/000000.parquet');
 });
 
-test('all names that files of a shard have are known from its name or its file', () => {
-  const files = [
-    { kind: 'index', file: '000000.parquet' },
-    { kind: 'crops', file: '000000.crops' },
-    { kind: 'dali', file: '000000.idx' },
-  ];
+test('all files that a shard can have beside it are known from its name or its file', () => {
+  const files = ['000000.parquet', '000000.idx', '000000.crops'];
   expect(besideShard('000000.tar')).toEqual(files);
+  expect(besideShard('000000.lmdb')).toEqual(files);
   expect(besideShard('000000.lmdb/data.mdb')).toEqual(files);
   expect(besidePath('wids', 'shards/000000.tar')).toBe(path.join('shards', 'shardindex.json'));
+});
+
+test('of kinds that are asked for, some lie beside each shard, and one is for all of a folder', () => {
+  expect(besideShard('shards/000000.tar', ['crops', 'wids', 'dali'])).toEqual(
+    ['000000.crops', '000000.idx'].map((file) => path.join('shards', file)),
+  );
+  expect(besideAll(['crops', 'wids', 'dali'])).toEqual(['shardindex.json']);
+});
+
+test('indexes for other loaders are of tars, our own of every layout', () => {
+  const kinds = ['index', 'wids', 'dali', 'crops'] as const;
+  expect(kinds.filter((kind) => isOfLayout(kind, 'tar'))).toEqual(kinds);
+  expect(kinds.filter((kind) => isOfLayout(kind, 'lmdb'))).toEqual(['index', 'crops']);
 });
 
 test('where nothing lies beside a shard, the index goes under its name and is found there', async () => {

@@ -5,15 +5,14 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { isRemote, joinLocation, makeFolder, openStorage, splitLocation } from '@shardtool/storage';
 import { FileError } from '../errors.js';
-import { entryOf, layoutNames, shardNameOf, stemOfShard } from '../layouts/registry.js';
+import { entryOf, type LayoutName, layoutNames, stemOfShard } from '../layouts/registry.js';
 
-/**
- * One kind of file that lies beside shards: its name, whose it is, and what becomes of it. What shardtool writes beside
- * shards stands here, and nowhere else.
- */
+/** One kind of file that lies beside shards: its name, which shards have it, and how ours is told. */
 export interface BesideKind {
   /** One a shard, or one for all shards of a folder. */
   readonly of: 'shard' | 'folder';
+  /** Only tars have one. */
+  readonly isOfTars?: true;
   /** Its name, from the name of the shard (`000000.tar`, `000000.lmdb`); that of a folder is always the same. */
   fileName(shard: string): string;
   /** Where ours lies when something of other software has that name. Absent: it has to have the one name, or is not made. */
@@ -23,17 +22,13 @@ export interface BesideKind {
    * then ours are those that the pack's note names.
    */
   readonly mark?: string;
-  /** By `pack` and `convert` for every shard; by them where it is asked for, noted in pack.json; or by a command of its own. */
-  readonly written: 'always' | 'asked' | 'later';
-  /** Whether `verify` holds it against its shard. */
-  readonly isVerified: boolean;
-  /** When its shard gets other bytes (`verify --fix`): it is made anew with it, or removed, since places in it are wrong. */
-  readonly whenShardChanges: 'made anew' | 'removed';
 }
 
 /**
- * Every kind of file beside shards. For all of them: a pack does not begin where such a name is taken; `--overwrite`,
- * `--restart` and a later commit remove only what shardtool wrote; and `convert` takes none over, but makes those of the new shards.
+ * Every kind of file beside shards. The index is written always, each other kind where it is asked for, which pack.json
+ * notes. For all of them: a pack does not begin where such a name is taken; `--overwrite` and `--restart` remove only what
+ * shardtool wrote; `verify --fix` makes those of a repaired shard anew, and keeps the old ones in quarantine; and `convert`
+ * takes none over, but makes those of the new shards.
  */
 export const BESIDE = {
   /** Our index. */
@@ -42,9 +37,18 @@ export const BESIDE = {
     fileName: (shard) => `${stemOfShard(shard)}.parquet`,
     otherName: (shard) => `${shard}.shardtool`,
     mark: 'shardtool.index',
-    written: 'always',
-    isVerified: true,
-    whenShardChanges: 'made anew',
+  },
+  /** For webdataset's wids, whose own tool (`widsindex create`) writes the same. */
+  wids: {
+    of: 'folder',
+    isOfTars: true,
+    fileName: () => 'shardindex.json',
+  },
+  /** For `fn.readers.webdataset` of NVIDIA DALI, whose own tool (`wds2idx`) writes the same. */
+  dali: {
+    of: 'shard',
+    isOfTars: true,
+    fileName: (shard) => `${stemOfShard(shard)}.idx`,
   },
   /** Where the MCUs of baseline JPEGs begin, so that crops are decoded alone. */
   crops: {
@@ -52,29 +56,13 @@ export const BESIDE = {
     fileName: (shard) => `${stemOfShard(shard)}.crops`,
     otherName: (shard) => `${shard}.crops`,
     mark: 'shardtool.crops',
-    written: 'asked',
-    isVerified: true,
-    whenShardChanges: 'made anew',
-  },
-  /** For `fn.readers.webdataset` of NVIDIA DALI, whose own tool (`wds2idx`) writes the same. */
-  dali: {
-    of: 'shard',
-    fileName: (shard) => `${stemOfShard(shard)}.idx`,
-    written: 'asked',
-    isVerified: false,
-    whenShardChanges: 'made anew',
-  },
-  /** For webdataset's wids, whose own tool (`widsindex create`) writes the same. */
-  wids: {
-    of: 'folder',
-    fileName: () => 'shardindex.json',
-    written: 'asked',
-    isVerified: false,
-    whenShardChanges: 'made anew',
   },
 } satisfies Record<string, BesideKind>;
 
 export type BesideName = keyof typeof BESIDE;
+
+/** All of them, in the order of the table. */
+export const BESIDE_NAMES = Object.keys(BESIDE) as BesideName[];
 
 /** Who wrote the file at a path. */
 export type Owner = 'nobody' | 'shardtool' | 'other';
@@ -84,12 +72,19 @@ const MARK_BYTES = 1 << 20;
 
 const kindOf = (name: BesideName): BesideKind => BESIDE[name];
 
-/** All names that files of one shard can have in its folder. `shard` is its name or its file: `000000.lmdb/data.mdb`. */
-export function besideShard(shard: string): { readonly kind: BesideName; readonly file: string }[] {
-  const name = shardNameOf(shard);
-  return (Object.keys(BESIDE) as BesideName[])
-    .filter((kind) => kindOf(kind).of === 'shard')
-    .map((kind) => ({ kind, file: kindOf(kind).fileName(name) }));
+/** Whether shards of this layout can have such a file. */
+export function isOfLayout(kind: BesideName, layout: LayoutName): boolean {
+  return layout === 'tar' || kindOf(kind).isOfTars !== true;
+}
+
+/** Those of these kinds that a shard has for itself: their paths, as {@link besidePath} gives them. */
+export function besideShard(shardPath: string, kinds: readonly BesideName[] = BESIDE_NAMES): string[] {
+  return kinds.filter((kind) => kindOf(kind).of === 'shard').map((kind) => besidePath(kind, shardPath));
+}
+
+/** Those of these kinds that all shards of a folder have together: their names. */
+export function besideAll(kinds: readonly BesideName[]): string[] {
+  return kinds.filter((kind) => kindOf(kind).of === 'folder').map((kind) => kindOf(kind).fileName(''));
 }
 
 /**

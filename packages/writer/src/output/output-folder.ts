@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  BESIDE,
+  besideAll,
+  besideShard,
   FileError,
   layoutOf,
   MANIFEST_FILE,
@@ -13,7 +14,7 @@ import {
 import { DUPLICATES_FILE } from '../dedupe/dedupe.js';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
-import { askedPaths, type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
+import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
 import { findPlan, planPath, STATE_FOLDER } from './pack-state.js';
@@ -121,7 +122,7 @@ export class OutputFolder {
     for (const stem of readNote(this.path).shards) {
       const paths = shardPaths(layout, stem);
       if (committed.has(paths.file)) continue;
-      this.#remove(paths.file, paths.index, ...Object.values(paths.asked));
+      this.#remove(paths.file, ...paths.beside);
       this.#removeTemporary(paths);
     }
     this.#removeState();
@@ -141,11 +142,10 @@ export class OutputFolder {
     const layout = await layoutOf(note.format);
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
     for (const file of [MANIFEST_FILE, QUARANTINE_FILE, DUPLICATES_FILE]) this.#remove(file, `${file}${TEMPORARY}`);
-    if (note.otherIndexes.includes('wids')) this.#remove(BESIDE.wids.fileName());
+    this.#remove(...besideAll(note.otherIndexes));
     for (const stem of note.shards) {
       const paths = shardPaths(layout, stem);
-      this.#remove(paths.file, paths.index);
-      this.#remove(...askedPaths(paths, note.otherIndexes));
+      this.#remove(paths.file, ...besideShard(paths.file, ['index', ...note.otherIndexes]));
       this.#removeTemporary(paths);
     }
     this.#removeState();
@@ -169,11 +169,11 @@ export class OutputFolder {
       throw new OptionError({ shard: wrong }, message);
     }
     const taken = new Set(readdirSync(this.path));
-    const wanted = this.#shards.length === 0 ? [MANIFEST_FILE, QUARANTINE_FILE, PACK_NOTE_FILE] : [];
-    if (otherIndexes.includes('wids') && this.#shards.length === 0) wanted.push(BESIDE.wids.fileName());
+    const ofFolder = [MANIFEST_FILE, QUARANTINE_FILE, PACK_NOTE_FILE, ...besideAll(otherIndexes)];
+    const wanted = this.#shards.length === 0 ? ofFolder : [];
     for (const stem of stems) {
-      const paths = shardPaths(layout, stem);
-      wanted.push(paths.folder ?? paths.file, paths.index, ...askedPaths(paths, otherIndexes));
+      const { file, folder } = shardPaths(layout, stem);
+      wanted.push(folder ?? file, ...besideShard(file, ['index', ...otherIndexes]));
     }
     const inTheWay = wanted.filter((file) => taken.has(file));
     if (inTheWay.length > 0) throw notEmpty(this.path, inTheWay);
@@ -217,8 +217,8 @@ export class OutputFolder {
     for (const file of files) rmSync(join(this.path, file), { force: true });
   }
 
-  #removeTemporary({ file, folder, index, asked }: ShardPaths): void {
-    for (const unfinished of [file, index, ...Object.values(asked)]) this.#remove(`${unfinished}${TEMPORARY}`);
+  #removeTemporary({ file, folder, beside }: ShardPaths): void {
+    for (const unfinished of [file, ...beside]) this.#remove(`${unfinished}${TEMPORARY}`);
     if (folder !== null) removeIfEmpty(join(this.path, folder));
   }
 }

@@ -1,8 +1,8 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32, crc32Hex, writeDurably } from '@shardtool/format';
+import { besideShard, crc32, crc32Hex, writeDurably } from '@shardtool/format';
 import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
-import { askedPaths, shardPaths } from '../shard/shard-paths.js';
+import { shardPaths } from '../shard/shard-paths.js';
 import { shardNotePath } from './pack-state.js';
 
 /** A shard as it was noted down: what became of it, and what it is known by. */
@@ -64,7 +64,7 @@ export function isAsNoted(
   const paths = shardPaths(layout, stem);
   const file = join(output, paths.file);
   if (!hasSize(file, bytes)) return false;
-  if (askedPaths(paths, otherIndexes).some((beside) => !existsSync(join(output, beside)))) return false;
+  if (besideShard(file, otherIndexes).some((beside) => !existsSync(beside))) return false;
   try {
     if (crc32OfFile(join(output, paths.index)) !== indexCrc32) return false;
     return !recheck || crc32OfFile(file) === expected;

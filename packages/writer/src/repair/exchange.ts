@@ -18,15 +18,15 @@ export function exchangeShard(
   stem: string,
   { isLeft, isFileNew }: { readonly isLeft: boolean; readonly isFileNew: boolean },
 ): void {
-  const { file, folder: own, index, asked } = shardPaths(layout, stem);
+  const { file, folder: own, beside } = shardPaths(layout, stem);
   if (!isLeft) {
     // The folder of an LMDB shard goes as a whole, with what other software has put into it.
-    for (const path of [own ?? file, index, ...Object.values(asked)]) {
+    for (const path of [own ?? file, ...beside]) {
       if (existsSync(join(folder, path))) renameSync(join(folder, path), freePlace(folder, path));
     }
     return;
   }
-  for (const path of [...(isFileNew ? [file] : []), index, ...Object.values(asked)]) {
+  for (const path of [...(isFileNew ? [file] : []), ...beside]) {
     if (!existsSync(join(work, path))) continue;
     keepInQuarantine(folder, path);
     makeFolder(dirname(join(folder, path)));

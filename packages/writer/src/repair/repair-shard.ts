@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   asSalvaged,
+  besidePath,
   type ColumnType,
   type ColumnValue,
   classNumber,
@@ -113,7 +114,8 @@ async function writeIndexes(
   try {
     await writeShardIndex(join(workFolder, paths.index), index);
     if (otherIndexes.includes('dali')) await writeDaliIndex(join(workFolder, paths.file), index);
-    if (otherIndexes.includes('crops')) await makeCropIndex(join(workFolder, paths.asked.crops), index, path);
+    if (otherIndexes.includes('crops'))
+      await makeCropIndex(besidePath('crops', join(workFolder, paths.file)), index, path);
   } catch (error) {
     throw asDiskFull(error, workFolder);
   }
@@ -254,7 +256,6 @@ function lostFrom(
 }
 
 function removeShard(folder: string, layout: WrittenLayout, stem: string): void {
-  const { file, folder: own, index, asked } = shardPaths(layout, stem);
-  for (const path of [own ?? file, index, ...Object.values(asked)])
-    rmSync(join(folder, path), { force: true, recursive: true });
+  const { file, folder: own, beside } = shardPaths(layout, stem);
+  for (const path of [own ?? file, ...beside]) rmSync(join(folder, path), { force: true, recursive: true });
 }

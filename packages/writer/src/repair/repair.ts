@@ -2,9 +2,12 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   BESIDE,
-  besidePath,
+  besideAll,
+  besideShard,
   findShards,
   hasSameValues,
+  isOfLayout,
+  type LayoutName,
   layoutOf,
   MANIFEST_FILE,
   type Manifest,
@@ -21,7 +24,7 @@ import { forgetMadeFrom } from '../output/pack-note.js';
 import { addToQuarantine, type QuarantinedSample } from '../output/quarantine.js';
 import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';
 import type { ShardRecord } from '../shard/new-shard.js';
-import { md5OfFile, type OtherIndex } from '../shard/other-indexes.js';
+import { md5OfFile, OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
 import { checkSource } from '../source/scan.js';
 import { checkWorkers, poolSize, type VerifyAnswer, type VerifyProgress, verifyIn } from '../verify/verify.js';
 import { exchangeShard, keepReplaced } from './exchange.js';
@@ -113,7 +116,7 @@ async function repairLocked(location: string, work: string, options: RepairOptio
   // A shard that is named twice is one.
   const known = new Map(packedShards(location, manifest).shards.map((shard) => [shard.name, shard]));
   const shards = [...known.values()];
-  const otherIndexes = otherIndexesOf(location, shards);
+  const otherIndexes = otherIndexesOf(location, manifest.format, shards);
   const setting = settingOf(manifest, { workFolder: work, otherIndexes, isManifestWhole: isWhole }, options);
   const { faulty, repaired } = await verifyAndRepair(shards, setting, options);
   const doubts = unprovenClasses.map((cls) => manifest.classes[cls]!.name);
@@ -207,12 +210,11 @@ async function faultyShards(
 }
 
 /** Indexes for other loaders that lie in the folder. */
-function otherIndexesOf(location: string, shards: readonly DatasetShard[]): OtherIndex[] {
-  const found: OtherIndex[] = [];
-  if (existsSync(join(location, BESIDE.wids.fileName()))) found.push('wids');
-  if (shards.some(({ path, format }) => format === 'tar' && existsSync(besidePath('dali', path)))) found.push('dali');
-  if (shards.some(({ cropsPath }) => cropsPath !== null)) found.push('crops');
-  return found;
+function otherIndexesOf(location: string, format: LayoutName, shards: readonly DatasetShard[]): OtherIndex[] {
+  const has = (name: OtherIndex) =>
+    besideAll([name]).some((file) => existsSync(join(location, file))) ||
+    shards.some(({ path }) => besideShard(path, [name]).some((file) => existsSync(file)));
+  return OTHER_INDEXES.filter((name) => isOfLayout(name, format) && has(name));
 }
 
 function settingOf(

@@ -1,6 +1,7 @@
 import { closeSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  besidePath,
   type ColumnType,
   checkWidsNames,
   IndexRows,
@@ -79,7 +80,7 @@ export async function createShard(
       if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
       if (otherIndexes.includes('wids')) checkWidsNames(index, file);
       const crops = otherIndexes.includes('crops')
-        ? { crops: await writeCropIndex(join(output, paths.asked.crops), index, readerOf(fd)) }
+        ? { crops: await writeCropIndex(besidePath('crops', path), index, readerOf(fd)) }
         : {};
       const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
       renameSync(temporary, path);
@@ -91,7 +92,7 @@ export async function createShard(
     }
   } catch (error) {
     rmSync(temporary, { force: true });
-    for (const index of [paths.index, ...Object.values(paths.asked)]) rmSync(join(output, index), { force: true });
+    for (const beside of paths.beside) rmSync(join(output, beside), { force: true });
     if (folder !== null) rmSync(join(output, folder), { force: true, recursive: true });
     throw asDiskFull(error, output);
   }

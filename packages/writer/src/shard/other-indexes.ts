@@ -3,9 +3,12 @@ import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs
 import { basename, join } from 'node:path';
 import {
   BESIDE,
+  BESIDE_NAMES,
+  type BesideName,
   besidePath,
   daliIndex,
   FileError,
+  isOfLayout,
   type LayoutName,
   OptionError,
   type ShardIndex,
@@ -14,18 +17,18 @@ import {
   writeDurably,
 } from '@shardtool/format';
 
-/** What is written beside shards where it is asked for: the index of webdataset's wids or of NVIDIA DALI, which are of tars, or a crop index. */
-export const OTHER_INDEXES = ['wids', 'dali', 'crops'] as const;
+/** What is written beside shards where it is asked for: all but their own index. */
+export type OtherIndex = Exclude<BesideName, 'index'>;
 
-export type OtherIndex = (typeof OTHER_INDEXES)[number];
+export const OTHER_INDEXES = BESIDE_NAMES.filter((name) => name !== 'index');
 
 /** Short enough to stay in the processor's cache. */
 const PIECE_BYTES = 1 << 20;
 
 /** Throws {@link OptionError} where indexes are asked for that are none of this layout. */
 export function checkOtherIndexes(format: LayoutName, wanted: readonly OtherIndex[]): void {
-  const ofTars = wanted.filter((index) => index !== 'crops');
-  if (ofTars.length === 0 || format === 'tar') return;
+  const ofTars = wanted.filter((index) => !isOfLayout(index, format));
+  if (ofTars.length === 0) return;
   const message = `The index for ${ofTars.join(' and ')} is one of tars, and the shards are ${format}; leave it out, or use the format tar.`;
   throw new OptionError({}, message);
 }

@@ -1,5 +1,4 @@
-import { besidePath, type WrittenLayout } from '@shardtool/format';
-import type { OtherIndex } from './other-indexes.js';
+import { besidePath, besideShard, type WrittenLayout } from '@shardtool/format';
 
 /** Where a shard lies below the folder of its dataset. */
 export interface ShardPaths {
@@ -8,8 +7,8 @@ export interface ShardPaths {
   /** The folder that belongs to the shard alone; null where it is a file in the dataset's folder. */
   readonly folder: string | null;
   readonly index: string;
-  /** What lies beside it where it is asked for. */
-  readonly asked: Readonly<Record<'dali' | 'crops', string>>;
+  /** All that can lie beside it, the index too. */
+  readonly beside: readonly string[];
 }
 
 /** What shard `number` is called, without its ending: `train-000000`, where `name` is `train`. */
@@ -20,18 +19,10 @@ export function numberedStem(name: string, number: number): string {
 /** Places the shard that is called `stem`. */
 export function shardPaths(layout: WrittenLayout, stem: string): ShardPaths {
   const shard = stem + layout.extension;
-  const others = {
-    index: besidePath('index', shard),
-    asked: { dali: besidePath('dali', shard), crops: besidePath('crops', shard) },
-  };
+  const others = { index: besidePath('index', shard), beside: besideShard(shard) };
   return layout.innerFile === undefined
     ? { file: shard, folder: null, ...others }
     : { file: `${shard}/${layout.innerFile}`, folder: shard, ...others };
-}
-
-/** Those of the files beside a shard that are asked for. */
-export function askedPaths({ asked }: ShardPaths, wanted: readonly OtherIndex[]): string[] {
-  return wanted.flatMap((name) => (name === 'wids' ? [] : [asked[name]]));
 }
 
 /** A file carries this at the end of its name until it is whole; `writeDurably` uses the same. */
