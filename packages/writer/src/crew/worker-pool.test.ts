@@ -11,7 +11,7 @@ parentPort.on('message', async (job) => {
   if (job.do === 'die') throw new Error('the tape is torn');
   if (job.do === 'exit') process.exit(7);
   if (job.do === 'fail') {
-    const error = { name: 'FileError', message: 'no disk', stack: 'stack', fields: { path: 'x' }, cause: undefined };
+    const error = { name: 'FileError', bases: [], message: 'no disk', stack: 'stack', fields: { path: 'x' } };
     parentPort.postMessage({ error });
   } else if (job.do === 'wait') {
     while (Atomics.load(stopped, 0) === 0) Atomics.wait(stopped, 0, 0, 50);
