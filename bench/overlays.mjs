@@ -29,19 +29,22 @@ async function measure(samples, splitSamples) {
   await addOverlay(folder, { name: 'half', excludeKeys: Array.from({ length: samples / 2 }, (_, i) => keyOf(i * 2)) });
   for (const overlay of ['', 'percent', 'half']) run('open', folder, overlay);
 
-  const rates = { without: [], with: [] };
+  const runs = { without: [], with: [] };
   for (let round = 0; round < ROUNDS; round++) {
     for (const [name, overlay] of [
       ['without', undefined],
       ['with', 'percent'],
     ]) {
-      rates[name].push(await rateOf(folder, overlay, samples / 2));
+      runs[name].push(await rateOf(folder, overlay, samples / 2));
     }
   }
-  const ratios = rates.with.map((rate, round) => rate / rates.without[round]).sort((a, b) => a - b);
+  const ratios = (of) => runs.with.map((run, round) => of(run) / of(runs.without[round])).sort((x, y) => x - y);
+  const rates = ratios(({ rate }) => rate);
+  const costs = ratios(({ cpuUs }) => cpuUs);
+  const list = (values) => `${median(values).toFixed(3)} times (${values.map((value) => value.toFixed(2)).join(', ')})`;
   console.log(
-    `loader of raw bytes, ${Math.round(median(rates.without))} samples/s without: with 1 % left out and 1 % relabelled ` +
-      `${median(ratios).toFixed(3)} times (${ratios.map((ratio) => ratio.toFixed(2)).join(', ')})`,
+    `loader of raw bytes, ${Math.round(median(runs.without.map(({ rate }) => rate)))} samples/s without: with 1 % left out ` +
+      `and 1 % relabelled ${list(rates)}; processor time a sample ${list(costs)}`,
   );
   const large = path.join(folder, 'large');
   spawnSync('mkdir', [large]);
@@ -53,15 +56,20 @@ async function rateOf(folder, overlay, samples) {
   const dataset = await openDataset(folder, { overlay });
   const loader = dataset.loader({ transform: 'raw', batchSize: 256, workers: 1, fields: [], epochSamples: samples });
   let from = 0;
+  let cpu;
   let seen = 0;
   for await (const batch of loader) {
     // Without the first batch, which reads the first indexes.
-    if (from === 0) from = performance.now();
-    else seen += batch.size;
+    if (from === 0) {
+      from = performance.now();
+      cpu = process.cpuUsage();
+    } else seen += batch.size;
   }
+  const { user, system } = process.cpuUsage(cpu);
+  const rate = (seen / (performance.now() - from)) * 1000;
   await loader.close();
   await dataset.close();
-  return (seen / (performance.now() - from)) * 1000;
+  return { rate, cpuUs: (user + system) / seen };
 }
 
 async function open(folder, overlay) {
