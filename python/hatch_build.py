@@ -26,7 +26,7 @@ WHEEL_TAGS = {
     "darwin-arm64": "macosx_11_0_arm64",
 }
 #: The packages of this project that the reader is made of, each after what it depends on.
-OWN_PACKAGES = ("format", "reader")
+OWN_PACKAGES = ("storage", "format", "reader")
 #: What prebuilt packages need to build themselves, or do without.
 UNUSED_PACKAGES = {"cmake-js", "node-addon-api", "msgpackr-extract"}
 #: Files that nothing runs, by their ends; and folders, by package.
