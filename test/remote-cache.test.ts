@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { CacheFolder } from '@shardtool/storage';
@@ -149,6 +150,47 @@ test('a process that is killed while it writes leaves nothing that looks whole o
     }
     expect(Number(fs.readFileSync(path.join(folder, 'used'), 'utf8'))).toBe(bytesIn(folder));
   }
+});
+
+test('the claim of a process that was killed when its piece was there is not counted off', async () => {
+  const folder = path.join(emptyFolder(), 'cache');
+  const cache = new CacheFolder(folder, 30);
+  for (const name of ['a', 'b', 'c']) await cache.write(cache.claim(name, 10, 100)!, new Uint8Array(10), 100);
+  cache.use('a', 900);
+  // No process has this number.
+  fs.symlinkSync(`${2 ** 30}-10`, `${cache.pathOf('a')}.claim`);
+  cache.giveBack(cache.claim('d', 10, 50)!);
+  expect(cache.has('a')).toBe(false);
+  expect(cache.claim('a', 10, 900)).not.toBeNull();
+  expect(fs.readFileSync(path.join(folder, 'used'), 'utf8')).toBe('30');
+});
+
+test('a piece comes into its place while nobody else counts', { timeout: 60_000 }, async () => {
+  const folder = path.join(emptyFolder(), 'cache');
+  const cache = new CacheFolder(folder, 100);
+  const lib = path.resolve('packages/storage/lib/index.js');
+  const program = `
+    import { CacheFolder } from ${JSON.stringify(lib)};
+    const cache = new CacheFolder(${JSON.stringify(folder)}, 100);
+    const claim = cache.claim('a', 10, 5);
+    console.log('claimed');
+    process.stdin.once('data', async () => {
+      await cache.write(claim, new Uint8Array(10), 5);
+      process.exit();
+    });`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  const lock = path.join(folder, 'lock');
+  fs.symlinkSync(`${process.pid} ${os.hostname()}`, lock);
+  child.stdin.write('go');
+  const isWritten = () => fs.readdirSync(path.join(folder, 'pieces')).some((name) => !name.endsWith('.claim'));
+  while (!isWritten()) await new Promise((resolve) => setTimeout(resolve, 5));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect([cache.has('a'), cache.isBeingWritten('a')]).toEqual([false, true]);
+  fs.rmSync(lock);
+  expect(await ended).toBe(0);
+  expect([cache.has('a'), cache.isBeingWritten('a')]).toEqual([true, false]);
 });
 
 test('two loaders on one cache fetch each piece once', async () => {

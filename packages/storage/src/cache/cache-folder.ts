@@ -64,7 +64,8 @@ export class CacheFolder {
     try {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
       if (!existsSync(this.#at(MARK))) {
-        if (readdirSync(this.folder).length > 0) throw notOurs(this.folder);
+        // The mark is made first: where another process makes the folder just now, it is there as soon as anything is.
+        if (readdirSync(this.folder).length > 0 && !existsSync(this.#at(MARK))) throw notOurs(this.folder);
         writeFileSync(this.#at(MARK), 'Pieces of datasets that were fetched. "shardtool cache clear" removes them.\n');
       }
       mkdirSync(this.#at(PIECES), { recursive: true, mode: 0o700 });
@@ -154,8 +155,11 @@ export class CacheFolder {
       } finally {
         await handle.close();
       }
-      renameSync(part, this.pathOf(name));
-      rmSync(this.pathOf(name) + CLAIM, { force: true });
+      // Who counts what is there sees the claim or the piece, never neither.
+      underLock(this.#at(LOCK), () => {
+        renameSync(part, this.pathOf(name));
+        rmSync(this.pathOf(name) + CLAIM, { force: true });
+      });
       this.#known.set(name, { key: kept, bytes });
       return true;
     } catch {
@@ -222,6 +226,8 @@ export class CacheFolder {
     const bytes = sizeOf(this.pathOf(name));
     this.#known.delete(name);
     if (!this.has(name)) return;
+    // Its writer may have been killed before it took its claim away, which would be counted off once more.
+    rmSync(this.pathOf(name) + CLAIM, { force: true });
     rmSync(this.pathOf(name), { force: true });
     this.#setUsed(this.#used() - bytes);
   }

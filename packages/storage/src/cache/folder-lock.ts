@@ -1,4 +1,4 @@
-import { lstatSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { lstatSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
 /** A lock is held for some file operations. Whoever holds it longer has died, or is on another machine that has. */
@@ -25,14 +25,10 @@ function take(path: string): void {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
     if (isLeft(path)) {
-      // Of several who find it so, one renames it.
-      const aside = `${path}.${process.pid}`;
-      try {
-        renameSync(path, aside);
-        rmSync(aside, { force: true });
-      } catch {
-        // Another one was quicker.
-      }
+      // Of several who find it so, one takes it away: the next would take away the lock of whoever has it since.
+      underLock(`${path}.left`, () => {
+        if (isLeft(path)) rmSync(path, { force: true });
+      });
     } else Atomics.wait(WAIT, 0, 0, 1);
   }
 }

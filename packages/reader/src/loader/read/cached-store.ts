@@ -14,6 +14,8 @@ import type { ShardStore } from './load-shards.js';
 const STRETCH_BYTES = 8 << 20;
 /** Pieces that are in memory on their way to the cache, at most. */
 const PIECES_AT_ONCE = 16;
+/** A piece that comes and goes, or cannot be opened, is looked for so often; then its bytes are fetched without it. */
+const MOST_LOOKS = 3;
 /** Samples that are all in memory are needed when the next run begins, which nobody knows. */
 const SOME_DAY = 14_000_000_000;
 
@@ -134,20 +136,25 @@ export class CachedStore implements ShardStore {
   async #readPart(piece: Piece, from: number, target: Uint8Array, pass: number | null): Promise<void> {
     const { cache, files } = this.#options;
     const { name, shard } = piece;
-    if (await this.#fromCache(piece, from, target, pass)) return;
-    const fetching = this.#fetching.get(name);
-    if (fetching !== undefined) return copyPart(piece, await fetching, from, target);
-    if (cache.isBeingWritten(name)) {
-      await cache.whenWritten(name);
+    for (let looks = 0; looks < MOST_LOOKS; looks++) {
       if (await this.#fromCache(piece, from, target, pass)) return;
-      return files.read(shard, from, target);
+      const fetching = this.#fetching.get(name);
+      if (fetching !== undefined) return copyPart(piece, await fetching, from, target);
+      if (cache.isBeingWritten(name)) {
+        await cache.whenWritten(name);
+        continue;
+      }
+      const key = this.#keyOf(piece, pass);
+      const claim = cache.claim(name, piece.bytes, key);
+      if (claim !== null) {
+        const fetched = this.#fetch(piece, claim, key);
+        this.#fetching.set(name, fetched);
+        return copyPart(piece, await fetched, from, target);
+      }
+      // It may have come between the look for its file and the claim: then it is not fetched once more.
+      if (!cache.has(name) && !cache.isBeingWritten(name)) break;
     }
-    const key = this.#keyOf(piece, pass);
-    const claim = cache.claim(name, piece.bytes, key);
-    if (claim === null) return files.read(shard, from, target);
-    const fetched = this.#fetch(piece, claim, key);
-    this.#fetching.set(name, fetched);
-    copyPart(piece, await fetched, from, target);
+    return files.read(shard, from, target);
   }
 
   /** All of a piece. It is on its way into the cache then; whoever wants it meanwhile has it from here. */
