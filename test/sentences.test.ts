@@ -5,7 +5,7 @@ import { pack } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { runCli } from '../packages/cli/dist/cli.js';
-import { fail } from '../packages/cli/dist/outcome.js';
+import { fail } from '../packages/cli/dist/terminal/outcome.js';
 import { emptyFolder } from './datasets.js';
 import { filesIn, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
 

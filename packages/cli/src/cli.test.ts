@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { runCli } from './cli.js';
-import { UsageError } from './outcome.js';
+import { UsageError } from './terminal/outcome.js';
 
 /** The sentence with which a command line is turned down; it is turned down before anything is done. */
 async function refusal(...words: string[]): Promise<string> {

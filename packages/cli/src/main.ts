@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { hideBin } from 'yargs/helpers';
 import { runCli } from './cli.js';
-import { endQuietlyOnClosedPipe, fail } from './outcome.js';
+import { endQuietlyOnClosedPipe, fail } from './terminal/outcome.js';
 
 const words = hideBin(process.argv);
 endQuietlyOnClosedPipe();

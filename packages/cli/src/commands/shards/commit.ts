@@ -1,10 +1,10 @@
 import { visible } from '@shardtool/format/visible';
 import type { CommitReport } from '@shardtool/writer';
-import { command } from '../command.js';
-import { share } from '../flags.js';
-import { print } from '../outcome.js';
-import { countLine, fieldsLine } from '../report-lines.js';
-import { countOf, formatSize } from '../size.js';
+import { command } from '../../command.js';
+import { share } from '../../options/flags.js';
+import { print } from '../../terminal/outcome.js';
+import { countLine, fieldsLine } from '../../terminal/report-lines.js';
+import { countOf, formatSize } from '../../terminal/size.js';
 
 export const commitCommand = command({
   name: 'commit',

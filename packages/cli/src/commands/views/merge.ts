@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { command } from '../command.js';
-import { UsageError, write } from '../outcome.js';
-import { COPY_FLAG, copyView } from '../output-flags.js';
-import { countOf } from '../size.js';
+import { command } from '../../command.js';
+import { COPY_FLAG, copyView } from '../../options/output-flags.js';
+import { UsageError, write } from '../../terminal/outcome.js';
+import { countOf } from '../../terminal/size.js';
 
 export const mergeCommand = command({
   name: 'merge',

@@ -1,11 +1,11 @@
 import { visible } from '@shardtool/format/visible';
 import type { QuarantinedSample, RepairReport, VerifyProgress, VerifyReport } from '@shardtool/writer';
-import { command } from '../command.js';
-import { wholeNumber } from '../flags.js';
-import { foundFault, print, UsageError } from '../outcome.js';
-import { ProgressView } from '../progress-view.js';
-import { countLine } from '../report-lines.js';
-import { countOf, formatCount, formatSize } from '../size.js';
+import { command } from '../../command.js';
+import { wholeNumber } from '../../options/flags.js';
+import { foundFault, print, UsageError } from '../../terminal/outcome.js';
+import { ProgressView } from '../../terminal/progress-view.js';
+import { countLine } from '../../terminal/report-lines.js';
+import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const verifyCommand = command({
   name: 'verify',

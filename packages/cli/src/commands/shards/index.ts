@@ -1,8 +1,8 @@
-import { command } from '../command.js';
-import { print } from '../outcome.js';
-import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
-import { cropLines } from '../report-lines.js';
-import { countOf } from '../size.js';
+import { command } from '../../command.js';
+import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
+import { print } from '../../terminal/outcome.js';
+import { cropLines } from '../../terminal/report-lines.js';
+import { countOf } from '../../terminal/size.js';
 
 export const indexCommand = command({
   name: 'index',

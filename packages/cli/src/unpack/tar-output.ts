@@ -1,6 +1,6 @@
 import { EntryNameError, whyUnsafe } from '@shardtool/format';
 import { pack } from 'tar-stream';
-import { write } from './outcome.js';
+import { write } from '../terminal/outcome.js';
 
 /** A tar on standard output, of files that have names and bytes. Times and owners are fixed: equal input, equal bytes. */
 export class TarOutput {

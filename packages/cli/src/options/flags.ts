@@ -1,6 +1,6 @@
 import type { Options } from 'yargs';
-import { UsageError } from './outcome.js';
-import { formatCount, parseSize } from './size.js';
+import { UsageError } from '../terminal/outcome.js';
+import { formatCount, parseSize } from '../terminal/size.js';
 
 /** A flag whose value is held to what it may be. */
 export interface Flag<Type extends 'number' | 'string', Value> extends Options {

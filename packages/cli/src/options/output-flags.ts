@@ -1,8 +1,8 @@
 import type { OpenOptions } from '@shardtool/reader';
 import type { OtherIndex } from '@shardtool/writer';
 import { OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
+import { countOf } from '../terminal/size.js';
 import { flagsOf } from './option-flags.js';
-import { countOf } from './size.js';
 
 /** What `--index` and `--crop-index` ask for; undefined: nothing, or what was asked for before. */
 export function askedIndexes(index: readonly OtherIndex[] | undefined, cropIndex = false): OtherIndex[] | undefined {

@@ -1,9 +1,9 @@
 import type { MixtureReport, PlanReport } from '@shardtool/reader';
-import { command } from '../command.js';
-import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { milliseconds, wholeNumber } from '../flags.js';
-import { print, UsageError } from '../outcome.js';
-import { countOf, formatCount, formatSize } from '../size.js';
+import { command } from '../../command.js';
+import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { milliseconds, wholeNumber } from '../../options/flags.js';
+import { print, UsageError } from '../../terminal/outcome.js';
+import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const planCommand = command({
   name: 'plan',

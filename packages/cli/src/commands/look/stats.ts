@@ -1,11 +1,11 @@
 import { visible } from '@shardtool/format/visible';
 import type { DatasetStats, DistributionSummary } from '@shardtool/reader';
-import { barLines } from '../bars.js';
-import { command } from '../command.js';
-import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { wholeNumber } from '../flags.js';
-import { print } from '../outcome.js';
-import { countOf, formatCount, formatSize } from '../size.js';
+import { command } from '../../command.js';
+import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { wholeNumber } from '../../options/flags.js';
+import { barLines } from '../../terminal/bars.js';
+import { print } from '../../terminal/outcome.js';
+import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const statsCommand = command({
   name: 'stats',

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Dataset, OpenOptions } from '@shardtool/reader';
-import { UsageError } from './outcome.js';
+import { UsageError } from '../terminal/outcome.js';
 
 /** The flags of every command that reads a dataset: how it is seen. */
 export const DATASET_FLAGS = {

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { visible } from '@shardtool/format/visible';
 import type { StepInput, TransformInput } from '@shardtool/reader';
-import { command } from '../command.js';
-import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { wholeNumber } from '../flags.js';
-import { print, UsageError } from '../outcome.js';
-import type { Grid } from '../preview.js';
+import { command } from '../../command.js';
+import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { wholeNumber } from '../../options/flags.js';
+import type { Grid } from '../../preview/preview.js';
+import { print, UsageError } from '../../terminal/outcome.js';
 
 export const previewCommand = command({
   name: 'preview',
@@ -39,7 +39,7 @@ export const previewCommand = command({
       .example('$0 preview shards --output grid.png', 'The first 64 samples of an epoch')
       .example('$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight, by your own list'),
   handler: async ({ dataset: location, decodeMode, transform, grid, output, seed, epoch, ...seen }) => {
-    const { writePreview } = await import('../preview.js');
+    const { writePreview } = await import('../../preview/preview.js');
     await using dataset = await openGiven(location, seen);
     const steps = await readTransform(transform);
     const shown = await writePreview(dataset, { transform: steps, decode: decodeMode, grid, output, seed, epoch });

@@ -1,7 +1,7 @@
-import { command } from '../command.js';
-import { write } from '../outcome.js';
-import { COPY_FLAG, copyView } from '../output-flags.js';
-import { countOf } from '../size.js';
+import { command } from '../../command.js';
+import { COPY_FLAG, copyView } from '../../options/output-flags.js';
+import { write } from '../../terminal/outcome.js';
+import { countOf } from '../../terminal/size.js';
 
 export const relabelCommand = command({
   name: 'relabel',

@@ -1,8 +1,8 @@
 import { visible } from '@shardtool/format/visible';
-import { command } from '../command.js';
-import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { print, UsageError } from '../outcome.js';
-import { countOf } from '../size.js';
+import { command } from '../../command.js';
+import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { print, UsageError } from '../../terminal/outcome.js';
+import { countOf } from '../../terminal/size.js';
 
 export const unpackCommand = command({
   name: 'unpack',
@@ -30,8 +30,8 @@ export const unpackCommand = command({
     }
     // yargs makes an empty word of "-".
     const isStream = folder === '-' || folder === '';
-    const stream = isStream ? new (await import('../tar-output.js')).TarOutput() : null;
-    const target = stream ?? new (await import('../unpack-folder.js')).UnpackFolder(folder);
+    const stream = isStream ? new (await import('../../unpack/tar-output.js')).TarOutput() : null;
+    const target = stream ?? new (await import('../../unpack/unpack-folder.js')).UnpackFolder(folder);
     let files = 0;
     for await (const { shard, key, fields: stored } of dataset.samples({ checksum: true })) {
       for (const [field, bytes] of Object.entries(stored)) {

@@ -1,9 +1,9 @@
-import { command } from '../command.js';
-import { readKeys } from '../dataset-flags.js';
-import { share } from '../flags.js';
-import { write } from '../outcome.js';
-import { COPY_FLAG, copyView } from '../output-flags.js';
-import { countOf } from '../size.js';
+import { command } from '../../command.js';
+import { readKeys } from '../../options/dataset-flags.js';
+import { share } from '../../options/flags.js';
+import { COPY_FLAG, copyView } from '../../options/output-flags.js';
+import { write } from '../../terminal/outcome.js';
+import { countOf } from '../../terminal/size.js';
 
 export const subsetCommand = command({
   name: 'subset',

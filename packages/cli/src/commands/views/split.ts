@@ -1,8 +1,8 @@
 import { visible } from '@shardtool/format/visible';
-import { command } from '../command.js';
-import { share } from '../flags.js';
-import { print, UsageError } from '../outcome.js';
-import { countOf } from '../size.js';
+import { command } from '../../command.js';
+import { share } from '../../options/flags.js';
+import { print, UsageError } from '../../terminal/outcome.js';
+import { countOf } from '../../terminal/size.js';
 
 export const splitCommand = command({
   name: 'split',

@@ -1,10 +1,10 @@
 import { visible } from '@shardtool/format/visible';
-import type { BenchResult } from '../bench.js';
-import { command } from '../command.js';
-import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { milliseconds, size, wholeNumber } from '../flags.js';
-import { print } from '../outcome.js';
-import { countOf, formatCount, formatSize } from '../size.js';
+import type { BenchResult } from '../../bench/bench.js';
+import { command } from '../../command.js';
+import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { milliseconds, size, wholeNumber } from '../../options/flags.js';
+import { print } from '../../terminal/outcome.js';
+import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const benchCommand = command({
   name: 'bench',
@@ -57,7 +57,7 @@ export const benchCommand = command({
       .example('$0 bench shards --step-ms 87', 'Does a step of 87 ms ever wait?')
       .example('$0 bench shards --transform raw --cold', 'What the disk gives'),
   handler: async ({ dataset: location, json, stepMs = 0, ...options }) => {
-    const { benchDataset } = await import('../bench.js');
+    const { benchDataset } = await import('../../bench/bench.js');
     const dataset = await openGiven(location, options);
     const result = await benchDataset(dataset, { ...options, stepMs });
     await dataset.close();

@@ -1,9 +1,9 @@
 import { visible } from '@shardtool/format/visible';
 import type { AddOverlayOptions, OverlaySummary } from '@shardtool/reader';
-import { command } from '../command.js';
-import { readKeys } from '../dataset-flags.js';
-import { print, UsageError } from '../outcome.js';
-import { countOf } from '../size.js';
+import { command } from '../../command.js';
+import { readKeys } from '../../options/dataset-flags.js';
+import { print, UsageError } from '../../terminal/outcome.js';
+import { countOf } from '../../terminal/size.js';
 
 const ACTIONS = ['add', 'list', 'show', 'log', 'drop'] as const;
 

@@ -1,7 +1,7 @@
 import type { Sample } from '@shardtool/reader';
-import { command } from '../command.js';
-import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { UsageError, write } from '../outcome.js';
+import { command } from '../../command.js';
+import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { UsageError, write } from '../../terminal/outcome.js';
 
 export const catCommand = command({
   name: 'cat',

@@ -1,16 +1,16 @@
 import { visible } from '@shardtool/format/visible';
 import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
-import { command } from '../command.js';
-import { stoppable } from '../interrupt.js';
-import { flagsOf } from '../option-flags.js';
-import { print, UsageError } from '../outcome.js';
-import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
-import { ProgressView } from '../progress-view.js';
-import { countLine, cropLines, fieldsLine } from '../report-lines.js';
-import { countOf, formatSize } from '../size.js';
-import { adviceOnClasses } from '../source-advice.js';
-import { WriteRate } from '../write-rate.js';
+import { command } from '../../command.js';
+import { flagsOf } from '../../options/option-flags.js';
+import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
+import { adviceOnClasses } from '../../pack/source-advice.js';
+import { stoppable } from '../../terminal/interrupt.js';
+import { print, UsageError } from '../../terminal/outcome.js';
+import { ProgressView } from '../../terminal/progress-view.js';
+import { countLine, cropLines, fieldsLine } from '../../terminal/report-lines.js';
+import { countOf, formatSize } from '../../terminal/size.js';
+import { WriteRate } from '../../terminal/write-rate.js';
 
 export const packCommand = command({
   name: 'pack',

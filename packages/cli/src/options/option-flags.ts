@@ -1,7 +1,7 @@
 import type { OptionEntry, OptionValue } from '@shardtool/writer/option-table';
 import type { Options } from 'yargs';
+import { UsageError } from '../terminal/outcome.js';
 import { share, size, wholeNumber } from './flags.js';
-import { UsageError } from './outcome.js';
 
 type Kebab<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `-${Lowercase<First>}`}${Kebab<Rest>}`

@@ -1,9 +1,9 @@
 import { visible } from '@shardtool/format/visible';
 import type { Dataset } from '@shardtool/reader';
-import { command } from '../command.js';
-import { DATASET_FLAGS, openGiven } from '../dataset-flags.js';
-import { print, write } from '../outcome.js';
-import { countOf, formatCount, formatSize } from '../size.js';
+import { command } from '../../command.js';
+import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { print, write } from '../../terminal/outcome.js';
+import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const lsCommand = command({
   name: 'ls',

@@ -1,6 +1,6 @@
-import { command } from '../command.js';
-import { print } from '../outcome.js';
-import { countOf, formatSize } from '../size.js';
+import { command } from '../../command.js';
+import { print } from '../../terminal/outcome.js';
+import { countOf, formatSize } from '../../terminal/size.js';
 
 export const cacheCommand = command({
   name: 'cache',

@@ -2,15 +2,15 @@ import { visible } from '@shardtool/format/visible';
 import type { OpenOptions } from '@shardtool/reader';
 import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
 import { OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
-import { command } from '../command.js';
-import { DATASET_FLAGS, viewOf } from '../dataset-flags.js';
-import { stoppable } from '../interrupt.js';
-import { print } from '../outcome.js';
-import { askedIndexes, OUTPUT_FLAGS } from '../output-flags.js';
-import { ProgressView } from '../progress-view.js';
-import { countLine, fieldsLine } from '../report-lines.js';
-import { countOf, formatSize } from '../size.js';
-import { WriteRate } from '../write-rate.js';
+import { command } from '../../command.js';
+import { DATASET_FLAGS, viewOf } from '../../options/dataset-flags.js';
+import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
+import { stoppable } from '../../terminal/interrupt.js';
+import { print } from '../../terminal/outcome.js';
+import { ProgressView } from '../../terminal/progress-view.js';
+import { countLine, fieldsLine } from '../../terminal/report-lines.js';
+import { countOf, formatSize } from '../../terminal/size.js';
+import { WriteRate } from '../../terminal/write-rate.js';
 
 /** A tar on standard input. yargs makes an empty word of "-". */
 const STANDARD_INPUT: readonly string[] = ['-', ''];
