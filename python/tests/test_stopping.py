@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import shardtool
+from shardtool.reader_process import ReaderProcess
 
 #: How many moments of a start are tried; `npm run test:long` tries more.
 MOMENTS = 8 * int(os.environ.get("SHARDTOOL_TIMES", "1"))
@@ -102,3 +103,19 @@ def test_a_signal_handler_that_closes_the_loader_ends_the_loop(endless, start_ti
             assert children() == before
     finally:
         signal.signal(signal.SIGUSR1, previous)
+
+
+def test_a_loader_closed_between_an_answer_and_its_memory_ends_the_loop(endless, monkeypatch):
+    loader = endless()
+    batches = iter(loader)
+    next(batches)
+    receive = ReaderProcess.receive
+
+    def receive_and_close(reader, request):
+        frame = receive(reader, request)
+        loader.close()
+        return frame
+
+    monkeypatch.setattr(ReaderProcess, "receive", receive_and_close)
+    with pytest.raises(shardtool.LoopEndedError):
+        next(batches)

@@ -130,10 +130,12 @@ class ReaderProcess:
         return frame
 
     def memory(self) -> SlotMemory:
-        """The slot file, mapped as far as the reader has made it."""
-        if self._memory is None or len(self._memory) < os.fstat(self._slot_file).st_size:
-            self._memory = SlotMemory(self._slot_file)
-        return self._memory
+        """The slot file, mapped as far as the reader has made it. :class:`LoopEndedError`: the reader was closed."""
+        with self._using():
+            self._check()
+            if self._memory is None or len(self._memory) < os.fstat(self._slot_file).st_size:
+                self._memory = SlotMemory(self._slot_file)
+            return self._memory
 
     def close(self) -> None:
         """Ends the reader, also while another thread waits for it. Arrays over its slots stay as they are."""
