@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const PACKAGES = {
   storage: ['index', 'read-thread', 'visible'],
   format: ['index', 'visible'],
-  reader: ['index', 'loader/work/decode-worker', 'bridge/main'],
+  reader: ['index', 'loader/option-table', 'loader/work/decode-worker', 'bridge/main'],
   cuda: ['index'],
   writer: [
     'index',

@@ -39,7 +39,10 @@ test('--version is that of the package', async () => {
 test.each([
   [['frobnicate'], 'It does not take this: frobnicate. "shardtool --help" lists the commands.'],
   [['pack', 'a', 'b', '--workers', 'x'], '--workers takes a whole number from 1 to 1,024.'],
-  [['pack', 'a', 'b', '--name', '../x'], 'The option --name does not fit: has letters, digits, "_", "-" and "." only.'],
+  [
+    ['pack', 'a', 'b', '--name', '../x'],
+    'The option --name does not fit: it is of letters, digits, "_", "-" and "." only, and not "../x".',
+  ],
   [['pack', 'a', 'b', '--files', 'x', '--include', 'y'], 'leave --include and --exclude out beside it'],
   [['plan', shards, '--world-size', '7', '--streams', '8'], '7 ranks cannot share 8 streams'],
   [['plan', shards, '--where', 'width >'], '--where: expected a column or a value'],

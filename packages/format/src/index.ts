@@ -119,6 +119,8 @@ export {
   readNpyHeader,
   readNpyImage,
 } from './npy/index.js';
+export { allowed, checkGiven, defaultsOf, type OptionOwner, type OwnChecks } from './options/check.js';
+export type { CheckedValues, OptionDefaults, OptionEntry, OptionTable, OptionValue } from './options/entry.js';
 export { daliIndex } from './other-indexes/dali.js';
 export { checkWidsNames, type WidsShard, widsIndex } from './other-indexes/wids.js';
 export {

@@ -11,6 +11,7 @@ import { TurboJpegCodec } from './codec/turbojpeg.js';
 import { CROP_STATE_BYTES } from './kernels/crop-index.js';
 import { EffectKernels } from './kernels/effects.js';
 import { halfFloatTable } from './kernels/half-float.js';
+import type { KernelMemory } from './kernels/kernel-memory.js';
 import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES, scratchBytes } from './kernels/resize.js';
 import { LARGEST_SIDE, type Size } from './transform/crops.js';
 import { eraseValues } from './transform/erase-values.js';
@@ -22,7 +23,7 @@ import { effectBytes } from './transform/run-effects.js';
 import { becomesFloatsLast, type CompiledTransform, hasEffects, isEffect, valueBytes } from './transform/transform.js';
 
 export interface DecoderOptions {
-  readonly memory: WebAssembly.Memory;
+  readonly memory: KernelMemory;
   /** This decoder's part of the memory; `offset` is a multiple of 64. See {@link scratchBytesFor}. */
   readonly scratch: Region;
   readonly transform: CompiledTransform;

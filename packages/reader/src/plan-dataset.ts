@@ -1,4 +1,5 @@
 import type { Dataset } from './dataset/dataset.js';
+import type { LoaderOptions } from './loader/options.js';
 import { orderDefaults } from './order/defaults.js';
 import type { MixingOptions } from './order/mixing.js';
 import { resolveBatchSize } from './order/ranks.js';
@@ -6,24 +7,28 @@ import { type PlanReport, planReport } from './order/report.js';
 import { type Selection, type SelectionRequest, selectSamples } from './selection/selection.js';
 import { compileTransform, type TransformInput } from './transform/transform.js';
 
-/** What {@link planOf} takes; like the loader's options of the same names. */
-export interface DatasetPlanOptions extends SelectionRequest {
-  readonly worldSize?: number;
-  readonly batchSize?: number;
-  readonly globalBatchSize?: number;
-  readonly lastBatch?: 'pad' | 'drop' | 'partial';
-  readonly prefetchBatches?: number;
-  readonly transform?: TransformInput;
-  readonly seed?: number;
-  readonly epoch?: number;
-  readonly streams?: number;
-  readonly blockSamples?: number;
-  readonly shuffleBufferSize?: number;
-  readonly shuffleUnit?: 'sample' | 'shard' | 'chunk';
-  readonly shuffle?: boolean;
-  readonly epochSamples?: number;
+/** What {@link planOf} takes; what a loader takes, too, is like its option. */
+export interface DatasetPlanOptions
+  extends SelectionRequest,
+    Pick<
+      LoaderOptions,
+      | 'worldSize'
+      | 'batchSize'
+      | 'globalBatchSize'
+      | 'lastBatch'
+      | 'prefetchBatches'
+      | 'seed'
+      | 'epoch'
+      | 'streams'
+      | 'blockSamples'
+      | 'shuffleBufferSize'
+      | 'shuffleUnit'
+      | 'shuffle'
+      | 'epochSamples'
+    > {
+  readonly transform?: TransformInput | undefined;
   /** What a training step takes, in milliseconds. */
-  readonly stepMs?: number;
+  readonly stepMs?: number | undefined;
 }
 
 /** What an epoch of a dataset will cost each rank, and how well it is mixed. Reads the indexes and no shard. */

@@ -1,10 +1,10 @@
-import { MAX_PIXELS, WRITTEN_LAYOUTS } from '@shardtool/format';
+import { MAX_PIXELS, type OptionEntry, type OptionTable, type OptionValue, WRITTEN_LAYOUTS } from '@shardtool/format';
 import { expect, expectTypeOf, test } from 'vitest';
-import { type OptionEntry, type OptionValue, OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
+import { OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
 import { checkOptions, type OutputOptions, PACK_DEFAULTS, type PackOptions } from './options.js';
 import { OTHER_INDEXES } from './shard/other-indexes.js';
 
-type Values<Entries extends Readonly<Record<string, OptionEntry>>> = {
+type Values<Entries extends OptionTable> = {
   [Name in keyof Entries]: OptionValue<Entries[Name]>;
 };
 /** What a program may give, as plain values. */
@@ -12,7 +12,7 @@ type Plain<Options> = { [Name in keyof Options]-?: Exclude<Options[Name], undefi
 /** Functions and signals are for programs alone. */
 type OfTable<Options> = Omit<Plain<Options>, 'onProgress' | 'signal'>;
 
-const ALL: Readonly<Record<string, OptionEntry>> = { ...OUTPUT_OPTIONS, ...PACK_OPTIONS };
+const ALL: OptionTable = { ...OUTPUT_OPTIONS, ...PACK_OPTIONS };
 
 test('the types name the options of the table and no others, with the values that it allows', () => {
   expectTypeOf<keyof OfTable<OutputOptions>>().toEqualTypeOf<keyof typeof OUTPUT_OPTIONS>();
@@ -41,12 +41,15 @@ const WRONG: Readonly<Record<OptionEntry['kind'], unknown>> = {
   choices: ['neither'],
   whole: 1.5,
   bytes: 0,
+  size: 0,
   seconds: 0,
   share: 1.01,
   text: 7,
   texts: [7],
+  classes: [0.5],
   list: 7,
   path: '',
+  own: null,
 };
 
 test.each(Object.entries(ALL))('a value that "%s" cannot have is an error that names it', (name, entry) => {

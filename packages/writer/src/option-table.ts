@@ -1,42 +1,15 @@
 /**
  * The options of packing and converting, each in one place: what it may be, what holds where it is left out, its line of help,
  * and whether shards depend on it. The checks (options.ts), the flags of the command line and the record of a plan are made of
- * this table. It is plain data without imports, so that the command line lists its flags without loading the writer.
+ * this table. It is plain data, so that the command line lists its flags without loading the writer.
  */
+import type { OptionEntry } from '@shardtool/format';
 
-interface About {
-  readonly help: string;
-  /** What the help says holds where the option is left out; null: nothing. Without it: `default`. */
-  readonly shown?: string | null;
+/** An option of a pack. */
+type PackOption = OptionEntry & {
   /** True: other values, other bytes. A plan records it, and a pack that goes on has to be asked for the same. */
   readonly isRecorded: boolean;
-}
-
-/** What an option may be. */
-export type OptionEntry = About &
-  (
-    | { readonly kind: 'switch'; readonly default: boolean }
-    | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default?: string }
-    | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: readonly string[] }
-    /** A whole number; `bytes` may be written as 64MiB. `to` is included. */
-    | { readonly kind: 'whole' | 'bytes'; readonly from: number; readonly to?: number; readonly default?: number }
-    /** More than 0, in a program also a part of one. `to` is included. */
-    | { readonly kind: 'seconds'; readonly to: number; readonly default: number }
-    /** From 0 to 1, also written as 1%. */
-    | { readonly kind: 'share'; readonly default: number }
-    | { readonly kind: 'text'; readonly pattern?: RegExp; readonly must?: string; readonly default?: string }
-    /** On the command line separated by commas where `isJoined`. */
-    | {
-        readonly kind: 'texts';
-        readonly pattern?: RegExp;
-        readonly must?: string;
-        readonly isJoined?: boolean;
-        readonly default: readonly string[];
-      }
-    /** A text file with one of them a line, or, in a program, a list; `least` is how many there have to be. */
-    | { readonly kind: 'list'; readonly least?: number }
-    | { readonly kind: 'path' }
-  );
+};
 
 /** Of every command that writes shards. */
 export const OUTPUT_OPTIONS = {
@@ -79,7 +52,7 @@ export const OUTPUT_OPTIONS = {
   name: {
     kind: 'text',
     pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$|^$/,
-    must: 'has letters, digits, "_", "-" and "." only',
+    must: 'is of letters, digits, "_", "-" and "." only',
     default: '',
     isRecorded: true,
     help: 'In front of the numbers: train gives train-000000.tar',
@@ -91,7 +64,7 @@ export const OUTPUT_OPTIONS = {
     isRecorded: false,
     help: 'Replace what an earlier run made, its indexes for other loaders too',
   },
-} as const satisfies Readonly<Record<string, OptionEntry>>;
+} as const satisfies Readonly<Record<string, PackOption>>;
 
 /** Of a pack, beside {@link OUTPUT_OPTIONS}. */
 export const PACK_OPTIONS = {
@@ -249,19 +222,4 @@ export const PACK_OPTIONS = {
     help: 'Read shards again that were finished before the pack was stopped',
   },
   dryRun: { kind: 'switch', default: false, isRecorded: false, help: 'Only say what would be made' },
-} as const satisfies Readonly<Record<string, OptionEntry>>;
-
-/** The value of an option in a program. */
-export type OptionValue<Entry extends OptionEntry> = Entry extends { kind: 'switch' }
-  ? boolean
-  : Entry extends { kind: 'choice'; values: readonly (infer Value)[] }
-    ? Value
-    : Entry extends { kind: 'choices'; values: readonly (infer Value)[] }
-      ? Value[]
-      : Entry extends { kind: 'whole' | 'bytes' | 'seconds' | 'share' }
-        ? number
-        : Entry extends { kind: 'texts' }
-          ? string[]
-          : Entry extends { kind: 'list' }
-            ? string | string[]
-            : string;
+} as const satisfies Readonly<Record<string, PackOption>>;

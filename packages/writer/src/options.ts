@@ -1,7 +1,15 @@
 import { availableParallelism } from 'node:os';
-import { countBraces, OptionError, type WrittenLayoutName } from '@shardtool/format';
-import { z } from 'zod';
-import { type OptionEntry, type OptionValue, OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
+import {
+  type CheckedValues,
+  checkGiven,
+  countBraces,
+  defaultsOf,
+  OptionError,
+  type OptionTable,
+  type OwnChecks,
+  type WrittenLayoutName,
+} from '@shardtool/format';
+import { OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
 import type { LmdbValues } from './shard/layout-choice.js';
 import type { OtherIndex } from './shard/other-indexes.js';
 
@@ -108,20 +116,6 @@ export interface PackProgress {
   readonly totalBytes: number;
 }
 
-type Table = Readonly<Record<string, OptionEntry>>;
-type Defaults<Entries extends Table> = {
-  readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? Name : never]: OptionValue<
-    Entries[Name]
-  >;
-};
-
-function defaultsOf<Entries extends Table>(entries: Entries): Defaults<Entries> {
-  const given = Object.entries(entries).flatMap(([name, entry]) =>
-    'default' in entry && entry.default !== undefined ? [[name, entry.default]] : [],
-  );
-  return Object.fromEntries(given) as Defaults<Entries>;
-}
-
 /** What holds where {@link PackOptions} leaves something out. `quality` does so only where images are encoded anew. */
 export const PACK_DEFAULTS = {
   ...defaultsOf(OUTPUT_OPTIONS),
@@ -129,71 +123,32 @@ export const PACK_DEFAULTS = {
   quality: Number(PACK_OPTIONS.quality.shown),
 };
 
-/** What an option of the table may be. */
-function schemaOf(entry: OptionEntry): z.ZodType {
-  const texts = (text: z.ZodString) => z.array(text);
-  switch (entry.kind) {
-    case 'switch':
-      return z.boolean();
-    case 'choice':
-      return z.enum(entry.values);
-    case 'choices':
-      return z.array(z.enum(entry.values));
-    case 'whole':
-    case 'bytes':
-      return z
-        .int()
-        .min(entry.from)
-        .max(entry.to ?? Number.MAX_SAFE_INTEGER);
-    case 'seconds':
-      return z.number().positive().max(entry.to);
-    case 'share':
-      return z.number().min(0).max(1);
-    case 'text':
-      return entry.pattern === undefined ? z.string() : z.string().regex(entry.pattern, entry.must);
-    case 'texts':
-      return texts(entry.pattern === undefined ? z.string().min(1) : z.string().regex(entry.pattern, entry.must));
-    case 'list':
-      return z.union([z.string().min(1), texts(z.string().min(1)).min(entry.least ?? 0)]);
-    case 'path':
-      return z.string().min(1);
-  }
-}
-
-/** Schemas by name, of which each fills in what is left out. */
-function schemasOf(entries: Table): Record<string, z.ZodType> {
-  const schema = (entry: OptionEntry) => {
-    const whenGiven = schemaOf(entry);
-    if (!('default' in entry) || entry.default === undefined) return whenGiven.optional();
-    return whenGiven.default(Array.isArray(entry.default) ? [...entry.default] : entry.default);
-  };
-  return Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, schema(entry)]));
-}
-
-const OUTPUT_SCHEMAS = {
-  ...schemasOf(OUTPUT_OPTIONS),
-  workers: schemaOf(OUTPUT_OPTIONS.workers).default(() => availableParallelism()),
-  onProgress: z.custom<(progress: PackProgress) => void>((value) => typeof value === 'function').optional(),
-  signal: z.instanceof(AbortSignal).optional(),
+/** For programs alone. */
+const PROGRAM_OPTIONS = {
+  onProgress: {
+    kind: 'own',
+    type: '(progress: PackProgress) => void',
+    must: 'is a function',
+    help: 'Called as work goes on',
+  },
+  signal: { kind: 'own', type: 'AbortSignal', must: 'is an AbortSignal', help: 'Ends the work' },
+} as const satisfies OptionTable;
+const OWN_CHECKS: OwnChecks = {
+  onProgress: (value) => typeof value === 'function',
+  signal: (value) => value instanceof AbortSignal,
 };
-const OUTPUT_SCHEMA = z.strictObject(OUTPUT_SCHEMAS);
-const PACK_SCHEMA = z.strictObject({ ...OUTPUT_SCHEMAS, ...schemasOf(PACK_OPTIONS) });
-
-type Checked<Entries extends Table> = Defaults<Entries> & {
-  readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? never : Name]:
-    | OptionValue<Entries[Name]>
-    | undefined;
-};
+const OUTPUT_TABLE = { ...OUTPUT_OPTIONS, ...PROGRAM_OPTIONS };
+const PACK_TABLE = { ...OUTPUT_TABLE, ...PACK_OPTIONS };
 
 /** {@link OutputOptions}, checked and complete. */
-export type CheckedOutputOptions = Omit<Checked<typeof OUTPUT_OPTIONS>, 'workers'> &
+export type CheckedOutputOptions = Omit<CheckedValues<typeof OUTPUT_OPTIONS>, 'workers'> &
   Pick<OutputOptions, 'onProgress' | 'signal'> & { readonly workers: number };
 /** {@link PackOptions}, checked and complete. */
-export type CheckedOptions = CheckedOutputOptions & Checked<typeof PACK_OPTIONS>;
+export type CheckedOptions = CheckedOutputOptions & CheckedValues<typeof PACK_OPTIONS>;
 
 /** Checks the options and fills in what was left out. Throws {@link OptionError} with the name of the first wrong one. */
 export function checkOptions(options: PackOptions): CheckedOptions {
-  const { fields, ...given } = checkAgainst<CheckedOptions>(PACK_SCHEMA, options);
+  const { fields, ...given } = complete<CheckedOptions>('A pack', PACK_TABLE, options);
   const checked = { ...given, fields: fields.map((field) => field.toLowerCase()) };
   checkPatterns(checked);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
@@ -216,16 +171,18 @@ export function checkOptions(options: PackOptions): CheckedOptions {
 
 /** The same for {@link OutputOptions} alone. */
 export function checkOutputOptions(options: OutputOptions): CheckedOutputOptions {
-  return checkAgainst<CheckedOutputOptions>(OUTPUT_SCHEMA, options);
+  return complete<CheckedOutputOptions>('A conversion', OUTPUT_TABLE, options);
 }
 
-function checkAgainst<Complete>(schema: z.ZodType, options: object): Complete {
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-  const result = schema.safeParse(given);
-  if (result.success) return result.data as Complete;
-  const issue = result.error.issues[0]!;
-  const name = issue.path.length > 0 ? `The option "${issue.path.join('.')}" does not fit` : 'The options do not fit';
-  throw new OptionError({}, `${name}: ${issue.message}.`);
+/** The options of the table, checked, with the workers that this machine is good for. */
+function complete<Checked extends CheckedOutputOptions>(
+  name: string,
+  entries: OptionTable,
+  options: OutputOptions,
+): Checked {
+  const owner = { name, wrong: (option: string) => `The option "${option}" does not fit` };
+  const checked = checkGiven(owner, entries, options, OWN_CHECKS);
+  return { ...checked, workers: options.workers ?? availableParallelism() } as unknown as Checked;
 }
 
 /** How images are re-encoded; null where their bytes pass through untouched. */

@@ -3,24 +3,15 @@ import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { besidePath, indexPathOf, ShardtoolError } from '@shardtool/format';
-import type { CodecChoice, Dataset, LoaderReport } from '@shardtool/reader';
+import type { CodecChoice, Dataset, LoaderOptions, LoaderReport } from '@shardtool/reader';
 
 export interface BenchOptions {
-  readonly batchSize: number;
-  readonly workers: number | undefined;
+  /** The loader that is measured. */
+  readonly loader: LoaderOptions;
   readonly epochs: number;
-  readonly transform: 'train224' | 'eval224' | 'raw';
-  readonly checksum: 'first-epoch' | 'always' | 'never';
-  readonly decodeMode: 'exact' | 'scaled' | 'fast';
   /** Milliseconds that stand for a training step on each batch. */
   readonly stepMs: number;
   readonly cold: boolean;
-  readonly cache?: string | undefined;
-  readonly cacheSize?: number | undefined;
-  readonly seed: number;
-  readonly prefetchBatches: number;
-  readonly onBadSample: 'raise' | 'skip' | 'substitute';
-  readonly cropIndex?: boolean | undefined;
 }
 
 export interface BenchResult {
@@ -61,27 +52,11 @@ export interface BenchResult {
 /** Goes through `epochs` epochs and measures. The workers' start belongs to the first batch and not to the rate. */
 export async function benchDataset(dataset: Dataset, options: BenchOptions): Promise<BenchResult> {
   if (options.cold) await dropFromCache(dataset);
-  const { batchSize, workers, epochs, transform, checksum, seed, prefetchBatches, onBadSample, cropIndex, stepMs } =
-    options;
-  const decode = options.decodeMode;
+  const { epochs, stepMs } = options;
+  const { batchSize = 64, checksum = 'first-epoch' } = options.loader;
   const asked = performance.now();
-  const loader = dataset.loader({
-    batchSize,
-    transform,
-    checksum,
-    decode,
-    seed,
-    prefetchBatches,
-    onBadSample,
-    ...(cropIndex !== undefined && { cropIndex }),
-    repeat: epochs,
-    // Also where a launcher has set RANK and WORLD_SIZE.
-    rank: 0,
-    worldSize: 1,
-    ...(workers !== undefined && { workers }),
-    ...(options.cache !== undefined && { cache: options.cache }),
-    ...(options.cacheSize !== undefined && { cacheSize: options.cacheSize }),
-  });
+  // One rank, also where a launcher has set RANK and WORLD_SIZE.
+  const loader = dataset.loader({ ...options.loader, repeat: epochs, rank: 0, worldSize: 1 });
   const waits: number[] = [];
   let firstBatchMs = 0;
   let images = 0;

@@ -1,4 +1,4 @@
-import type { OptionEntry, OptionValue } from '@shardtool/writer/option-table';
+import type { OptionEntry, OptionValue } from '@shardtool/format';
 import type { Options } from 'yargs';
 import { UsageError } from '../terminal/outcome.js';
 import { share, size, wholeNumber } from './flags.js';
@@ -7,26 +7,51 @@ type Kebab<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `-${Lowercase<First>}`}${Kebab<Rest>}`
   : '';
 /** What the flag of an option is parsed to. */
-type Parsed<Entry extends OptionEntry> = Entry extends { kind: 'list' } ? string : OptionValue<Entry>;
+type Parsed<Entry extends OptionEntry> = Entry extends { kind: 'list' }
+  ? string
+  : Entry extends { kind: 'size' }
+    ? number
+    : OptionValue<Entry>;
+/** The flag of an option: its own, or its name in kebab case. */
+type FlagName<Name extends string, Entry> = Entry extends { readonly flag: infer Flag extends string }
+  ? Flag
+  : Kebab<Name>;
 type Flags<Entries> = {
-  readonly [Name in keyof Entries & string as Kebab<Name>]: Entries[Name] extends OptionEntry
+  readonly [Name in keyof Entries & string as FlagName<Name, Entries[Name]>]: Entries[Name] extends OptionEntry
     ? Options & { readonly coerce: (given: never) => Parsed<Entries[Name]> }
     : never;
 };
+type Entry = OptionEntry & { readonly flag?: string };
 
 /** The flags of a table of options: `maxShardBytes` is `--max-shard-bytes`. What is left out stays undefined. */
-export function flagsOf<Entries extends Readonly<Record<string, OptionEntry>>>(entries: Entries): Flags<Entries> {
-  const flags = Object.entries(entries).map(([name, entry]) => [kebab(name), flagOf(`--${kebab(name)}`, entry)]);
-  return Object.fromEntries(flags) as Flags<Entries>;
+export function flagsOf<Entries>(entries: Entries & Readonly<Record<string, Entry>>): Flags<Entries> {
+  const named = Object.entries<Entry>(entries).map(([name, entry]) => [entry.flag ?? kebab(name), entry] as const);
+  return Object.fromEntries(named.map(([name, entry]) => [name, flagOf(`--${name}`, entry)])) as Flags<Entries>;
 }
 
-function kebab(name: string): string {
+/** The flag of a command that has a default of its own. */
+export function withDefault<Given extends Options, Value>(flag: Given, value: Value) {
+  return { ...flag, default: value, defaultDescription: String(value) };
+}
+
+export function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 function flagOf(flag: string, entry: OptionEntry): Options {
   const shown = entry.shown === undefined ? shownDefault(entry) : entry.shown;
-  return { ...parsing(flag, entry), describe: entry.help, ...(shown !== null && { defaultDescription: shown }) };
+  return {
+    ...parsing(flag, entry),
+    describe: asTyped(entry.help),
+    ...(shown !== null && { defaultDescription: asTyped(shown) }),
+  };
+}
+
+/** A text of the table as it is read in a terminal: `batchSize` is --batch-size, and an expression stands in quotes. */
+function asTyped(text: string): string {
+  return text.replace(/`([^`]+)`/g, (_, code: string) =>
+    /^[a-z]+[A-Z]/.test(code) ? `--${kebab(code)}` : code.includes(' ') ? `"${code}"` : code,
+  );
 }
 
 function parsing(flag: string, entry: OptionEntry): Options {
@@ -47,6 +72,7 @@ function parsing(flag: string, entry: OptionEntry): Options {
     case 'seconds':
       return wholeNumber(flag, entry.help, { to: entry.to });
     case 'bytes':
+    case 'size':
       return size(flag, entry.help);
     case 'share':
       return share(flag, entry.help);
@@ -55,9 +81,12 @@ function parsing(flag: string, entry: OptionEntry): Options {
         ...{ type: 'string', array: true, requiresArg: true },
         ...(entry.isJoined && { coerce: (given: readonly string[]) => given.flatMap((text) => text.split(',')) }),
       };
+    case 'classes':
+      return { type: 'string', array: true, requiresArg: true };
     case 'text':
     case 'list':
     case 'path':
+    case 'own':
       return { type: 'string', requiresArg: true };
   }
 }

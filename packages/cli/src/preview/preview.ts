@@ -1,6 +1,6 @@
 /** A picture of the first batch of an epoch: every image with its class below. */
 import { writeFile } from 'node:fs/promises';
-import { type Batch, type Dataset, normalizationOf, type TransformInput } from '@shardtool/reader';
+import { type Batch, type Dataset, type LoaderOptions, normalizationOf, type TransformInput } from '@shardtool/reader';
 import sharp from 'sharp';
 import { drawText, TEXT_HEIGHT } from './bitmap-font.js';
 
@@ -11,12 +11,11 @@ export interface Grid {
 
 export interface PreviewOptions {
   readonly transform: TransformInput;
-  readonly decode: 'exact' | 'scaled' | 'fast';
+  /** Of the loader whose first batch is shown. */
+  readonly loader: LoaderOptions;
   readonly grid: Grid;
   /** PNG file. */
   readonly output: string;
-  readonly seed: number;
-  readonly epoch: number;
 }
 
 /** RGB, 3 bytes a pixel. */
@@ -39,14 +38,12 @@ export interface Shown {
 
 /** Writes the picture. Throws what the loader throws. */
 export async function writePreview(dataset: Dataset, options: PreviewOptions): Promise<Shown> {
-  const { transform, decode, grid, output, seed, epoch } = options;
+  const { transform, grid, output } = options;
   const batchSize = Math.min(grid.columns * grid.rows, dataset.size);
   const loader = dataset.loader({
+    ...options.loader,
     transform,
-    decode,
     batchSize,
-    seed,
-    epoch,
     prefetchBatches: 1,
     lastBatch: 'partial',
   });

@@ -1,4 +1,5 @@
 import { SampleDecodeError } from '@shardtool/format';
+import type { KernelMemory } from '../kernels/kernel-memory.js';
 
 /** Where a worker's scratch lies in the shared WebAssembly memory, in bytes. */
 export interface Region {
@@ -13,7 +14,7 @@ export class Scratch {
   readonly #region: Region;
   #used = 0;
 
-  constructor(memory: WebAssembly.Memory, region: Region) {
+  constructor(memory: KernelMemory, region: Region) {
     this.memory = new Uint8Array(memory.buffer);
     this.#region = region;
   }

@@ -3,7 +3,9 @@
  * it works. Addresses are in bytes from the start of the memory. Calls return what is below zero where they fail: a
  * {@link CropRefusal}'s code.
  */
+
 import { readFileSync } from 'node:fs';
+import type { KernelMemory } from './kernel-memory.js';
 
 /** Bytes behind a file that may be read, without influence on what comes out. They must lie inside the memory. */
 export const CROP_SOURCE_SLACK_BYTES = 512;
@@ -74,7 +76,7 @@ export class CropIndexKernel {
   readonly #words: Int32Array;
 
   /** `state` is the address of {@link CROP_STATE_BYTES} zeros. */
-  constructor(memory: WebAssembly.Memory, state: number) {
+  constructor(memory: KernelMemory, state: number) {
     compiled ??= new WebAssembly.Module(readFileSync(new URL('./crop-index.wasm', import.meta.url)));
     this.#kernel = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
     this.#state = state;

@@ -7,8 +7,10 @@
  * nearest falls between two pixels, either is taken: less than 0.2 % of them), blur, brightness, contrast, saturation, hue
  * and grayscale at most 1 level each, erasing none.
  */
+
 import { readFileSync } from 'node:fs';
 import { gaussianWeights } from './gaussian.js';
+import type { KernelMemory } from './kernel-memory.js';
 import type { Normalization } from './resize.js';
 
 /** Bytes behind a picture that kernels touch. */
@@ -55,7 +57,7 @@ export class EffectKernels {
   readonly #memory: Uint8Array;
   readonly #kernels: KernelExports;
 
-  constructor(memory: WebAssembly.Memory) {
+  constructor(memory: KernelMemory) {
     compiled ??= new WebAssembly.Module(readFileSync(new URL('./effects.wasm', import.meta.url)));
     this.#kernels = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
     this.#memory = new Uint8Array(memory.buffer);

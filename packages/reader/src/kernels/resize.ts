@@ -1,7 +1,9 @@
 /**
  * Resizes pixels inside a shared WebAssembly.Memory: the wrapper around assembly/resize.ts, which says how it works.
  */
+
 import { readFileSync } from 'node:fs';
+import type { KernelMemory } from './kernel-memory.js';
 import { columnTable, mostTaps, padded, rowTable, ScratchError, type Table, TableCache } from './tables.js';
 import type { Axis } from './taps.js';
 
@@ -104,7 +106,7 @@ type KernelExports = Record<'resizeInterleaved' | 'resizePlanar' | 'resizeNormal
 
 let compiled: WebAssembly.Module | undefined;
 
-function instantiate(memory: WebAssembly.Memory): KernelExports {
+function instantiate(memory: KernelMemory): KernelExports {
   compiled ??= new WebAssembly.Module(readFileSync(new URL('./resize.wasm', import.meta.url)));
   return new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
 }
@@ -122,7 +124,7 @@ export class ResizeKernel {
   readonly #buffers: number;
   readonly #buffersBytes: number;
 
-  constructor(memory: WebAssembly.Memory, { offset, bytes }: Scratch) {
+  constructor(memory: KernelMemory, { offset, bytes }: Scratch) {
     const kernel = instantiate(memory);
     this.#run = {
       'uint8-nhwc': kernel.resizeInterleaved,

@@ -2,7 +2,9 @@
  * Coefficient tables in the memory of the kernel (assembly/table.ts), kept from one image to the next: sizes recur, and
  * making a table takes a quarter of the time of a whole resize.
  */
+
 import { ShardtoolError } from '@shardtool/format';
+import type { KernelMemory } from './kernel-memory.js';
 import { type Axis, type AxisTaps, axisTaps, mirrored, NARROW_BITS, sourceRange } from './taps.js';
 
 /** A resize needs more working memory than its kernel was given. */
@@ -62,7 +64,7 @@ export class TableCache {
   #usedBytes = 0;
 
   /** `address` is a multiple of 16. */
-  constructor(memory: WebAssembly.Memory, address: number, bytes: number, make: (axis: Axis) => AxisTaps) {
+  constructor(memory: KernelMemory, address: number, bytes: number, make: (axis: Axis) => AxisTaps) {
     this.#words = new Int32Array(memory.buffer, address, bytes >> 2);
     this.#address = address;
     this.#make = make;

@@ -1,22 +1,25 @@
 import { OptionError } from '@shardtool/format';
 import type { Dataset } from '../dataset/dataset.js';
-import { checkOptions } from '../loader/options.js';
+import { checkOptions, type LoaderOptions } from '../loader/options.js';
 import { setUpMixtureOrder } from '../loader/setup/mixture-order.js';
 import type { LastBatch } from '../order/batches.js';
 import type { Unit } from '../order/units.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 
 /** What {@link planOfMixture} takes; like the loader's options of the same names. */
-export interface MixturePlanOptions {
-  readonly worldSize?: number;
-  readonly batchSize?: number;
-  readonly globalBatchSize?: number;
-  readonly lastBatch?: 'pad' | 'drop' | 'partial';
-  readonly prefetchBatches?: number;
-  readonly transform?: TransformInput;
-  readonly blockSamples?: number;
-  readonly shuffleBufferSize?: number;
-  readonly shuffle?: boolean;
+export interface MixturePlanOptions
+  extends Pick<
+    LoaderOptions,
+    | 'worldSize'
+    | 'batchSize'
+    | 'globalBatchSize'
+    | 'lastBatch'
+    | 'prefetchBatches'
+    | 'blockSamples'
+    | 'shuffleBufferSize'
+    | 'shuffle'
+  > {
+  readonly transform?: TransformInput | undefined;
 }
 
 /** What an epoch of a mixture will be like for one rank, before anything is read. Sizes in bytes. */

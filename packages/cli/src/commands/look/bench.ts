@@ -2,9 +2,13 @@ import { visible } from '@shardtool/format/visible';
 import type { BenchResult } from '../../bench/bench.js';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
-import { milliseconds, size, wholeNumber } from '../../options/flags.js';
+import { milliseconds, wholeNumber } from '../../options/flags.js';
+import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
+import { withDefault } from '../../options/option-flags.js';
 import { print } from '../../terminal/outcome.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
+
+const FLAGS = loaderFlags('bench');
 
 export const benchCommand = command({
   name: 'bench',
@@ -14,23 +18,13 @@ export const benchCommand = command({
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
       .options(DATASET_FLAGS)
-      .option('batch-size', wholeNumber('--batch-size', 'Samples in a batch', { default: 256 }))
-      .option('workers', wholeNumber('--workers', 'Decode workers; by default one a core', { to: 1024 }))
+      .options(FLAGS)
+      .option('batch-size', withDefault(FLAGS['batch-size'], 256))
       .option('epochs', wholeNumber('--epochs', 'Epochs to go through', { default: 1 }))
       .option('transform', {
         choices: ['train224', 'eval224', 'raw'] as const,
         default: 'train224' as const,
         describe: 'What becomes of the images; raw: they are not decoded',
-      })
-      .option('decode-mode', {
-        choices: ['exact', 'scaled', 'fast'] as const,
-        default: 'scaled' as const,
-        describe: 'How large JPEGs are decoded: whole, or smaller where twice, or once, the size is left',
-      })
-      .option('checksum', {
-        choices: ['first-epoch', 'always', 'never'] as const,
-        default: 'first-epoch' as const,
-        describe: 'When the crc32 of images is checked',
       })
       .option('step-ms', milliseconds('--step-ms', 'Stand for a training step of so many milliseconds a batch'))
       .option('cold', {
@@ -38,28 +32,15 @@ export const benchCommand = command({
         default: false,
         describe: 'Drop the shards from the page cache first (Linux)',
       })
-      .option('seed', wholeNumber('--seed', 'Of the shuffle', { from: 0, default: 0 }))
-      .option('prefetch-batches', wholeNumber('--prefetch-batches', 'Batches that are made ahead', { default: 4 }))
-      .option('on-bad-sample', {
-        choices: ['raise', 'skip', 'substitute'] as const,
-        default: 'raise' as const,
-        describe: 'What becomes of samples that cannot be decoded',
-      })
-      .option('crop-index', {
-        type: 'boolean',
-        defaultDescription: 'where reads are quick',
-        describe: 'Decode crops by the crop indexes of shards that have them',
-      })
-      .option('cache', { type: 'string', requiresArg: true, describe: 'Folder that keeps what is fetched' })
-      .option('cache-size', size('--cache-size', 'Most bytes in the cache; by default half of the free disk'))
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
       .example('$0 bench shards', 'Images a second, waiting, memory')
       .example('$0 bench shards --step-ms 87', 'Does a step of 87 ms ever wait?')
       .example('$0 bench shards --transform raw --cold', 'What the disk gives'),
-  handler: async ({ dataset: location, json, stepMs = 0, ...options }) => {
+  handler: async ({ dataset: location, json, stepMs = 0, epochs, cold, transform, ...given }) => {
     const { benchDataset } = await import('../../bench/bench.js');
-    const dataset = await openGiven(location, options);
-    const result = await benchDataset(dataset, { ...options, stepMs });
+    const dataset = await openGiven(location, given);
+    const loader = { ...loaderOptions('bench', given), transform };
+    const result = await benchDataset(dataset, { loader, epochs, cold, stepMs });
     await dataset.close();
     await print(json ? JSON.stringify(result) : describe(result));
   },

@@ -1,9 +1,13 @@
 import type { MixtureReport, PlanReport } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
-import { milliseconds, wholeNumber } from '../../options/flags.js';
+import { milliseconds } from '../../options/flags.js';
+import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
+import { withDefault } from '../../options/option-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
+
+const FLAGS = loaderFlags('plan');
 
 export const planCommand = command({
   name: 'plan',
@@ -13,49 +17,26 @@ export const planCommand = command({
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
       .options(DATASET_FLAGS)
-      .option('world-size', wholeNumber('--world-size', 'Ranks (GPUs)', { default: 1 }))
-      .option('batch-size', wholeNumber('--batch-size', 'Samples in a batch of one rank', { default: 64 }))
-      .option('last-batch', {
-        choices: ['pad', 'drop', 'partial'] as const,
-        requiresArg: true,
-        describe: 'What becomes of an incomplete last batch',
-      })
-      .option('streams', wholeNumber('--streams', 'Streams that are read at once', { to: 65_536 }))
-      .option('shuffle-buffer-size', wholeNumber('--shuffle-buffer-size', 'Samples in all shuffle buffers together'))
-      .option('where', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'Only samples for which this holds: "width >= 256 and cls in (3, 7)"',
-      })
+      .options(FLAGS)
+      // A plan is made before there are ranks.
+      .option('world-size', withDefault(FLAGS['world-size'], 1))
       .option('step-ms', milliseconds('--step-ms', 'What a training step takes'))
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
       .example('$0 plan shards --world-size 8 --batch-size 128', 'Batches, memory and mixing of 8 GPUs')
       .example('$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs'),
-  handler: async ({ dataset: location, json, where, lastBatch, streams, shuffleBufferSize, stepMs, ...given }) => {
+  handler: async ({ dataset: location, json, stepMs, ...given }) => {
     const { planOf, planOfMixture } = await import('@shardtool/reader');
-    const { worldSize, batchSize } = given;
+    const options = loaderOptions('plan', given);
     const dataset = await openGiven(location, given);
     if (dataset.mixture !== null) {
+      const { where, streams, ...others } = options;
       refuseForMixture({ where, streams, stepMs });
-      const mixed = await planOfMixture(dataset, {
-        worldSize,
-        batchSize,
-        ...(lastBatch !== undefined && { lastBatch }),
-        ...(shuffleBufferSize !== undefined && { shuffleBufferSize }),
-      });
+      const mixed = await planOfMixture(dataset, others);
       await dataset.close();
       await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
       return;
     }
-    const report = await planOf(dataset, {
-      worldSize,
-      batchSize,
-      ...(where !== undefined && { where }),
-      ...(lastBatch !== undefined && { lastBatch }),
-      ...(streams !== undefined && { streams }),
-      ...(shuffleBufferSize !== undefined && { shuffleBufferSize }),
-      ...(stepMs !== undefined && { stepMs }),
-    });
+    const report = await planOf(dataset, { ...options, stepMs });
     await dataset.close();
     await print(json ? JSON.stringify(report) : describe(report));
   },

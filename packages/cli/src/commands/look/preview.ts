@@ -3,7 +3,7 @@ import { visible } from '@shardtool/format/visible';
 import type { StepInput, TransformInput } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
-import { wholeNumber } from '../../options/flags.js';
+import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
 import type { Grid } from '../../preview/preview.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 
@@ -21,11 +21,7 @@ export const previewCommand = command({
         default: 'train224',
         describe: 'train224, eval224, or a JSON file with a list of steps',
       })
-      .option('decode-mode', {
-        choices: ['exact', 'scaled', 'fast'] as const,
-        default: 'scaled' as const,
-        describe: 'How large JPEGs are decoded: whole, or smaller where twice, or once, the size is left',
-      })
+      .options(loaderFlags('preview'))
       .option('grid', {
         type: 'string',
         requiresArg: true,
@@ -34,15 +30,18 @@ export const previewCommand = command({
         coerce: gridOf,
       })
       .option('output', { type: 'string', requiresArg: true, demandOption: true, describe: 'PNG file to write' })
-      .option('seed', wholeNumber('--seed', 'Of the order and the random numbers', { from: 0, default: 0 }))
-      .option('epoch', wholeNumber('--epoch', 'Whose first batch it is', { from: 0, default: 0 }))
       .example('$0 preview shards --output grid.png', 'The first 64 samples of an epoch')
       .example('$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight, by your own list'),
-  handler: async ({ dataset: location, decodeMode, transform, grid, output, seed, epoch, ...seen }) => {
+  handler: async ({ dataset: location, transform, grid, output, ...given }) => {
     const { writePreview } = await import('../../preview/preview.js');
-    await using dataset = await openGiven(location, seen);
+    await using dataset = await openGiven(location, given);
     const steps = await readTransform(transform);
-    const shown = await writePreview(dataset, { transform: steps, decode: decodeMode, grid, output, seed, epoch });
+    const shown = await writePreview(dataset, {
+      transform: steps,
+      loader: loaderOptions('preview', given),
+      grid,
+      output,
+    });
     await print(`Wrote ${visible(output)}: ${shown.images} images of ${shown.width}x${shown.height} pixels.`);
   },
 });

@@ -7,6 +7,7 @@ import {
   MOST_PACKED_BYTES,
   PACKED_HEAD_BYTES,
 } from '../../kernels/crop-index.js';
+import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import { groupOf } from './range.js';
 
 const PAGE_BYTES = 65_536;
@@ -56,7 +57,7 @@ export class CropIndexMaker {
   }
 }
 
-function memoryOf(bytes: number): WebAssembly.Memory {
+function memoryOf(bytes: number): KernelMemory {
   const pages = Math.min(PAGE_BYTES, Math.ceil(bytes / PAGE_BYTES));
   return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
 }

@@ -4,6 +4,7 @@ import {
   CROP_SOURCE_SLACK_BYTES,
   CropIndexKernel,
 } from '../../kernels/crop-index.js';
+import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Rect, Reduction } from '../codec.js';
 import type { Scratch } from '../scratch.js';
 import { partOf, rangeOf } from './range.js';
@@ -32,7 +33,7 @@ export class JpegSplicer {
   readonly #kernel: CropIndexKernel;
 
   /** `state` is the address of CROP_STATE_BYTES zeros. */
-  constructor(memory: WebAssembly.Memory, state: number) {
+  constructor(memory: KernelMemory, state: number) {
     this.#kernel = new CropIndexKernel(memory, state);
   }
 

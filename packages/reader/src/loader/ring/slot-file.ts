@@ -1,6 +1,7 @@
 import { fstatSync, ftruncateSync } from 'node:fs';
 import { constants } from 'node:os';
 import { FileError } from '@shardtool/format';
+import type { KernelMemory } from '../../kernels/kernel-memory.js';
 
 /** WebAssembly memory begins and ends at multiples of its page, which is a multiple of every machine's. */
 const WASM_PAGE_BYTES = 65_536;
@@ -14,7 +15,7 @@ const SHARED_AT_THIS_PLACE = 1 | 16;
  * later gives back as a whole. The last page may reach into what lies behind, which does not mind. Throws
  * {@link FileError}.
  */
-export async function layOverFile(memory: WebAssembly.Memory, file: number, bytes: number): Promise<void> {
+export async function layOverFile(memory: KernelMemory, file: number, bytes: number): Promise<void> {
   const length = Math.min(Math.ceil(bytes / WASM_PAGE_BYTES) * WASM_PAGE_BYTES, memory.buffer.byteLength);
   if (length === 0) return;
   try {

@@ -3,6 +3,7 @@
  * row of the batch slot. It blocks while there is nothing to do; it awaits only where a codec, or a person's own step, is
  * asynchronous.
  */
+
 import { parentPort, workerData } from 'node:worker_threads';
 import {
   changedSincePacked,
@@ -16,6 +17,7 @@ import {
 } from '@shardtool/format';
 import { notAValue } from '../../dataset/field-bytes.js';
 import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions } from '../../decoder.js';
+import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixing } from '../../transform/mix.js';
 import { arenaView } from '../read/arena.js';
 import type { BatchFactsBuffers } from '../ring/batch-facts.js';
@@ -31,7 +33,7 @@ export interface DecodeWorkerData {
   readonly worker: number;
   readonly control: ControlBuffers;
   readonly arena: readonly SharedArrayBuffer[];
-  readonly memory: WebAssembly.Memory;
+  readonly memory: KernelMemory;
   readonly plan: MemoryPlan;
   /** Null: the bytes are checked and stay encoded. */
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;

@@ -1,5 +1,6 @@
 import { Bell, OptionError } from '@shardtool/format';
 import type { DecoderOptions } from '../../decoder.js';
+import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixing } from '../../transform/mix.js';
 import { Arena } from '../read/arena.js';
 import { BatchFacts } from '../ring/batch-facts.js';
@@ -34,7 +35,7 @@ export interface EngineOptions {
 export class Engine {
   readonly control: Control;
   readonly arena: Arena;
-  readonly memory: WebAssembly.Memory;
+  readonly memory: KernelMemory;
   readonly plan: MemoryPlan;
   readonly bell: Bell;
   readonly parts: PartTable;

@@ -76,6 +76,25 @@ export interface LoadedStep<Kind extends Step> {
   readonly options: unknown;
 }
 
+const PLACES = ['fields', 'pixels', 'batch'];
+const PARTS = ['module', 'export', 'options'];
+
+/** Whether somebody's value is {@link OwnSteps}, without any other name in it. */
+export function isOwnSteps(value: unknown): value is OwnSteps {
+  return isRecord(value) && Object.entries(value).every(([place, step]) => PLACES.includes(place) && isStep(step));
+}
+
+function isStep(step: unknown): boolean {
+  if (step === undefined) return true;
+  if (!isRecord(step) || !Object.keys(step).every((part) => PARTS.includes(part))) return false;
+  const { module, export: name } = step;
+  return typeof module === 'string' && module !== '' && (name === undefined || typeof name === 'string');
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Makes paths whole: a worker may have another idea of what they are relative to. */
 export function resolveStep(step: OwnStep): OwnStep {
   const { module } = step;

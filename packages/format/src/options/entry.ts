@@ -1,0 +1,86 @@
+/**
+ * What a table of options says of each: the checks, the flags of the command line and the pages of docs are made of such
+ * tables. They are plain data, so that the command line lists its flags without loading what does the work.
+ */
+
+interface About {
+  /** What it does, in a line. */
+  readonly help: string;
+  /** What the help says holds where the option is left out; null: nothing. Without it: `default`. */
+  readonly shown?: string | null;
+}
+
+/** What an option may be. */
+export type OptionEntry = About &
+  (
+    | { readonly kind: 'switch'; readonly default?: boolean }
+    | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default?: string }
+    | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: readonly string[] }
+    /** A whole number; `bytes` may be written as 64MiB on the command line. `to` is included; `isEndless` allows Infinity too. */
+    | {
+        readonly kind: 'whole' | 'bytes';
+        readonly from: number;
+        readonly to?: number;
+        readonly isEndless?: boolean;
+        readonly default?: number;
+      }
+    /** A number of bytes from 1 on, everywhere also written as 64MiB. */
+    | { readonly kind: 'size' }
+    /** More than 0, in a program also a part of one. `to` is included. */
+    | { readonly kind: 'seconds'; readonly to: number; readonly default: number }
+    /** From 0 to 1, also written as 1%. */
+    | { readonly kind: 'share'; readonly default: number }
+    | { readonly kind: 'text'; readonly pattern?: RegExp; readonly must?: string; readonly default?: string }
+    /** On the command line separated by commas where `isJoined`. */
+    | {
+        readonly kind: 'texts';
+        readonly pattern?: RegExp;
+        readonly must?: string;
+        readonly isJoined?: boolean;
+        readonly default?: readonly string[];
+      }
+    /** Names of classes, and their numbers. */
+    | { readonly kind: 'classes' }
+    /** A text file with one of them a line, or, in a program, a list; `least` is how many there have to be. */
+    | { readonly kind: 'list'; readonly least?: number }
+    | { readonly kind: 'path' }
+    /** A value of a program alone, whose check stands beside the table: its type in TypeScript, and what it is in words. */
+    | { readonly kind: 'own'; readonly type: string; readonly must: string }
+  );
+
+export type OptionTable = Readonly<Record<string, OptionEntry>>;
+
+/** The value of an option in a program. */
+export type OptionValue<Entry extends OptionEntry> = Entry extends { kind: 'switch' }
+  ? boolean
+  : Entry extends { kind: 'choice'; values: readonly (infer Value)[] }
+    ? Value
+    : Entry extends { kind: 'choices'; values: readonly (infer Value)[] }
+      ? Value[]
+      : Entry extends { kind: 'whole' | 'bytes' | 'seconds' | 'share' }
+        ? number
+        : Entry extends { kind: 'size' }
+          ? number | string
+          : Entry extends { kind: 'texts' }
+            ? string[]
+            : Entry extends { kind: 'classes' }
+              ? (string | number)[]
+              : Entry extends { kind: 'list' }
+                ? string | string[]
+                : Entry extends { kind: 'own' }
+                  ? unknown
+                  : string;
+
+/** What holds where options are left out. */
+export type OptionDefaults<Entries extends OptionTable> = {
+  readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? Name : never]: OptionValue<
+    Entries[Name]
+  >;
+};
+
+/** Options that were checked: those without a default may be undefined, and a size is a number of bytes. */
+export type CheckedValues<Entries extends OptionTable> = OptionDefaults<Entries> & {
+  readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? never : Name]:
+    | (Entries[Name] extends { kind: 'size' } ? number : OptionValue<Entries[Name]>)
+    | undefined;
+};

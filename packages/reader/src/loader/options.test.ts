@@ -1,0 +1,49 @@
+import { type OptionEntry, OptionError } from '@shardtool/format';
+import { expect, test } from 'vitest';
+import { LOADER_OPTIONS } from './option-table.js';
+import { checkOptions, type LoaderOptions } from './options.js';
+
+const ALL: Readonly<Record<string, OptionEntry>> = LOADER_OPTIONS;
+
+test('what is left out, or undefined, has its default; the rest is as it was given', () => {
+  const checked = checkOptions({ seed: undefined, batchSize: 3, cacheSize: '64MiB', repeat: Infinity });
+  expect(checked).toMatchObject({ batchSize: 3, cacheSize: 64 * 2 ** 20, repeat: Infinity, prefetchBatches: 4 });
+  expect([checked.seed, checked.checksum, checked.masks, checked.steps]).toEqual([undefined, 'first-epoch', [], {}]);
+});
+
+const WRONG: Readonly<Record<OptionEntry['kind'], unknown>> = {
+  switch: 'yes',
+  choice: 'neither',
+  choices: ['neither'],
+  whole: -1,
+  bytes: 0,
+  size: '200 sheep',
+  seconds: 0,
+  share: 1.01,
+  text: 7,
+  texts: [7],
+  classes: [0.5],
+  list: 7,
+  path: '',
+  own: 7,
+};
+
+test.each(Object.entries(ALL).filter(([name]) => name !== 'state'))(
+  'a value that "%s" cannot have is an error that names it and says what it may be',
+  (name, entry) => {
+    const check = () => checkOptions({ [name]: WRONG[entry.kind] } as LoaderOptions);
+    expect(check).toThrow(OptionError);
+    expect(check).toThrow(new RegExp(`^The loader's option ${name}(\\.0)? is not right: it is .+, and not .+\\.$`));
+  },
+);
+
+test.each([
+  [{ batchsize: 3 }, 'A loader has no option "batchsize"; did you mean "batchSize"?'],
+  [{ lastBatch: 'padd' }, 'option lastBatch is not right: it is "pad", "drop" or "partial", and not "padd".'],
+  [{ workers: 5000 }, 'option workers is not right: it is a whole number from 1 to 1,024, and not 5000.'],
+  [{ keys: 'cat/1' }, 'option keys is not right: it is a list of texts, and not "cat/1".'],
+  [{ steps: { pixel: { module: 'x.mjs' } } }, 'option steps is not right: it is { fields, pixels, batch }'],
+  ['train224', 'A loader takes options as an object, and not "train224".'],
+])('%j is told in a sentence', (options, sentence) => {
+  expect(() => checkOptions(options as LoaderOptions)).toThrow(sentence);
+});

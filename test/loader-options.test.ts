@@ -1,0 +1,149 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { allowed, type OptionEntry } from '@shardtool/format';
+import { LOADER_OPTIONS, type LoaderOption } from '@shardtool/reader/option-table';
+import { expect, test } from 'vitest';
+import { typeFaults, userProject } from './guides/user-project.js';
+import { pythonWith, runPython } from './python.js';
+
+const OPTIONS: readonly (readonly [string, LoaderOption])[] = Object.entries(LOADER_OPTIONS);
+const IN_PYTHON = OPTIONS.filter(([, { python }]) => python !== false);
+
+/** The type of an option in TypeScript. */
+function typeOf(entry: OptionEntry): string {
+  switch (entry.kind) {
+    case 'switch':
+      return 'boolean';
+    case 'choice':
+      return entry.values.map((value) => `'${value}'`).join(' | ');
+    case 'whole':
+    case 'bytes':
+      return 'number';
+    case 'size':
+      return 'number | string';
+    case 'texts':
+      return 'readonly string[]';
+    case 'classes':
+      return 'readonly (string | number)[]';
+    case 'own':
+      return entry.type;
+    default:
+      return 'string';
+  }
+}
+
+/** The same in Python, where the table does not say it. */
+function pythonTypeOf(entry: LoaderOption): string {
+  if (typeof entry.python === 'string') return entry.python;
+  if (entry.kind === 'switch') return 'bool';
+  if (entry.kind === 'choice') return `Literal[${entry.values.map((value) => `'${value}'`).join(', ')}]`;
+  if (entry.kind === 'texts') return 'Sequence[str]';
+  if (entry.kind === 'classes') return 'Sequence[str | int]';
+  if (entry.kind === 'size') return 'int | str';
+  return entry.kind === 'whole' || entry.kind === 'bytes' ? 'int' : 'str';
+}
+
+function snake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** A program that compiles where the types are those of the table. */
+function programOf(options: typeof OPTIONS): string {
+  const types = "import type { LoaderOptions, MixInput, OwnSteps, TransformInput } from 'shardtool';";
+  const same = 'type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;';
+  // The type of weights has no name outside.
+  const weights = "type Weights = NonNullable<LoaderOptions['weights']>;";
+  const names = options.map(([name]) => `'${name}'`).join(' | ');
+  const checks = options.map(
+    ([name, entry]) =>
+      `export const ${name}: Same<LoaderOptions['${name}'], ${typeOf(entry)}${entry.kind === 'own' && entry.type === 'unknown' ? '' : ' | undefined'}> = true;`,
+  );
+  return [types, same, weights, `export const names: Same<keyof LoaderOptions, ${names}> = true;`, ...checks].join(
+    '\n',
+  );
+}
+
+test("the loader's options have the names and types of the table in TypeScript", () => {
+  const folder = userProject();
+  const [first, ...others] = OPTIONS;
+  writeFileSync(path.join(folder, 'same.ts'), programOf(OPTIONS));
+  // A table that has changed is found.
+  writeFileSync(path.join(folder, 'changed.ts'), programOf([[first![0], { kind: 'switch', help: '' }], ...others]));
+  writeFileSync(path.join(folder, 'renamed.ts'), programOf([['seeds', first![1]], ...others]));
+  const faults = typeFaults(folder);
+  expect(faults).toMatch(/^\S*changed\.ts.*\n(\S*renamed\.ts.*\n)+$/);
+});
+
+const python = pythonWith();
+
+const HINTS = `
+import json, os, sys, typing
+from typing import *
+sys.path.insert(0, "python/src")
+import importlib.util
+spec = importlib.util.spec_from_file_location("options", "python/src/shardtool/options.py")
+options = importlib.util.module_from_spec(spec)
+sys.modules["options"] = options
+spec.loader.exec_module(options)
+# It imports this for type checkers alone.
+options.Literal = typing.Literal
+names = {name: getattr(typing, name) for name in typing.__all__} | vars(options)
+hints = typing.get_type_hints(options.LoaderOptions, names)
+expected = {name: eval(f"Optional[{text}]", names) for name, text in json.load(sys.stdin).items()}
+wrong = [name for name in hints if name in expected and hints[name] != expected[name]]
+print(json.dumps({"names": list(hints), "wrong": wrong}))
+`;
+
+test.skipIf(python === null)("the typed dictionary of Python's loader has the names and types of the table", () => {
+  const expected = Object.fromEntries(IN_PYTHON.map(([name, entry]) => [snake(name), pythonTypeOf(entry)]));
+  const found = runPython<{ names: string[]; wrong: string[] }>(HINTS, expected, python!);
+  expect(found).toEqual({ names: Object.keys(expected), wrong: [] });
+  const changed = { ...expected, seed: 'str' };
+  expect(runPython<{ wrong: string[] }>(HINTS, changed, python!).wrong).toEqual(['seed']);
+});
+
+test('docs/loader-options.md is made of the table', async () => {
+  await expect(page()).toMatchFileSnapshot('../docs/loader-options.md');
+});
+
+function page(): string {
+  const code = (text: string) => `\`${text}\``;
+  const cell = (text: string) => text.replaceAll('|', '\\|');
+  const rows = OPTIONS.map(([name, entry]) => {
+    const inPython = entry.python === false ? '' : snake(name) === name ? 'the same' : code(snake(name));
+    const commands = entry.commands?.map((command) => command) ?? [];
+    const flag = commands.length === 0 ? '' : code(`--${entry.flag ?? snake(name).replaceAll('_', '-')}`);
+    const what = allowed(entry).replace(/^is /, '').replaceAll('"', '`');
+    const cells = [
+      code(name),
+      inPython,
+      what,
+      leftOut(entry),
+      entry.help,
+      [flag, commands.join(', ')].filter(Boolean).join(' of '),
+    ];
+    return `| ${cells.map(cell).join(' | ')} |`;
+  });
+  return [
+    "# A loader's options",
+    '',
+    '`dataset.loader({ ... })` and `shardtool.Loader(location, ...)` take these; in Python in small letters, with `None` for what is left',
+    'out. A name or a value that is not right is an error when the loader is made. The option names that `bench`, `plan` and `preview` have',
+    'as flags stand in the last column. The table is made of `packages/reader/src/loader/option-table.ts` by a test.',
+    '',
+    '| option | in Python | what it may be | left out | what it does | flag |',
+    '|---|---|---|---|---|---|',
+    ...rows,
+    '',
+    'In Python, `hold=N` stands for `release`, `state_dict` and `load_state_dict` for `state`, and `close` for `signal`; what Python has beyond',
+    'these (`output`, `with_keys`, `device` and others) is in `python/README.md`. `device` in TypeScript is in `packages/cuda/README.md`.',
+    '',
+  ].join('\n');
+}
+
+function leftOut(entry: OptionEntry): string {
+  if (entry.shown !== undefined) return entry.shown ?? '';
+  if (!('default' in entry) || entry.default === undefined) return '';
+  if (Array.isArray(entry.default)) return 'none';
+  return typeof entry.default === 'number' ? entry.default.toLocaleString('en-US') : String(entry.default);
+}
