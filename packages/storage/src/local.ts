@@ -23,7 +23,7 @@ export class LocalStorage implements Storage {
     const file = this.localPath(name);
     try {
       const found = await stat(file);
-      return found.isFile() ? { name, size: found.size, version: versionOf(found) } : null;
+      return found.isFile() ? { name, size: found.size, version: versionOf(found), modifiedMs: found.mtimeMs } : null;
     } catch (cause) {
       if (isMissing(cause)) return null;
       throw unusable(file, 'opened', cause);
@@ -57,7 +57,10 @@ export class LocalStorage implements Storage {
       handle = await open(file, 'r');
       const found = await handle.stat();
       if (!found.isFile()) throw new Error('it is not a regular file');
-      if (expected.version !== undefined && versionOf(found) !== expected.version) throw changed(file);
+      const isOther =
+        (expected.version !== undefined && versionOf(found) !== expected.version) ||
+        (expected.modifiedMs !== undefined && found.mtimeMs !== expected.modifiedMs);
+      if (isOther) throw changed(file);
       return localSource(file, found.size, handle);
     } catch (cause) {
       await handle?.close();

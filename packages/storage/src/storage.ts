@@ -26,12 +26,16 @@ export interface Entry {
   readonly size: number;
   /** Changes when the content does: an ETag, or time and size. */
   readonly version: string;
+  /** When it was last changed, in milliseconds since 1970; undefined where the storage does not say. */
+  readonly modifiedMs?: number | undefined;
 }
 
 /** What is known of a file before it is opened: it is not asked for then, and a file that differs is an error. */
 export interface Expected {
   readonly size?: number | undefined;
   readonly version?: string | undefined;
+  /** When it was last changed, in milliseconds since 1970. Servers say it in whole seconds, so parts of one do not count. */
+  readonly modifiedMs?: number | undefined;
   /** Which end is read first, where the size is not known: one request then brings both. */
   readonly first?: 'start' | 'end';
 }
@@ -49,7 +53,10 @@ export interface ReadCosts {
 export type Content = Uint8Array | { readonly file: string };
 
 export interface PutOptions {
-  /** Throws `FileExistsError` where there is a file of that name; needs a store that has the condition. */
+  /**
+   * Throws `FileExistsError` where there is a file of that name. It is looked for first, and the store is given the
+   * condition, too: one that does not know it may replace a file that comes between the two.
+   */
   readonly ifAbsent?: boolean;
   readonly signal?: AbortSignal;
 }

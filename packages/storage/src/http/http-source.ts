@@ -195,12 +195,14 @@ class RemoteSource implements Source {
   #pin(headers: IncomingHttpHeaders, size: number): void {
     const etag = headers.etag;
     const modified = headers['last-modified'];
-    const { size: expectedSize, version } = this.#expected;
+    const { size: expectedSize, version, modifiedMs } = this.#expected;
     if (expectedSize !== undefined && size !== expectedSize) {
       throw this.#changed(`it has ${size} bytes, and the dataset says ${expectedSize}`);
     }
     if (version !== undefined && etag !== undefined && version !== etag)
       throw this.#changed('its version is another one');
+    if (modifiedMs !== undefined && isOtherSecond(modified, modifiedMs))
+      throw this.#changed(`it was written on ${modified}, and was there before`);
     if (this.#pinned === null) {
       this.#pinned = { size, etag, modified };
       return;
@@ -249,6 +251,12 @@ class RemoteSource implements Source {
       `${path} cannot be read in parts: its server ignores ranges. Use a server that has them, or copy it here first.`,
     );
   }
+}
+
+/** `Last-Modified` has whole seconds. False where the server does not say. */
+function isOtherSecond(modified: string | undefined, expectedMs: number): boolean {
+  const found = Date.parse(modified ?? '');
+  return !Number.isNaN(found) && found !== Math.floor(expectedMs / 1000) * 1000;
 }
 
 const WHY: Readonly<Record<number, string>> = {

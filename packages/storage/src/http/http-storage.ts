@@ -32,7 +32,11 @@ class HttpStorage implements Storage {
           const answer = await exchange(request, { counts: this.counts, fresh: tries > 1, signal });
           if (answer.status !== 200) await throwRefused(file, answer, 'read');
           const { etag, 'last-modified': modified, 'content-length': size } = answer.headers;
-          return { name, size: Number(size), version: etag ?? `${size}-${modified}` };
+          const modifiedMs = Date.parse(modified ?? '');
+          return {
+            ...{ name, size: Number(size), version: etag ?? `${size}-${modified}` },
+            modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
+          };
         },
         {
           location: file.location,

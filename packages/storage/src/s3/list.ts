@@ -3,6 +3,8 @@ import type { Entry } from '../storage.js';
 /** One page of ListObjectsV2, asked for with `encoding-type=url`. */
 export interface ListPage {
   readonly entries: readonly Entry[];
+  /** With a delimiter: what names go on with up to the next one, that one included. */
+  readonly folders: readonly string[];
   /** Where the next page begins; null after the last. */
   readonly next: string | null;
 }
@@ -10,17 +12,27 @@ export interface ListPage {
 /** Reads the answer of ListObjectsV2 (Amazon S3 API Reference). Names are those behind `prefix`. */
 export function parseListPage(xml: string, prefix: string): ListPage {
   const isEncoded = /<EncodingType>url<\/EncodingType>/.test(xml);
+  const nameOf = (key = ''): string =>
+    (isEncoded ? decodeURIComponent(key.replaceAll('+', ' ')) : key).slice(prefix.length);
   const entries = [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, item]): Entry => {
-    const key = textOf(item!, 'Key') ?? '';
-    const name = isEncoded ? decodeURIComponent(key.replaceAll('+', ' ')) : key;
+    const modifiedMs = Date.parse(textOf(item!, 'LastModified') ?? '');
     return {
-      name: name.slice(prefix.length),
+      name: nameOf(textOf(item!, 'Key')),
       size: Number(textOf(item!, 'Size')),
-      version: textOf(item!, 'ETag') ?? '',
+      version: quoted(textOf(item!, 'ETag') ?? ''),
+      modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
     };
   });
+  const folders = [...xml.matchAll(/<CommonPrefixes>(.*?)<\/CommonPrefixes>/gs)].map(([, item]) =>
+    nameOf(textOf(item!, 'Prefix')),
+  );
   const isCut = textOf(xml, 'IsTruncated') === 'true';
-  return { entries, next: isCut ? (textOf(xml, 'NextContinuationToken') ?? null) : null };
+  return { entries, folders, next: isCut ? (textOf(xml, 'NextContinuationToken') ?? null) : null };
+}
+
+/** As headers have it; some servers leave the quotes out in lists. */
+function quoted(etag: string): string {
+  return etag === '' || /^(W\/)?"/.test(etag) ? etag : `"${etag}"`;
 }
 
 /** The text of the first element of this name. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { open, stat } from 'node:fs/promises';
 import { FileError, FileExistsError, NoSuchFileError } from '../errors.js';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
@@ -6,7 +7,8 @@ import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.j
 import { gaveUp } from '../http/http-storage.js';
 import { withRetries } from '../http/retry.js';
 import type { Content, Entry, Expected, PutOptions, Source, Storage, StorageOptions } from '../storage.js';
-import { parseListPage, textOf } from './list.js';
+import { type ListPage, parseListPage, textOf } from './list.js';
+import { type AskPage, type ListAsk, listSideBySide } from './list-side-by-side.js';
 import { type BucketPlace, bucketPlace, urlOf } from './place.js';
 import { Signing } from './sign.js';
 
@@ -62,24 +64,25 @@ class S3Storage implements Storage {
     prefix = '',
     { deep = false, signal }: { readonly deep?: boolean; readonly signal?: AbortSignal } = {},
   ): AsyncGenerator<Entry> {
-    const query = {
-      'list-type': '2',
-      'encoding-type': 'url',
-      prefix: this.#place.prefix + prefix,
-      ...(deep ? {} : { delimiter: '/' }),
-    };
-    for (let next: string | null = ''; next !== null; ) {
-      const { text } = await this.#ask({
-        method: 'GET',
-        key: '',
-        query: next === '' ? query : { ...query, 'continuation-token': next },
-        doing: 'listed',
-        signal,
-      });
-      const page = parseListPage(text, this.#place.prefix);
-      yield* page.entries.filter(({ name }) => name !== '' && !name.endsWith('/'));
-      next = page.next;
+    const ask = (asked: ListAsk): Promise<ListPage> => this.#listPage(this.#place.prefix + prefix, asked, signal);
+    const entries = deep ? listSideBySide(ask) : listFolder(ask);
+    for await (const { name, ...entry } of entries) {
+      // Consoles make an empty object where a person makes a folder.
+      if (!`${prefix}${name}`.endsWith('/') && prefix + name !== '') yield { name: prefix + name, ...entry };
     }
+  }
+
+  /** Names are those behind `prefix`, which is all of the key's beginning. */
+  async #listPage(prefix: string, asked: ListAsk, signal: AbortSignal | undefined): Promise<ListPage> {
+    const { folder = '', startAfter, byFolder = false, token } = asked;
+    const query = {
+      ...{ 'list-type': '2', 'encoding-type': 'url', prefix: prefix + folder },
+      ...(byFolder && { delimiter: '/' }),
+      ...(startAfter !== undefined && { 'start-after': prefix + startAfter }),
+      ...(token !== undefined && { 'continuation-token': token }),
+    };
+    const { text } = await this.#ask({ method: 'GET', key: '', query, doing: 'listed', signal });
+    return parseListPage(text, prefix);
   }
 
   open(name: string, expected?: Expected): Promise<Source> {
@@ -96,6 +99,7 @@ class S3Storage implements Storage {
 
   async put(name: string, content: Content, { ifAbsent = false, signal }: PutOptions = {}): Promise<void> {
     const key = this.#key(name);
+    if (ifAbsent && (await this.entry(name, signal)) !== null) throw this.#exists(key);
     const headers = ifAbsent ? { 'if-none-match': '*' } : {};
     const bytes = content instanceof Uint8Array ? content.length : await sizeOf(content.file);
     if (bytes > PART_BYTES) return this.#putParts(key, content, bytes, headers, signal);
@@ -107,7 +111,7 @@ class S3Storage implements Storage {
       body,
       doing: 'written',
       signal,
-      fine: ifAbsent ? [409, 412] : [],
+      fine: ifAbsent ? [412] : [],
     });
     if (status >= 400) throw this.#exists(key);
   }
@@ -160,9 +164,9 @@ class S3Storage implements Storage {
         body,
         doing: 'written',
         signal,
-        fine: [404, 409, 412],
+        fine: [404, 412],
       });
-      if (done.status === 409 || done.status === 412) throw this.#exists(key);
+      if (done.status === 412) throw this.#exists(key);
       // An answer that was lost makes the next try find no upload; and 200 may hold an error.
       const isThere = done.status === 200 && textOf(done.text, 'ETag') !== undefined;
       if (!isThere && (await sizeAt(this, key, this.#place.prefix)) !== bytes) {
@@ -204,7 +208,8 @@ class S3Storage implements Storage {
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
     // A space is %20 in what is signed.
     url.search = url.search.replaceAll('+', '%20');
-    return this.#signing.sign({ method, url, headers, body }, this.#region);
+    const sum = body === undefined || this.#signing.coversBody(url) ? {} : { 'content-md5': md5Of(body) };
+    return this.#signing.sign({ method, url, headers: { ...headers, ...sum }, body }, this.#region);
   }
 
   /** True where the next request is another one: to the bucket's region, with renewed credentials, by the server's clock. */
@@ -221,7 +226,10 @@ class S3Storage implements Storage {
     }
     if (/Expired/.test(code) || code === 'InvalidToken')
       return (await this.#signing.renew()) || 'the credentials have expired';
-    if (code === 'SlowDown' || code === 'InternalError' || code === 'RequestTimeout') return true;
+    // Somebody else writes it at this moment.
+    if (code === 'ConditionalRequestConflict' || code === 'OperationAborted') return true;
+    if (code === 'BadDigest' || code === 'SlowDown' || code === 'InternalError' || code === 'RequestTimeout')
+      return true;
     return /^[A-Za-z]{1,60}$/.test(code) ? code : '';
   }
 
@@ -235,6 +243,21 @@ class S3Storage implements Storage {
 
   #exists(key: string): FileExistsError {
     return new FileExistsError({ path: this.#shown(key) }, `${this.#shown(key)} is there already.`);
+  }
+}
+
+/** What a server compares the bytes with that it gets. */
+function md5Of(body: Uint8Array): string {
+  return createHash('md5').update(body).digest('base64');
+}
+
+/** The files of one folder. */
+async function* listFolder(ask: AskPage): AsyncGenerator<Entry> {
+  for (let token: string | undefined; ; ) {
+    const page = await ask({ byFolder: true, token });
+    yield* page.entries;
+    if (page.next === null) return;
+    token = page.next;
   }
 }
 

@@ -51,6 +51,11 @@ export class Signing {
     this.#place = place;
   }
 
+  /** Whether a signature is taken over the body, too: over https the connection protects it on its way. */
+  coversBody(url: URL): boolean {
+    return !this.#place.unsigned && url.protocol !== 'https:';
+  }
+
   /** Throws {@link OptionError} where there are no credentials. */
   async sign(request: HttpRequest, region: string): Promise<HttpRequest> {
     const { unsigned, requesterPays } = this.#place;
@@ -59,9 +64,8 @@ export class Signing {
     if (unsigned) return { ...request, headers };
     const { url, body } = request;
     headers.host = url.host;
-    // Over https the connection protects the bytes; over http the signature does.
     headers['x-amz-content-sha256'] =
-      body !== undefined && url.protocol === 'https:'
+      body !== undefined && !this.coversBody(url)
         ? 'UNSIGNED-PAYLOAD'
         : createHash('sha256')
             .update(body ?? '')

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { crc32 } from '@shardtool/format';
 import { takeFiles } from '../plan/shard-plan.js';
+import type { FileAccess } from '../source/file-access.js';
 import { FilesAhead } from '../source/files-ahead.js';
 import type { InFlight } from '../source/in-flight.js';
 import type { SourceFiles } from '../source/source-files.js';
@@ -50,11 +51,12 @@ export async function hashFilesAhead(
   files: SourceFiles,
   { numbers }: HashJob,
   flight: InFlight,
+  access: FileAccess,
   report: Report,
 ): Promise<HashedFiles> {
   const hashed = new Hashed(numbers);
   const table = takeFiles(files, numbers);
-  const ahead = new FilesAhead(root, table, flight, false);
+  const ahead = new FilesAhead(root, table, flight, access, false);
   try {
     for (let i = 0; i < numbers.length; i++) {
       const content = new Uint8Array(Math.max(0, table.bytes[i]!));

@@ -4,7 +4,7 @@ import { stemsOf } from '../output/planned-shards.js';
 import { checkBadShare } from '../output/quarantine.js';
 import type { PlanHeader, PlanPlace } from '../plan/plan-record.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
-import { rootOf } from '../source/scan.js';
+import { rootOf } from '../source/source-kinds.js';
 import type { PackWork } from './make-plan.js';
 import type { PackedShard, PackJob, PackNews, PackSetting, PlannedShard } from './pack-worker.js';
 import type { PackWorkers } from './pack-workers.js';

@@ -24,9 +24,10 @@ import { type FlightSetting, InFlight } from '../source/in-flight.js';
 import { type MeasureTurn, measureSlices } from '../source/measure.js';
 import { BadFile, badFile } from '../source/source-file.js';
 import { type SharedSourceFiles, SourceFiles } from '../source/source-files.js';
+import { sourceKind } from '../source/source-kinds.js';
 
 /** What {@link ShardSetting} is made of in each worker. */
-export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 'step' | 'flight'> {
+export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 'step' | 'flight' | 'access'> {
   readonly flight: FlightSetting | null;
   readonly layout: LayoutChoice;
   /** The source folder, with a "/" at its end. */
@@ -103,7 +104,8 @@ function work(job: PackJob): PackResult | Promise<PackResult> {
   if (job.type === 'hash-parts') return hashParts(job, report);
   if (job.type === 'shard') return pack(job);
   const { root, files, flight } = listing!;
-  return flight === null ? hashFiles(root, files, job, report) : hashFilesAhead(root, files, job, flight, report);
+  if (flight === null) return hashFiles(root, files, job, report);
+  return hashFilesAhead(root, files, job, flight, sourceKind(root).files(root), report);
 }
 
 async function open(given: PackSetting): Promise<Session> {
@@ -111,7 +113,8 @@ async function open(given: PackSetting): Promise<Session> {
   const layout = await layoutOfChoice(choice);
   const sample = { root, fields, imageOnly: layout.imageOnly ?? false, limits };
   const ahead = flight && new InFlight(flight);
-  const setting = { ...rest, layout, sample, step: await createImageStep(step), flight: ahead };
+  const access = sourceKind(root).files(root);
+  const setting = { ...rest, layout, sample, step: await createImageStep(step), flight: ahead, access };
   return { given, setting, plan: openSync(planPath(given.output), 'r') };
 }
 

@@ -4,6 +4,7 @@ import type { HashedFiles, HashPartsJob } from '../dedupe/hash-files.js';
 import type { InFlight } from '../source/in-flight.js';
 import { createMeasureTurn, isMeasured, measureAhead, measureSlices } from '../source/measure.js';
 import type { SourceFiles } from '../source/source-files.js';
+import { sourceKind } from '../source/source-kinds.js';
 import type { PackJob, PackNews, PackResult } from './pack-worker.js';
 
 /** The worker threads of one pack. */
@@ -24,13 +25,13 @@ export async function measureFiles(
   flight: InFlight | null,
 ): Promise<void> {
   if (flight !== null) {
-    await measureAhead(root, files, flight, (measured) => workers.count(measured, 0));
-    workers.tell({ type: 'files', root, files: files.share(), flight: flight.setting } satisfies PackNews);
+    const access = sourceKind(root).files(root);
+    await measureAhead(root, files, flight, access, (measured) => workers.count(measured, 0));
+    shareFiles(workers, root, files, flight);
     return;
   }
   const turn = createMeasureTurn();
-  const news: PackNews = { type: 'files', root, files: files.share(), flight: null };
-  workers.tell(news);
+  shareFiles(workers, root, files, null);
   const helped = workers.run(new Array(workers.size).fill({ type: 'measure', turn }), () => undefined);
   // What ends a worker here ends its next job as well.
   helped.catch(() => undefined);
@@ -44,6 +45,11 @@ export async function measureFiles(
     throw stopped;
   }
   if (!isMeasured(files, turn)) await helped;
+}
+
+/** Tells the workers of files that are measured. */
+export function shareFiles(workers: PackWorkers, root: string, files: SourceFiles, flight: InFlight | null): void {
+  workers.tell({ type: 'files', root, files: files.share(), flight: flight?.setting ?? null } satisfies PackNews);
 }
 
 /** So many files at a time: few enough that all threads end together. */

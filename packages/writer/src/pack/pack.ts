@@ -1,4 +1,5 @@
 import { readManifest, withSentences } from '@shardtool/format';
+import { isRemote } from '@shardtool/storage';
 import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
 import { OutputFolder } from '../output/output-folder.js';
 import { isMadeFrom } from '../output/pack-note.js';
@@ -12,7 +13,7 @@ import { checkOtherIndexes } from '../shard/other-indexes.js';
 import { flightSetting, InFlight } from '../source/in-flight.js';
 import { mayHang } from '../source/mount.js';
 import { isSlow } from '../source/probe.js';
-import { checkSource, checkSourceAhead } from '../source/scan.js';
+import { sourceKind } from '../source/source-kinds.js';
 import { withProgress } from '../with-progress.js';
 import { settleAppend } from './append.js';
 import { commitWhenComplete } from './commit-parts.js';
@@ -40,6 +41,7 @@ export async function pack(source: string, output: string, options: PackOptions 
 async function packFrom(source: string, output: string, options: PackOptions): Promise<PackReport> {
   const { inFlight, signal } = checkOptions(options);
   signal?.throwIfAborted();
+  if (isRemote(source)) return packHere(source, output, options, true);
   const isAhead = mayHang(source) || (inFlight === undefined ? isSlow(source) : inFlight > 1);
   return isAhead ? packApart(source, output, options) : packHere(source, output, options, false);
 }
@@ -52,9 +54,9 @@ export async function packHere(
   isAhead: boolean,
 ): Promise<PackReport> {
   const checked = checkOptions(options);
-  const flight = isAhead
-    ? new InFlight(flightSetting(checked.inFlight, checked.ioTimeout * 1000, checked.workers + 1))
-    : null;
+  // Requests to a bucket have limits of their own.
+  const timeoutMs = isRemote(source) ? Number.POSITIVE_INFINITY : checked.ioTimeout * 1000;
+  const flight = isAhead ? new InFlight(flightSetting(checked.inFlight, timeoutMs, checked.workers + 1)) : null;
   try {
     return await packWith(source, output, options, checked, flight);
   } finally {
@@ -70,8 +72,7 @@ async function packWith(
   flight: InFlight | null,
 ): Promise<PackReport> {
   const part = partOf(checked);
-  if (flight === null) checkSource(source);
-  else await checkSourceAhead(source, flight);
+  await sourceKind(source).check(source, flight);
   checkOtherIndexes(checked.format, checked.index);
   const layout = await layoutOfChoice(checked);
   checked.signal?.throwIfAborted();

@@ -1,3 +1,4 @@
+import { isRemote } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../dedupe/dedupe.js';
 import { NoImagesError } from '../errors.js';
 import { changesBytes } from '../options.js';
@@ -108,6 +109,7 @@ function refuseUnreadable(root: string, files: SourceFiles, { grouping }: PackPl
   const file = grouping.files.find((candidate) => reader.bytes(candidate) === -1);
   if (file === undefined) return;
   const path = reader.path(file);
+  if (isRemote(root)) throw badFile(new BadFile(`${root}${path} cannot be read: there is no such file.`), path);
   try {
     readSourceFile(root + path, new Uint8Array(0));
   } catch (error) {

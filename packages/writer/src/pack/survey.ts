@@ -9,10 +9,11 @@ import type { ProgressTicker } from '../progress.js';
 import type { InFlight } from '../source/in-flight.js';
 import { readLabels, rowsOfFiles } from '../source/labels.js';
 import { listFiles, readLines } from '../source/list.js';
-import { rootOf, type Scan, scanFolder } from '../source/scan.js';
+import type { Scan } from '../source/scan.js';
 import { digestOfSource } from '../source/source-digest.js';
+import { rootOf, sourceKind } from '../source/source-kinds.js';
 import { type AppendBase, appendColumnTypes, checkAppendedClasses, markPacked } from './append.js';
-import { measureFiles, type PackWorkers } from './pack-workers.js';
+import { measureFiles, type PackWorkers, shareFiles } from './pack-workers.js';
 
 /** What a pack is prepared with. */
 export interface PrepareWork {
@@ -58,7 +59,8 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
     const labels = table && { table, rowOfFile: rowsOfFiles(files, table) };
     const packed = base && (await markPacked(base, files));
     ticker.begin('measure', files.count);
-    await measureFiles(workers, root, files, flight);
+    if (scan.isMeasured) shareFiles(workers, root, files, flight);
+    else await measureFiles(workers, root, files, flight);
     const digest = digestOfSource(root, files, classes);
     return { ...scan, root, classes, labels, columnTypes, packed, digest };
   } catch (error) {
@@ -83,8 +85,8 @@ async function findFiles(
   // A dry run makes nothing, and so no output folder.
   const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
   if (options.files !== undefined) {
-    return { files: listFiles(root, options.files, place), repeatedFolders: [], hiddenFolders: [] };
+    return { files: listFiles(root, options.files, place), isMeasured: false, repeatedFolders: [], hiddenFolders: [] };
   }
   const onFound = (files: number) => ticker.found(files);
-  return await scanFolder(root, { include, exclude, place, signal, onFound, flight: flight ?? undefined });
+  return await sourceKind(root).scan(root, { include, exclude, place, signal, onFound, flight: flight ?? undefined });
 }

@@ -1,5 +1,6 @@
 import { ImageError, type ShardIndex } from '@shardtool/format';
 import type { ShardPlan } from '../plan/shard-plan.js';
+import type { FileAccess } from '../source/file-access.js';
 import { pathAt } from '../source/file-table.js';
 import { FilesAhead } from '../source/files-ahead.js';
 import type { InFlight } from '../source/in-flight.js';
@@ -24,6 +25,8 @@ export interface ShardSetting extends ShardTarget {
   readonly checkTimes: boolean;
   /** Many files are read at a time; null where one is, each straight into its place. */
   readonly flight: InFlight | null;
+  /** How they are asked for then. */
+  readonly access: FileAccess;
 }
 
 /** One shard to be written. */
@@ -60,9 +63,9 @@ export type Report = (files: number, bytes: number) => void;
  * quarantine), and what {@link createShard} throws; nothing of the shard is left then.
  */
 export async function writeShard(job: ShardJob, setting: ShardSetting, report: Report): Promise<ShardResult> {
-  const { sample: options, step, flight, checkTimes } = setting;
+  const { sample: options, step, flight, access, checkTimes } = setting;
   const { plan } = job;
-  const ahead = flight && new FilesAhead(options.root, plan.files, flight, checkTimes);
+  const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes);
   const quarantined: QuarantinedFile[] = [];
   const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0 };
   const record = await createShard(setting, job.stem, plan.samples, async (writer, rows) => {

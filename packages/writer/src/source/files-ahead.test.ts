@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { FileTable } from './file-table.js';
 import { FilesAhead } from './files-ahead.js';
+import { FOLDER_FILES } from './folder-files.js';
 import { flightSetting, InFlight } from './in-flight.js';
 
 let root: string;
@@ -44,7 +45,7 @@ async function contentOf(ahead: FilesAhead, file: number, bytes: number): Promis
 test('files come whole and in their order, whatever is in flight and however large they are', async () => {
   const names = Array.from({ length: 100 }, (_, i) => `${i}`);
   for (const [i, name] of names.entries()) writeFileSync(root + name, name.repeat(i === 50 ? 500_000 : i));
-  const ahead = new FilesAhead(root, tableOf(names), flight, true);
+  const ahead = new FilesAhead(root, tableOf(names), flight, FOLDER_FILES, true);
   for (const [i, name] of names.entries()) {
     const text = name.repeat(i === 50 ? 500_000 : i);
     expect(await contentOf(ahead, i, text.length)).toBe(text);
@@ -59,7 +60,7 @@ test('a file that changed since it was measured, or is gone, is bad when its tur
   writeFileSync(`${root}shrunk`, 'eleven');
   utimesSync(`${root}touched`, 1, 1);
   rmSync(`${root}gone`);
-  const ahead = new FilesAhead(root, table, flight, true);
+  const ahead = new FilesAhead(root, table, flight, FOLDER_FILES, true);
   for (const file of [0, 1, 2])
     await expect(contentOf(ahead, file, 12)).rejects.toThrow('has changed since the pack began');
   await expect(contentOf(ahead, 3, 12)).rejects.toThrow('cannot be read (ENOENT');

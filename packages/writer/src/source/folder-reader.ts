@@ -137,7 +137,8 @@ export class FolderReader {
   }
 }
 
-function entryOf(name: string, kind: 'file' | 'folder' | 'other'): FolderEntry {
+/** An entry that was not read from a file system. */
+export function entryOf(name: string, kind: 'file' | 'folder' | 'other'): FolderEntry {
   const no = () => false;
   return {
     name,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { isRemote, shownLocation } from '@shardtool/storage';
 import { FileNameError, LabelsError, SourceError } from '../errors.js';
 import { sortByCodePoint, withoutRepeats } from './file-table.js';
 import { type SourceFiles, sourceFilesOf } from './source-files.js';
@@ -41,12 +42,24 @@ const PLAIN_PATH = /^(?!\.{1,2}(?:\/|$))[^/\\:]+(?:\/(?!\.{1,2}(?:\/|$))[^/\\:]+
 export function pathBelow(source: string, path: string, where: string): string {
   // Most paths stand there as they are to be: lists have millions of them.
   if (path === '' || PLAIN_PATH.test(path)) return path;
+  if (isRemote(source)) return pathInBucket(source, path, where);
   const below = relative(source, resolve(source, path)).split(sep).join('/');
   if (below === '' || below === '..' || below.startsWith('../') || isAbsolute(below)) {
-    throw new LabelsError(
-      { path },
-      `${where}: ${path} does not lie below ${source}; give a source folder above all files.`,
-    );
+    throw liesElsewhere(source, path, where);
   }
   return below;
+}
+
+/** Names in a bucket have no "." and ".." that lead anywhere. `source` ends with "/". */
+function pathInBucket(source: string, path: string, where: string): string {
+  const below = path.startsWith(source) ? path.slice(source.length) : path;
+  if (below === '' || isRemote(below) || /(^|\/)(\.\.?)?(\/|$)/.test(below)) throw liesElsewhere(source, path, where);
+  return below;
+}
+
+function liesElsewhere(source: string, path: string, where: string): LabelsError {
+  return new LabelsError(
+    { path },
+    `${where}: ${shownLocation(path)} does not lie below ${shownLocation(source)}; give a source folder above all files.`,
+  );
 }

@@ -1,4 +1,5 @@
-import { type Stats, stat, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
+import { type FileAccess, factsOf } from './file-access.js';
 import type { InFlight } from './in-flight.js';
 import type { FileFacts, SourceFiles } from './source-files.js';
 
@@ -32,7 +33,6 @@ export function* measureSlices(root: string, files: SourceFiles, turn: MeasureTu
   }
 }
 
-/** A file that is not there, or no regular one, gets the size -1: packing it will say why. */
 function measure(path: string): FileFacts {
   try {
     return factsOf(statSync(path, { throwIfNoEntry: false }));
@@ -41,21 +41,19 @@ function measure(path: string): FileFacts {
   }
 }
 
-function factsOf(stat: Stats | undefined): FileFacts {
-  return stat?.isFile() ? { bytes: stat.size, mtimeMs: stat.mtimeMs } : { bytes: -1, mtimeMs: 0 };
-}
-
 /** File systems look names up one by one in one folder, and side by side in many: so many places in the list at once. */
 const PLACES = 251;
 
 /**
  * Fills in the sizes and times of all files below `root`, many at a time; `report` hears how many more are done, and
- * throws where the work is to end. Throws `SourceTimeoutError`.
+ * throws where the work is to end. Throws
+ * `SourceTimeoutError`, and what `access` does.
  */
 export async function measureAhead(
   root: string,
   files: SourceFiles,
   flight: InFlight,
+  access: FileAccess,
   report: (files: number) => void,
 ): Promise<void> {
   const { count } = files;
@@ -65,10 +63,7 @@ export async function measureAhead(
   await eachAhead(count, flight, async (turn) => {
     const file = strided(turn, count);
     const path = root + reader.path(file);
-    const found = await flight.run<Stats | undefined>(path, (done) => {
-      stat(path, (error, stats) => done(null, error === null ? stats : undefined));
-    });
-    const facts = factsOf(found);
+    const facts = await flight.run<FileFacts>(path, (done) => access.measure(path, done));
     bytes[file] = facts.bytes;
     mtimeMs[file] = facts.mtimeMs;
     report(1);

@@ -23,7 +23,11 @@ function touch(...paths: string[]): void {
 
 async function scan(options: { include?: string[]; exclude?: string[] } = {}) {
   const place = { memoryBytes: 1e6, folder: root };
-  const { files, ...folders } = await scanFolder(root, { include: ['**'], exclude: [], place, ...options });
+  const {
+    files,
+    isMeasured: _,
+    ...folders
+  } = await scanFolder(root, { include: ['**'], exclude: [], place, ...options });
   const reader = files.reader();
   return { paths: Array.from({ length: files.count }, (_, i) => reader.path(i)), ...folders };
 }

@@ -12,6 +12,8 @@ import type { SpoolPlace } from './spool.js';
 /** The files below a source, sorted by path; whoever gets them closes them. */
 export interface Scan {
   readonly files: SourceFiles;
+  /** Sizes and times came with the names. */
+  readonly isMeasured: boolean;
   /** Folders that were left out because another path leads to them too. */
   readonly repeatedFolders: readonly string[];
   /** Folders that were left out for the dot in front of their names. */
@@ -60,7 +62,7 @@ export async function scanFolder(source: string, options: ScanOptions): Promise<
   const reader = new FolderReader(root, ahead);
   const everything = options.exclude.length === 0 && options.include.every((pattern) => pattern === '**');
   const files = everything ? await walk(root, reader, ahead, options) : await match(root, reader, ahead, options);
-  return { files, repeatedFolders: reader.repeated, hiddenFolders: reader.hiddenFolders() };
+  return { files, isMeasured: false, repeatedFolders: reader.repeated, hiddenFolders: reader.hiddenFolders() };
 }
 
 /** A folder that is being walked. */
@@ -147,7 +149,15 @@ async function match(
   ahead: FoldersAhead | undefined,
   options: ScanOptions,
 ): Promise<SourceFiles> {
-  const { include, exclude, place, signal, onFound } = options;
+  return sourceFilesOf(await matchPaths(root, listThrough(reader, ahead), options), options.place);
+}
+
+/** What the walk of {@link matchPaths} asks for the entries of a folder. */
+type ListFolder = (path: string, options: unknown, callback: (error: Error | null, entries?: unknown) => void) => void;
+
+/** The paths below `root` that fit the patterns, sorted, as `list` shows the folders there. */
+export async function matchPaths(root: string, list: ListFolder, options: ScanOptions): Promise<string[]> {
+  const { include, exclude, signal, onFound } = options;
   const { default: fastGlob } = await import('fast-glob');
   const stream = fastGlob.stream([...include], {
     cwd: root,
@@ -155,7 +165,7 @@ async function match(
     // Without "unique" the paths would be kept a second time; patterns that overlap are met after sorting.
     unique: false,
     concurrency: 1,
-    fs: { readdir: listThrough(reader, ahead) as typeof import('node:fs').readdir },
+    fs: { readdir: list as typeof import('node:fs').readdir },
   });
   const paths: string[] = [];
   for await (const path of stream) {
@@ -163,12 +173,12 @@ async function match(
     signal?.throwIfAborted();
     onFound?.(paths.length);
   }
-  return sourceFilesOf(withoutRepeats(sortByCodePoint(paths)), place);
+  return withoutRepeats(sortByCodePoint(paths));
 }
 
 /** A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. */
-function listThrough(reader: FolderReader, ahead: FoldersAhead | undefined) {
-  return (path: string, _options: unknown, callback: (error: Error | null, entries?: unknown) => void): void => {
+function listThrough(reader: FolderReader, ahead: FoldersAhead | undefined): ListFolder {
+  return (path, _options, callback) => {
     const list = (): void => {
       try {
         callback(null, reader.list(path));
@@ -179,9 +189,4 @@ function listThrough(reader: FolderReader, ahead: FoldersAhead | undefined) {
     if (ahead === undefined) queueMicrotask(list);
     else ahead.ready(path).then(list, callback);
   };
-}
-
-/** The absolute path of the source folder, with a "/" at its end. */
-export function rootOf(source: string): string {
-  return `${resolve(source)}/`;
 }

@@ -207,11 +207,16 @@ export class SourceFilesBuilder {
     return this.#count;
   }
 
-  add(path: string): void {
+  /** `facts` where they are known already. */
+  add(path: string, facts?: FileFacts): void {
     const most = FACTS_BYTES + path.length * MAX_UTF8_BYTES + UNIT;
     if (this.#used + most > this.#block.length) this.#flush(most);
     if (this.#count === this.#ends.length) this.#ends = longer(this.#ends);
     const written = this.#block.write(path, this.#used + FACTS_BYTES);
+    if (facts !== undefined) {
+      this.#block.writeDoubleLE(facts.bytes, this.#used);
+      this.#block.writeDoubleLE(facts.mtimeMs, this.#used + 8);
+    }
     this.#used += Math.ceil((FACTS_BYTES + written) / UNIT) * UNIT;
     const end = (this.#spool.length + this.#used) / UNIT;
     if (end > MOST_UNITS) refuseLength(this.#count);

@@ -19,7 +19,11 @@ export const packCommand = command({
   // What is left out here is filled in by the writer.
   builder: (yargs) =>
     yargs
-      .positional('source', { type: 'string', demandOption: true, describe: 'Folder with a folder for each class' })
+      .positional('source', {
+        type: 'string',
+        demandOption: true,
+        describe: 'Folder with a folder for each class; s3:// too',
+      })
       .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the shards' })
       .options(OUTPUT_FLAGS)
       .options(flagsOf(PACK_OPTIONS))
@@ -31,6 +35,7 @@ export const packCommand = command({
         coerce: (given: readonly string[]) => new Map(given.map(shareOf)),
       })
       .example('$0 pack photos shards', 'photos/cat/1.jpg becomes sample cat/1 of class cat')
+      .example('$0 pack s3://bucket/photos shards', 'From a bucket, many objects at a time')
       .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
       .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
       .example("$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Some of the files')

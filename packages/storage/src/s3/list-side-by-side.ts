@@ -1,0 +1,172 @@
+import type { Entry } from '../storage.js';
+import type { ListPage } from './list.js';
+
+/** One request of ListObjectsV2. */
+export interface ListAsk {
+  /** Only names that begin so; the place itself without it. */
+  readonly folder?: string | undefined;
+  /** Only names that come behind this one, in the order of their UTF-8. */
+  readonly startAfter?: string | undefined;
+  /** Names that go on with a slash are summed up to it. */
+  readonly byFolder?: boolean;
+  /** Where the page before ended. */
+  readonly token?: string | undefined;
+}
+
+export type AskPage = (ask: ListAsk) => Promise<ListPage>;
+
+/** Parts of a list that are asked for at once, and how many parts there are at most. */
+const AT_ONCE = 32;
+const MOST_PARTS = 1000;
+/** So many folders are enough to cut at; a level that has fewer is gone below, so many levels at most. */
+const ENOUGH_FOLDERS = 64;
+const MOST_DEPTH = 3;
+/** Of one folder so many pages are looked at for folders in it. */
+const MOST_OUTLINE_PAGES = 8;
+/** Entries that wait for their turn. */
+const HELD_ENTRIES = 200_000;
+
+/** Names behind `from` and up to `to`, that one included; up to the end without it. */
+interface Part {
+  readonly from: string;
+  readonly to: string | undefined;
+}
+
+/**
+ * All files of a place, sorted as the store sorts them. A page has a thousand names, and where the next begins is known
+ * only when it is there; so a long list is cut at folders, and its parts are listed side by side. Names in one folder come
+ * page after page.
+ */
+export async function* listSideBySide(ask: AskPage): AsyncGenerator<Entry> {
+  const first = await ask({});
+  yield* first.entries;
+  const end = first.entries.at(-1)?.name ?? '';
+  if (first.next === null) return;
+  const cuts = await cutsBehind(ask, end);
+  const listing = new PartsListing(
+    ask,
+    [end, ...cuts].map((from, i) => ({ from, to: cuts[i] })),
+  );
+  try {
+    for (const pages of listing.parts()) for await (const entries of pages) yield* entries;
+  } finally {
+    listing.stop();
+  }
+}
+
+/** Lists parts ahead of the one that is read. */
+class PartsListing {
+  readonly #ask: AskPage;
+  readonly #parts: readonly Part[];
+  readonly #waiting: (() => void)[] = [];
+  #held = 0;
+  /** The part that is read: it goes on whatever is held. */
+  #front = 0;
+  #isStopped = false;
+
+  constructor(ask: AskPage, parts: readonly Part[]) {
+    this.#ask = ask;
+    this.#parts = parts;
+  }
+
+  /** One after the other, each to be read to its end before the next is taken. */
+  *parts(): Generator<AsyncGenerator<Entry[]>> {
+    const begun: AsyncGenerator<Entry[]>[] = [];
+    for (let part = 0; part < this.#parts.length; part++) {
+      this.#front = part;
+      this.#wake();
+      while (begun.length < Math.min(part + AT_ONCE, this.#parts.length)) begun.push(this.#begin(begun.length));
+      yield begun[part]!;
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#wake();
+  }
+
+  #begin(part: number): AsyncGenerator<Entry[]> {
+    const pages: Entry[][] = [];
+    let told: () => void = () => undefined;
+    let ended = false;
+    const listing = this.#list(part, (entries) => {
+      this.#held += entries.length;
+      pages.push(entries);
+      told();
+    }).finally(() => {
+      ended = true;
+      told();
+    });
+    // Whoever reads this part hears of its failure.
+    listing.catch(() => undefined);
+    const read = async function* (this: PartsListing): AsyncGenerator<Entry[]> {
+      for (;;) {
+        const entries = pages.shift();
+        if (entries !== undefined) {
+          this.#held -= entries.length;
+          this.#wake();
+          yield entries;
+        } else if (ended) return await listing;
+        else await new Promise<void>((resolve) => (told = resolve));
+      }
+    };
+    return read.call(this);
+  }
+
+  async #list(part: number, take: (entries: Entry[]) => void): Promise<void> {
+    const { from, to } = this.#parts[part]!;
+    for (let token: string | undefined, isLast = false; !isLast; ) {
+      while (this.#held >= HELD_ENTRIES && part !== this.#front && !this.#isStopped)
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      if (this.#isStopped) return;
+      const { entries, next } = await this.#ask({ startAfter: from, token });
+      // A store that does not know where to start begins at the beginning.
+      take(entries.filter(({ name }) => isBehind(name, from) && (to === undefined || !isBehind(name, to))));
+      const last = entries.at(-1)?.name;
+      isLast = next === null || (to !== undefined && last !== undefined && isBehind(last, to));
+      token = next ?? undefined;
+    }
+  }
+
+  #wake(): void {
+    for (const resume of this.#waiting.splice(0)) resume();
+  }
+}
+
+/** Names to cut the list at behind `end`, ascending: folders of the first level that has enough of them, and those above. */
+async function cutsBehind(ask: AskPage, end: string): Promise<string[]> {
+  let found: string[] = [];
+  let level = [''];
+  for (let depth = 0; depth < MOST_DEPTH && level.length > 0 && found.length < ENOUGH_FOLDERS; depth++) {
+    level = (await Promise.all(level.map((folder) => foldersIn(ask, folder)))).flat();
+    found = [...found, ...level];
+  }
+  const cuts = found.filter((folder) => isBehind(folder, end)).sort(byUtf8);
+  const step = Math.max(1, Math.ceil(cuts.length / MOST_PARTS));
+  return cuts.filter((_, i) => i % step === 0);
+}
+
+/** The first folders in a folder. */
+async function foldersIn(ask: AskPage, folder: string): Promise<string[]> {
+  const found: string[] = [];
+  let token: string | undefined;
+  for (let pages = 0; pages < MOST_OUTLINE_PAGES; pages++) {
+    const page = await ask({ folder, byFolder: true, token });
+    found.push(...page.folders);
+    if (page.next === null) break;
+    token = page.next;
+  }
+  return found;
+}
+
+/** Whether a name comes behind another in the order of their UTF-8. */
+function isBehind(name: string, other: string): boolean {
+  return byUtf8(name, other) > 0;
+}
+
+const PLAIN = /^[\x20-\x7e]*$/;
+
+function byUtf8(a: string, b: string): number {
+  if (PLAIN.test(a) && PLAIN.test(b)) return a < b ? -1 : a > b ? 1 : 0;
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

@@ -1,0 +1,50 @@
+import { type BigIntStats, close, fstat, open, read, type Stats } from 'node:fs';
+import { type Done, type ExpectedFile, type FileAccess, measureFile } from './file-access.js';
+import type { InFlight } from './in-flight.js';
+import { changedFile, isSystemLimit, READ_NOW, unreadableFile } from './source-file.js';
+
+const MAX_READ_BYTES = 1 << 30;
+/** After so long another file may have been closed. */
+const OPEN_AGAIN_MS = 5;
+
+/** Files below a folder. */
+export const FOLDER_FILES: FileAccess = { tellsTimes: false, measure: measureFile, read: readFile };
+
+/** Opens, reads and closes a file. Its fault is a {@link BadFile}, as it is where files are read one after the other. */
+function readFile(path: string, expected: ExpectedFile, flight: InFlight, done: Done<Buffer>): void {
+  open(path, READ_NOW, (error, fd) => {
+    if (error !== null) {
+      if (!isSystemLimit(error) || flight.live <= 1) return done(unreadableFile(path, error));
+      flight.tooMany();
+      setTimeout(() => readFile(path, expected, flight, done), OPEN_AGAIN_MS);
+      return;
+    }
+    const end: Done<Buffer> = (failure, content) => {
+      // Nobody waits for its answer.
+      close(fd, () => undefined);
+      done(failure, content);
+    };
+    if (expected.mtimeMs === null) return readOpen(path, fd, expected.bytes, end);
+    fstat(fd, (failure: Error | null, stat: Stats | BigIntStats) => {
+      if (failure !== null) end(unreadableFile(path, failure));
+      else if (stat.mtimeMs !== expected.mtimeMs) end(changedFile(path));
+      else readOpen(path, fd, expected.bytes, end);
+    });
+  });
+}
+
+/** One byte more is asked for: whether the file has grown shows in the same read. */
+function readOpen(path: string, fd: number, bytes: number, end: Done<Buffer>): void {
+  const content = Buffer.allocUnsafeSlow(bytes + 1);
+  const readOn = (at: number): void => {
+    const asked = Math.min(content.length - at, MAX_READ_BYTES);
+    read(fd, content, at, asked, null, (error, got) => {
+      if (error !== null) return end(unreadableFile(path, error));
+      const isAll = got === 0 || (got < asked && at + got === bytes);
+      if (!isAll && at + got < content.length) return readOn(at + got);
+      if (at + got === bytes) end(null, content.subarray(0, bytes));
+      else end(changedFile(path));
+    });
+  };
+  readOn(0);
+}

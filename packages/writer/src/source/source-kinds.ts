@@ -1,0 +1,33 @@
+import { resolve } from 'node:path';
+import { isRemote } from '@shardtool/storage';
+import { bucketFiles } from './bucket-files.js';
+import type { FileAccess } from './file-access.js';
+import { FOLDER_FILES } from './folder-files.js';
+import type { InFlight } from './in-flight.js';
+import { checkSource, checkSourceAhead, type Scan, type ScanOptions, scanFolder } from './scan.js';
+import { scanBucket } from './scan-bucket.js';
+
+/** A kind of place that images are packed from. */
+interface SourceKind {
+  /** Throws `SourceError` where it is no such place, as far as that is known without listing it. */
+  check(root: string, flight: InFlight | null): void | Promise<void>;
+  scan(root: string, options: ScanOptions): Promise<Scan>;
+  /** How its files are asked for where many are at a time. */
+  files(root: string): FileAccess;
+}
+
+const FOLDER: SourceKind = {
+  check: (root, flight) => (flight === null ? checkSource(root) : checkSourceAhead(root, flight)),
+  scan: scanFolder,
+  files: () => FOLDER_FILES,
+};
+const BUCKET: SourceKind = { check: () => undefined, scan: scanBucket, files: bucketFiles };
+
+export function sourceKind(location: string): SourceKind {
+  return isRemote(location) ? BUCKET : FOLDER;
+}
+
+/** What stands in front of every path of a source: its absolute path, or its location, with a "/" at the end. */
+export function rootOf(source: string): string {
+  return isRemote(source) ? source.replace(/\/*$/, '/') : `${resolve(source)}/`;
+}

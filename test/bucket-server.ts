@@ -1,0 +1,188 @@
+import { createHash, randomUUID } from 'node:crypto';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What the server does instead of answering; `lost`: it does what it is asked, and the answer does not arrive. */
+export type BucketFault = 'reset' | 'lost' | { readonly status: number; readonly code?: string };
+
+/** One request as a test sees it. */
+export interface BucketAsk {
+  readonly method: string;
+  /** Behind the bucket. */
+  readonly key: string;
+  readonly query: URLSearchParams;
+  readonly headers: http.IncomingHttpHeaders;
+}
+
+interface Stored {
+  readonly bytes: Buffer;
+  readonly etag: string;
+  readonly modifiedMs: number;
+}
+
+/**
+ * Buckets in memory that speak as much of S3 as is asked of them: lists by pages, conditions, uploads in parts (Amazon S3
+ * API Reference). Signatures are not looked at. It goes wrong as a test says.
+ */
+export interface BucketServer {
+  readonly endpoint: string;
+  /** By `bucket/key`. */
+  readonly objects: Map<string, Stored>;
+  /** Uploads in parts that were begun, and neither completed nor aborted. */
+  readonly uploads: Map<string, Map<number, Buffer>>;
+  readonly asked: BucketAsk[];
+  /** Requests that were under way at once, at most. */
+  most: number;
+  pageSize: number;
+  latencyMs: number;
+  fault: (ask: BucketAsk) => BucketFault | undefined;
+  put(name: string, bytes: Uint8Array | string, modifiedMs?: number): void;
+  /** Names in a bucket, sorted. */
+  names(bucket: string): string[];
+  stop(): Promise<void>;
+}
+
+export async function bucketServer(): Promise<BucketServer> {
+  let underWay = 0;
+  const self: BucketServer = {
+    endpoint: '',
+    objects: new Map(),
+    uploads: new Map(),
+    asked: [],
+    most: 0,
+    pageSize: 1000,
+    latencyMs: 0,
+    fault: () => undefined,
+    put(name, content, modifiedMs = Date.now()) {
+      const bytes = Buffer.from(content);
+      const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
+      self.objects.set(name, { bytes, etag, modifiedMs: Math.floor(modifiedMs / 1000) * 1000 });
+    },
+    names: (bucket) =>
+      [...self.objects.keys()]
+        .filter((name) => name.startsWith(`${bucket}/`))
+        .map((name) => name.slice(bucket.length + 1))
+        .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))),
+    async stop() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+
+  const server = http.createServer(async (request, response) => {
+    const { method = 'GET', headers } = request;
+    const url = new URL(request.url!, 'http://host');
+    const [, bucket, ...rest] = decodeURIComponent(url.pathname).split('/');
+    const ask = { method, key: rest.join('/'), query: url.searchParams, headers };
+    self.asked.push(ask);
+    self.most = Math.max(self.most, ++underWay);
+    response.on('close', () => underWay--);
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece as Buffer);
+    if (self.latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, self.latencyMs));
+    const fault = self.fault(ask);
+    if (fault === 'reset') return void request.socket.resetAndDestroy();
+    if (typeof fault === 'object') return answer(fault.status, errorXml(fault.code ?? 'Refused'));
+    const [status, body, more] = act(`${bucket}/${ask.key}`, bucket!, ask, Buffer.concat(pieces));
+    if (fault === 'lost') return void request.socket.resetAndDestroy();
+    answer(status, body, more);
+
+    function answer(status: number, body: string | Buffer = '', more: http.OutgoingHttpHeaders = {}): void {
+      response.writeHead(status, { 'content-length': Buffer.byteLength(body), ...more });
+      response.end(method === 'HEAD' ? undefined : body);
+    }
+  });
+
+  type Answered = [status: number, body?: string | Buffer, headers?: http.OutgoingHttpHeaders];
+
+  function act(name: string, bucket: string, { method, key, query, headers }: BucketAsk, body: Buffer): Answered {
+    if (method === 'GET' && key === '') return [200, list(bucket, query)];
+    if (method === 'GET' || method === 'HEAD') return get(name, method, headers);
+    const md5 = headers['content-md5'];
+    if (md5 !== undefined && md5 !== createHash('md5').update(body).digest('base64'))
+      return [400, errorXml('BadDigest')];
+    const mustBeAbsent = headers['if-none-match'] === '*';
+    const uploadId = query.get('uploadId');
+    if (method === 'DELETE') {
+      if (uploadId !== null) return [self.uploads.delete(uploadId) ? 204 : 404];
+      self.objects.delete(name);
+      return [204];
+    }
+    if (method === 'POST' && query.has('uploads')) {
+      const id = randomUUID();
+      self.uploads.set(id, new Map());
+      return [200, `<R><UploadId>${id}</UploadId></R>`];
+    }
+    if (uploadId !== null) {
+      const parts = self.uploads.get(uploadId);
+      if (parts === undefined) return [404, errorXml('NoSuchUpload')];
+      if (method === 'PUT') {
+        parts.set(Number(query.get('partNumber')), body);
+        return [200, '', { etag: `"${createHash('md5').update(body).digest('hex')}"` }];
+      }
+      if (mustBeAbsent && self.objects.has(name)) return [412, errorXml('PreconditionFailed')];
+      self.uploads.delete(uploadId);
+      self.put(name, Buffer.concat([...parts].sort(([a], [b]) => a - b).map(([, part]) => part)));
+      return [200, `<R><ETag>${self.objects.get(name)!.etag}</ETag></R>`];
+    }
+    if (mustBeAbsent && self.objects.has(name)) return [412, errorXml('PreconditionFailed')];
+    self.put(name, body);
+    return [200, '', { etag: self.objects.get(name)!.etag }];
+  }
+
+  function get(name: string, method: string, headers: http.IncomingHttpHeaders): Answered {
+    const stored = self.objects.get(name);
+    if (stored === undefined) return [404, errorXml('NoSuchKey')];
+    const { bytes, etag, modifiedMs } = stored;
+    const facts = { etag, 'last-modified': new Date(modifiedMs).toUTCString() };
+    if (method === 'HEAD') return [200, '', { ...facts, 'content-length': bytes.length }];
+    const range = /^bytes=(\d*)-(\d*)$/.exec(headers.range ?? '');
+    if (range === null) return [200, bytes, facts];
+    const from = range[1] === '' ? Math.max(0, bytes.length - Number(range[2])) : Number(range[1]);
+    const to = range[1] === '' || range[2] === '' ? bytes.length : Math.min(bytes.length, Number(range[2]) + 1);
+    if (from >= to) return [416, '', { ...facts, 'content-range': `bytes */${bytes.length}` }];
+    return [206, bytes.subarray(from, to), { ...facts, 'content-range': `bytes ${from}-${to - 1}/${bytes.length}` }];
+  }
+
+  function list(bucket: string, query: URLSearchParams): string {
+    const prefix = query.get('prefix') ?? '';
+    const after = query.get('continuation-token') ?? query.get('start-after') ?? '';
+    const isByFolder = query.get('delimiter') === '/';
+    const items: string[] = [];
+    let count = 0;
+    let last = '';
+    let isCut = false;
+    const seen = new Set<string>();
+    for (const key of self.names(bucket)) {
+      const slash = key.indexOf('/', prefix.length);
+      const folder = isByFolder && slash !== -1 ? key.slice(0, slash + 1) : null;
+      const isPast = Buffer.compare(Buffer.from(key), Buffer.from(after)) <= 0 || (folder !== null && folder === after);
+      if (!key.startsWith(prefix) || isPast || seen.has(folder ?? key)) continue;
+      if (count === self.pageSize) {
+        isCut = true;
+        break;
+      }
+      count++;
+      last = folder ?? key;
+      seen.add(last);
+      const { bytes, etag, modifiedMs } = self.objects.get(`${bucket}/${key}`)!;
+      items.push(
+        folder !== null
+          ? `<CommonPrefixes><Prefix>${encodeURIComponent(folder)}</Prefix></CommonPrefixes>`
+          : `<Contents><Key>${encodeURIComponent(key)}</Key><Size>${bytes.length}</Size><ETag>${etag}</ETag>` +
+              `<LastModified>${new Date(modifiedMs).toISOString()}</LastModified></Contents>`,
+      );
+    }
+    const next = isCut ? `<NextContinuationToken>${last}</NextContinuationToken>` : '';
+    return `<L><EncodingType>url</EncodingType>${items.join('')}<IsTruncated>${isCut}</IsTruncated>${next}</L>`;
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  Object.assign(self, { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+  return self;
+}
+
+function errorXml(code: string): string {
+  return `<Error><Code>${code}</Code></Error>`;
+}

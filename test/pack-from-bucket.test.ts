@@ -1,0 +1,207 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { openStorage } from '@shardtool/storage';
+import { type PackOptions, pack } from '@shardtool/writer';
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type BucketServer, bucketServer } from './bucket-server.js';
+import { datasetDigestsOf, filesIn, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
+
+const before = { ...process.env };
+let server: BucketServer;
+
+beforeAll(async () => {
+  server = await bucketServer();
+  Object.assign(process.env, {
+    AWS_ACCESS_KEY_ID: 'somebody',
+    AWS_SECRET_ACCESS_KEY: 'very-secret',
+    AWS_ENDPOINT_URL: server.endpoint,
+  });
+});
+afterAll(async () => {
+  process.env = before;
+  await server.stop();
+});
+beforeEach(() => {
+  server.objects.clear();
+  server.asked.length = 0;
+  server.most = 0;
+  Object.assign(server, { pageSize: 1000, latencyMs: 0, fault: () => undefined });
+});
+
+const FILES = {
+  'cat/1.jpg': jpeg('cat 1'),
+  'cat/1.txt': 'a cat',
+  'cat/1.seg.png': PNG,
+  'cat/2.jpg': jpeg('cat 2'),
+  'cat.jpg': jpeg('beside the folder of its name'),
+  'dog/é b+c (1).jpg': jpeg('dog'),
+  'dog/deep/er/3.png': PNG,
+  'dog/.hidden/4.jpg': jpeg('hidden'),
+  'dog/.5.jpg': jpeg('hidden, too'),
+  'dog/6.jpg': PNG,
+  'zebra/7.jpg': jpeg('zebra'),
+};
+
+/** Puts the files into the bucket `raw` and into a folder. */
+function both(files: Readonly<Record<string, string | Uint8Array>> = FILES): string {
+  for (const [name, content] of Object.entries(files)) server.put(`raw/set/${name}`, content);
+  return tree(files);
+}
+
+const kinds: [string, PackOptions][] = [
+  ['everything', {}],
+  ['patterns', { include: ['dog/**', '*.jpg'], exclude: ['**/deep'] }],
+  ['fields and another layout', { fields: ['seg.png'], format: 'lmdb', maxShardSamples: 2 }],
+  ['a list of files', { files: ['cat/2.jpg', 'dog/é b+c (1).jpg'], shuffle: false }],
+  ['images without copies', { dedupe: true }],
+  ['shrunk images', { resize: 8, workers: 3, maxShardSamples: 1 }],
+];
+test.each(kinds)('a bucket packs to the bytes of a folder with the same files: %s', async (_, options) => {
+  const folder = both();
+  const [fromBucket, fromFolder] = [newFolder(), newFolder()];
+  const report = await pack('s3://raw/set', fromBucket, options);
+  const expected = await pack(folder, fromFolder, options);
+  expect({ ...report, hiddenFolders: [] }).toEqual({ ...expected, hiddenFolders: [] });
+  expect(report.hiddenFolders.map((hidden) => hidden.replace('s3://raw/set/', ''))).toEqual(
+    expected.hiddenFolders.map((hidden) => path.relative(folder, hidden)),
+  );
+  expect(datasetDigestsOf(fromBucket)).toEqual(datasetDigestsOf(fromFolder));
+});
+
+test('labels, and a second pack that finds all of it there', async () => {
+  const folder = both();
+  const labels = path.join(tree({ 'l.csv': 'path,class,age\ncat/1.jpg,c,3\ns3://raw/set/zebra/7.jpg,z,5\n' }), 'l.csv');
+  const inFolder = path.join(tree({ 'l.csv': 'path,class,age\ncat/1.jpg,c,3\nzebra/7.jpg,z,5\n' }), 'l.csv');
+  const [fromBucket, fromFolder] = [newFolder(), newFolder()];
+  expect(await pack('s3://raw/set/', fromBucket, { labels })).toMatchObject({ samples: 2, classes: ['c', 'z'] });
+  await pack(folder, fromFolder, { labels: inFolder });
+  expect(datasetDigestsOf(fromBucket)).toEqual(datasetDigestsOf(fromFolder));
+  server.asked.length = 0;
+  expect(await pack('s3://raw/set', fromBucket, { labels })).toMatchObject({ wasCommitted: true });
+  expect(server.asked.map(({ method, key }) => `${method} ${key}`)).toEqual(['GET ']);
+  server.put('raw/set/cat/1.jpg', jpeg('another'), 0);
+  await expect(pack('s3://raw/set', fromBucket, { labels })).rejects.toThrow(/holds a dataset already/);
+});
+
+test('names and sizes come from lists alone, and each object is read by one request', async () => {
+  both();
+  await pack('s3://raw/set', newFolder());
+  const count = (test: (ask: (typeof server.asked)[number]) => boolean) => server.asked.filter(test).length;
+  expect(count(({ key }) => key === '')).toBe(1);
+  expect(count(({ method }) => method === 'HEAD')).toBe(0);
+  expect(count(({ key }) => key !== '')).toBe(Object.keys(FILES).length - 2);
+});
+
+test('many objects are read at a time', async () => {
+  both(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`c/${i}.jpg`, jpeg(i)])));
+  server.latencyMs = 20;
+  await pack('s3://raw/set', newFolder(), { workers: 1 });
+  expect(server.most).toBeGreaterThan(20);
+});
+
+test('a long list is cut at folders and its parts are listed side by side, each name once and in order', async () => {
+  const names = fc.uniqueArray(
+    fc.array(fc.constantFrom('a', 'b', 'c.', 'é', '\u{1f600}', 'z0'), { minLength: 1, maxLength: 4 }),
+    { minLength: 1, maxLength: 60, selector: (parts) => parts.join('/') },
+  );
+  await fc.assert(
+    fc.asyncProperty(names, fc.integer({ min: 1, max: 7 }), async (found, pageSize) => {
+      server.objects.clear();
+      for (const parts of found) server.put(`raw/set/${parts.join('/')}`, 'x');
+      server.put('raw/set0', 'beside');
+      server.pageSize = pageSize;
+      const storage = await openStorage('s3://raw/set');
+      const listed: string[] = [];
+      for await (const { name } of storage.list('', { deep: true })) listed.push(name);
+      expect(listed).toEqual(
+        server
+          .names('raw')
+          .filter((name) => name.startsWith('set/'))
+          .map((name) => name.slice(4)),
+      );
+    }),
+    { numRuns: 25 },
+  );
+  server.objects.clear();
+  for (let i = 0; i < 800; i++) server.put(`raw/set/${i % 80}/${i}.jpg`, 'x');
+  Object.assign(server, { pageSize: 10, latencyMs: 5, most: 0 });
+  let listed = 0;
+  for await (const _ of (await openStorage('s3://raw/set')).list('', { deep: true })) listed++;
+  expect(listed).toBe(800);
+  expect(server.most).toBeGreaterThan(10);
+});
+
+test('a store that lists in another order packs to the same bytes', async () => {
+  const folder = both();
+  const names = server.names.bind(server);
+  server.names = (bucket) => names(bucket).reverse();
+  const [fromBucket, fromFolder] = [newFolder(), newFolder()];
+  try {
+    await pack('s3://raw/set', fromBucket);
+  } finally {
+    server.names = names;
+  }
+  await pack(folder, fromFolder);
+  expect(datasetDigestsOf(fromBucket)).toEqual(datasetDigestsOf(fromFolder));
+});
+
+test('lost connections and busy servers are mended by another try', async () => {
+  const folder = both();
+  const seen = new Set<string>();
+  server.fault = ({ key }) => {
+    if (seen.has(key)) return undefined;
+    seen.add(key);
+    return seen.size % 2 === 0 ? 'reset' : { status: 503, code: 'SlowDown' };
+  };
+  const [fromBucket, fromFolder] = [newFolder(), newFolder()];
+  await pack('s3://raw/set', fromBucket);
+  await pack(folder, fromFolder);
+  expect(datasetDigestsOf(fromBucket)).toEqual(datasetDigestsOf(fromFolder));
+});
+
+test('an object that is replaced or removed after it was listed is a bad file, and nothing else is', async () => {
+  both();
+  server.fault = ({ key }) => {
+    // Once the lists are there.
+    if (key !== '' && server.objects.has('raw/set/cat/2.jpg')) {
+      server.put('raw/set/cat/1.jpg', jpeg('cat 0'), Date.now() + 5000);
+      server.objects.delete('raw/set/cat/2.jpg');
+    }
+    return undefined;
+  };
+  const output = newFolder();
+  const report = await pack('s3://raw/set', output, { onBad: 'quarantine', maxBad: 1 });
+  expect(report).toMatchObject({ samples: 6, quarantined: 2 });
+  const quarantine = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8');
+  expect(quarantine).toContain('s3://raw/set/cat/1.jpg has changed since the pack began.');
+  expect(quarantine).toContain('s3://raw/set/cat/2.jpg cannot be read: there is no such file (404, NoSuchKey).');
+});
+
+test('a bucket that may not be listed, one that is empty, and names that no file can have are one sentence each', async () => {
+  const failure = async (options: PackOptions = {}): Promise<Error> =>
+    pack('s3://raw/set', newFolder(), options).then(
+      () => new Error('it was packed'),
+      (error) => error,
+    );
+  expect(await failure()).toMatchObject({ name: 'NoImagesError' });
+  server.put('raw/set/cat//1.jpg', jpeg(1));
+  expect(await failure()).toMatchObject({ name: 'FileNameError', path: 's3://raw/set/cat//1.jpg' });
+  server.objects.clear();
+  both();
+  server.fault = ({ key }) => (key === '' ? { status: 403, code: 'AccessDenied' } : undefined);
+  const refused = await failure();
+  expect(refused.message).toMatch(/^s3:\/\/raw\/set cannot be listed: access is denied.*AccessDenied/);
+  expect(refused.message + refused.stack).not.toMatch(/very-secret|Signature/);
+  // Objects whose names are known can be packed all the same.
+  const output = newFolder();
+  expect(await pack('s3://raw/set', output, { files: ['cat/1.jpg', 'cat/2.jpg'] })).toMatchObject({ samples: 2 });
+  expect(await failure({ files: ['cat/none.jpg'] })).toMatchObject({
+    name: 'BadFileError',
+    message: expect.stringContaining('s3://raw/set/cat/none.jpg cannot be read: there is no such file.'),
+  });
+  expect(await failure({ files: ['../set/cat/1.jpg'] })).toMatchObject({ name: 'LabelsError' });
+  for (const file of filesIn(output)) {
+    expect(readFileSync(path.join(output, file)).includes('very-secret')).toBe(false);
+  }
+});
