@@ -6,7 +6,8 @@ import {
   type SampleIdentity,
   scratchBytesFor,
 } from '#reader/decoder';
-import { compileTransform, type TransformInput, valueBytes } from '#reader/transform';
+import { compileTransform, type TransformInput } from '#reader/transform';
+import { valueBytes } from '#reader/transform-values';
 import { MAX_PIXELS } from './codec-workbench.js';
 
 const PAGE = 65_536;

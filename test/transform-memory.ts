@@ -7,8 +7,9 @@ import type { Random } from '#reader/random';
 import { ResizeKernel, scratchBytes } from '#reader/resize-kernel';
 import { allocatePicture, runEffects } from '#reader/run-effects';
 import { Scratch } from '#reader/scratch';
-import { compileTransform, type TransformInput, valueBytes } from '#reader/transform';
+import { compileTransform, type TransformInput } from '#reader/transform';
 import { planSample } from '#reader/transform-plan';
+import { valueBytes } from '#reader/transform-values';
 import type { Picture } from './kernels-memory.js';
 
 const GUARD_BYTES = 256;

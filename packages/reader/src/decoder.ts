@@ -16,11 +16,13 @@ import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES, scratchBytes } from './
 import { LARGEST_SIDE, type Size } from './transform/crops.js';
 import { eraseValues } from './transform/erase-values.js';
 import { transformMask } from './transform/mask.js';
+import { entryOf } from './transform/parse-steps.js';
 import { inputOf, type PassTools, runPasses } from './transform/passes.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from './transform/plan.js';
 import { SampleRandom } from './transform/random.js';
 import { effectBytes } from './transform/run-effects.js';
-import { becomesFloatsLast, type CompiledTransform, hasEffects, isEffect, valueBytes } from './transform/transform.js';
+import { becomesFloatsLast, type CompiledTransform, hasEffects } from './transform/transform.js';
+import { valueBytes } from './transform/values.js';
 
 export interface DecoderOptions {
   readonly memory: KernelMemory;
@@ -351,10 +353,7 @@ function kernelBytesWithin(bytes: number, transform: CompiledTransform): number 
 
 /** The kernel's working memory for any image, which depends on how far it can be reduced. */
 function kernelBytes({ steps, outputShape }: CompiledTransform): number {
-  const sides = steps.flatMap((step) => {
-    if (step.name === 'resize') return [step.size, step.maxSize ?? step.size].flat();
-    return step.name === 'randomResizedCrop' ? step.size : LARGEST_SIDE;
-  });
+  const sides = steps.flatMap((step) => entryOf(step).resizesTo?.(step) ?? LARGEST_SIDE);
   const bytes = scratchBytes({
     sourceColumns: LONGEST_SIDE,
     sourceRows: LONGEST_SIDE,
@@ -369,13 +368,15 @@ function intermediateBytes(transform: CompiledTransform, maxPixels: number): num
   let bytes = 0;
   let picture = maxPixels * 3;
   for (const step of transform.steps) {
-    if ('size' in step) {
-      const [height, width] = typeof step.size === 'number' ? [step.size, step.size] : step.size;
-      picture = 3 * height * (step.name === 'resize' ? LARGEST_SIDE : width);
-      bytes += 2 * picture;
-    } else if (isEffect(step)) {
-      if (step.name === 'randomRotation' && step.expand) picture = Math.max(picture, 3 * LARGEST_SIDE ** 2);
+    const { largest, isEffect } = entryOf(step);
+    const size = largest?.(step);
+    const largestBytes = size === undefined ? 0 : 3 * size.height * size.width;
+    if (isEffect === true) {
+      picture = Math.max(picture, largestBytes);
       bytes += effectBytes(picture);
+    } else if (size !== undefined) {
+      picture = largestBytes;
+      bytes += 2 * picture;
     }
   }
   return becomesFloatsLast(transform) ? bytes + picture : bytes;

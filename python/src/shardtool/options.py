@@ -12,6 +12,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, TypedDict, Union
 
+from shardtool.steps import Step
+
 if TYPE_CHECKING:
     from typing import Literal
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 Location = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
 #: A preset (``"train224"``, ``"eval224"``), ``"raw"``, or a list of steps: ``[{"name": "resize", "size": 256}, ...]``.
-Transform = Union[str, Sequence[Mapping[str, Any]]]
+Transform = Union[str, Sequence[Union[Step, Mapping[str, Any]]]]
 
 
 class LoaderOptions(TypedDict, total=False):

@@ -3,7 +3,7 @@ import { nameTable } from '@shardtool/format';
 import type { FieldValue } from '../dataset/field-values.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import type { LoaderState } from '../loader/loader-state.js';
-import type { Dtype } from '../transform/transform.js';
+import type { Dtype } from '../transform/values.js';
 
 export interface FramedBatch {
   readonly header: object;

@@ -10,6 +10,11 @@ export interface Size {
   readonly height: number;
 }
 
+/** A size as steps have it: one number for a square, or [height, width]. */
+export function asSize(size: number | readonly [number, number]): Size {
+  return typeof size === 'number' ? { width: size, height: size } : { width: size[1], height: size[0] };
+}
+
 /**
  * The size after `resize` (v2.functional `_compute_resized_output_size`): the shorter side becomes `size`, unless the
  * longer one would become more than `maxSize`.

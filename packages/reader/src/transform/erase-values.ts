@@ -4,8 +4,10 @@ import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels } from '../kernels/effects.js';
 import { halfFloatBits } from '../kernels/half-float.js';
 import type { Size } from './crops.js';
-import { type ErasingStep, rgb } from './effects.js';
-import { type CompiledTransform, type Dtype, valueBytes } from './transform.js';
+import { rgb } from './effects.js';
+import type { ErasingStep } from './parse-steps.js';
+import type { CompiledTransform } from './transform.js';
+import { type Dtype, valueBytes } from './values.js';
 
 /** A part of the finished values that is erased; `noise` is the key of its random values. */
 export interface ErasedPart {

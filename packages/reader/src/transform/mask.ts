@@ -1,8 +1,8 @@
 import type { Values } from '../codec/png-values.js';
 import type { Axis } from '../kernels/taps.js';
-import type { Size } from './crops.js';
-import type { Effect } from './effects.js';
-import { type Border, borderedOf, type Pass } from './plan.js';
+import { type Border, borderedOf, type Pass } from './canvas.js';
+import type { Effect, EffectEntry } from './effects.js';
+import { EFFECTS } from './step-table.js';
 
 /**
  * Takes a mask through the passes of its image, which are of the image's full size: crops, flips, resizes and rotations
@@ -11,11 +11,13 @@ import { type Border, borderedOf, type Pass } from './plan.js';
 export function transformMask(mask: Values, passes: readonly Pass[]): Values {
   return passes.reduce((now, pass) => {
     const placed = withBorder(resized(now, pass), pass);
-    return (pass.effects ?? []).reduce(
-      (turned, effect) => (effect.kind === 'rotate' ? rotated(turned, effect) : turned),
-      placed,
-    );
+    return (pass.effects ?? []).reduce((values, effect) => affected(values, effect), placed);
   }, mask);
+}
+
+function affected(mask: Values, effect: Effect): Values {
+  const entry = EFFECTS[effect.kind] as EffectEntry<Effect>;
+  return 'run' in entry && entry.mask !== undefined ? entry.mask(mask, effect) : mask;
 }
 
 function resized(mask: Values, { source, x, y, flippedFirst }: Pass): Values {
@@ -51,25 +53,4 @@ function withBorder(mask: Values, pass: Pass): Values {
     values.set(mask.values.subarray(row * mask.width, (row + 1) * mask.width), (top + row) * width + left);
   }
   return { width, height, values };
-}
-
-function rotated(mask: Values, { matrix, size, maskFill }: Extract<Effect, { readonly kind: 'rotate' }>): Values {
-  const [a, b, c, d, e, f] = matrix;
-  const values = new Uint8Array(size.width * size.height).fill(maskFill);
-  const middle = middleOf(size);
-  for (let row = 0; row < size.height; row++) {
-    const y = row - middle.y;
-    for (let column = 0; column < size.width; column++) {
-      const x = column - middle.x;
-      const fromX = Math.floor(a * x + b * y + c + mask.width / 2);
-      const fromY = Math.floor(d * x + e * y + f + mask.height / 2);
-      if (fromX < 0 || fromY < 0 || fromX >= mask.width || fromY >= mask.height) continue;
-      values[row * size.width + column] = mask.values[fromY * mask.width + fromX]!;
-    }
-  }
-  return { ...size, values };
-}
-
-function middleOf({ width, height }: Size): { x: number; y: number } {
-  return { x: (width - 1) / 2, y: (height - 1) / 2 };
 }

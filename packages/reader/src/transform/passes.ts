@@ -3,7 +3,7 @@ import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels, Picture } from '../kernels/effects.js';
 import type { ResizeKernel } from '../kernels/resize.js';
 import { sourceRange } from '../kernels/taps.js';
-import { borderedOf, isCopy, type Pass } from './plan.js';
+import { borderedOf, isCopy, type Pass } from './canvas.js';
 import { allocatePicture, runEffects } from './run-effects.js';
 import { becomesFloatsLast, type CompiledTransform } from './transform.js';
 

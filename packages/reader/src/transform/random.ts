@@ -5,6 +5,11 @@ export interface Random {
   next(): number;
 }
 
+/** A number of a range. */
+export function uniform([low, high]: readonly [number, number], random: Random): number {
+  return low + (high - low) * random.next();
+}
+
 /** Which of a sample's numbers each use begins with; a batch as a whole takes those of its first sample. */
 export const FIRST_NUMBER = {
   transform: 0,

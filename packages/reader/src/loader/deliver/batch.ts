@@ -1,5 +1,5 @@
 import type { FieldValue } from '../../dataset/field-values.js';
-import type { Dtype } from '../../transform/transform.js';
+import type { Dtype } from '../../transform/values.js';
 
 /** One image of a `list` batch: uint8 [height, width, 3]. */
 export interface ImageArray {

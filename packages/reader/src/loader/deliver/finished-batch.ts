@@ -1,6 +1,6 @@
 import { nameTable } from '@shardtool/format';
 import type { Size } from '../../transform/crops.js';
-import type { Dtype } from '../../transform/transform.js';
+import type { Dtype } from '../../transform/values.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
 import { keptImageColumn } from '../read/image-column.js';
 import type { Companion } from '../ring/companions.js';

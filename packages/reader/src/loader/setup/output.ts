@@ -5,7 +5,8 @@ import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js
 import type { DecoderOptions } from '../../decoder.js';
 import { checkMixing, type Mixing } from '../../transform/mix.js';
 import type { DecodeMode } from '../../transform/plan.js';
-import { type CompiledTransform, compileTransform, valueBytes } from '../../transform/transform.js';
+import { type CompiledTransform, compileTransform } from '../../transform/transform.js';
+import { valueBytes } from '../../transform/values.js';
 import type { BatchOutput } from '../deliver/finished-batch.js';
 import type { CheckedOptions } from '../options.js';
 import type { Companion } from '../ring/companions.js';

@@ -1,7 +1,8 @@
 import type { EffectKernels } from '../../kernels/effects.js';
 import type { Size } from '../../transform/crops.js';
 import type { DrawnMix } from '../../transform/mix.js';
-import { type CompiledTransform, valueBytes } from '../../transform/transform.js';
+import type { CompiledTransform } from '../../transform/transform.js';
+import { valueBytes } from '../../transform/values.js';
 
 /** The images of a batch in memory: `rows` of them from `address` on. */
 export interface BatchImages extends Size {

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { OptionError } from '@shardtool/format';
-import type { Dtype } from '../../transform/transform.js';
+import type { Dtype } from '../../transform/values.js';
 
 /** Where the code is, as plain data. */
 export interface OwnStep {

@@ -1,13 +1,21 @@
 import { OptionError } from '@shardtool/format';
 import type { z } from 'zod';
 import { STEPS } from './step-table.js';
+import type { StepEntry } from './steps/step.js';
 
 export type StepName = keyof typeof STEPS;
-type StepOf<Name extends StepName> = z.output<(typeof STEPS)[Name]['schema']>;
 /** A step with all its parameters. */
-export type Step = { [Name in StepName]: StepOf<Name> }[StepName];
-/** A step as it is written: parameters with a default may be left out. */
-export type StepInput = { [Name in StepName]: z.input<(typeof STEPS)[Name]['schema']> }[StepName];
+export type Step = { [Name in StepName]: z.output<(typeof STEPS)[Name]['schema']> }[StepName];
+/** Steps that choose, resize and change pixels of bytes; the others say what values become. */
+export type PixelStep = {
+  [Name in StepName]: (typeof STEPS)[Name] extends { readonly draw: unknown } ? Extract<Step, { name: Name }> : never;
+}[StepName];
+export type ErasingStep = Extract<Step, { readonly name: 'randomErasing' }>;
+
+/** What is known of a step. */
+export function entryOf(step: Step): StepEntry<Step> {
+  return STEPS[step.name] as unknown as StepEntry<Step>;
+}
 
 /** Fills in the defaults. Throws {@link OptionError} that names the step and what it takes. */
 export function parseSteps(list: unknown): Step[] {
@@ -28,9 +36,16 @@ export function parseSteps(list: unknown): Step[] {
     const where = issue!.path.length > 0 ? `${issue!.path.join('.')}: ` : '';
     throw new OptionError(
       {},
-      `Step ${index + 1} of the transform, ${name}, is not right (${where}${issue!.message}); it takes ${STEPS[name].takes}.`,
+      `Step ${index + 1} of the transform, ${name}, is not right (${where}${issue!.message}); it takes ${takes(name)}.`,
     );
   });
+}
+
+/** The parameters of a step and what they may be. */
+function takes(name: StepName): string {
+  return Object.entries(STEPS[name].parameters)
+    .map(([parameter, { takes }]) => `${parameter} (${takes})`)
+    .join(', ');
 }
 
 function stepName(step: unknown): StepName | null {

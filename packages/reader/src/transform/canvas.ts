@@ -1,0 +1,211 @@
+/** What a transform makes of one image, as passes of the kernel that are put together while its steps are drawn. */
+import { SampleDecodeError } from '@shardtool/format';
+import type { Rect } from '../codec/codec.js';
+import type { PixelLayout } from '../kernels/resize.js';
+import type { Axis } from '../kernels/taps.js';
+import { LARGEST_SIDE, type Padding, type Size } from './crops.js';
+import type { Effect } from './effects.js';
+
+/**
+ * One run of the resize kernel, then a border, then effects. `source` is the part of the pass's input that the axes are
+ * about: x.source = source.width. With its border it is border.left + x.count + border.right wide; a count of 0 leaves
+ * nothing but border.
+ */
+export interface Pass {
+  readonly source: Rect;
+  readonly x: Axis;
+  readonly y: Axis;
+  readonly border: Border | null;
+  /**
+   * Which flips came before the resize; none without. Images are the same either way, but what is nearest to a place is
+   * rounded down, and that is another pixel in a mirror.
+   */
+  readonly flippedFirst?: { readonly x: boolean; readonly y: boolean };
+  /** Without effects there is no list. */
+  readonly effects?: readonly Effect[];
+}
+
+export interface Border extends Padding {
+  /** The value of its pixels, 0 to 255, and that of a mask's. */
+  readonly fill: number;
+  readonly maskFill: number;
+}
+
+/**
+ * The image under way. Steps are folded into as few passes as give the same pixels: crops and flips join the resize before or
+ * after them. A second resize, a crop of a border, and a crop or flip behind an effect start a pass of their own.
+ */
+export class Canvas {
+  readonly #passes: Pass[] = [];
+  #draft: Draft;
+
+  constructor(image: Size) {
+    this.#draft = draftOf(image);
+  }
+
+  /** As it is now. */
+  get size(): Size {
+    return sizeOf(this.#draft);
+  }
+
+  /** Takes a part. What of it lies outside becomes a border of these values. */
+  crop(rect: Rect, fill: number, maskFill = 0): void {
+    const border = cropDraft(this.#draft, rect, fill, maskFill);
+    if (border !== null) this.#finish(border);
+  }
+
+  resize(size: Size): void {
+    if (this.#draft.resized !== null) this.#finish(null);
+    resizeDraft(this.#draft, size);
+  }
+
+  /** Mirrors left and right (x), or top and bottom (y). */
+  flip(axis: 'x' | 'y'): void {
+    if (axis === 'x') this.#draft.flipX = !this.#draft.flipX;
+    else this.#draft.flipY = !this.#draft.flipY;
+  }
+
+  /** Changes pixels as they are now. */
+  affect(effects: readonly Effect[]): void {
+    if (effects.length === 0) return;
+    const passes = this.#passes;
+    if (passes.length === 0 || !isUntouched(this.#draft, resultOf(passes.at(-1)!))) this.#finish(null);
+    const last = passes.pop()!;
+    const pass = { ...last, effects: [...(last.effects ?? []), ...effects] };
+    passes.push(pass);
+    this.#draft = draftOf(resultOf(pass));
+  }
+
+  /** The passes of all that was done, the last of which writes `layout`. Throws SampleDecodeError where one is too large. */
+  passes(layout: PixelLayout): readonly Pass[] {
+    const passes = this.#passes;
+    // Borders and effects are drawn in bytes, pixel after pixel; another layout takes one more pass.
+    const last = passes.at(-1);
+    const finished = last !== undefined && layout === 'uint8-nhwc' && isUntouched(this.#draft, resultOf(last));
+    if (!finished) this.#finish(null);
+    passes.forEach((pass, i) => {
+      checkSides(pass, i === passes.length - 1 ? layout : 'uint8-nhwc');
+    });
+    return passes;
+  }
+
+  #finish(border: Border | null): void {
+    const pass = passOf(this.#draft, border);
+    this.#passes.push(pass);
+    this.#draft = draftOf(resultOf(pass));
+  }
+}
+
+function checkSides(pass: Pass, layout: PixelLayout): void {
+  const { x, y } = pass;
+  if (Math.max(x.count, y.count) <= LARGEST_SIDE || isCopy(pass, layout)) return;
+  throw new SampleDecodeError(
+    {},
+    `the transform makes it ${x.count}x${y.count} pixels, more than ${LARGEST_SIDE} a side: add a crop, or give resize a ` +
+      'maxSize or [height, width]',
+  );
+}
+
+/** Whether all that a pass does to its pixels is to take some of them: then no kernel is needed. */
+export function isCopy({ x, y }: Pass, layout: PixelLayout): boolean {
+  return layout === 'uint8-nhwc' && x.source === x.output && y.source === y.output && !x.flip && !y.flip;
+}
+
+/** The size of what a pass makes. */
+export function resultOf(pass: Pass): Size {
+  const turned = pass.effects?.findLast((effect) => effect.kind === 'rotate');
+  return turned?.size ?? borderedOf(pass);
+}
+
+/** The size of what a pass makes before its effects. */
+export function borderedOf({ x, y, border }: Pass): Size {
+  return {
+    width: x.count + (border === null ? 0 : border.left + border.right),
+    height: y.count + (border === null ? 0 : border.top + border.bottom),
+  };
+}
+
+/** A pass in the making: a crop of its input, resized (or not), a window of that, mirrored each way (or not). */
+interface Draft {
+  crop: Rect;
+  resized: Size | null;
+  window: Rect;
+  flipX: boolean;
+  flipY: boolean;
+  /** Of the flips, those before the resize. */
+  flippedFirst: { readonly x: boolean; readonly y: boolean } | null;
+}
+
+function draftOf({ width, height }: Size): Draft {
+  const all = { x: 0, y: 0, width, height };
+  return { crop: all, resized: null, window: all, flipX: false, flipY: false, flippedFirst: null };
+}
+
+function isUntouched({ crop, resized, flipX, flipY }: Draft, input: Size): boolean {
+  return resized === null && !flipX && !flipY && crop.width === input.width && crop.height === input.height;
+}
+
+function sizeOf(draft: Draft): Size {
+  return draft.resized === null ? draft.crop : draft.window;
+}
+
+function resizeDraft(draft: Draft, size: Size): void {
+  draft.resized = size;
+  if (draft.flipX || draft.flipY) draft.flippedFirst = { x: draft.flipX, y: draft.flipY };
+  draft.window = { x: 0, y: 0, ...size };
+}
+
+/** Takes a part. Where it lies partly outside, only what is inside is taken, and the border that is missing returned. */
+function cropDraft(draft: Draft, rect: Rect, fill: number, maskFill: number): Border | null {
+  const size = sizeOf(draft);
+  const left = clamp(rect.x, size.width);
+  const top = clamp(rect.y, size.height);
+  const right = clamp(rect.x + rect.width, size.width);
+  const bottom = clamp(rect.y + rect.height, size.height);
+  const width = right - left;
+  const height = bottom - top;
+  const x = draft.flipX ? size.width - right : left;
+  const y = draft.flipY ? size.height - bottom : top;
+  if (draft.resized === null) {
+    draft.crop = { x: draft.crop.x + x, y: draft.crop.y + y, width, height };
+    draft.window = draft.crop;
+  } else draft.window = { x: draft.window.x + x, y: draft.window.y + y, width, height };
+  if (width === rect.width && height === rect.height) return null;
+  const before = { left: Math.min(left - rect.x, rect.width), top: Math.min(top - rect.y, rect.height) };
+  return {
+    ...before,
+    right: rect.width - width - before.left,
+    bottom: rect.height - height - before.top,
+    fill,
+    maskFill,
+  };
+}
+
+function clamp(value: number, size: number): number {
+  return Math.max(0, Math.min(value, size));
+}
+
+function passOf(draft: Draft, border: Border | null): Pass {
+  const { crop, resized, window, flipX, flipY, flippedFirst } = draft;
+  const part = resized === null ? { x: 0, y: 0, width: crop.width, height: crop.height } : window;
+  // Written out: spread into new objects, this took as long as the rest of the plan.
+  const pass: Pass = {
+    source: crop,
+    x: {
+      source: crop.width,
+      output: resized === null ? crop.width : resized.width,
+      first: part.x,
+      count: part.width,
+      flip: flipX,
+    },
+    y: {
+      source: crop.height,
+      output: resized === null ? crop.height : resized.height,
+      first: part.y,
+      count: part.height,
+      flip: flipY,
+    },
+    border,
+  };
+  return flippedFirst === null ? pass : { ...pass, flippedFirst };
+}

@@ -1,0 +1,93 @@
+import type { EffectEntry } from '../effects.js';
+import { type Random, uniform } from '../random.js';
+import { FACTOR, HUE, oneOf, PROBABILITY } from './kinds.js';
+import { defaulted, step } from './step.js';
+
+type Factor = 'brightness' | 'contrast' | 'saturation';
+export interface FactorEffect<Kind extends Factor> {
+  readonly kind: Kind;
+  readonly factor: number;
+}
+/** `turn` is a part of the circle of hues, -0.5 to 0.5. */
+export interface HueEffect {
+  readonly kind: 'hue';
+  readonly turn: number;
+}
+
+/** Draws three numbers for the order of the four, then one for each that is asked for (v2.ColorJitter `make_params`). */
+export const colorJitter = step(
+  'colorJitter',
+  {
+    help: 'Changes brightness, contrast, saturation and hue by random factors, in random order.',
+    like: 'ColorJitter',
+    tolerance: 'within 1 level of tensors; hue up to 13 levels from Pillow',
+    parameters: {
+      brightness: defaulted(FACTOR, 0, 'A factor, by how far it may be from 1.'),
+      contrast: defaulted(FACTOR, 0, 'A factor, by how far it may be from 1.'),
+      saturation: defaulted(FACTOR, 0, 'A factor, by how far it may be from 1.'),
+      hue: defaulted(HUE, 0, 'A part of the circle of hues.'),
+    },
+  },
+  {
+    isEffect: true,
+    draw: ({ brightness, contrast, saturation, hue }, canvas, random) => {
+      const order = drawOrder(random);
+      const changes = [
+        brightness && ({ kind: 'brightness', factor: uniform(brightness, random) } as const),
+        contrast && ({ kind: 'contrast', factor: uniform(contrast, random) } as const),
+        saturation && ({ kind: 'saturation', factor: uniform(saturation, random) } as const),
+        hue && ({ kind: 'hue', turn: uniform(hue, random) } as const),
+      ];
+      canvas.affect(order.map((change) => changes[change]!).filter((change) => change !== null));
+    },
+  },
+);
+
+function drawOrder(random: Random): number[] {
+  const order = [0, 1, 2, 3];
+  for (let last = 3; last > 0; last--) {
+    const other = Math.floor(random.next() * (last + 1));
+    [order[last], order[other]] = [order[other]!, order[last]!];
+  }
+  return order;
+}
+
+export const grayscale = step(
+  'grayscale',
+  {
+    help: 'Takes the colours out; three channels stay.',
+    like: 'Grayscale',
+    tolerance: 'within 1 level',
+    parameters: { numOutputChannels: defaulted(oneOf(3), 3, 'The channels of every batch.') },
+  },
+  { isEffect: true, draw: (_step, canvas) => canvas.affect([{ kind: 'saturation', factor: 0 }]) },
+);
+
+export const randomGrayscale = step(
+  'randomGrayscale',
+  {
+    help: 'Takes the colours out of some images.',
+    like: 'RandomGrayscale',
+    tolerance: 'within 1 level',
+    parameters: { p: defaulted(PROBABILITY, 0.1, 'How likely it is.') },
+  },
+  {
+    isEffect: true,
+    draw: ({ p }, canvas, random) => {
+      if (random.next() < p) canvas.affect([{ kind: 'saturation', factor: 0 }]);
+    },
+  },
+);
+
+export const brightness: EffectEntry<FactorEffect<'brightness'>> = {
+  change: (picture, { factor }, { effects }) => effects.brighten(picture, factor),
+};
+export const contrast: EffectEntry<FactorEffect<'contrast'>> = {
+  change: (picture, { factor }, { effects }) => effects.contrast(picture, factor),
+};
+export const saturation: EffectEntry<FactorEffect<'saturation'>> = {
+  change: (picture, { factor }, { effects }) => effects.saturate(picture, factor),
+};
+export const hue: EffectEntry<HueEffect> = {
+  change: (picture, { turn }, { effects }) => effects.turnHue(picture, turn),
+};

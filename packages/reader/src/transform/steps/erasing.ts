@@ -1,0 +1,79 @@
+import type { Rect } from '../../codec/codec.js';
+import { roundHalfEven, type Size } from '../crops.js';
+import { type EffectEntry, type Rgb, rgb } from '../effects.js';
+import { type Random, uniform } from '../random.js';
+import { ERASED, PARTS, PROBABILITY, RANGE } from './kinds.js';
+import { defaulted, step } from './step.js';
+
+export interface EraseEffect {
+  readonly kind: 'erase';
+  readonly rect: Rect;
+  readonly value: Rgb;
+}
+
+/** Before normalize and toDtype it erases bytes, behind them finished values. */
+export const randomErasing = step(
+  'randomErasing',
+  {
+    help: 'Overwrites a rectangle of random place and shape.',
+    like: 'RandomErasing',
+    tolerance: 'equal',
+    parameters: {
+      p: defaulted(PROBABILITY, 0.5, 'How likely it is.'),
+      scale: defaulted(PARTS, [0.02, 0.33], 'Parts of the area.'),
+      ratio: defaulted(RANGE, [0.3, 3.3], 'Height over width.'),
+      value: defaulted(ERASED, 0, 'What it becomes: 0 to 255 before normalize and toDtype, "random" only behind.'),
+    },
+  },
+  {
+    isEffect: true,
+    refusesBytes: ({ value }) => {
+      const values = [value].flat();
+      if (values.every((one) => Number.isInteger(one) && (one as number) >= 0 && (one as number) <= 255)) return;
+      return (
+        `has the value ${JSON.stringify(value)}, which no byte can be: put it behind normalize or toDtype, or choose whole ` +
+        'numbers from 0 to 255'
+      );
+    },
+    draw: (step, canvas, random) => {
+      const rect = drawErasing(step, canvas.size, random);
+      if (rect !== null) canvas.affect([{ kind: 'erase', rect, value: rgb(step.value as number | Rgb) }]);
+    },
+  },
+);
+
+/** What of {@link randomErasing} says where it erases. */
+interface Erasing {
+  readonly p: number;
+  readonly scale: readonly [number, number];
+  readonly ratio: readonly [number, number];
+}
+
+/**
+ * One number for p; then, until a rectangle fits, two for its area and its ratio; then two for its place
+ * (v2.RandomErasing `make_params`). Null where nothing is erased.
+ */
+export function drawErasing({ p, scale, ratio }: Erasing, image: Size, random: Random): Rect | null {
+  if (random.next() >= p) return null;
+  const logRatio = [Math.log(ratio[0]), Math.log(ratio[1])] as const;
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const area = image.width * image.height * uniform(scale, random);
+    const aspect = Math.exp(uniform(logRatio, random));
+    const height = roundHalfEven(Math.sqrt(area * aspect));
+    const width = roundHalfEven(Math.sqrt(area / aspect));
+    if (height >= image.height || width >= image.width) continue;
+    const y = Math.floor(random.next() * (image.height - height + 1));
+    const x = Math.floor(random.next() * (image.width - width + 1));
+    return { x, y, width, height };
+  }
+  return null;
+}
+
+export const erase: EffectEntry<EraseEffect> = {
+  change: (picture, { rect, value }, { effects, scratch }) => {
+    const pitch = picture.width * 3;
+    const pattern = scratch.allocate(64);
+    effects.layPattern(Uint8Array.from(value), pattern);
+    effects.fillRows(picture.address + rect.y * pitch + rect.x * 3, pitch, rect.height, rect.width * 3, pattern);
+  },
+};

@@ -1,0 +1,1 @@
+export declare function madeFiles(): Readonly<Record<string, string>>;
