@@ -12,6 +12,7 @@ export type Fault =
   | 'wrong range'
   | 'ignored range'
   | 'too long'
+  | 'flipped byte'
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string };
 
 export interface Asked {
@@ -120,6 +121,7 @@ export async function faultyServer(folder: string): Promise<FaultyServer> {
     const fd = fs.openSync(file, 'r');
     fs.readSync(fd, bytes, 0, bytes.length, from);
     fs.closeSync(fd);
+    if (fault === 'flipped byte') bytes[Math.floor(bytes.length * 0.4)]! ^= 1;
     response.writeHead(range === null ? 200 : 206, {
       'content-length': fault === 'too long' ? bytes.length + 10 : bytes.length,
       etag,

@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { CacheFolder } from '@shardtool/storage';
@@ -93,104 +91,6 @@ test('a cache with room for all fetches once, also for the next process; and wha
   expect(CacheFolder.contents(folder).pieces).toBe(pieces.length);
   expect(CacheFolder.clear(folder).pieces).toBe(pieces.length);
   expect(CacheFolder.contents(folder)).toEqual({ pieces: 0, bytes: 0 });
-});
-
-test('a folder with other things in it is not taken for a cache', async () => {
-  const folder = emptyFolder();
-  fs.writeFileSync(path.join(folder, 'thesis.tex'), 'x');
-  expect(() => new CacheFolder(folder, 1000)).toThrow(/is not a cache of shardtool/);
-  expect(() => CacheFolder.clear(folder)).toThrow(/is not a cache of shardtool/);
-});
-
-test('what is needed last goes first, and nothing goes for what is needed later still', async () => {
-  const cache = new CacheFolder(path.join(emptyFolder(), 'cache'), 30);
-  for (const [name, key] of [
-    ['a', 100],
-    ['b', 300],
-    ['c', 200],
-  ] as const) {
-    expect(await cache.write(cache.claim(name, 10, key)!, new Uint8Array(10), key)).toBe(true);
-  }
-  expect(cache.claim('d', 10, 400)).toBeNull();
-  const claim = cache.claim('d', 10, 250)!;
-  expect([cache.has('a'), cache.has('b'), cache.has('c')]).toEqual([true, false, true]);
-  expect(cache.isBeingWritten('d')).toBe(true);
-  cache.giveBack(claim);
-  cache.use('a', 900);
-  expect(cache.claim('e', 20, 800)).not.toBeNull();
-  expect([cache.has('a'), cache.has('c')]).toEqual([false, true]);
-});
-
-test('a process that is killed while it writes leaves nothing that looks whole or takes room', {
-  timeout: 60_000,
-}, async () => {
-  const folder = path.join(emptyFolder(), 'cache');
-  const kills = Number(process.env.SHARDTOOL_KILLS ?? 3);
-  const lib = path.resolve('packages/storage/lib/index.js');
-  const program = `
-    import { CacheFolder } from ${JSON.stringify(lib)};
-    const cache = new CacheFolder(${JSON.stringify(folder)}, 400_000);
-    console.log('ready');
-    for (let i = Math.floor(Math.random() * 1e6); ; i++) {
-      const claim = cache.claim('p' + (i % 40), 20_000, i % 977);
-      if (claim !== null) await cache.write(claim, new Uint8Array(20_000).fill(1), i % 977);
-    }`;
-  for (let kill = 0; kill < kills; kill++) {
-    const two = [0, 1].map(() =>
-      spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] }),
-    );
-    await Promise.all(two.map((child) => new Promise((resolve) => child.stdout!.once('data', resolve))));
-    await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 60));
-    await Promise.all(two.map((child) => new Promise((resolve) => child.once('exit', resolve).kill('SIGKILL'))));
-    expect(bytesIn(folder)).toBeLessThanOrEqual(400_000);
-    const cache = new CacheFolder(folder, 400_000);
-    for (const name of fs.readdirSync(path.join(folder, 'pieces'))) {
-      expect(name).toMatch(/^p\d+$/);
-      expect(fs.readFileSync(cache.pathOf(name))).toEqual(Buffer.alloc(20_000, 1));
-    }
-    expect(Number(fs.readFileSync(path.join(folder, 'used'), 'utf8'))).toBe(bytesIn(folder));
-  }
-});
-
-test('the claim of a process that was killed when its piece was there is not counted off', async () => {
-  const folder = path.join(emptyFolder(), 'cache');
-  const cache = new CacheFolder(folder, 30);
-  for (const name of ['a', 'b', 'c']) await cache.write(cache.claim(name, 10, 100)!, new Uint8Array(10), 100);
-  cache.use('a', 900);
-  // No process has this number.
-  fs.symlinkSync(`${2 ** 30}-10`, `${cache.pathOf('a')}.claim`);
-  cache.giveBack(cache.claim('d', 10, 50)!);
-  expect(cache.has('a')).toBe(false);
-  expect(cache.claim('a', 10, 900)).not.toBeNull();
-  expect(fs.readFileSync(path.join(folder, 'used'), 'utf8')).toBe('30');
-});
-
-test('a piece comes into its place while nobody else counts', { timeout: 60_000 }, async () => {
-  const folder = path.join(emptyFolder(), 'cache');
-  const cache = new CacheFolder(folder, 100);
-  const lib = path.resolve('packages/storage/lib/index.js');
-  const program = `
-    import { CacheFolder } from ${JSON.stringify(lib)};
-    const cache = new CacheFolder(${JSON.stringify(folder)}, 100);
-    const claim = cache.claim('a', 10, 5);
-    console.log('claimed');
-    process.stdin.once('data', async () => {
-      await cache.write(claim, new Uint8Array(10), 5);
-      process.exit();
-    });`;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  await new Promise((resolve) => child.stdout.once('data', resolve));
-  const lock = path.join(folder, 'lock');
-  fs.symlinkSync(`${process.pid} ${os.hostname()}`, lock);
-  child.stdin.write('go');
-  const isWritten = () => fs.readdirSync(path.join(folder, 'pieces')).some((name) => !name.endsWith('.claim'));
-  while (!isWritten()) await new Promise((resolve) => setTimeout(resolve, 5));
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  expect([cache.has('a'), cache.isBeingWritten('a')]).toEqual([false, true]);
-  fs.rmSync(lock);
-  expect(await ended).toBe(0);
-  expect([cache.has('a'), cache.isBeingWritten('a')]).toEqual([true, false]);
 });
 
 test('two loaders on one cache fetch each piece once', async () => {

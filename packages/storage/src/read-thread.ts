@@ -26,7 +26,8 @@ async function answer({ id, location, expected, options, offset, target }: ReadR
     const source = await sourceOf(location, { expected, options });
     // A thread that waits in a call is what it is for.
     const got = source.readNow === undefined ? await source.readAt(offset, target) : readAllNow(source, offset, target);
-    post({ kind: 'read', id, got, counts: isRemote(location) ? newCounts(storage) : null });
+    const { version } = source;
+    post({ kind: 'read', id, got, version, counts: isRemote(location) ? newCounts(storage) : null });
   } catch (error) {
     const { name, message, path, offset: at } = error as FileError;
     post({ kind: 'failed', id, name, message, path, offset: at });

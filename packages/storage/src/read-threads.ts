@@ -15,7 +15,13 @@ export interface ReadRequest {
 }
 
 export type ReadAnswer =
-  | { readonly kind: 'read'; readonly id: number; readonly got: number; readonly counts: StorageCounts | null }
+  | {
+      readonly kind: 'read';
+      readonly id: number;
+      readonly got: number;
+      readonly version: string | undefined;
+      readonly counts: StorageCounts | null;
+    }
   | {
       readonly kind: 'failed';
       readonly id: number;
@@ -26,9 +32,16 @@ export type ReadAnswer =
     }
   | { readonly kind: 'retry'; readonly retry: Retry };
 
+/** What a read gave. */
+export interface ReadBytes {
+  readonly got: number;
+  /** Of the remote file that the bytes are of. */
+  readonly version: string | undefined;
+}
+
 interface Thread {
   readonly worker: Worker;
-  readonly waiting: Map<number, { resolve(got: number): void; reject(error: Error): void }>;
+  readonly waiting: Map<number, { resolve(read: ReadBytes): void; reject(error: Error): void }>;
 }
 
 /** Threads that read into shared memory. They start when they are needed, and keep a process alive only while they read. */
@@ -46,8 +59,8 @@ export class ReadThreads {
     this.#each = each;
   }
 
-  /** Fills `target`, which lies in shared memory, and returns how many bytes there were. */
-  read(location: string, expected: Expected | undefined, offset: number, target: Uint8Array): Promise<number> {
+  /** Fills `target`, which lies in shared memory, as far as there are bytes. */
+  read(location: string, expected: Expected | undefined, offset: number, target: Uint8Array): Promise<ReadBytes> {
     const thread = this.#leastBusy();
     const id = this.#next++;
     return new Promise((resolve, reject) => {
@@ -99,7 +112,7 @@ export class ReadThreads {
     if (answer.kind === 'failed') waiting?.reject(revived(answer));
     else {
       if (answer.counts !== null) this.#count(answer.counts);
-      waiting?.resolve(answer.got);
+      waiting?.resolve({ got: answer.got, version: answer.version });
     }
   }
 

@@ -6,6 +6,8 @@ export interface Source {
   readonly location: string;
   /** Size in bytes when it was opened. */
   readonly size: number;
+  /** Of a remote file, what changes when its content does: undefined until the first answer. */
+  readonly version?: string | undefined;
   /**
    * Fills `target` (at most) with the bytes from `offset` on and returns how many there were: fewer than
    * `target.length` only where the file ends. `target` may lie in shared memory. Many reads may be under way at once.

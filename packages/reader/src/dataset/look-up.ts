@@ -1,7 +1,7 @@
 import type { PartOfIndex } from '@shardtool/format';
 import { lastAtMost } from '../order/units.js';
 import { Recent } from './recent.js';
-import { type Sample, sampleAt } from './samples.js';
+import { fetchAgain, type Sample, sampleAt } from './samples.js';
 import type { ShardFiles } from './shard-files.js';
 
 /** What of an index says where a sample is, without the strings. */
@@ -41,6 +41,12 @@ export class LookUp {
       this.#files.read(shard, offset, buffer),
     ]);
     const name = { shard: this.#files.files[shard]!.name, key: key ?? keys!.key[row]!, number };
-    return sampleAt(name, { ...places, columns }, row, { buffer, offset }, checksum);
+    const read = () => sampleAt(name, { ...places, columns }, row, { buffer, offset }, checksum);
+    try {
+      return read();
+    } catch (error) {
+      await fetchAgain(error, this.#files, shard, offset, buffer);
+      return read();
+    }
   }
 }

@@ -1,4 +1,11 @@
-import { type ColumnValue, checkFieldCrc32, nameTable, type ShardIndex } from '@shardtool/format';
+import {
+  type ColumnValue,
+  checkFieldCrc32,
+  DamagedShardError,
+  nameTable,
+  SampleChecksumError,
+  type ShardIndex,
+} from '@shardtool/format';
 import { fieldBytes } from './field-bytes.js';
 import type { ShardFiles } from './shard-files.js';
 
@@ -69,7 +76,19 @@ export async function* readSamples(files: ShardFiles, options: SamplesOptions = 
     }
     for (let turn = ahead.shift(); turn !== undefined; turn = ahead.shift()) {
       await turn.ready;
-      yield* windowSamples(files, turn.window, turn.buffer, checksum);
+      const { window, buffer } = turn;
+      for (let row = window.from; row < window.to; row++) {
+        let sample: Sample;
+        try {
+          sample = sampleOf(files, window, row, buffer, checksum);
+        } catch (error) {
+          const at = window.index.offset[row]!;
+          const span = buffer.subarray(at - window.offset, at - window.offset + window.index.bytes[row]!);
+          await fetchAgain(error, files, window.shard, at, span);
+          sample = sampleOf(files, window, row, buffer, checksum);
+        }
+        yield sample;
+      }
       buffers.push(turn.buffer);
       await readNext();
     }
@@ -107,14 +126,25 @@ function* shardWindows(shard: number, index: ShardIndex, from: number, to: numbe
   }
 }
 
-function* windowSamples(files: ShardFiles, window: Window, buffer: Uint8Array, checksum: boolean): Generator<Sample> {
+/** The sample of a row of a window. */
+function sampleOf(files: ShardFiles, window: Window, row: number, buffer: Uint8Array, checksum: boolean): Sample {
   const { index, offset } = window;
   const shard = files.files[window.shard]!.name;
-  const base = files.firstSample[window.shard]!;
-  for (let row = window.from; row < window.to; row++) {
-    const name = { shard, key: index.key[row]!, number: base + row };
-    yield sampleAt(name, index, row, { buffer, offset }, checksum);
-  }
+  const name = { shard, key: index.key[row]!, number: files.firstSample[window.shard]! + row };
+  return sampleAt(name, index, row, { buffer, offset }, checksum);
+}
+
+/** Fetches a sample once more that has changed on the way from afar; throws `error` where that cannot be. */
+export async function fetchAgain(
+  error: unknown,
+  files: ShardFiles,
+  shard: number,
+  offset: number,
+  target: Uint8Array,
+): Promise<void> {
+  const isChanged = error instanceof SampleChecksumError || error instanceof DamagedShardError;
+  if (!isChanged || files.readAnew === undefined) throw error;
+  await files.readAnew(shard, offset, target);
 }
 
 /** The sample of a row of an index, whose bytes lie in `buffer`; that begins at byte `offset` of the shard. */

@@ -7,7 +7,15 @@ import {
   ShardtoolError,
   type Source,
 } from '@shardtool/format';
-import { isRemote, type ReadCosts, ReadsInFlight, ReadThreads, type StorageCounts } from '@shardtool/storage';
+import {
+  FileChangedError,
+  isRemote,
+  type ReadCosts,
+  ReadsInFlight,
+  ReadThreads,
+  type StorageCounts,
+  shownLocation,
+} from '@shardtool/storage';
 import type { ShardStore } from '../loader/read/load-shards.js';
 import { type CropColumns, readCrops, type ShardCrops } from './crop-columns.js';
 import { Recent } from './recent.js';
@@ -79,6 +87,8 @@ export class ShardFiles implements ShardStore {
   readonly #crops: Recent<number, ShardCrops | null>;
   /** A shard has no crop index: where that takes a request to find out, no other is asked for one. */
   #lacksCrops = false;
+  /** Of remote shards, those that were read first. */
+  readonly #versions = new Map<number, string>();
   readonly #cropSources: Recent<number, Source | null>;
   #closed = false;
 
@@ -190,6 +200,11 @@ export class ShardFiles implements ShardStore {
     await Promise.all(pieces);
   }
 
+  /** Bytes that came wrong from afar may come right another time. */
+  get readAnew(): ShardStore['readAnew'] {
+    return this.isFar ? (shard, offset, target) => this.read(shard, offset, target) : undefined;
+  }
+
   async crops(shard: number): Promise<CropColumns | null> {
     this.throwIfClosed();
     return (await this.#crops.get(shard))?.columns ?? null;
@@ -212,12 +227,33 @@ export class ShardFiles implements ShardStore {
   async #readBytes(shard: number, offset: number, target: Uint8Array): Promise<number> {
     const file = this.files[shard]!;
     if (!this.isFar || file.open !== undefined || !(target.buffer instanceof SharedArrayBuffer)) {
-      return (await this.#sources.get(shard)).readAt(offset, target);
+      const source = await this.#sources.get(shard);
+      const got = await source.readAt(offset, target);
+      this.#checkVersion(shard, source.version);
+      return got;
     }
     this.#threads ??= this.isRemote
       ? new ReadThreads(REMOTE_THREADS, READS_A_THREAD)
       : new ReadThreads(SLOW.parallel, 1);
-    return this.#threads.read(file.path, sizeOf(file), offset, target);
+    const size = sizeOf(file);
+    const expected = size && { ...size, version: this.#versions.get(shard) };
+    const { got, version } = await this.#threads.read(file.path, expected, offset, target);
+    this.#checkVersion(shard, version);
+    return got;
+  }
+
+  /** Each thread knows the files that it has opened last; all of them have to read the same ones. */
+  #checkVersion(shard: number, version: string | undefined): void {
+    if (version === undefined) return;
+    const known = this.#versions.get(shard);
+    if (known === undefined) this.#versions.set(shard, version);
+    else if (known !== version) {
+      const { name, path } = this.files[shard]!;
+      throw new FileChangedError(
+        { shard: name, path: shownLocation(path) },
+        `${shownLocation(path)} has changed: it was replaced since it was first read. Open the dataset again, or restore the file.`,
+      );
+    }
   }
 
   async #readFrom(shard: number, offset: number, target: Uint8Array): Promise<void> {
@@ -229,8 +265,8 @@ export class ShardFiles implements ShardStore {
       this.throwIfClosed();
       if (cause instanceof FileError && isRemote(path)) throw cause;
       throw new FileError(
-        { shard: name, path, offset },
-        `${path} cannot be read at byte ${offset} (${(cause as Error).message}).`,
+        { shard: name, path: shownLocation(path), offset },
+        `${shownLocation(path)} cannot be read at byte ${offset} (${(cause as Error).message}).`,
         {
           cause,
         },
@@ -238,7 +274,7 @@ export class ShardFiles implements ShardStore {
     }
     if (got < target.length) {
       throw new ShardCutError(
-        { shard: name, path, offset: offset + got },
+        { shard: name, path: shownLocation(path), offset: offset + got },
         `${name} ends at byte ${offset + got}, but its index names bytes up to ${offset + target.length}: it was cut or ` +
           'replaced since it was packed. Run "shardtool verify" on the dataset.',
       );

@@ -45,7 +45,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   #loop: Loop | null = null;
   readonly #progress: Progress;
   readonly #history: ReadHistory;
-  #storageBefore: StorageReport | null = null;
+  #storageBefore: StorageCounted | null = null;
   #statistics = new Statistics();
   #warningsBefore = 0;
   #splicedBefore = 0;
@@ -270,7 +270,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   }
 
   /** What storage was asked for so far; null where all of it is on this machine, without a cache. */
-  #storage(): StorageReport | null {
+  #storage(): StorageCounted | null {
     const { fetched } = this.#dataset.files;
     const cached = this.#setup?.cached ?? null;
     if (fetched === null && cached === null) return null;
@@ -282,12 +282,12 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
   #storageSince(): StorageReport | null {
     const now = this.#storage();
     if (now === null) return null;
-    const before: Partial<StorageReport> = this.#storageBefore ?? {};
+    const before: Partial<StorageCounted> = this.#storageBefore ?? {};
     const since = Object.entries(now).map(([name, count]) => [
       name,
-      count - (before[name as keyof StorageReport] ?? 0),
+      count - (before[name as keyof StorageCounted] ?? 0),
     ]);
-    return Object.fromEntries(since);
+    return { ...(Object.fromEntries(since) as StorageCounted), samplesAgain: this.#statistics.samplesAgain };
   }
 
   #measure(): Measured {
@@ -300,6 +300,9 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     };
   }
 }
+
+/** What is counted from the first iteration on. */
+type StorageCounted = Omit<StorageReport, 'samplesAgain'>;
 
 const NOTHING_FETCHED = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
 

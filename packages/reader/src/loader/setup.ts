@@ -2,8 +2,9 @@ import { CacheFolder } from '@shardtool/storage';
 import type { Dataset } from '../dataset/dataset.js';
 import { decodeModeOf } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
-import { type CachedStore, cachedStore } from './read/cached-store.js';
+import { CachedStore } from './read/cached-store.js';
 import { type ShardStore, withoutCrops } from './read/load-shards.js';
+import { pieceSources } from './read/piece-sources.js';
 import { type LoaderMemory, setUpMemory } from './setup/memory.js';
 import { type LoaderOrder, setUpOrder } from './setup/order.js';
 import { type LoaderOutput, setUpOutput } from './setup/output.js';
@@ -35,4 +36,10 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
   const store = cropIndex === 'used' ? (cached ?? files) : withoutCrops(cached ?? files);
   const memory = await setUpMemory(dataset, store, order, output, options);
   return { order, output, store, cropIndex, cached, memory };
+}
+
+/** The shards behind a cache, for the ranks of this machine. */
+function cachedStore({ files }: Dataset, order: LoaderOrder, cache: CacheFolder): CachedStore {
+  const bytes = Float64Array.from(files.files, (shard) => shard.bytes);
+  return new CachedStore({ files, cache, sources: pieceSources(order, bytes, cache.maxBytes) });
 }

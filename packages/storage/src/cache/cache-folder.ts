@@ -1,23 +1,19 @@
 import {
   existsSync,
-  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   renameSync,
   rmSync,
   statfsSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FileError, OptionError } from '../errors.js';
-import { isAlive, underLock } from './folder-lock.js';
+import { underLock } from './folder-lock.js';
+import { keptKey, PieceFiles } from './piece-files.js';
 
 /** Says whose a folder is: only in one that has it anything is removed. */
 const MARK = 'shardtool-cache';
@@ -25,14 +21,13 @@ const LOCK = 'lock';
 /** Bytes that are there or promised, as text. It is never less than what lies in the folder. */
 const USED = 'used';
 const PIECES = 'pieces';
-const CLAIM = '.claim';
 /** Of the free disk, where no size is given. */
 const DEFAULT_SHARE = 0.5;
 /** What other processes put there is looked for so often. */
 const LOOK_MS = 10_000;
 const POLL_MS = 10;
-/** A key that stands for no use within sight; a time that every file system keeps. */
-const NEVER = 15_000_000_000;
+/** After the disk could not be written, nothing is kept for so long. */
+const UNUSABLE_MS = 30_000;
 
 /** A piece whose place is promised: it is to be written, or given back. */
 export interface Claim {
@@ -50,17 +45,21 @@ export interface CacheContents {
  * what is seen is whole; its name says what it is, and its time when it is needed next: the key, largest first evicted.
  * Places are promised and pieces evicted under one lock, and what is promised counts, so that there are never more than
  * `maxBytes`. What a dead process left behind is cleared away by whoever opens the folder next, or wants the same piece.
+ * Once open, a folder that fails keeps nothing, and whoever reads through it fetches.
  */
 export class CacheFolder {
   readonly folder: string;
   readonly maxBytes: number;
-  /** What is known to be there: key and bytes by name. Others may have changed it. */
-  readonly #known = new Map<string, { key: number; readonly bytes: number }>();
+  readonly #pieces: PieceFiles;
+  /** What is known to be there: keys by name. Others may have changed it. */
+  readonly #known = new Map<string, number>();
   #lookedMs = 0;
+  #unusableUntil = 0;
 
   /** Makes the folder, for its owner alone. Throws {@link OptionError} for one with other things in it, {@link FileError}. */
   constructor(folder: string, maxBytes?: number) {
     this.folder = path.resolve(folder);
+    this.#pieces = new PieceFiles(this.#at(PIECES));
     try {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
       if (!existsSync(this.#at(MARK))) {
@@ -69,7 +68,7 @@ export class CacheFolder {
         writeFileSync(this.#at(MARK), 'Pieces of datasets that were fetched. "shardtool cache clear" removes them.\n');
       }
       mkdirSync(this.#at(PIECES), { recursive: true, mode: 0o700 });
-      underLock(this.#at(LOCK), () => this.#clearAway());
+      this.#begin();
       const { bavail, bsize } = statfsSync(this.folder);
       this.maxBytes = maxBytes ?? Math.floor((bavail * bsize + this.#used()) * DEFAULT_SHARE);
     } catch (cause) {
@@ -78,12 +77,22 @@ export class CacheFolder {
     }
   }
 
+  /** On a full disk, what is kept already is used. */
+  #begin(): void {
+    try {
+      underLock(this.#at(LOCK), () => this.#clearAway());
+    } catch (error) {
+      if (!/^(ENOSPC|EDQUOT)$/.test((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      this.#unusableUntil = performance.now() + UNUSABLE_MS;
+    }
+  }
+
   /** What a folder holds that is a cache. Throws {@link OptionError} where it is none. */
   static contents(folder: string): CacheContents {
     if (!existsSync(path.join(folder, MARK))) throw notOurs(folder);
-    const pieces = piecesIn(path.join(folder, PIECES)).filter((name) => !name.endsWith(CLAIM) && !isPart(name));
-    const bytes = pieces.reduce((sum, name) => sum + sizeOf(path.join(folder, PIECES, name)), 0);
-    return { pieces: pieces.length, bytes };
+    const pieces = new PieceFiles(path.join(folder, PIECES));
+    const names = pieces.names();
+    return { pieces: names.length, bytes: names.reduce((sum, name) => sum + pieces.sizeOf(name), 0) };
   }
 
   /** Removes all pieces but those that are being written. */
@@ -91,60 +100,53 @@ export class CacheFolder {
     const before = CacheFolder.contents(folder);
     const cache = new CacheFolder(folder);
     underLock(cache.#at(LOCK), () => {
-      for (const name of piecesIn(cache.#at(PIECES))) {
-        if (!name.endsWith(CLAIM) && !isPart(name)) cache.#remove(name);
-      }
+      for (const name of cache.#pieces.names()) cache.#remove(name);
     });
     return before;
   }
 
   /** The file of a piece. */
   pathOf(name: string): string {
-    return this.#at(PIECES, name);
+    return this.#pieces.pathOf(name);
   }
 
   has(name: string): boolean {
-    return existsSync(this.pathOf(name));
+    return this.#pieces.has(name);
   }
 
   /** The piece was used, and will be again when its key says. */
   use(name: string, key: number): void {
-    const kept = Math.min(NEVER, key);
-    const known = this.#known.get(name);
-    if (known?.key === kept) return;
-    try {
-      utimesSync(this.pathOf(name), new Date(), kept);
-      if (known !== undefined) known.key = kept;
-    } catch {
-      // It was evicted meanwhile.
-      this.#known.delete(name);
-    }
+    const kept = keptKey(key);
+    if (this.#known.get(name) === kept) return;
+    if (!this.#pieces.setKey(name, kept)) this.#known.delete(name);
+    else if (this.#known.has(name)) this.#known.set(name, kept);
   }
 
   /** The piece is not what it should be. */
   drop(name: string): void {
-    underLock(this.#at(LOCK), () => this.#remove(name));
+    this.#locked(() => this.#remove(name));
   }
 
   /**
    * Promises the place of a piece, evicting those that are needed later than `key` says. Null where that would not give
-   * enough, and where another process is writing it: {@link whenWritten} waits for that.
+   * enough, where the disk takes nothing, and where another process is writing it: {@link whenWritten} waits for that.
    */
   claim(name: string, bytes: number, key: number): Claim | null {
-    if (bytes > this.maxBytes) return null;
-    return underLock(this.#at(LOCK), () => {
-      if (this.has(name) || this.#isClaimed(name)) return null;
-      if (this.#used() + bytes > this.maxBytes && !this.#evict(bytes, key)) return null;
+    if (bytes > this.maxBytes || performance.now() < this.#unusableUntil) return null;
+    const claimed = this.#locked(() => {
+      if (this.has(name) || this.#isClaimed(name)) return false;
+      if (this.#used() + bytes > this.maxBytes && !this.#evict(bytes, key)) return false;
       this.#setUsed(this.#used() + bytes);
-      symlinkSync(`${process.pid}-${bytes}`, this.pathOf(name) + CLAIM);
-      return { name, bytes };
+      this.#pieces.claim(name, bytes);
+      return true;
     });
+    return claimed === true ? { name, bytes } : null;
   }
 
   /** Writes a claimed piece; false where the disk is full or gone, and the place is given back. */
   async write({ name, bytes }: Claim, content: Uint8Array, key: number): Promise<boolean> {
-    const kept = Math.min(NEVER, key);
-    const part = `${this.pathOf(name)}.${process.pid}.part`;
+    const kept = keptKey(key);
+    const part = this.#pieces.partOf(name);
     try {
       const handle = await open(part, 'w', 0o600);
       try {
@@ -158,11 +160,12 @@ export class CacheFolder {
       // Who counts what is there sees the claim or the piece, never neither.
       underLock(this.#at(LOCK), () => {
         renameSync(part, this.pathOf(name));
-        rmSync(this.pathOf(name) + CLAIM, { force: true });
+        this.#pieces.unclaim(name);
       });
-      this.#known.set(name, { key: kept, bytes });
+      this.#known.set(name, kept);
       return true;
     } catch {
+      this.#unusableUntil = performance.now() + UNUSABLE_MS;
       this.giveBack({ name, bytes });
       return false;
     }
@@ -170,22 +173,42 @@ export class CacheFolder {
 
   /** The piece is not going to be written. */
   giveBack({ name, bytes }: Claim): void {
-    underLock(this.#at(LOCK), () => {
-      rmSync(`${this.pathOf(name)}.${process.pid}.part`, { force: true });
-      rmSync(this.pathOf(name) + CLAIM, { force: true });
+    const undo = (): void => {
+      rmSync(this.#pieces.partOf(name), { force: true });
+      this.#pieces.unclaim(name);
+    };
+    const done = this.#locked(() => {
+      undo();
       this.#setUsed(this.#used() - bytes);
+      return true;
     });
+    if (done) return;
+    try {
+      // What is counted is too much then, until the folder is opened the next time; but nobody waits for the piece.
+      undo();
+    } catch {
+      // The folder is gone, and the claim with it.
+    }
   }
 
   /** Whether another process is writing the piece. */
   isBeingWritten(name: string): boolean {
-    const owner = claimOf(this.pathOf(name) + CLAIM);
-    return owner !== null && isAlive(owner.pid);
+    return this.#pieces.ownerOf(name)?.isGone === false;
   }
 
   /** Resolves when nobody writes the piece any more. */
   async whenWritten(name: string): Promise<void> {
     while (this.isBeingWritten(name)) await sleep(POLL_MS);
+  }
+
+  /** Does something under the lock. Undefined where the folder cannot be changed: nothing is kept in it for a while then. */
+  #locked<T>(work: () => T): T | undefined {
+    try {
+      return underLock(this.#at(LOCK), work);
+    } catch {
+      this.#unusableUntil = performance.now() + UNUSABLE_MS;
+      return undefined;
+    }
   }
 
   /** Under the lock. Makes room where enough is needed later than `key`. */
@@ -196,17 +219,17 @@ export class CacheFolder {
       let victim: string | null = null;
       let last = key;
       for (const [name, known] of this.#known) {
-        if (known.key > last) {
+        if (known > last) {
           victim = name;
-          last = known.key;
+          last = known;
         }
       }
       if (victim === null) return false;
-      const found = keyOf(this.pathOf(victim));
+      const found = this.#pieces.keyOf(victim);
       // Others may have evicted it, or used it since.
       if (found === null) this.#known.delete(victim);
       else if (found === last) this.#remove(victim);
-      else this.#known.get(victim)!.key = found;
+      else this.#known.set(victim, found);
     }
   }
 
@@ -215,31 +238,29 @@ export class CacheFolder {
     if (performance.now() - this.#lookedMs < LOOK_MS && this.#lookedMs > 0) return;
     this.#lookedMs = performance.now();
     this.#known.clear();
-    for (const name of piecesIn(this.#at(PIECES))) {
-      const key = name.endsWith(CLAIM) || isPart(name) ? null : keyOf(this.pathOf(name));
-      if (key !== null) this.#known.set(name, { key, bytes: sizeOf(this.pathOf(name)) });
+    for (const name of this.#pieces.names()) {
+      const key = this.#pieces.keyOf(name);
+      if (key !== null) this.#known.set(name, key);
     }
   }
 
   /** Under the lock: first the file, so that what is counted is never less than what is there. */
   #remove(name: string): void {
-    const bytes = sizeOf(this.pathOf(name));
+    const bytes = this.#pieces.sizeOf(name);
     this.#known.delete(name);
     if (!this.has(name)) return;
     // Its writer may have been killed before it took its claim away, which would be counted off once more.
-    rmSync(this.pathOf(name) + CLAIM, { force: true });
-    rmSync(this.pathOf(name), { force: true });
+    this.#pieces.unclaim(name);
+    this.#pieces.remove(name);
     this.#setUsed(this.#used() - bytes);
   }
 
-  /** Under the lock. The claim of a dead process is taken away, with what it had written. */
+  /** Under the lock. The claim of a dead process is taken away. */
   #isClaimed(name: string): boolean {
-    const claim = this.pathOf(name) + CLAIM;
-    const owner = claimOf(claim);
+    const owner = this.#pieces.ownerOf(name);
     if (owner === null) return false;
-    if (isAlive(owner.pid)) return true;
-    rmSync(`${this.pathOf(name)}.${owner.pid}.part`, { force: true });
-    rmSync(claim, { force: true });
+    if (!owner.isGone) return true;
+    this.#pieces.clearClaim(name, owner);
     // It may have been renamed, and its claim have stayed.
     if (!this.has(name)) this.#setUsed(this.#used() - owner.bytes);
     return false;
@@ -247,18 +268,16 @@ export class CacheFolder {
 
   /** Under the lock: what dead processes left, and what is really there. */
   #clearAway(): void {
+    const pieces = this.#pieces;
+    pieces.removeLeftParts();
     let bytes = 0;
-    for (const name of piecesIn(this.#at(PIECES))) {
-      const at = this.pathOf(name);
-      if (name.endsWith(CLAIM)) {
-        const owner = claimOf(at);
-        const piece = name.slice(0, -CLAIM.length);
-        if (owner !== null && isAlive(owner.pid)) bytes += this.has(piece) ? 0 : owner.bytes;
-        else rmSync(at, { force: true });
-      } else if (isPart(name)) {
-        if (!isAlive(Number(/\.(\d+)\.part$/.exec(name)![1]))) rmSync(at, { force: true });
-      } else bytes += sizeOf(at);
+    for (const name of pieces.claimed()) {
+      const owner = pieces.ownerOf(name);
+      if (owner === null) continue;
+      if (owner.isGone) pieces.clearClaim(name, owner);
+      else if (!pieces.has(name)) bytes += owner.bytes;
     }
+    for (const name of pieces.names()) bytes += pieces.sizeOf(name);
     this.#setUsed(bytes);
   }
 
@@ -278,44 +297,6 @@ export class CacheFolder {
 
   #at(...names: string[]): string {
     return path.join(this.folder, ...names);
-  }
-}
-
-function piecesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-function isPart(name: string): boolean {
-  return name.endsWith('.part');
-}
-
-function claimOf(claim: string): { readonly pid: number; readonly bytes: number } | null {
-  try {
-    if (!lstatSync(claim).isSymbolicLink()) return null;
-    const [pid, bytes] = readlinkSync(claim).split('-').map(Number) as [number, number];
-    return { pid, bytes };
-  } catch {
-    return null;
-  }
-}
-
-function keyOf(file: string): number | null {
-  try {
-    return Math.round(statSync(file).mtimeMs / 1000);
-  } catch {
-    return null;
-  }
-}
-
-function sizeOf(file: string): number {
-  try {
-    return statSync(file).size;
-  } catch {
-    return 0;
   }
 }
 

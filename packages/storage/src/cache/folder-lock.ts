@@ -1,11 +1,11 @@
 import { lstatSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { isGone, ownMark } from './process-mark.js';
 
-/** A lock is held for some file operations. Whoever holds it longer has died, or is on another machine that has. */
+/** A lock is held for some file operations. Who holds it longer and cannot be asked has died. */
 const OLD_MS = 30_000;
 const WAIT = new Int32Array(new SharedArrayBuffer(4));
 
-/** Does some file operations while no other process does any under the same lock. */
+/** Does some file operations while no other process does any under the same lock. Throws where no lock can be made there. */
 export function underLock<T>(path: string, work: () => T): T {
   take(path);
   try {
@@ -19,7 +19,7 @@ function take(path: string): void {
   for (;;) {
     try {
       // A link is made with what it says, or not at all.
-      symlinkSync(`${process.pid} ${hostname()}`, path);
+      symlinkSync(ownMark(), path);
       return;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -35,20 +35,8 @@ function take(path: string): void {
 
 function isLeft(path: string): boolean {
   try {
-    const [pid, host] = readlinkSync(path).split(' ');
-    if (host === hostname() && pid !== undefined) return !isAlive(Number(pid));
-    return Date.now() - lstatSync(path).mtimeMs > OLD_MS;
+    return isGone(readlinkSync(path), Date.now() - lstatSync(path).mtimeMs, OLD_MS);
   } catch {
     return false;
-  }
-}
-
-/** Whether a process of this machine lives. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

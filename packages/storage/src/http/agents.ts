@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { type Dispatcher, EnvHttpProxyAgent } from 'undici';
+import { FileError } from '../errors.js';
 
 /** A server that does not take a connection in this time, or sends nothing for so long, is tried again. */
 const CONNECT_MS = 5_000;
-const SILENCE_MS = 10_000;
+export const SILENCE_MS = 10_000;
 
 /** Connections to one host. Whoever plans reads keeps far fewer under way. */
 const CONNECTIONS = 256;
@@ -27,15 +28,27 @@ export function agentFor(isRetry: boolean): Dispatcher {
 }
 
 function makeAgent(pipelining: number): Dispatcher {
-  const bundle = process.env.AWS_CA_BUNDLE;
-  const tls = bundle === undefined ? {} : { ca: readFileSync(bundle) };
+  const tls = { timeout: CONNECT_MS, ...trusted() };
   return new EnvHttpProxyAgent({
     connections: CONNECTIONS,
     pipelining,
-    connect: { timeout: CONNECT_MS, ...tls },
-    requestTls: { timeout: CONNECT_MS, ...tls },
-    headersTimeout: SILENCE_MS,
-    bodyTimeout: SILENCE_MS,
+    connect: tls,
+    requestTls: tls,
+    proxyTls: tls,
+    // As other software asks a proxy for http: many proxies make tunnels to https alone.
+    proxyTunnel: false,
     keepAliveTimeout: 15_000,
   });
+}
+
+/** Throws {@link FileError} where the file of certificates cannot be read. */
+function trusted(): { readonly ca?: Buffer } {
+  const bundle = process.env.AWS_CA_BUNDLE;
+  if (!bundle) return {};
+  try {
+    return { ca: readFileSync(bundle) };
+  } catch (cause) {
+    const message = `${bundle}, which AWS_CA_BUNDLE names, cannot be read (${(cause as Error).message}).`;
+    throw new FileError({ path: bundle }, message, { cause });
+  }
 }

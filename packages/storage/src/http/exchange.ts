@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { FileError } from '../errors.js';
 import { shownLocation } from '../location.js';
 import type { StorageCounts } from '../storage.js';
-import { agentFor } from './agents.js';
+import { agentFor, SILENCE_MS } from './agents.js';
 import { TransientError } from './retry.js';
 
 export interface HttpRequest {
@@ -12,8 +12,9 @@ export interface HttpRequest {
   readonly body?: Uint8Array | undefined;
 }
 
-/** What came. `text` is the body of what no place was found for, cut at {@link MOST_TEXT}. */
+/** What came, and what was asked for last. `text` is the body of what no place was found for, cut at {@link MOST_TEXT}. */
 export interface Answer {
+  readonly request: HttpRequest;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /** Bytes that went to the place that was found. */
@@ -62,7 +63,8 @@ export async function exchange(request: HttpRequest, options: ExchangeOptions): 
   }
 }
 
-function once({ method, url, headers, body }: HttpRequest, options: ExchangeOptions): Promise<Answer> {
+function once(request: HttpRequest, options: ExchangeOptions): Promise<Answer> {
+  const { method, url, headers, body } = request;
   const { counts, signal } = options;
   counts.requests++;
   return new Promise((resolve, reject) => {
@@ -85,6 +87,8 @@ function once({ method, url, headers, body }: HttpRequest, options: ExchangeOpti
         method,
         headers: { ...headers },
         body: body ?? null,
+        headersTimeout: SILENCE_MS,
+        bodyTimeout: SILENCE_MS,
       },
       {
         onRequestStart(controller) {
@@ -130,7 +134,7 @@ function once({ method, url, headers, body }: HttpRequest, options: ExchangeOpti
           }
           const text = texts.length === 0 ? '' : Buffer.concat(texts).toString();
           texts = [];
-          resolve({ status, headers: answered, received: target === null ? 0 : received, text });
+          resolve({ request, status, headers: answered, received: target === null ? 0 : received, text });
         },
         onResponseError(_controller, error) {
           fail(isUnknownHost(error) ? unknownHost(url, error) : new TransientError(reasonOf(error), { cause: error }));

@@ -23,8 +23,13 @@ const FIRST_READ_BYTES = 64 << 10;
 
 interface Pinned {
   readonly size: number;
-  readonly etag: string | undefined;
-  readonly modified: string | undefined;
+  readonly version: string | undefined;
+}
+
+/** What changes when the content of a file does: its ETag, else its length and time; undefined where a server says neither. */
+export function versionOf(headers: IncomingHttpHeaders, size: number): string | undefined {
+  const { etag, 'last-modified': modified } = headers;
+  return etag ?? (modified === undefined ? undefined : `${size}-${modified}`);
 }
 
 /** Opens a file; where its size is expected nothing is asked until it is read. */
@@ -47,6 +52,10 @@ class RemoteSource implements Source {
     this.location = file.location;
     this.#file = file;
     this.#expected = expected;
+  }
+
+  get version(): string | undefined {
+    return this.#pinned?.version;
   }
 
   get size(): number {
@@ -187,29 +196,27 @@ class RemoteSource implements Source {
   }
 
   #condition(): Record<string, string> {
-    const etag = this.#pinned?.etag ?? this.#expected.version;
+    const etag = this.#pinned?.version ?? this.#expected.version;
     return etag !== undefined && /^"/.test(etag) ? { 'if-match': etag } : {};
   }
 
   /** Takes up the version of the first answer, and compares every later one with it. */
   #pin(headers: IncomingHttpHeaders, size: number): void {
-    const etag = headers.etag;
-    const modified = headers['last-modified'];
-    const { size: expectedSize, version, modifiedMs } = this.#expected;
+    const version = versionOf(headers, size);
+    const { size: expectedSize, version: expected, modifiedMs } = this.#expected;
     if (expectedSize !== undefined && size !== expectedSize) {
       throw this.#changed(`it has ${size} bytes, and the dataset says ${expectedSize}`);
     }
-    if (version !== undefined && etag !== undefined && version !== etag)
-      throw this.#changed('its version is another one');
+    const modified = headers['last-modified'];
     if (modifiedMs !== undefined && isOtherSecond(modified, modifiedMs))
       throw this.#changed(`it was written on ${modified}, and was there before`);
-    if (this.#pinned === null) {
-      this.#pinned = { size, etag, modified };
-      return;
-    }
     const known = this.#pinned;
-    const isSame = known.size === size && known.etag === etag && (etag !== undefined || known.modified === modified);
-    if (!isSame) throw this.#changed('it was replaced since it was first read');
+    if (known === null) {
+      if (expected !== undefined && version !== undefined && version !== expected)
+        throw this.#changed('it was replaced since it was first read');
+      this.#pinned = { size, version };
+    } else if (known.size !== size || known.version !== version)
+      throw this.#changed('it was replaced since it was first read');
   }
 
   /** Throws for what is not an answer with bytes. */

@@ -3,7 +3,7 @@ import { joinLocation, shownLocation } from '../location.js';
 import type { Entry, Expected, Source, Storage } from '../storage.js';
 import { exchange } from './exchange.js';
 import { Hedging } from './hedge.js';
-import { openRemote, type RemoteFile, throwRefused } from './http-source.js';
+import { openRemote, type RemoteFile, throwRefused, versionOf } from './http-source.js';
 import { withRetries } from './retry.js';
 
 /** A folder on a web server. Names are known from elsewhere: plain HTTP has no lists. */
@@ -31,10 +31,11 @@ class HttpStorage implements Storage {
         async (tries) => {
           const answer = await exchange(request, { counts: this.counts, fresh: tries > 1, signal });
           if (answer.status !== 200) await throwRefused(file, answer, 'read');
-          const { etag, 'last-modified': modified, 'content-length': size } = answer.headers;
+          const { 'last-modified': modified, 'content-length': length } = answer.headers;
+          const size = Number(length);
           const modifiedMs = Date.parse(modified ?? '');
           return {
-            ...{ name, size: Number(size), version: etag ?? `${size}-${modified}` },
+            ...{ name, size, version: versionOf(answer.headers, size) ?? String(size) },
             modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
           };
         },

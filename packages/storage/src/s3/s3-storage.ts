@@ -213,7 +213,7 @@ class S3Storage implements Storage {
   }
 
   /** True where the next request is another one: to the bucket's region, with renewed credentials, by the server's clock. */
-  async #refused({ status, headers, text }: Answer): Promise<boolean | string> {
+  async #refused({ request, status, headers, text }: Answer): Promise<boolean | string> {
     const code = textOf(text, 'Code') ?? '';
     const region = (headers['x-amz-bucket-region'] as string | undefined) ?? textOf(text, 'Region');
     if ((status === 301 || status === 307 || status === 400) && region !== undefined && region !== this.#region) {
@@ -225,7 +225,7 @@ class S3Storage implements Storage {
       return true;
     }
     if (/Expired/.test(code) || code === 'InvalidToken')
-      return (await this.#signing.renew()) || 'the credentials have expired';
+      return (await this.#signing.renew(request)) || 'the credentials have expired';
     // Somebody else writes it at this moment.
     if (code === 'ConditionalRequestConflict' || code === 'OperationAborted') return true;
     if (code === 'BadDigest' || code === 'SlowDown' || code === 'InternalError' || code === 'RequestTimeout')

@@ -99,13 +99,16 @@ export class Signing {
     if (!Number.isNaN(serverMs)) this.#skewMs = serverMs - Date.now();
   }
 
-  /** Looks for new credentials; false where they are the same. */
-  async renew(): Promise<boolean> {
+  /** Looks for other credentials than those of a request that was refused; false where there are none. */
+  async renew({ headers }: HttpRequest): Promise<boolean> {
     const provider = await this.#provider;
     if (provider === null) return false;
-    const before = await provider();
-    const after = await provider({ forceRefresh: true }).catch(() => before);
-    return after.accessKeyId !== before.accessKeyId || after.sessionToken !== before.sessionToken;
+    const isOther = ({ accessKeyId, sessionToken }: Credentials): boolean =>
+      !headers.authorization?.includes(`Credential=${accessKeyId}/`) ||
+      headers['x-amz-security-token'] !== sessionToken;
+    // Of many requests that are refused at once, the first brings the new ones for all.
+    const now = await provider();
+    return isOther(now) || isOther(await provider({ forceRefresh: true }).catch(() => now));
   }
 
   async #credentials(): Promise<Credentials> {
@@ -133,5 +136,6 @@ async function providerFor(scheme: 's3' | 'gs'): Promise<Provider> {
   const secretAccessKey = env.GS_SECRET_ACCESS_KEY;
   if (scheme === 'gs' && accessKeyId && secretAccessKey) return async () => ({ accessKeyId, secretAccessKey });
   const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
-  return defaultProvider({ timeout: PATIENCE_MS, maxRetries: 0 }) as Provider;
+  // Files of credentials are read again when others are looked for: somebody may have written new ones.
+  return defaultProvider({ timeout: PATIENCE_MS, maxRetries: 0, ignoreCache: true }) as Provider;
 }

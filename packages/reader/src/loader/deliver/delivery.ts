@@ -1,3 +1,4 @@
+import { isChanged } from '../read/fetch-again.js';
 import type { WorkerMessage } from '../work/decode-worker.js';
 import type { Engine } from '../work/engine.js';
 import { type BadRowOptions, countBadRows, isSkipped, judgeRow, stepError } from './bad-rows.js';
@@ -44,7 +45,11 @@ export class Delivery {
       const bad = new Map(pending.bad.map((trouble) => [trouble.row, trouble]));
       pending.bad = [];
       const rows = [...bad.keys()].sort((a, b) => a - b);
-      const again = rows.filter((row) => judgeRow(pending, bad.get(row)!, this.#options.badRows));
+      const fetched = await this.#fetchAgain(
+        pending,
+        rows.filter((row) => !bad.get(row)!.dropped),
+      );
+      const again = rows.filter((row) => fetched.has(row) || judgeRow(pending, bad.get(row)!, this.#options.badRows));
       // Of the first blocks only what the first batches need may be there; another sample may be needed now.
       for (const row of again) await pending.blocks[row]!.whole;
       this.#decodeAgain(pending, again, feeder);
@@ -62,6 +67,28 @@ export class Delivery {
     pending.messages++;
     slots.countPosted(pending.slot);
     slots.finish(pending.slot);
+  }
+
+  /** Rows whose bytes were wrong and have come once more, each at most once: they may have changed on the way. */
+  async #fetchAgain(pending: PendingBatch, rows: readonly number[]): Promise<ReadonlySet<number>> {
+    const { arena } = this.#options.engine;
+    const fetched = new Set<number>();
+    await Promise.all(
+      rows.map(async (row) => {
+        const block = pending.blocks[row]!;
+        const item = pending.items[row]!;
+        if (block.reader.fetchAgain === undefined || pending.fetchedAgain.get(row) === item) return;
+        // Until then its bytes may be written by others: those of the first batches come once more with their block.
+        await block.whole;
+        if (isChanged(block, item, arena)) {
+          if (!(await block.reader.fetchAgain(block, item))) return;
+          this.#options.badRows.statistics.countFetchedAgain();
+        } else if (block.whole === undefined) return;
+        pending.fetchedAgain.set(row, item);
+        fetched.add(row);
+      }),
+    );
+    return fetched;
   }
 
   #hear(message: WorkerMessage): void {

@@ -38,6 +38,8 @@ export class PendingBatch {
   bad: Trouble[] = [];
   /** By row, why its own sample could not be used, for those that were dealt with. */
   readonly reasons = new Map<number, string>();
+  /** By row, the item whose bytes were wrong and were fetched once more. */
+  readonly fetchedAgain = new Map<number, number>();
   /** Rows whose own sample was left out by the person's own step. */
   readonly dropped = new Set<number>();
   /** Messages of workers for this batch that have arrived. */

@@ -44,6 +44,8 @@ export interface StorageReport {
   /** Requests that were made again, since they failed or were late. */
   readonly retries: number;
   readonly hedges: number;
+  /** Samples that were fetched once more, since their crc32 was wrong. */
+  readonly samplesAgain: number;
   /** Reads that the cache answered. */
   readonly cacheHits: number;
   readonly cacheHitBytes: number;
@@ -64,6 +66,7 @@ export class Statistics {
   #consumerMs = 0;
   #bad = 0;
   #dropped = 0;
+  #samplesAgain = 0;
   readonly #badSamples: BadSample[] = [];
   #deliveredAt = 0;
 
@@ -93,6 +96,14 @@ export class Statistics {
 
   countDropped(): void {
     this.#dropped++;
+  }
+
+  countFetchedAgain(): void {
+    this.#samplesAgain++;
+  }
+
+  get samplesAgain(): number {
+    return this.#samplesAgain;
   }
 
   /** Of the iteration so far. */

@@ -3,6 +3,7 @@ import type { PlannedBlock } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from './arena.js';
 import { type Block, type BlockReader, blockItems, blockRows } from './block.js';
+import { fetchSampleAgain } from './fetch-again.js';
 import { type LoadedShards, load, loadSamples, planLoad, type ShardStore } from './load-shards.js';
 
 /** On a disk of this machine so many blocks are being read at once, and no more is gained. */
@@ -96,6 +97,18 @@ export class StreamingReader implements BlockReader {
     this.#blocks.delete(block.ordinal);
     this.#live--;
     this.#options.bell.ring();
+  }
+
+  async fetchAgain(block: Block, item: number): Promise<boolean> {
+    const { arena, bell } = this.#options;
+    // Whoever closes this reader waits for it.
+    this.#reading++;
+    try {
+      return await fetchSampleAgain(block, item, this.#storeFor(block.pass), arena);
+    } finally {
+      this.#reading--;
+      bell.ring();
+    }
   }
 
   async close(): Promise<void> {

@@ -9,6 +9,11 @@ import { placeWithin, type Stretch } from './stretches.js';
 export interface BlockReader {
   /** The block, at once where this item of it is in memory. Asked in rising order of first use. */
   get(ordinal: number, item: number): Block | Promise<Block>;
+  /**
+   * Fetches the bytes of an item of a block that is whole once more, into their place, past every cache. False where they
+   * would only come from the same disk again.
+   */
+  fetchAgain?(block: Block, item: number): Promise<boolean>;
   /** The block's last row is done with: its memory is free. */
   release(block: Block): void;
   /** Ends reading; resolves when no read is under way. Whoever waits for a block hears an error. */

@@ -30,13 +30,19 @@ test('a piece that comes while it is looked for is not fetched once more', async
     const store = new CachedStore({
       files,
       cache: new LateCache(folder, 1000),
-      identity: 'i',
-      unit: 'shard',
-      blockSamples: 1,
-      readers: null,
-      selection: () => {
-        throw new Error('it is not asked for');
-      },
+      sources: [
+        {
+          identity: 'i',
+          firstShard: 0,
+          unit: 'shard',
+          blockSamples: 1,
+          readers: null,
+          selection: () => {
+            throw new Error('it is not asked for');
+          },
+          positionOf: (samples) => samples,
+        },
+      ],
     });
     const target = new Uint8Array(40);
     await store.read(0, 10, target);

@@ -79,7 +79,7 @@ export class EpochReaders {
     const blocks = plan.blocks();
     if (plan.unit === 'sample') {
       this.#residents ??= this.#loadResidents(demand);
-      return new ResidentReader({ blocks, first, selection, shards: await this.#residents });
+      return new ResidentReader({ blocks, first, selection, shards: await this.#residents, store, arena });
     }
     if (inShards) return new UnreadReader({ blocks, first, selection, store });
     return new StreamingReader({

@@ -11,6 +11,11 @@ export interface ShardStore {
   index(shard: number): Promise<ShardIndex>;
   /** Fills `target` with the shard's bytes from `offset` on; throws where the file ends before. */
   read(shard: number, offset: number, target: Uint8Array): Promise<void>;
+  /**
+   * {@link read}, past whatever has kept these bytes, and that forgets them. Absent where the same disk would give the same
+   * bytes again.
+   */
+  readonly readAnew?: ((shard: number, offset: number, target: Uint8Array) => Promise<void>) | undefined;
   /** What reads cost here; without it they are those of a local disk. */
   readonly costs?: ReadCosts | undefined;
   /** Reads that are worth having under way now. */
@@ -39,6 +44,9 @@ export function withoutCrops(store: ShardStore): ShardStore {
     },
     index: (shard) => store.index(shard),
     read: (shard, offset, target) => store.read(shard, offset, target),
+    get readAnew() {
+      return store.readAnew?.bind(store);
+    },
     crops: async () => null,
     readCrops: (shard, offset, target) => store.readCrops(shard, offset, target),
   };

@@ -1,6 +1,9 @@
 import type { PlannedBlock } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
+import type { Arena } from './arena.js';
 import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from './block.js';
+import { fetchSampleAgain } from './fetch-again.js';
+import type { ShardStore } from './load-shards.js';
 
 export interface ResidentOptions {
   readonly blocks: Iterator<PlannedBlock>;
@@ -9,6 +12,8 @@ export interface ResidentOptions {
   readonly selection: Selection;
   /** With places in the arena. */
   readonly shards: ReadonlyMap<number, LoadedShard>;
+  readonly store: ShardStore;
+  readonly arena: Arena;
 }
 
 /** The blocks of an epoch over samples that are all in memory. They have no memory of their own. */
@@ -33,6 +38,10 @@ export class ResidentReader implements BlockReader {
 
   release(block: Block): void {
     this.#planned.delete(block.ordinal);
+  }
+
+  fetchAgain(block: Block, item: number): Promise<boolean> {
+    return fetchSampleAgain(block, item, this.#options.store, this.#options.arena);
   }
 
   async close(): Promise<void> {

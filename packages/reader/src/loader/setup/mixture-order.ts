@@ -7,6 +7,7 @@ import { type MixturePlan, type MixtureSource, planMixture } from '../../mixture
 import { epochCounts, type MixturePolicy } from '../../mixture/shares.js';
 import type { EpochPlan, PlannedBlock } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
+import { epochOrder } from '../../order/epoch-order.js';
 import { resolveBatchSize, resolveRanks } from '../../order/ranks.js';
 import { slabCount } from '../../order/slabs.js';
 import { StateError } from '../../order/state.js';
@@ -146,6 +147,22 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
     globalBatch,
     rank,
     worldSize,
+    sources: sources.map((source, d) => {
+      const { dataset, firstShard, counts, streams, blockSamples, size } = source;
+      const unit = source.unit!;
+      const own = sourceSeed(seed, d);
+      return {
+        identity: dataset,
+        firstShard,
+        unit,
+        blockSamples,
+        selection: () => source.selection,
+        orderOf: (pass) => epochOrder({ counts, streams, blockSamples, unit, shuffle, seed: own, epoch: pass }),
+        passesAnEpoch: samples[d]! / size,
+        // Its samples come evenly among all.
+        positionOf: (count) => (samples[d] === 0 ? Number.POSITIVE_INFINITY : (count * all) / samples[d]!),
+      };
+    }),
     streams: sources.reduce((sum, { streams }) => sum + streams, 0),
     blockSamples: Math.max(...sources.map(({ blockSamples }) => blockSamples)),
     unit,

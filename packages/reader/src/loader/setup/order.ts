@@ -38,8 +38,8 @@ export interface LoaderOrder {
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
   selection(epoch: number): Selection;
-  /** The order of a pass over the samples; a mixture has none of all its sources. */
-  readonly orderOf?: (pass: number) => EpochOrder;
+  /** The dataset, or those of a mixture, in the order of their shards. */
+  readonly sources: readonly SourceOrder[];
   plan(epoch: number, position: number): EpochPlan;
   /** The epochs from a place on, without end. */
   upcoming(place: Place): Iterable<UpcomingEpoch>;
@@ -50,6 +50,21 @@ export interface LoaderOrder {
   stateAt(place: Place): OrderState;
   /** The state with other weights of the datasets from there on; of a mixture alone. */
   withWeights?(state: unknown, weights: readonly number[]): OrderState;
+}
+
+/** The passes over one dataset, without end. */
+export interface SourceOrder {
+  readonly identity: string;
+  /** Among the shards of all datasets, the number of its first. */
+  readonly firstShard: number;
+  readonly unit: Unit;
+  readonly blockSamples: number;
+  /** Of its own shards. */
+  selection(pass: number): Selection;
+  orderOf(pass: number): EpochOrder;
+  readonly passesAnEpoch: number;
+  /** Of samples of its passes, how many of all datasets have come by then. */
+  positionOf(samples: number): number;
 }
 
 /** Which sample a row of a shard is. */
@@ -150,8 +165,19 @@ async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest)
     unit,
     all: subset.all,
     selection,
-    orderOf: (pass) =>
-      epochOrder({ counts: selection(pass).counts, seed, epoch: pass, streams, blockSamples, unit, shuffle }),
+    sources: [
+      {
+        identity: dataset.identity,
+        firstShard: 0,
+        unit,
+        blockSamples,
+        selection,
+        orderOf: (pass) =>
+          epochOrder({ counts: selection(pass).counts, seed, epoch: pass, streams, blockSamples, unit, shuffle }),
+        passesAnEpoch: 1,
+        positionOf: (samples) => samples,
+      },
+    ],
     plan,
     *upcoming({ epoch, position }) {
       for (let e = epoch; ; e++) yield { plan: plan(e, e === epoch ? position : 0), selection: selection(e) };

@@ -1,0 +1,143 @@
+import type { ShardIndex } from '@shardtool/format';
+import { nextUse, type Readers } from '../../order/next-use.js';
+import { firstNumbers, lastAtMost, type Unit } from '../../order/units.js';
+import type { Selection } from '../../selection/selection.js';
+
+/** Of a shard as a unit so many bytes are kept together: a stream walks through them from front to back. */
+const STRETCH_BYTES = 8 << 20;
+/** Samples that are all in memory are needed when the next run begins, which nobody knows. */
+const SOME_DAY = 14_000_000_000;
+
+/** The shards of one dataset, as a cache keeps them: a mixture has several. */
+export interface PieceSource {
+  /** Of the dataset: what is kept is found again by it, and by it alone. */
+  readonly identity: string;
+  /** Among the shards of all datasets, the number of its first. */
+  readonly firstShard: number;
+  readonly unit: Unit;
+  readonly blockSamples: number;
+  /** Null: nobody knows when what was fetched is needed again, and what came first stays. */
+  readonly readers: Readers | null;
+  selection(pass: number): Selection;
+  /** Of samples of its passes, how many of all datasets have come by then. */
+  positionOf(samples: number): number;
+}
+
+/** A part of a shard that is kept as a file. */
+export interface Piece {
+  readonly name: string;
+  /** Among the shards of all datasets. */
+  readonly shard: number;
+  readonly offset: number;
+  readonly bytes: number;
+  /** Rows that begin in it. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A shard as it is cut. */
+export interface CutShard {
+  readonly shard: number;
+  readonly bytes: number;
+  readonly index: ShardIndex;
+}
+
+/**
+ * The pieces that have some of `bytes` bytes from `offset` on, rising: of chunks as units the chunk's own bytes, else aligned
+ * stretches of the shard.
+ */
+export function piecesOf(
+  { identity, firstShard, unit, blockSamples }: PieceSource,
+  { shard, bytes: size, index }: CutShard,
+  offset: number,
+  bytes: number,
+): Piece[] {
+  const rising = risingOffsets(index);
+  const pieces: Piece[] = [];
+  const prefix = `${identity.slice(0, 24)}.${shard - firstShard}`;
+  if (unit === 'chunk' && rising !== null) {
+    const ends = (row: number) => index.offset[row]! + index.bytes[row]!;
+    let chunk = Math.floor(Math.max(0, lastAtMost(rising, offset)) / blockSamples);
+    for (; chunk * blockSamples < index.samples; chunk++) {
+      const from = chunk * blockSamples;
+      const to = Math.min(index.samples, from + blockSamples);
+      const start = index.offset[from]!;
+      if (start >= offset + bytes) break;
+      const length = ends(to - 1) - start;
+      pieces.push({ name: `${prefix}.c${blockSamples}.${chunk}`, shard, offset: start, bytes: length, from, to });
+    }
+    return pieces;
+  }
+  for (let k = Math.floor(offset / STRETCH_BYTES); k * STRETCH_BYTES < offset + bytes; k++) {
+    const start = k * STRETCH_BYTES;
+    const length = Math.min(STRETCH_BYTES, size - start);
+    const from = rising === null ? 0 : lowerBound(rising, start);
+    const to = rising === null ? index.samples : lowerBound(rising, start + length);
+    pieces.push({ name: `${prefix}.s${STRETCH_BYTES}.${k}`, shard, offset: start, bytes: length, from, to });
+  }
+  return pieces;
+}
+
+/**
+ * When this machine needs a piece again that it has just used in `pass` (null: in none), in samples of all datasets from the
+ * beginning of the first pass on: the key by which it is evicted, largest first.
+ */
+export function keyOf({ shard, from, to }: Piece, source: PieceSource, pass: number | null): number {
+  const { firstShard, unit, blockSamples, readers, positionOf } = source;
+  if (pass === null || readers === null) return SOME_DAY;
+  const chosen = source.selection(pass);
+  // Single samples of it are wanted all the time, where they are not all in memory.
+  if (unit === 'sample') return positionOf(pass * readers.orderOf(pass).samples);
+  const own = shard - firstShard;
+  const rows = chosen.rows(own);
+  const first = firstNumbersOf(chosen)[own]!;
+  // Under a selection rows have the numbers of their places among the chosen.
+  const begin = rows === null ? from : lowerBound(rows, from);
+  const end = rows === null ? to : lowerBound(rows, to);
+  if (begin >= end) return Number.POSITIVE_INFINITY;
+  if (unit === 'shard') return positionOf(nextUse(readers, pass, first + begin, end - begin));
+  let key = Number.POSITIVE_INFINITY;
+  for (let at = begin; at < end; ) {
+    const next = Math.min(end, (Math.floor(at / blockSamples) + 1) * blockSamples);
+    key = Math.min(key, nextUse(readers, pass, first + at, next - at));
+    at = next;
+  }
+  return positionOf(key);
+}
+
+const numbersOf = new WeakMap<Selection, Float64Array>();
+
+/** The numbers of a selection's first samples, shard by shard: counted once for each selection. */
+function firstNumbersOf(selection: Selection): Float64Array {
+  let numbers = numbersOf.get(selection);
+  if (numbers === undefined) {
+    numbers = firstNumbers(selection.counts);
+    numbersOf.set(selection, numbers);
+  }
+  return numbers;
+}
+
+const risingOf = new WeakMap<ShardIndex, Float64Array | null>();
+
+/** Where the samples begin, if they lie in the order of their rows. */
+function risingOffsets(index: ShardIndex): Float64Array | null {
+  let rising = risingOf.get(index);
+  if (rising === undefined) {
+    const { offset, bytes } = index;
+    rising = offset.every((at, row) => row === 0 || at >= offset[row - 1]! + bytes[row - 1]!) ? offset : null;
+    risingOf.set(index, rising);
+  }
+  return rising;
+}
+
+/** The first place whose value is at least `value`. */
+function lowerBound(rising: ArrayLike<number>, value: number): number {
+  let low = 0;
+  let high = rising.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rising[middle]! < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

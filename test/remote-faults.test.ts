@@ -1,0 +1,234 @@
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type Batch, type LoaderReport, openDataset } from '@shardtool/reader';
+import { CacheFolder } from '@shardtool/storage';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { emptyFolder, packedSmall } from './datasets.js';
+import { type FaultyServer, faultyServer } from './faulty-server.js';
+import { TIMES } from './repetitions.js';
+
+let shards: string;
+let bytes: number;
+let server: FaultyServer;
+let location: string;
+let expected: string;
+
+beforeAll(async () => {
+  shards = await packedSmall({ samples: 256, bytes: () => 20_000 }, { maxShardSamples: 32 });
+  bytes = tars().reduce((sum, tar) => sum + fs.statSync(tar).size, 0);
+  server = await faultyServer(path.dirname(shards));
+  location = `${server.url}/shards`;
+  expected = (await run(shards)).digest;
+});
+afterAll(() => server.stop());
+beforeEach(() => {
+  server.clear();
+  server.fault = () => undefined;
+  server.latencyMs = 0;
+});
+
+const tars = () =>
+  fs
+    .readdirSync(shards)
+    .filter((name) => name.endsWith('.tar'))
+    .map((name) => path.join(shards, name));
+const isTar = ({ url }: { readonly url: string }) => url.endsWith('.tar');
+const OPTIONS = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, streams: 4, blockSamples: 4 } as const;
+
+/** An epoch: a digest of what it delivers, and what the loader says of it. */
+async function run(
+  from: string,
+  options: object = {},
+  onBatch: (batch: Batch, n: number) => Promise<void> = async () => {},
+): Promise<{ digest: string; report: LoaderReport }> {
+  await using dataset = await openDataset(from);
+  await using loader = dataset.loader({ ...OPTIONS, shuffleUnit: 'shard', ...options });
+  const hash = createHash('sha256');
+  let n = 0;
+  for await (const batch of loader) {
+    for (const image of batch.encoded!) hash.update(image);
+    hash.update(batch.keys.join());
+    await onBatch(batch, n++);
+  }
+  return { digest: hash.digest('hex'), report: loader.report() };
+}
+
+/** Some answers for tars have a wrong byte: so many from the third on. */
+function flipSome(count: number): void {
+  let n = 0;
+  server.fault = (asked) => (isTar(asked) && n++ >= 2 && n <= 2 + count ? 'flipped byte' : undefined);
+}
+
+test('a sample that was changed on the way is fetched once more, and the batches are those of the disk', async () => {
+  flipSome(6);
+  const { digest, report } = await run(location);
+  expect(digest).toBe(expected);
+  expect(report.storage!.samplesAgain).toBeGreaterThan(0);
+  expect(report.bad).toBe(0);
+});
+
+test('so it is where all samples are in memory, and where fields come along', async () => {
+  const options = { shuffleUnit: 'sample', fields: ['jpg'], image: 'jpg' };
+  const local = await run(shards, options);
+  flipSome(3);
+  const { digest, report } = await run(location, options);
+  expect(digest).toBe(local.digest);
+  expect(report.storage!.samplesAgain).toBeGreaterThan(0);
+});
+
+test('what is damaged at its place is fetched twice, and is a bad sample then', async () => {
+  const copy = path.join(path.dirname(shards), 'damaged');
+  fs.cpSync(shards, copy, { recursive: true });
+  const file = path.join(copy, path.basename(tars()[1]!));
+  const content = fs.readFileSync(file);
+  content[300_000]! ^= 1;
+  fs.writeFileSync(file, content);
+  await expect(run(`${server.url}/damaged`)).rejects.toThrow(
+    /000001.tar: sample "\S+" cannot be used: it has changed since it was packed/,
+  );
+  const { report } = await run(`${server.url}/damaged`, { onBadSample: 'skip' });
+  expect(report).toMatchObject({ bad: 1, storage: { samplesAgain: 1 } });
+});
+
+test('single samples and raw iteration ask once more, too', async () => {
+  await using local = await openDataset(shards);
+  await using dataset = await openDataset(location);
+  let n = 0;
+  server.fault = (asked) => (isTar(asked) && n++ === 0 ? 'flipped byte' : undefined);
+  expect(await dataset.get(5)).toEqual(await local.get(5));
+  expect(n).toBe(2);
+  n = 0;
+  const digestOf = async (one: typeof dataset) => {
+    const hash = createHash('sha256');
+    for await (const { fields } of one.samples({ checksum: true })) hash.update(fields.jpg!);
+    return hash.digest('hex');
+  };
+  expect(await digestOf(dataset)).toBe(await digestOf(local));
+});
+
+test('a piece of the cache that has changed is dropped and fetched anew', async () => {
+  const cache = path.join(emptyFolder(), 'cache');
+  const options = { cache, cacheSize: 2 * bytes, checksum: 'always' };
+  expect((await run(location, options)).digest).toBe(expected);
+  const pieces = fs.readdirSync(path.join(cache, 'pieces'));
+  expect(pieces.length).toBe(tars().length);
+  const piece = path.join(cache, 'pieces', pieces[0]!);
+  const { mtime } = fs.statSync(piece);
+  const content = fs.readFileSync(piece);
+  const whole = Buffer.from(content);
+  content[30_000]! ^= 1;
+  fs.writeFileSync(piece, content);
+  fs.utimesSync(piece, new Date(), mtime);
+  const again = await run(location, options);
+  expect(again.digest).toBe(expected);
+  expect(again.report.storage!.samplesAgain).toBeGreaterThan(0);
+  await run(location, options);
+  expect(fs.readFileSync(piece)).toEqual(whole);
+});
+
+test('a shard that is replaced in the middle of an epoch ends the loop with its name', async () => {
+  const copy = path.join(path.dirname(shards), 'replaced');
+  fs.cpSync(shards, copy, { recursive: true });
+  const files = fs.readdirSync(copy).filter((name) => name.endsWith('.tar'));
+  const running = run(`${server.url}/replaced`, { readConcurrency: 1, prefetchBatches: 1 }, async (_, n) => {
+    if (n > 0) return;
+    for (const name of files) {
+      const { size } = fs.statSync(path.join(copy, name));
+      fs.writeFileSync(path.join(copy, name), Buffer.alloc(size, 7));
+    }
+  });
+  const error: Error = await running.then(
+    () => new Error('nothing was noticed'),
+    (error) => error,
+  );
+  expect(error.message).toMatch(/\/replaced\/\d+\.tar has changed: it was replaced since it was first read/);
+  expect(error.name).toBe('FileChangedError');
+});
+
+test('a server that is gone for a while is waited for', { timeout: 120_000 }, async () => {
+  const goneMs = Number(process.env.SHARDTOOL_GONE_MS ?? 500);
+  let asked = 0;
+  const { digest, report } = await run(location, { readConcurrency: 1, prefetchBatches: 1 }, async (_, n) => {
+    if (n > 0) return;
+    await server.stop();
+    asked = server.asked.length;
+    void sleep(goneMs).then(() => server.start());
+  });
+  expect(digest).toBe(expected);
+  expect(server.asked.length).toBeGreaterThan(asked);
+  expect(report.storage!.retries).toBeGreaterThan(0);
+});
+
+test('a cache on a disk that is too small costs fetching and no batch', async () => {
+  const disk = emptyFolder();
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'none', disk], { stdio: 'pipe' });
+  } catch {
+    console.error('No small file system can be mounted here, so what needs it is skipped.');
+    expect(process.getuid?.()).not.toBe(0);
+    return;
+  }
+  try {
+    const cache = path.join(disk, 'cache');
+    expect((await run(location, { cache, cacheSize: 100 * bytes })).digest).toBe(expected);
+    expect(CacheFolder.contents(cache).pieces).toBeGreaterThan(0);
+    expect((await run(location, { cache, cacheSize: 100 * bytes })).digest).toBe(expected);
+  } finally {
+    execFileSync('umount', ['-l', disk]);
+  }
+});
+
+const CHILD = fileURLToPath(new URL('./cached-loader-child.mjs', import.meta.url));
+
+function startReader(cache: string, cacheSize: number): ChildProcessWithoutNullStreams {
+  return spawn(process.execPath, [CHILD, location, cache, String(cacheSize), '2']);
+}
+
+interface Said {
+  readonly fetched: number;
+  readonly digest: string;
+}
+
+async function ended(child: ChildProcessWithoutNullStreams): Promise<Said> {
+  let out = '';
+  let trouble = '';
+  child.stdout.on('data', (text) => {
+    out += text;
+  });
+  child.stderr.on('data', (text) => {
+    trouble += text;
+  });
+  const code = await new Promise((resolve) => child.once('exit', resolve));
+  expect(trouble).toBe('');
+  expect(code).toBe(0);
+  return JSON.parse(out.trim().split('\n').at(-1)!);
+}
+
+test('two processes on one cache deliver the same, and fetch what both need about once', {
+  timeout: 120_000,
+}, async () => {
+  const cache = path.join(emptyFolder(), 'cache');
+  const [a, b] = await Promise.all([0, 1].map(() => ended(startReader(cache, 2 * bytes))));
+  expect(a!.digest).toBe(b!.digest);
+  expect(a!.fetched + b!.fetched).toBeLessThan(1.5 * bytes);
+  expect(CacheFolder.contents(cache)).toMatchObject({ pieces: tars().length, bytes });
+});
+
+test('processes that are killed while they fill a cache leave it whole for the next one', {
+  timeout: 120_000 * TIMES,
+}, async () => {
+  const cache = path.join(emptyFolder(), 'cache');
+  const half = Math.floor(bytes / 2);
+  for (let kill = 0; kill < 2 * TIMES; kill++) {
+    const child = startReader(cache, half);
+    await new Promise((resolve) => child.stdout.once('data', resolve));
+    await sleep(Math.random() * 50);
+    await new Promise((resolve) => child.once('exit', resolve).kill('SIGKILL'));
+    expect(CacheFolder.contents(cache).bytes).toBeLessThanOrEqual(half);
+  }
+  expect((await run(location, { cache, cacheSize: half, checksum: 'always' })).digest).toBe(expected);
+});
