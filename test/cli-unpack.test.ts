@@ -119,3 +119,13 @@ function msgpackSample(key: string, field: string): Buffer {
   const text = (value: string) => Buffer.concat([Buffer.from([0xa0 + value.length]), Buffer.from(value)]);
   return Buffer.concat([Buffer.from([0x82]), text('__key__'), text(key), text(field), Buffer.from([0xc4, 1, 0x78])]);
 }
+
+test('a file has its own name back, and the shards may lie in the folder that they are packed from', async () => {
+  const source = tree({ 'cat/IMG 0.JPG': jpeg(1), 'cat/a.b.jpg': jpeg(2), 'cat/a.b.JSON': '{}' });
+  const [shards, folder] = [path.join(source, 'shards'), newFolder()];
+  for (const said of ['Packed 3 files', 'has all of']) {
+    expect((await shardtool('pack', source, shards)).stdout).toContain(said);
+  }
+  await shardtool('unpack', shards, folder);
+  expect(filesIn(folder)).toEqual(['cat/IMG 0.JPG', 'cat/IMG 0.cls', 'cat/a.b.cls', 'cat/a.b.jpg', 'cat/a.b.json']);
+});

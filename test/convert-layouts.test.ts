@@ -166,7 +166,7 @@ test('a shard that was cut, and an index of another shard, end the conversion', 
   await pack(tree({ 'a/1.jpg': JPEG }), other);
   copyFileSync(path.join(other, '000000.parquet'), path.join(damaged, 'train-000000.parquet'));
   await expect(convert(damaged, newFolder())).rejects.toThrow(
-    'has 1 samples, and dataset.json says that train-000000.tar has 12',
+    'has 1 sample, and dataset.json says that train-000000.tar has 12',
   );
 });
 

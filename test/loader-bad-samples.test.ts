@@ -1,4 +1,4 @@
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -221,3 +221,16 @@ test('a changed byte may be skipped or substituted like any bad sample', async (
   const raw = await run({ onBadSample: 'skip', checksum: 'always', transform: 'raw' }, location);
   expect(raw.seen.flatMap(({ valid }) => valid).indexOf(0)).toBe(10);
 });
+
+test.each(['raise', 'skip', 'substitute'] as const)(
+  'images of two sizes without a transform are no bad samples: the transform is named (onBadSample %s)',
+  async (onBadSample) => {
+    const [source, output] = [emptyFolder(), path.join(emptyFolder(), 'shards')];
+    mkdirSync(path.join(source, 'a'));
+    for (const name of ['one-pixel.jpg', 'palette.png'])
+      copyFileSync(path.join('test/fixtures/odd-images', name), path.join(source, 'a', name));
+    await pack(source, output);
+    const run = batchesOf(output, { batchSize: 2, onBadSample });
+    await expect(run).rejects.toThrow(/^The images differ in size: sample "a\/.*" of 000000\.tar is good/);
+  },
+);

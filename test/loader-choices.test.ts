@@ -134,7 +134,7 @@ test.each(['sample', 'chunk', 'shard'] as const)('the unit of the shuffle may be
 test('a selection without a sample, and one that leaves no batch, are errors', async () => {
   await expect(batchesOf(shards, { ...base, where: 'width > 10000' })).rejects.toThrow('No sample is selected');
   await expect(batchesOf(shards, { ...base, keys: ['a/0000'], lastBatch: 'drop' })).rejects.toThrow(
-    'Epoch 0 has 1 samples, which make no batch of 16',
+    'Epoch 0 has 1 sample, too few for a batch of 16',
   );
 });
 

@@ -70,7 +70,7 @@ test('a rank for which no sample of a partial last batch is left gets one marked
 
 test('an epoch too short for one batch is an error where the last batch is dropped', async () => {
   await expect(batchesOf(shards, { ...base, batchSize: 104, lastBatch: 'drop', repeat: Infinity })).rejects.toThrow(
-    'Epoch 0 has 103 samples, which make no batch of 104',
+    'Epoch 0 has 103 samples, too few for a batch of 104',
   );
 });
 

@@ -54,9 +54,9 @@ async function refused(
 test('a source that is missing or holds no image is an error, and no folder is made', async () => {
   await refused('nowhere', {}, SourceError, 'nowhere does not exist');
   await refused('package.json', {}, SourceError, 'not a folder');
-  await refused(tree({}), {}, NoImagesError, 'no files');
-  await refused(tree({ 'a.txt': '' }), {}, NoImagesError, '1 files, but no image');
-  await refused(PHOTOS, { exclude: ['**'] }, NoImagesError, 'no files');
+  await refused(tree({}), {}, NoImagesError, 'no file that could be packed');
+  await refused(tree({ 'a.txt': '' }), {}, NoImagesError, 'no image among 1 file that could be packed');
+  await refused(PHOTOS, { exclude: ['**'] }, NoImagesError, 'no file that could be packed');
 });
 
 test('two files at one key, a name that is no UTF-8 and a link loop are errors that name the files', async () => {

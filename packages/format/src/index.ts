@@ -165,4 +165,4 @@ export { openSource, type Source } from './source.js';
 export { Bell } from './threads/bell.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
-export { sentence, visible } from './visible.js';
+export { countOf, sentence, visible } from './visible.js';

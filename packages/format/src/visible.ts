@@ -1,2 +1,2 @@
 /** For whoever prints: of `@shardtool/storage`, without loading what is on disk. */
-export { sentence, visible } from '@shardtool/storage/visible';
+export { countOf, formatCount, sentence, visible } from '@shardtool/storage/visible';

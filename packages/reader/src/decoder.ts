@@ -300,12 +300,14 @@ export class Decoder {
 
 function checkSize(plan: Size, expected: Size | undefined): void {
   if (expected === undefined || (plan.width === expected.width && plan.height === expected.height)) return;
-  throw new SampleDecodeError(
+  throw new OtherSize(
     {},
-    `it comes out as ${plan.width}x${plan.height} and the batch is of ${expected.width}x${expected.height}; add a resize and ` +
-      "a crop to the transform, or set collate to 'list'",
+    `it comes out as ${plan.width}x${plan.height} and the batch is of ${expected.width}x${expected.height}`,
   );
 }
+
+/** Nothing is wrong with the sample: the transform does not make all images of one size. */
+export class OtherSize extends SampleDecodeError {}
 
 /** What shares a crop must have the same pixels to be cropped. */
 function checkAlike(one: Size, image: Size): void {

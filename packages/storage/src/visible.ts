@@ -18,6 +18,16 @@ export function visible(text: string, kept = ''): string {
   });
 }
 
+/** 1234567 as `1,234,567`. */
+export function formatCount(count: number): string {
+  return count.toLocaleString('en-US');
+}
+
+/** `1 shard`, `1,281 shards`. The plural ends in s unless it is given. */
+export function countOf(count: number, noun: string, plural = `${noun}s`): string {
+  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
+}
+
 /** Longer words of a sentence, or names in quotes, are cut in the middle. */
 const LONGEST_NAME = 320;
 const SHOWN_AT_AN_END = 100;

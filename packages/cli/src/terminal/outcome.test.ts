@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withFlags } from './outcome.js';
+import { withFlags, withFlagsOnce } from './outcome.js';
 
 const flags = ['max-shard-bytes', 'files', 'include', 'seed', 'world-size'];
 
@@ -16,5 +16,11 @@ test.each([
 test('words that happen to be names of options stay', () => {
   expect(withFlags('2 files of the seed bank; "workers" is another matter', flags)).toBe(
     '2 files of the seed bank; "workers" is another matter',
+  );
+});
+
+test('an option that a message names in both ways is named once', () => {
+  expect(withFlagsOnce('give it as "maxShardBytes" (--max-shard-bytes), or "files" (--files)', flags)).toBe(
+    'give it as --max-shard-bytes, or --files',
   );
 });

@@ -28,7 +28,7 @@ export async function fail(thrown: unknown, verbose: boolean, flags: readonly st
   const error = asFileError(thrown);
   const isUsage = error instanceof UsageError || error instanceof OptionError;
   process.exitCode = isUsage ? 2 : error instanceof Interrupted ? error.exitCode : 1;
-  let text = error instanceof Error ? error.message : String(error);
+  let text = withFlagsOnce(error instanceof Error ? error.message : String(error), flags);
   if (error instanceof OptionError) text = withFlags(text, flags);
   // In other messages a name of one word may be a key or a field.
   else if (error instanceof ShardtoolError)
@@ -52,16 +52,25 @@ function withColours(error: unknown): string {
   return parts.map((part) => (COLOUR.test(part) ? part : visible(part, '\n'))).join('');
 }
 
+/** A library's message names an option for programs and as it is typed, `"overwrite" (--overwrite)`: here as it is typed. */
+export function withFlagsOnce(message: string, flags: readonly string[]): string {
+  return flags.reduce((text, flag) => text.replaceAll(`"${camel(flag)}" (--${flag})`, `--${flag}`), message);
+}
+
 /** Names options as they are typed: `"maxShardBytes"` of a library's message becomes `--max-shard-bytes`. */
 export function withFlags(message: string, flags: readonly string[]): string {
   let text = message;
   for (const flag of flags) {
-    const name = flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const name = camel(flag);
     // A name of one word could be any word, unless it is quoted or stands where the message names its option.
     const bare = name === flag ? `(?<=^|option )${name}\\b` : `\\b${name}\\b`;
     text = text.replace(new RegExp(`"${name}"|${bare}`, 'g'), `--${flag}`);
   }
   return text;
+}
+
+function camel(flag: string): string {
+  return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** `shardtool ls | head`: the reader has seen enough, which is no fault. */

@@ -1,3 +1,4 @@
+export { countOf, formatCount } from '@shardtool/format/visible';
 export { parseSize } from '@shardtool/storage';
 
 /** 1,234,567 bytes as `1.2 MB`. */
@@ -10,14 +11,4 @@ export function formatSize(bytes: number): string {
     unit = larger;
   }
   return `${unit === 'B' || value >= 9.95 ? value.toFixed(0) : value.toFixed(1)} ${unit}`;
-}
-
-/** 1234567 as `1,234,567`. */
-export function formatCount(count: number): string {
-  return count.toLocaleString('en-US');
-}
-
-/** `1 shard`, `1,281 shards`. The plural ends in s unless it is given. */
-export function countOf(count: number, noun: string, plural = `${noun}s`): string {
-  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
 }

@@ -1,4 +1,4 @@
-import { lstat, mkdir, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { asFileError, EntryNameError, FileError, makeFolder, whyUnsafe } from '@shardtool/format';
 
@@ -35,7 +35,15 @@ export class UnpackFolder {
       // "wx" writes neither over a file nor through a link.
       await writeFile(file, bytes, { flag: 'wx' });
     } catch (cause) {
-      const isTaken = (cause as NodeJS.ErrnoException).code === 'EEXIST';
+      const { code } = cause as NodeJS.ErrnoException;
+      const isFull = code === 'ENOSPC' || code === 'EDQUOT';
+      const isTaken = code === 'EEXIST';
+      if (isFull) {
+        // What is half written would look whole, and be in the way next time.
+        await rm(file, { force: true }).catch(() => undefined);
+        const message = `${this.#root} is on a disk that is full (${code}): make room, or unpack to another disk; what was unpacked before ${name} is whole.`;
+        throw new FileError({ shard, key, path: file }, message, { cause });
+      }
       const failed = asFileError(cause);
       if (!isTaken && failed instanceof FileError)
         throw new FileError({ shard, key, path: file }, failed.message, { cause });

@@ -16,7 +16,7 @@ export class LookUp {
   readonly #files: ShardFiles;
   readonly #places: Recent<number, PartOfIndex<(typeof PLACES)[number]>>;
   readonly #keys: Recent<number, PartOfIndex<'key'>>;
-  readonly #columns: Recent<number, PartOfIndex<'columns'>>;
+  readonly #columns: Recent<number, PartOfIndex<'columns' | 'source'>>;
 
   constructor(files: ShardFiles) {
     const shards = files.files;
@@ -24,7 +24,7 @@ export class LookUp {
     this.#files = files;
     this.#places = new Recent(Math.ceil(KEPT_PLACES / meanSamples), (shard) => shards[shard]!.loadParts(PLACES));
     this.#keys = new Recent(KEPT_KEYS, (shard) => shards[shard]!.loadParts(['key']));
-    this.#columns = new Recent(KEPT_KEYS, (shard) => shards[shard]!.loadParts(['columns']));
+    this.#columns = new Recent(KEPT_KEYS, (shard) => shards[shard]!.loadParts(['columns', 'source']));
   }
 
   /** The sample of this number, which is that of a sample; `key` is its key, if that is known. */
@@ -35,13 +35,13 @@ export class LookUp {
     const places = await this.#places.get(shard);
     const offset = places.offset[row]!;
     const buffer = new Uint8Array(places.bytes[row]!);
-    const [{ columns }, keys] = await Promise.all([
+    const [{ columns, source }, keys] = await Promise.all([
       this.#columns.get(shard),
       key === undefined ? this.#keys.get(shard) : null,
       this.#files.read(shard, offset, buffer),
     ]);
     const name = { shard: this.#files.files[shard]!.name, key: key ?? keys!.key[row]!, number };
-    const read = () => sampleAt(name, { ...places, columns }, row, { buffer, offset }, checksum);
+    const read = () => sampleAt(name, { ...places, columns, source }, row, { buffer, offset }, checksum);
     try {
       return read();
     } catch (error) {

@@ -20,6 +20,8 @@ export interface Sample {
   readonly fields: Readonly<Record<string, Uint8Array>>;
   /** Values of the columns that came with the labels, by name; null where the sample has none. */
   readonly columns: Readonly<Record<string, ColumnValue>>;
+  /** The file that the image was packed from, relative to the packed folder; '' where the index does not say. */
+  readonly source: string;
 }
 
 export interface SamplesOptions {
@@ -150,7 +152,7 @@ export async function fetchAgain(
 /** The sample of a row of an index, whose bytes lie in `buffer`; that begins at byte `offset` of the shard. */
 export function sampleAt(
   { shard, key, number }: Pick<Sample, 'shard' | 'key' | 'number'>,
-  index: Pick<ShardIndex, 'fields' | 'cls' | 'columns'>,
+  index: Pick<ShardIndex, 'fields' | 'cls' | 'columns' | 'source'>,
   row: number,
   { buffer, offset }: { readonly buffer: Uint8Array; readonly offset: number },
   checksum: boolean,
@@ -167,5 +169,5 @@ export function sampleAt(
   }
   const columns = nameTable<ColumnValue>();
   for (const [name, values] of index.columns) columns[name] = values[row] ?? null;
-  return { number, shard, key, cls: index.cls[row]!, fields, columns };
+  return { number, shard, key, cls: index.cls[row]!, fields, columns, source: index.source[row] ?? '' };
 }

@@ -1,4 +1,4 @@
-import { OptionError, ShardtoolError } from '@shardtool/format';
+import { countOf, OptionError, ShardtoolError } from '@shardtool/format';
 import type { Dataset } from '../dataset/dataset.js';
 import type { Batch } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
@@ -320,7 +320,7 @@ export function closedError(): LoaderClosedError {
 function noBatches(epoch: number, samples: number, globalBatch: number): OptionError {
   return new OptionError(
     {},
-    `Epoch ${epoch} has ${samples} samples, which make no batch of ${globalBatch}: choose a smaller batch, or lastBatch ` +
+    `Epoch ${epoch} has ${countOf(samples, 'sample')}, too few for a batch of ${globalBatch}: choose a smaller batch, or lastBatch ` +
       "'pad' or 'partial'.",
   );
 }

@@ -2,6 +2,7 @@ import {
   buildShardIndex,
   type ColumnType,
   type ColumnValue,
+  countOf,
   layoutOf,
   openShard,
   readShardIndex,
@@ -85,7 +86,7 @@ async function indexOf(input: DatasetShard): Promise<{ index: ShardIndex; skippe
 }
 
 function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): ShardIndexError {
-  const message = `${indexPath} has ${found} samples, and dataset.json says that ${name} has ${record!.samples}: one of the two belongs to another pack; restore it.`;
+  const message = `${indexPath} has ${countOf(found, 'sample')}, and dataset.json says that ${name} has ${record!.samples}: one of the two belongs to another pack; restore it.`;
   return new ShardIndexError({ shard: name, path: indexPath! }, message);
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeDurably } from '@shardtool/format';
+import { countOf, writeDurably } from '@shardtool/format';
 import { TooManyBadError } from '../errors.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
 
@@ -12,8 +12,12 @@ export function checkBadShare(quarantined: readonly QuarantinedFile[], samples: 
   const limit = `${Number((maxBad * 100).toFixed(4))} %`;
   throw new TooManyBadError(
     { path: quarantined[0]!.path },
-    `${quarantined.length} of ${samples} images are bad, more than ${limit} (--max-bad); the first: ${quarantined[0]!.reason}`,
+    `${formatBad(quarantined.length, samples)} bad, more than ${limit} (--max-bad); the first: ${quarantined[0]!.reason}`,
   );
+}
+
+function formatBad(bad: number, samples: number): string {
+  return `${bad} of ${countOf(samples, 'image')} ${bad === 1 ? 'is' : 'are'}`;
 }
 
 /** Writes the list, one JSON object a line; no file where nothing was left out. */

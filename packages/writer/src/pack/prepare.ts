@@ -1,3 +1,4 @@
+import { countOf } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../dedupe/dedupe.js';
 import { NoImagesError } from '../errors.js';
@@ -98,8 +99,8 @@ function* shardPlans(files: SourceFiles, plan: PackPlan, labels: FileLabels | nu
 }
 
 function refuseEmpty(source: string, files: number): never {
-  const found = files === 0 ? 'no files' : `${files} files, but no image`;
-  const message = `The source ${source} holds ${found} that is to be packed; check the path, the patterns and the labels.`;
+  const found = files === 0 ? 'no file' : `no image among ${countOf(files, 'file')}`;
+  const message = `The source ${source} holds ${found} that could be packed; check the path, the patterns and the labels.`;
   throw new NoImagesError({ path: source }, message);
 }
 

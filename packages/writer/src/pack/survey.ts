@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ColumnType, checkLabelColumns, columnTypeOf } from '@shardtool/format';
@@ -88,5 +89,15 @@ async function findFiles(
     return { files: listFiles(root, options.files, place), isMeasured: false, repeatedFolders: [], hiddenFolders: [] };
   }
   const onFound = (files: number) => ticker.found(files);
-  return await sourceKind(root).scan(root, { include, exclude, place, signal, onFound, flight: flight ?? undefined });
+  // Where the shards lie below the source, they are none of its files.
+  const apart = existsSync(output) ? realpathSync.native(output) : undefined;
+  return await sourceKind(root).scan(root, {
+    include,
+    exclude,
+    place,
+    signal,
+    onFound,
+    apart,
+    flight: flight ?? undefined,
+  });
 }

@@ -37,10 +37,14 @@ export class FolderReader {
 
   readonly #access: FolderAccess;
 
-  /** `root` is the absolute path of the tree's top. */
-  constructor(root: string, access: FolderAccess = ATONCE) {
+  /** Where the folder really lies that is no part of the tree, if there is one. */
+  readonly #apart: string | null;
+
+  /** `root` is the absolute path of the tree's top; the folder `apart`, which is written to, is left out. */
+  constructor(root: string, access: FolderAccess = ATONCE, apart: string | null = null) {
     this.#root = root;
     this.#access = access;
+    this.#apart = apart;
   }
 
   /**
@@ -50,6 +54,7 @@ export class FolderReader {
   list(path: string): FolderEntry[] {
     try {
       const real = this.#realPath(path);
+      if (real === this.#apart) return [];
       const first = this.#listed.get(real) ?? path;
       if (first !== path) {
         this.repeated.push(path);

@@ -27,6 +27,8 @@ export interface ScanOptions {
   readonly signal?: AbortSignal | undefined;
   /** Lists many folders at a time; without it one after the other. */
   readonly flight?: InFlight | undefined;
+  /** A folder that is left out, since it is written to: its absolute path without links. */
+  readonly apart?: string | undefined;
   /** Told now and then how many files were found. */
   readonly onFound?: ((files: number) => void) | undefined;
 }
@@ -59,7 +61,7 @@ function refuseNoFolder(source: string, stat: Stats | undefined): void {
 export async function scanFolder(source: string, options: ScanOptions): Promise<Scan> {
   const root = resolve(source);
   const ahead = options.flight && new FoldersAhead(options.flight);
-  const reader = new FolderReader(root, ahead);
+  const reader = new FolderReader(root, ahead, options.apart);
   const everything = options.exclude.length === 0 && options.include.every((pattern) => pattern === '**');
   const files = everything ? await walk(root, reader, ahead, options) : await match(root, reader, ahead, options);
   return { files, isMeasured: false, repeatedFolders: reader.repeated, hiddenFolders: reader.hiddenFolders() };

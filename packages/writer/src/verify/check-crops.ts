@@ -1,4 +1,4 @@
-import { checkedCropIndex, imageColumn, openCropIndex, type ShardIndex } from '@shardtool/format';
+import { checkedCropIndex, countOf, imageColumn, openCropIndex, type ShardIndex } from '@shardtool/format';
 import { reasonOf, type ShardFaults } from './faults.js';
 
 /** Read at once, as far as one row is not longer. */
@@ -14,7 +14,8 @@ export async function checkCrops(path: string, index: ShardIndex, faults: ShardF
   try {
     const { table, source } = await openCropIndex(path);
     try {
-      if (table.rows !== index.samples) return wrong(`has ${table.rows} rows, the index ${index.samples} samples`);
+      if (table.rows !== index.samples)
+        return wrong(`has ${countOf(table.rows, 'row')}, the index ${countOf(index.samples, 'sample')}`);
       const image = imageColumn(index, undefined);
       let window = Buffer.alloc(0);
       let windowAt = 0;

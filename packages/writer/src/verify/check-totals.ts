@@ -1,5 +1,5 @@
 import type { Manifest, ShardIndex } from '@shardtool/format';
-import { addTo } from '@shardtool/format';
+import { addTo, countOf } from '@shardtool/format';
 
 /** What the index of one shard adds to the totals of its dataset. */
 export interface ShardTotals {
@@ -56,7 +56,7 @@ export class DatasetTotals {
     if (this.#isUnknown) return wrong;
     for (const [number, { name, samples }] of classes.entries()) {
       const found = this.#classes.get(number) ?? 0;
-      if (found !== samples) wrong.push(`the class "${name}" has ${found} samples, and it says ${samples}`);
+      if (found !== samples) wrong.push(`the class "${name}" has ${countOf(found, 'sample')}, and it says ${samples}`);
     }
     const nameless = [...this.#classes.keys()].filter((number) => number >= classes.length);
     // Numbers that stood in files beside images need no names.
@@ -83,6 +83,6 @@ function differences<T>(what: string, found: ReadonlyMap<string, T>, said: Reado
       const [here, there] = [found.get(name), said.get(name)];
       if (here === undefined) return `it names the ${what} "${name}", which no shard has`;
       if (there === undefined) return `it does not name the ${what} "${name}", which shards have`;
-      return `the ${what} "${name}" ${typeof here === 'number' ? `is in ${here} samples` : `is of type ${here}`}, and it says ${there}`;
+      return `the ${what} "${name}" ${typeof here === 'number' ? `is in ${countOf(here, 'sample')}` : `is of type ${here}`}, and it says ${there}`;
     });
 }

@@ -1,4 +1,5 @@
 import {
+  countOf,
   crc32Hex,
   type LayoutName,
   layoutOf,
@@ -97,7 +98,7 @@ function checkCounts({ record }: ShardToVerify, source: Source, index: ShardInde
   if (source.size !== record.bytes) faults.add(`the file has ${source.size} bytes, the manifest says ${record.bytes}`);
   if (index === null) return;
   if (index.samples !== record.samples) {
-    faults.add(`the index has ${index.samples} samples, the manifest says ${record.samples}`);
+    faults.add(`the index has ${countOf(index.samples, 'sample')}, the manifest says ${record.samples}`);
   }
 }
 

@@ -51,7 +51,9 @@ async function listShards(dataset: Dataset): Promise<void> {
   const width = names.reduce((most, name) => Math.max(most, name.length), 0);
   for (const [i, shard] of shards.entries()) {
     const samples = formatCount(shard.samples).padStart(10);
-    await print(`${names[i]!.padEnd(width)}  ${samples} samples  ${formatSize(shard.bytes).padStart(7)}`);
+    await print(
+      `${names[i]!.padEnd(width)}  ${samples} ${shard.samples === 1 ? 'sample ' : 'samples'}  ${formatSize(shard.bytes).padStart(7)}`,
+    );
   }
   const classes = classSamples.length === 0 ? 'no classes' : countOf(classSamples.length, 'class', 'classes');
   await print(

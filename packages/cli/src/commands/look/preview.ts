@@ -6,6 +6,7 @@ import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
 import type { Grid } from '../../preview/preview.js';
 import { print, UsageError } from '../../terminal/outcome.js';
+import { countOf } from '../../terminal/size.js';
 
 export const previewCommand = command({
   name: 'preview',
@@ -42,7 +43,9 @@ export const previewCommand = command({
       grid,
       output,
     });
-    await print(`Wrote ${visible(output)}: ${shown.images} images of ${shown.width}x${shown.height} pixels.`);
+    await print(
+      `Wrote ${visible(output)}: ${countOf(shown.images, 'image')} of ${shown.width}x${shown.height} pixels.`,
+    );
   },
 });
 

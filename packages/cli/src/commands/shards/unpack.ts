@@ -3,11 +3,12 @@ import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
+import { fileName } from '../../unpack/file-name.js';
 
 export const unpackCommand = command({
   name: 'unpack',
   positionals: '<dataset> <folder>',
-  describe: 'Write every field of every sample to a file of its own: KEY.FIELD',
+  describe: 'Write every field of every sample to a file of its own, the image under the name that it was packed from',
   builder: (yargs) =>
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
@@ -33,10 +34,10 @@ export const unpackCommand = command({
     const stream = isStream ? new (await import('../../unpack/tar-output.js')).TarOutput() : null;
     const target = stream ?? new (await import('../../unpack/unpack-folder.js')).UnpackFolder(folder);
     let files = 0;
-    for await (const { shard, key, fields: stored } of dataset.samples({ checksum: true })) {
+    for await (const { shard, key, source, fields: stored } of dataset.samples({ checksum: true })) {
       for (const [field, bytes] of Object.entries(stored)) {
         if (fields !== undefined && !fields.includes(field)) continue;
-        await target.write(`${key}.${field}`, bytes, { shard, key });
+        await target.write(fileName(key, field, source), bytes, { shard, key });
         files++;
       }
     }

@@ -1,4 +1,4 @@
-import { ShardtoolError, visible, type Whereabouts } from '@shardtool/format';
+import { OptionError, ShardtoolError, visible, type Whereabouts } from '@shardtool/format';
 import { type Block, keyOf } from '../read/block.js';
 import { WHOLE_BATCH } from '../ring/job.js';
 import type { Engine } from '../work/engine.js';
@@ -28,12 +28,14 @@ export interface BadRowOptions {
 /** One bad row: raises, skips or substitutes, as the options say. True where it is to be decoded again. */
 export function judgeRow(
   pending: PendingBatch,
-  { row, reason, dropped = false }: Trouble,
+  { row, reason, dropped = false, isOtherSize = false }: Trouble,
   options: BadRowOptions,
 ): boolean {
   const { onBadSample } = options;
   const block = pending.blocks[row]!;
   const item = pending.items[row]!;
+  // Leaving such samples out would be a choice of a few sizes that nobody has asked for.
+  if (isOtherSize) throw otherSize(reason, whereabouts(block, item, options));
   if (dropped) pending.dropped.add(row);
   else if (onBadSample === 'raise') {
     const { shard, key } = whereabouts(block, item, options);
@@ -59,6 +61,14 @@ export function judgeRow(
   }
   pending.items[row] = next;
   return true;
+}
+
+function otherSize(reason: string, { shard, key }: { readonly shard: string; readonly key: string }): OptionError {
+  return new OptionError(
+    { shard, key },
+    `The images differ in size: sample "${key}" of ${shard} is good, but ${reason}. Add a resize and a crop to the ` +
+      "transform ('train224' has both), or set collate to 'list'.",
+  );
 }
 
 function remedyOf(items: number, dropped: boolean): string {

@@ -10,6 +10,8 @@ export interface Trouble {
   readonly reason: string;
   /** The person's own step left it out. */
   readonly dropped?: boolean;
+  /** It comes out of the transform in another size than the batch has. */
+  readonly isOtherSize?: boolean;
   /** The person's own step threw: where. */
   readonly stack?: string;
 }

@@ -16,7 +16,7 @@ import {
   SampleDecodeError,
 } from '@shardtool/format';
 import { notAValue } from '../../dataset/field-bytes.js';
-import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions } from '../../decoder.js';
+import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions, OtherSize } from '../../decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixing } from '../../transform/mix.js';
 import { arenaView } from '../read/arena.js';
@@ -61,6 +61,7 @@ export interface BadRow {
   readonly row: number;
   readonly reason: string;
   readonly dropped?: boolean;
+  readonly isOtherSize?: boolean;
   readonly stack?: string;
 }
 
@@ -169,7 +170,8 @@ function cropIndexAt({ cropOffset, cropBytes, crc32: imageCrc32 }: Job): Uint8Ar
 
 /** Anything else than a trouble of the sample ends this worker, and with it the loop, with the error as the reason. */
 function report(error: unknown, { slot, row }: Job): void {
-  if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: error.reason });
+  if (error instanceof OtherSize) post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true });
+  else if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: error.reason });
   else if (error instanceof DroppedSample) post({ kind: 'bad', slot, row, reason: error.message, dropped: true });
   else if (error instanceof OwnStepFailure) post({ kind: 'bad', slot, row, reason: error.message, stack: error.stack });
   else throw error;
