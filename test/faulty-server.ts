@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 
@@ -42,8 +43,11 @@ export interface FaultyServer {
   clear(): void;
 }
 
-/** Serves the files below `folder` from `/` on, by ranges, with ETags that follow their content. */
-export async function faultyServer(folder: string): Promise<FaultyServer> {
+/** Serves the files below `folder` from `/` on, by ranges, with ETags that follow their content; with a key, over https. */
+export async function faultyServer(
+  folder: string,
+  tls?: { readonly key: Buffer; readonly cert: Buffer },
+): Promise<FaultyServer> {
   const counts = new Map<string, number>();
   const etags = new Map<string, string>();
   let port = 0;
@@ -57,10 +61,11 @@ export async function faultyServer(folder: string): Promise<FaultyServer> {
     latencyMs: 0,
     fault: (() => undefined) as FaultyServer['fault'],
     async start() {
-      server = http.createServer((request, response) => void answer(request, response));
+      const listener: http.RequestListener = (request, response) => void answer(request, response);
+      server = tls === undefined ? http.createServer(listener) : https.createServer(tls, listener);
       await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
       port = (server.address() as AddressInfo).port;
-      self.url = `http://127.0.0.1:${port}`;
+      self.url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
     },
     async stop() {
       const closed = new Promise((resolve) => server.close(resolve));

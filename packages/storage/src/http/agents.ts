@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { type Dispatcher, EnvHttpProxyAgent } from 'undici';
 import { FileError } from '../errors.js';
 
@@ -41,12 +42,17 @@ function makeAgent(pipelining: number): Dispatcher {
   });
 }
 
-/** Throws {@link FileError} where the file of certificates cannot be read. */
-function trusted(): { readonly ca?: Buffer } {
-  const bundle = process.env.AWS_CA_BUNDLE;
+/**
+ * Whom connections trust: made once, since a file of all authorities takes longer to read than a connection to be made.
+ * Throws {@link FileError} where AWS_CA_BUNDLE cannot be read.
+ */
+function trusted(): { readonly secureContext?: SecureContext } {
+  const { AWS_CA_BUNDLE: bundle, NODE_EXTRA_CA_CERTS: extra } = process.env;
+  // Node itself trusts the others.
   if (!bundle) return {};
   try {
-    return { ca: readFileSync(bundle) };
+    const more = extra && existsSync(extra) ? [readFileSync(extra)] : [];
+    return { secureContext: createSecureContext({ ca: [readFileSync(bundle), ...more] }) };
   } catch (cause) {
     const message = `${bundle}, which AWS_CA_BUNDLE names, cannot be read (${(cause as Error).message}).`;
     throw new FileError({ path: bundle }, message, { cause });

@@ -137,7 +137,7 @@ function once(request: HttpRequest, options: ExchangeOptions): Promise<Answer> {
           resolve({ request, status, headers: answered, received: target === null ? 0 : received, text });
         },
         onResponseError(_controller, error) {
-          fail(isUnknownHost(error) ? unknownHost(url, error) : new TransientError(reasonOf(error), { cause: error }));
+          fail(refusedForGood(url, error) ?? new TransientError(reasonOf(error), { cause: error }));
         },
       },
     );
@@ -161,16 +161,29 @@ function reasonOf(error: Error & { code?: string }): string {
   return known[code] ?? (code === '' ? inner.message.replace(/https?:\/\/\S+/g, '') : code);
 }
 
-/** A name that nobody knows stays unknown; one that cannot be looked up now is another matter (EAI_AGAIN). */
-function isUnknownHost(error: Error & { code?: string }): boolean {
-  return error.code === 'ENOTFOUND';
-}
+/** What a system or TLS says of a certificate that is not to be trusted. */
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/;
 
-function unknownHost(url: URL, cause: Error): FileError {
+/** What no other try mends; null for all else. A name that cannot be looked up now (EAI_AGAIN) may be known later. */
+function refusedForGood(url: URL, cause: Error & { code?: string }): FileError | null {
   const path = shownLocation(url.href);
-  return new FileError({ path }, `${path} cannot be reached: no host of this name is known; check the location.`, {
-    cause,
-  });
+  const { code = '' } = cause;
+  if (code === 'ENOTFOUND') {
+    return new FileError({ path }, `${path} cannot be reached: no host of this name is known; check the location.`, {
+      cause,
+    });
+  }
+  if (CERTIFICATE.test(code)) {
+    const remedy =
+      'where an authority of your own has signed it, let AWS_CA_BUNDLE or NODE_EXTRA_CA_CERTS name its file';
+    const message = `${path} cannot be read: the certificate of its server is not trusted (${code}); ${remedy}.`;
+    return new FileError({ path }, message, { cause });
+  }
+  if (/407/.test(cause.message)) {
+    const message = `${path} cannot be reached: the proxy asks for a user and a password; write them into HTTPS_PROXY or HTTP_PROXY.`;
+    return new FileError({ path }, message, { cause });
+  }
+  return null;
 }
 
 function refusedRedirect(url: URL, why: string): FileError {

@@ -1,0 +1,272 @@
+import fs from 'node:fs';
+import http from 'node:http';
+import net, { type AddressInfo } from 'node:net';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { shardtool, shardtoolWith } from './cli-process.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
+import { type FaultyServer, faultyServer } from './faulty-server.js';
+
+let root: string;
+let server: FaultyServer;
+let bucket: string;
+let listed: string;
+/** What the machine on which this runs says of proxies and certificates does not count. */
+const { HTTP_PROXY, HTTPS_PROXY, http_proxy, https_proxy, NO_PROXY, no_proxy, ...others } = process.env;
+process.env = { ...others, AWS_CA_BUNDLE: '' };
+
+beforeAll(async () => {
+  const shards = await packedPhotos();
+  root = path.dirname(shards);
+  bucket = path.basename(root);
+  server = await faultyServer(root);
+  listed = (await shardtool('ls', shards)).stdout.replaceAll(shards, 'PLACE');
+});
+afterAll(() => server.stop());
+beforeEach(() => {
+  server.clear();
+  server.fault = () => undefined;
+});
+
+const tlsFile = (name: string) => path.resolve('test/fixtures/tls', name);
+
+interface Proxy {
+  readonly url: string;
+  /** What it was asked for, and with which password. */
+  readonly asked: { readonly method: string; readonly target: string; readonly password: string | undefined }[];
+  stop(): Promise<void>;
+}
+
+/** A proxy for http, and tunnels for all else; with `password`, only for those who know it. */
+async function startProxy(password?: string): Promise<Proxy> {
+  const asked: { method: string; target: string; password: string | undefined }[] = [];
+  const sockets = new Set<net.Socket>();
+  const isAllowed = ({ method = '', url = '', headers }: http.IncomingMessage): boolean => {
+    const given = headers['proxy-authorization'];
+    const text = given === undefined ? undefined : Buffer.from(given.slice('Basic '.length), 'base64').toString();
+    asked.push({ method, target: url, password: text });
+    return password === undefined || text === password;
+  };
+  const proxy = http.createServer((request, response) => {
+    if (!isAllowed(request)) {
+      response.writeHead(407, { 'proxy-authenticate': 'Basic' }).end();
+      return;
+    }
+    const { 'proxy-authorization': _, ...headers } = request.headers;
+    const onward = http.request(request.url!, { method: request.method, headers }, (answer) => {
+      response.writeHead(answer.statusCode!, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    request.pipe(onward);
+  });
+  proxy.on('connect', (request: http.IncomingMessage, socket: net.Socket) => {
+    if (!isAllowed(request)) {
+      socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+      return;
+    }
+    const [, port] = request.url!.split(':');
+    const onward = net.connect(Number(port), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      socket.pipe(onward).pipe(socket);
+    });
+    for (const one of [socket, onward]) one.on('error', () => one.destroy());
+  });
+  proxy.on('connection', (socket) => sockets.add(socket));
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    asked,
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => proxy.close(resolve));
+    },
+  };
+}
+
+async function lsAt(location: string, env: NodeJS.ProcessEnv = {}, ...flags: string[]) {
+  const outcome = await shardtoolWith(env, 'ls', location, ...flags);
+  return { ...outcome, listed: outcome.stdout.replaceAll(location, 'PLACE') };
+}
+
+test('HTTP_PROXY is asked for what lies behind http, but for the hosts of NO_PROXY', async () => {
+  const proxy = await startProxy();
+  const location = `${server.url}/shards`;
+  const env = { HTTP_PROXY: `http://${proxy.url}` };
+  expect(await lsAt(location, env)).toMatchObject({ code: 0, listed });
+  expect(proxy.asked).toContainEqual({ method: 'GET', target: `${location}/dataset.json`, password: undefined });
+  proxy.asked.length = 0;
+  expect(await lsAt(location, { ...env, NO_PROXY: 'elsewhere.test,127.0.0.1' })).toMatchObject({ code: 0, listed });
+  expect(proxy.asked).toEqual([]);
+  await proxy.stop();
+});
+
+test('a proxy that wants a password gets it, and no message shows it', async () => {
+  const proxy = await startProxy('me:hidden word');
+  const location = `${server.url}/shards`;
+  expect(await lsAt(location, { HTTP_PROXY: `http://me:hidden%20word@${proxy.url}` })).toMatchObject({
+    code: 0,
+    listed,
+  });
+  expect(proxy.asked[0]!.password).toBe('me:hidden word');
+  const refused = await lsAt(location, { HTTP_PROXY: `http://me:wrong%20word@${proxy.url}` });
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toMatch(/the proxy asks for a user and a password/);
+  expect(refused.stderr).not.toMatch(/wrong|hidden/);
+  await proxy.stop();
+});
+
+test('an authority of the own house is trusted where AWS_CA_BUNDLE names it, also through HTTPS_PROXY', async () => {
+  const tls = { key: fs.readFileSync(tlsFile('server.key')), cert: fs.readFileSync(tlsFile('server.pem')) };
+  const secure = await faultyServer(root, tls);
+  const location = `${secure.url}/shards`;
+  const unknown = await lsAt(location);
+  expect(unknown.code).not.toBe(0);
+  expect(unknown.stderr).toMatch(/certificate of its server is not trusted .*let AWS_CA_BUNDLE/s);
+  const env = { AWS_CA_BUNDLE: tlsFile('ca.pem') };
+  expect(await lsAt(location, env)).toMatchObject({ code: 0, listed });
+  expect(await lsAt(location, { NODE_EXTRA_CA_CERTS: tlsFile('ca.pem') })).toMatchObject({ code: 0, listed });
+  const proxy = await startProxy();
+  // The proxy knows where the host is; this machine does not.
+  const far = location.replace('127.0.0.1', 'shards.test');
+  expect(await lsAt(far, { ...env, HTTPS_PROXY: `http://${proxy.url}` })).toMatchObject({ code: 0, listed });
+  expect(proxy.asked[0]).toMatchObject({ method: 'CONNECT', target: new URL(far).host });
+  await proxy.stop();
+  const missing = await lsAt(location, { AWS_CA_BUNDLE: '/nowhere/ca.pem' });
+  expect(missing.stderr).toMatch(/\/nowhere\/ca\.pem, which AWS_CA_BUNDLE names, cannot be read/);
+  await secure.stop();
+});
+
+test('a presigned URL opens a shard, and its query is in nothing that is printed, whatever goes wrong', async () => {
+  const [tar] = fs.readdirSync(path.join(root, 'shards')).filter((name) => name.endsWith('.tar'));
+  const signed = `${server.url}/shards/${tar}?X-Amz-Signature=abc123&X-Amz-Security-Token=token456`;
+  const env = { SHARDTOOL_BESIDE: emptyFolder() };
+  const out = emptyFolder();
+  const commands = [
+    ['ls', signed, '--samples', '--json'],
+    ['stats', signed],
+    ['verify', signed],
+    ['cat', signed, 'astronaut/astronaut_000', 'cls'],
+    ['plan', signed],
+    ['unpack', signed, path.join(out, 'photos')],
+    ['convert', signed, path.join(out, 'converted'), '--format', 'lmdb'],
+    ['bench', signed, '--workers', '1', '--json', '--cache', path.join(out, 'cache')],
+  ];
+  for (const args of commands) {
+    const { code, stdout, stderr } = await shardtoolWith(env, ...args);
+    expect({ args, code, stderr }).toMatchObject({ args, code: 0 });
+    expect(stdout + stderr).not.toMatch(/abc123|token456/);
+  }
+  expect(server.asked.every(({ url }) => url.includes('X-Amz-Signature=abc123'))).toBe(true);
+  const written = fs.readdirSync(out, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+  for (const file of [...written, ...fs.readdirSync(env.SHARDTOOL_BESIDE, { recursive: true, withFileTypes: true })]) {
+    if (file.isFile())
+      expect(fs.readFileSync(path.join(file.parentPath, file.name), 'latin1')).not.toMatch(/abc123|token456/);
+  }
+  const faults = [
+    { status: 403, body: '<Error><Code>AccessDenied</Code></Error>' },
+    { status: 404 },
+    { status: 302, headers: { location: '/again?X-Amz-Signature=abc123' } },
+    'ignored range',
+  ] as const;
+  for (const fault of faults) {
+    server.fault = () => fault;
+    const { code, stdout, stderr } = await shardtoolWith({ SHARDTOOL_BESIDE: emptyFolder() }, 'ls', signed);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(tar!);
+    expect(stdout + stderr).not.toMatch(/abc123|token456/);
+  }
+});
+
+/** Refuses, as S3 does, what was signed with another key than the one that counts now. */
+function onlyKey(key: () => string): FaultyServer['fault'] {
+  return ({ headers }) =>
+    headers.authorization?.includes(`Credential=${key()}/`)
+      ? undefined
+      : { status: 400, body: '<Error><Code>ExpiredToken</Code></Error>' };
+}
+
+test('credentials that expire in the middle of an epoch are fetched anew where they came from', async () => {
+  let current = 'key1';
+  let given = 0;
+  const credentials = http.createServer((_, response) => {
+    given++;
+    const Expiration = new Date(Date.now() + 3_600_000).toISOString();
+    response.end(JSON.stringify({ AccessKeyId: current, SecretAccessKey: 's', Token: `t-${current}`, Expiration }));
+  });
+  await new Promise<void>((resolve) => credentials.listen(0, '127.0.0.1', resolve));
+  const s3 = await faultyServer(path.dirname(root));
+  let asked = 0;
+  s3.fault = (request) => {
+    // In the middle of reading, the key that was given out does not count any more.
+    if (request.url.endsWith('.tar') && ++asked === 3) current = 'key2';
+    return onlyKey(() => current)(request);
+  };
+  const env = {
+    AWS_ENDPOINT_URL: s3.url,
+    AWS_CONTAINER_CREDENTIALS_FULL_URI: `http://127.0.0.1:${(credentials.address() as AddressInfo).port}/`,
+    ...{ AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '', AWS_PROFILE: '', AWS_EC2_METADATA_DISABLED: 'true' },
+    AWS_SHARED_CREDENTIALS_FILE: '/nowhere',
+    AWS_CONFIG_FILE: '/nowhere',
+  };
+  const args = ['bench', `s3://${bucket}/shards`, '--workers', '1', '--transform', 'raw', '--json'];
+  const { code, stdout, stderr } = await shardtoolWith(env, ...args);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(JSON.parse(stdout)).toMatchObject({ images: 60, bad: 0 });
+  expect(given).toBeGreaterThanOrEqual(2);
+  expect(s3.asked.at(-1)!.headers['x-amz-security-token']).toBe('t-key2');
+  // Where there are no others, it is said at once.
+  current = 'key1';
+  s3.fault = onlyKey(() => 'key9');
+  const refused = await shardtoolWith(env, ...args);
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toMatch(/the credentials have expired/);
+  await s3.stop();
+  await new Promise((resolve) => credentials.close(resolve));
+});
+
+test('a file of credentials that somebody has written anew is read anew', async () => {
+  const file = path.join(emptyFolder(), 'credentials');
+  const write = (key: string) =>
+    fs.writeFileSync(
+      file,
+      `[default]\naws_access_key_id=${key}\naws_secret_access_key=s\naws_session_token=t-${key}\n`,
+    );
+  write('key1');
+  const s3 = await faultyServer(path.dirname(root));
+  let current = 'key1';
+  let asked = 0;
+  s3.fault = (request) => {
+    if (request.url.endsWith('.tar') && ++asked === 3) {
+      current = 'key2';
+      write(current);
+    }
+    return onlyKey(() => current)(request);
+  };
+  const env = {
+    ...{ AWS_ENDPOINT_URL: s3.url, AWS_SHARED_CREDENTIALS_FILE: file, AWS_CONFIG_FILE: '/nowhere' },
+    ...{ AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '', AWS_PROFILE: '' },
+  };
+  const args = ['bench', `s3://${bucket}/shards`, '--workers', '1', '--transform', 'raw', '--json'];
+  const { code, stdout, stderr } = await shardtoolWith(env, ...args);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(JSON.parse(stdout)).toMatchObject({ images: 60, bad: 0 });
+  await s3.stop();
+});
+
+test('whoever reads pays where that is said: every request for a shard of such a bucket says so', async () => {
+  const s3 = await faultyServer(path.dirname(root));
+  s3.fault = ({ headers }) =>
+    headers['x-amz-request-payer'] === 'requester'
+      ? undefined
+      : { status: 403, body: '<Error><Code>AccessDenied</Code></Error>' };
+  const env = { AWS_ENDPOINT_URL: s3.url, AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'hidden' };
+  const args = ['bench', `s3://${bucket}/shards`, '--workers', '1', '--transform', 'raw'];
+  const refused = await shardtoolWith(env, ...args);
+  expect(refused.stderr).toMatch(/access is denied/);
+  expect(await shardtoolWith(env, ...args, '--requester-pays')).toMatchObject({ code: 0 });
+  // The header is a part of what is signed.
+  expect(s3.asked.at(-1)!.headers.authorization).toMatch(/SignedHeaders=[^,]*x-amz-request-payer/);
+  expect(refused.stderr).not.toContain('hidden');
+  await s3.stop();
+});
