@@ -3,7 +3,7 @@ import path from 'node:path';
 import { allowed, type OptionEntry } from '@shardtool/format';
 import { LOADER_OPTIONS, type LoaderOption } from '@shardtool/reader/option-table';
 import { expect, test } from 'vitest';
-import { typeFaults, userProject } from './guides/user-project.js';
+import { compile, userProject } from './guides/user-project.js';
 import { pythonWith, runPython } from './python.js';
 
 const OPTIONS: readonly (readonly [string, LoaderOption])[] = Object.entries(LOADER_OPTIONS);
@@ -70,7 +70,7 @@ test("the loader's options have the names and types of the table in TypeScript",
   // A table that has changed is found.
   writeFileSync(path.join(folder, 'changed.ts'), programOf([[first![0], { kind: 'switch', help: '' }], ...others]));
   writeFileSync(path.join(folder, 'renamed.ts'), programOf([['seeds', first![1]], ...others]));
-  const faults = typeFaults(folder);
+  const faults = compile(folder);
   expect(faults).toMatch(/^\S*changed\.ts.*\n(\S*renamed\.ts.*\n)+$/);
 });
 

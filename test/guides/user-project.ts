@@ -1,8 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { onTestFinished } from 'vitest';
+import { emptyFolder } from '../datasets.js';
 
 const root = path.resolve(import.meta.dirname, '../..');
 /** As strict as a program can ask for, and with a look at the declarations that the packages publish. */
@@ -15,23 +14,23 @@ const SETTINGS = {
   noUncheckedIndexedAccess: true,
   exactOptionalPropertyTypes: true,
   skipLibCheck: false,
-  noEmit: true,
+  outDir: 'out',
 };
 
-/** A folder of somebody who has installed shardtool. It is removed when the test ends. */
+/** A folder of somebody who has installed shardtool. It is removed after the tests of the file. */
 export function userProject(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'shardtool-user-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = emptyFolder();
   mkdirSync(path.join(folder, 'node_modules'));
   symlinkSync(path.join(root, 'packages/cli'), path.join(folder, 'node_modules/shardtool'));
+  symlinkSync(path.join(root, 'node_modules/@shardtool'), path.join(folder, 'node_modules/@shardtool'));
   symlinkSync(path.join(root, 'node_modules/@types'), path.join(folder, 'node_modules/@types'));
   writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
   writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: SETTINGS, include: ['*.ts'] }));
   return folder;
 }
 
-/** What the compiler says of such a folder; nothing where all is right. */
-export function typeFaults(folder: string): string {
+/** Compiles such a folder into its folder `out`. What the compiler says; nothing where all is right. */
+export function compile(folder: string): string {
   const tsc = path.join(root, 'node_modules/typescript/bin/tsc');
   const { status, stdout, stderr } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' });
   return status === 0 ? '' : stdout + stderr;

@@ -1,4 +1,5 @@
 import { type LayoutName, ShardtoolError } from '@shardtool/format';
+import type { ContentOf, OnlyOptions } from '../loader/deliver/batch-content.js';
 import { DeviceLoader } from '../loader/device/device-loader.js';
 import type { DeviceLoaderOptions } from '../loader/device/device-options.js';
 import { Loader } from '../loader/loader.js';
@@ -119,7 +120,10 @@ export class Dataset implements AsyncDisposable {
    * allowed.
    */
   loader(options: DeviceLoaderOptions): DeviceLoader;
-  loader(options?: LoaderOptions & { readonly device?: undefined }): Loader;
+  loader(): Loader<ContentOf<object>>;
+  loader<const Options extends LoaderOptions & { readonly device?: undefined }>(
+    options: OnlyOptions<Options>,
+  ): Loader<ContentOf<Options>>;
   loader(options: LoaderOptions & { readonly device?: Device }): Loader | DeviceLoader;
   loader({ device, ...host }: LoaderOptions & { readonly device?: Device } = {}): Loader | DeviceLoader {
     return device === undefined ? new Loader(this, host) : new DeviceLoader(this, { ...host, device });

@@ -1,6 +1,6 @@
 import { countOf, OptionError, ShardtoolError } from '@shardtool/format';
 import type { Dataset } from '../dataset/dataset.js';
-import type { Batch } from './deliver/batch.js';
+import type { Batch, BatchContent } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
 import { type LoaderReport, type Measured, Statistics, type StorageReport } from './deliver/statistics.js';
@@ -33,9 +33,11 @@ interface Starting {
 
 /**
  * Shuffled, decoded batches of a dataset. Iterating goes through one epoch (or `repeat` of them); iterating again goes on
- * with the next. Workers and memory live from the first batch until {@link close}, or until an iteration ends early.
+ * with the next. What `batch.images` is follows from the type of its options. Workers and memory live from the first batch until {@link close}, or until an iteration ends early.
  */
-export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
+export class Loader<Content extends BatchContent = BatchContent>
+  implements AsyncIterable<Batch<Content>>, AsyncDisposable
+{
   readonly #dataset: Dataset;
   readonly #options: CheckedOptions;
   #settingUp: Promise<LoaderSetup> | null = null;
@@ -63,7 +65,7 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
     this.#history = new ReadHistory(dataset.bytes);
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Batch, undefined> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<Batch<Content>, undefined> {
     if (this.#loop !== null) {
       throw new OptionError({}, 'This loader is being iterated already: end that loop first, or make a second loader.');
     }
@@ -76,7 +78,9 @@ export class Loader implements AsyncIterable<Batch>, AsyncDisposable {
       const place = this.#progress.startLoop();
       if (place !== null) {
         const running = await loop.orStopped(() => this.#start(setup));
-        yield* loop.batches(() => this.#begin(setup, running, place));
+        // What the batches hold was made by these very options.
+        const batches = loop.batches(() => this.#begin(setup, running, place));
+        yield* batches as AsyncGenerator<Batch<Content>, undefined>;
       }
       isWhole = true;
     } finally {

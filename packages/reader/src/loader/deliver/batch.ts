@@ -17,11 +17,20 @@ export interface BatchMix {
   readonly otherLabels: Int32Array;
 }
 
+/** What the images of a batch may be; {@link ContentOf} says which of it, by the options. */
+export interface BatchContent {
+  readonly images: Uint8Array | Float32Array | null;
+  readonly dtype: Dtype | null;
+  readonly shape: readonly [number, number, number, number] | null;
+  readonly list: readonly ImageArray[] | null;
+  readonly encoded: readonly Uint8Array[] | null;
+}
+
 /**
  * What the consumer gets. Arrays over shared memory (`images`, `encoded`) are valid until the next batch is asked for,
- * or until {@link Batch.release}; copy what is to live longer.
+ * or until {@link Batch.release}; copy what is to live longer. What `images` are follows from the loader's options.
  */
-export interface Batch {
+export interface Batch<Content extends BatchContent = BatchContent> {
   readonly epoch: number;
   /** Number of the batch since the start of the epoch or of the resumed part. */
   readonly index: number;
@@ -31,18 +40,18 @@ export interface Batch {
    * Pixels, as `dtype` and `shape` say; null where the images stay encoded or come as a list. float16, which JavaScript has
    * no array for, comes as bytes, two a value.
    */
-  readonly images: Uint8Array | Float32Array | null;
-  readonly dtype: Dtype | null;
+  readonly images: Content['images'];
+  readonly dtype: Content['dtype'];
   /** [n, height, width, 3] or [n, 3, height, width]. */
-  readonly shape: readonly [number, number, number, number] | null;
+  readonly shape: Content['shape'];
   /** Pixels of further image fields by name, of the same dtype and shape; `moreImages` names them. */
-  readonly moreImages: Readonly<Record<string, Uint8Array | Float32Array>>;
+  readonly moreImages: Readonly<Record<string, Exclude<Content['images'], null>>>;
   /** Values of masks by field name, uint8 [n, height, width]. */
   readonly masks: Readonly<Record<string, Uint8Array>>;
   /** With `collate: 'list'`: an array for each image. */
-  readonly list: readonly ImageArray[] | null;
+  readonly list: Content['list'];
   /** With `transform: 'raw'`: the encoded images. */
-  readonly encoded: readonly Uint8Array[] | null;
+  readonly encoded: Content['encoded'];
   /** Class numbers, int32 [n]; -1 where a sample has none. */
   readonly labels: Int32Array;
   /** How the images were mixed, with the option `mix`; else null. */

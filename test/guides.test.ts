@@ -1,0 +1,140 @@
+import { cpSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { bash, bin } from './cli-process.js';
+import { type Block, blocksOf, PAGES } from './guides/blocks.js';
+import { compile, userProject } from './guides/user-project.js';
+
+const BLOCKS = PAGES.flatMap(blocksOf);
+const PAGES_WITH_CODE = PAGES.filter((page) => BLOCKS.some((block) => block.page === page && isRun(block)));
+
+/** What a block is tried with. Python is tried by python/tests/test_guides.py. */
+const LANGUAGES = ['ts', 'sh', 'console', 'python', 'json', 'text'];
+
+function isRun({ language, notRun }: Block): boolean {
+  return notRun === null && ['ts', 'sh', 'console'].includes(language);
+}
+
+test('every block of code of the guides is tried, or says in front of it why it is not', () => {
+  const untold = BLOCKS.filter(({ language, notRun }) => notRun === null && !LANGUAGES.includes(language));
+  expect(untold.map(({ place, language }) => `${place} ${language}`)).toEqual([]);
+  expect(BLOCKS.filter(isRun).length).toBeGreaterThan(8);
+  for (const { place, language, notRun, text } of BLOCKS) {
+    if (language === 'json' && notRun === null) expect(() => JSON.parse(text), place).not.toThrow();
+  }
+});
+
+/** The type of `batch.images` where a loader is made with these options. */
+const IMAGES = {
+  "{ transform: 'train224' }": 'Uint8Array',
+  "{ transform: 'raw' }": 'null',
+  "{ collate: 'list' }": 'null',
+  "{ batchSize: 8, where: 'width > 9' }": 'Uint8Array',
+  "{ transform: [{ name: 'centerCrop', size: 8 }] }": 'Uint8Array',
+  "{ transform: [{ name: 'normalize', mean: [0, 0, 0], std: [1, 1, 1] }] }": 'Float32Array',
+  "{ transform: [{ name: 'toDtype', dtype: 'float32', scale: true }] }": 'Float32Array',
+  "{ transform: [{ name: 'normalize', mean: [0, 0, 0], std: [1, 1, 1] }, { name: 'toDtype', dtype: 'float16' }] }":
+    'Uint8Array',
+  '{ transform: list }': 'Uint8Array | Float32Array',
+  options: 'Uint8Array | Float32Array | null',
+};
+
+function typeProgram(): string {
+  return [
+    "import { type Batch, type Loader, type LoaderOptions, openDataset, type StepInput } from 'shardtool';",
+    'type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;',
+    'type Images<Of> = Of extends Loader<infer Content> ? Batch<Content>["images"] : never;',
+    "const dataset = await openDataset('shards');",
+    'declare const list: readonly StepInput[];',
+    'declare const options: LoaderOptions;',
+    ...Object.entries(IMAGES).flatMap(([given, images], i) => [
+      `const loader${i} = dataset.loader(${given});`,
+      `export const images${i}: Same<Images<typeof loader${i}>, ${images}> = true;`,
+    ]),
+    'const plain = dataset.loader();',
+    'export const nothing: Same<Images<typeof plain>, Uint8Array> = true;',
+    '// A name that is none, and a step that is none, are errors where they are written.',
+    '// @ts-expect-error',
+    'dataset.loader({ batchsize: 8 });',
+    '// @ts-expect-error',
+    "dataset.loader({ batchSize: 8, transform: [{ name: 'centreCrop', size: 8 }] });",
+    '// Whoever takes any batch takes each.',
+    'declare function use(batch: Batch, loader: Loader): void;',
+    'for await (const batch of loader0) use(batch, loader0);',
+  ].join('\n');
+}
+
+/** A block as a module, with fewer epochs: what it prints does not matter. */
+function moduleOf({ text }: Block): string {
+  return `${text.replaceAll(/\b90\b/g, '1')}\nexport {};\n`;
+}
+
+/** Where all blocks of TypeScript are compiled at once, by their places. */
+const compiled = userProject();
+const faults = compileAll();
+
+function fileOf({ place }: Block): string {
+  return place.replaceAll(/\W/g, '-');
+}
+
+function compileAll(): string {
+  for (const block of BLOCKS) {
+    if (block.language === 'ts') writeFileSync(path.join(compiled, `${fileOf(block)}.ts`), moduleOf(block));
+  }
+  writeFileSync(path.join(compiled, 'types.ts'), typeProgram());
+  return compile(compiled);
+}
+
+test('TypeScript of the guides is right as it is written, and batch.images is what transform and collate make it', () => {
+  expect(faults).toBe('');
+});
+
+/** A folder as the guides speak of it: photos, and files that a person has written. */
+function userFolder(): string {
+  const folder = userProject();
+  cpSync('examples/photos', path.join(folder, 'photos'), { recursive: true });
+  cpSync('examples/photos', path.join(folder, 'examples/photos'), { recursive: true });
+  const own = {
+    'list.json': '[{ "name": "randomResizedCrop", "size": 64 }, { "name": "randomHorizontalFlip" }]',
+    'bad.txt': 'cat/cat_003\n',
+    'fixed.csv': 'key,class\ncoffee/coffee_001,moon\n',
+  };
+  for (const [name, text] of Object.entries(own)) writeFileSync(path.join(folder, name), text);
+  return folder;
+}
+
+/** What is typed behind `$ `, with what should follow; `...` stands for any lines. */
+function transcript({ text }: Block): { readonly line: string; readonly printed: string }[] {
+  return text
+    .split(/^\$ /m)
+    .slice(1)
+    .map((part) => {
+      const [line, ...printed] = part.split('\n');
+      return { line: line!, printed: printed.join('\n') };
+    });
+}
+
+function pattern(printed: string): RegExp {
+  const quoted = printed.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return new RegExp(`^${quoted.replaceAll('\\.\\.\\.\n', '(?:.*\n)*').replaceAll('\\.\\.\\.', '.*')}$`);
+}
+
+test.each(PAGES_WITH_CODE)('what %s says to run runs, in the order in which it stands there', async (page) => {
+  const folder = userFolder();
+  const blocks = blocksOf(page).filter(isRun);
+  const sh = async (line: string) => {
+    const npx = `npx() { shift; "${process.execPath}" "${bin}" "$@"; }; export -f npx; cd "${folder}"`;
+    const { code, stdout, stderr } = await bash(`${npx}; set -eo pipefail; ${line}`);
+    expect([code, stderr], `${page}: ${line}`).toEqual([0, stderr]);
+    return stdout;
+  };
+  const packs = blocks.some(({ text }) => /shardtool pack \S+ shards\b/.test(text));
+  if (!packs) await sh('npx shardtool pack photos shards --quiet');
+  if (blocks.some(({ language }) => language === 'ts'))
+    cpSync(path.join(compiled, 'out'), path.join(folder, 'out'), { recursive: true });
+  for (const block of blocks) {
+    if (block.language === 'sh') await sh(block.text);
+    else if (block.language === 'ts') await sh(`"${process.execPath}" out/${fileOf(block)}.js`);
+    else for (const { line, printed } of transcript(block)) expect(await sh(line)).toMatch(pattern(printed));
+  }
+});

@@ -1,0 +1,31 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** A block of code of a page, as it stands there. */
+export interface Block {
+  /** `README.md:12`. */
+  readonly place: string;
+  readonly page: string;
+  readonly language: string;
+  readonly text: string;
+  /** Why it is not run, of a comment `<!-- not run: ... -->` in front of it; null where it is to be run. */
+  readonly notRun: string | null;
+}
+
+/** What users read. bench/README.md says how figures came about, on machines that others do not have. */
+export const PAGES = [
+  'README.md',
+  'python/README.md',
+  ...readdirSync('docs').map((file) => `docs/${file}`),
+  ...readdirSync('packages').map((name) => `packages/${name}/README.md`),
+].filter((page) => page.endsWith('.md'));
+
+const BLOCK = /(?:<!-- not run: (?<why>.+?) -->\n+)?^```(?<language>[^\n]*)\n(?<text>[\s\S]*?)^```$/gm;
+
+export function blocksOf(page: string): Block[] {
+  const all = readFileSync(page, 'utf8');
+  return Array.from(all.matchAll(BLOCK), ({ groups, index }) => {
+    const { why, language, text } = groups as { why?: string; language: string; text: string };
+    const line = all.slice(0, index).split('\n').length;
+    return { place: `${page}:${line}`, page, language, text, notRun: why ?? null };
+  });
+}
