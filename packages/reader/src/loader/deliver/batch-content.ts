@@ -1,5 +1,5 @@
 /** What the images of a batch are, by the options of its loader: types alone. */
-import type { Dtype } from '../../transform/transform.js';
+import type { Dtype } from '../../transform/values.js';
 import type { LoaderOptions } from '../options.js';
 import type { ImageArray } from './batch.js';
 
