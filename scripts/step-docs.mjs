@@ -27,7 +27,7 @@ const text = (value) => (value === undefined ? '' : JSON.stringify(value, rounde
 const rounded = (_key, value) => (typeof value === 'number' ? Number(value.toPrecision(4)) : value);
 const isNeeded = ({ default: value, isOptional }) => value === undefined && isOptional !== true;
 const capital = (name) => name[0].toUpperCase() + name.slice(1);
-const snake = (name) => name.replaceAll(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);
+const snake = (name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 function withTables(page) {
   const [before, rest] = page.split(BEGIN);
@@ -101,7 +101,7 @@ function python() {
       const needed = entries.filter(([, entry]) => isNeeded(entry));
       const others = entries.filter(([, entry]) => !isNeeded(entry));
       const names = [...new Set([snake(name), name])].map((one) => `"${one}"`).join(', ');
-      const said = like === null ? `    """${help}"""` : `    """${help}\n\n    torchvision: v2.${like}.\n    """`;
+      const said = docstring(help, like);
       const first = [`    name: Literal[${names}]`, ...needed.flatMap(pythonLines)];
       if (others.length === 0) return ['', '', `class ${capital(name)}(TypedDict):`, said, '', ...first];
       return [
@@ -132,14 +132,25 @@ function pythonLines([parameter, entry]) {
   return [...comment(hover(entry)), `    ${snake(parameter)}: ${entry.python}`];
 }
 
-/** Lines of up to 120 characters. */
+function docstring(help, like) {
+  const [first, ...others] = wrapped(help, '   ');
+  const more = [...others, ...(like === null ? [] : ['', `    torchvision: v2.${like}.`])];
+  const opened = `    """${first.trim()}`;
+  return more.length === 0 ? `${opened}"""` : [opened, ...more, '    """'].join('\n');
+}
+
 function comment(line) {
+  return wrapped(line, '    #:');
+}
+
+/** Lines of up to 116 characters. */
+function wrapped(line, begin) {
   const lines = [];
-  let now = '    #:';
+  let now = begin;
   for (const word of line.split(' ')) {
-    if (now.length + word.length > 118) {
+    if (now.length + word.length > 115) {
       lines.push(now);
-      now = '    #:';
+      now = begin;
     }
     now += ` ${word}`;
   }

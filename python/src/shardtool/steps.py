@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 class _Resize(TypedDict):
     name: Literal["resize"]
-    #: Of the result. The shorter side, or [height, width].
-    size: int | Sequence[int]
 
 
 class Resize(_Resize, total=False):
@@ -20,8 +18,82 @@ class Resize(_Resize, total=False):
     torchvision: v2.Resize.
     """
 
-    #: The most that the longer side may become, where size is one number. Pixels, 1 to 4096.
+    #: Of the result. Without it, the longer side becomes maxSize. The shorter side, or [height, width].
+    size: int | Sequence[int]
+    #: The most that the longer side may become, where size is not [height, width]. Pixels, 1 to 4096.
     max_size: int
+
+
+class _ScaleJitter(TypedDict):
+    name: Literal["scale_jitter", "scaleJitter"]
+    #: What a factor of 1 fits. In the order of torchvision, whose first number is compared with the width. A number
+    #: or [width, height], 1 to 4096.
+    target_size: int | Sequence[int]
+
+
+class ScaleJitter(_ScaleJitter, total=False):
+    """Resizes by a random factor, sides alike: 1 makes the image fit targetSize.
+
+    torchvision: v2.ScaleJitter.
+    """
+
+    #: What the factor is drawn from. [low, high], more than 0. Default [0.1, 2].
+    scale_range: Sequence[float]
+
+
+class _Letterbox(TypedDict):
+    name: Literal["letterbox"]
+    #: Of the result: a number for a square, or [height, width]. A number or [height, width], 1 to 4096.
+    size: int | Sequence[int]
+
+
+class Letterbox(_Letterbox, total=False):
+    """Resizes until the image fits, sides alike, and adds a border on both sides of what is missing."""
+
+    #: The value of the border. 0 to 255, or three of them. Default 114.
+    fill: int | Sequence[int]
+    #: What masks have there. Default 0. 0 to 255.
+    mask_fill: int
+    #: False: smaller images stay as they are. True or false. Default true.
+    scale_up: bool
+
+
+class _Pad(TypedDict):
+    name: Literal["pad"]
+    #: How many. A number, [x, y] or [left, top, right, bottom].
+    padding: int | Sequence[int]
+
+
+class Pad(_Pad, total=False):
+    """Adds pixels around the image.
+
+    torchvision: v2.Pad.
+    """
+
+    #: Their value. 0 to 255, or three of them. Default 0.
+    fill: int | Sequence[int]
+    #: What masks have there. Default 0. 0 to 255.
+    mask_fill: int
+
+
+class _RandomZoomOut(TypedDict):
+    name: Literal["random_zoom_out", "randomZoomOut"]
+
+
+class RandomZoomOut(_RandomZoomOut, total=False):
+    """Puts the image at a random place of a larger one.
+
+    torchvision: v2.RandomZoomOut.
+    """
+
+    #: The value of what is around it. 0 to 255, or three of them. Default 0.
+    fill: int | Sequence[int]
+    #: What masks have there. Default 0. 0 to 255.
+    mask_fill: int
+    #: How many times as long the sides become. [low, high], from 1 on. Default [1, 4].
+    side_range: Sequence[float]
+    #: How likely it is. A probability. Default 0.5.
+    p: float
 
 
 class CenterCrop(TypedDict):
@@ -73,6 +145,32 @@ class RandomResizedCrop(_RandomResizedCrop, total=False):
     scale: Sequence[float]
     #: Width over height. [low, high], more than 0. Default [0.75, 1.333].
     ratio: Sequence[float]
+
+
+class _RandomIoUCrop(TypedDict):
+    name: Literal["random_io_u_crop", "randomIoUCrop"]
+
+
+class RandomIoUCrop(_RandomIoUCrop, total=False):
+    """Takes a part that holds the middle of a box and overlaps one as much as is drawn. Boxes whose middle is outside
+    are emptied: sanitizeBoundingBoxes drops them.
+
+    torchvision: v2.RandomIoUCrop.
+    """
+
+    #: The least part of a side. More than 0, up to 1. Default 0.3.
+    min_scale: float
+    #: The largest part of a side. More than 0, up to 1. Default 1.
+    max_scale: float
+    #: The least width over height. More than 0. Default 0.5.
+    min_aspect_ratio: float
+    #: The largest width over height. More than 0. Default 2.
+    max_aspect_ratio: float
+    #: Overlaps (intersection over union) of which one is drawn; 1 leaves the image as it is. A list of numbers from
+    #: 0 to 1. Default [0, 0.1, 0.3, 0.5, 0.7, 0.9, 1].
+    sampler_options: Sequence[float]
+    #: How often a part is drawn before another overlap is. 1 to 100. Default 40.
+    trials: int
 
 
 class _RandomHorizontalFlip(TypedDict):
@@ -212,6 +310,22 @@ class RandomErasing(_RandomErasing, total=False):
     value: float | Sequence[float] | Literal["random"]
 
 
+class _SanitizeBoundingBoxes(TypedDict):
+    name: Literal["sanitize_bounding_boxes", "sanitizeBoundingBoxes"]
+
+
+class SanitizeBoundingBoxes(_SanitizeBoundingBoxes, total=False):
+    """Drops boxes that are too small, or partly outside the image, and what belongs to them.
+
+    torchvision: v2.SanitizeBoundingBoxes.
+    """
+
+    #: The least width and height in pixels. A number from 0 on. Default 1.
+    min_size: float
+    #: The least area in pixels. A number from 0 on. Default 1.
+    min_area: float
+
+
 class _ToDtype(TypedDict):
     name: Literal["to_dtype", "toDtype"]
     #: The dtype of the batch. Uint8, float32 or float16.
@@ -252,9 +366,14 @@ class Layout(TypedDict):
 #: A step of a transform.
 Step = Union[
     Resize,
+    ScaleJitter,
+    Letterbox,
+    Pad,
+    RandomZoomOut,
     CenterCrop,
     RandomCrop,
     RandomResizedCrop,
+    RandomIoUCrop,
     RandomHorizontalFlip,
     RandomVerticalFlip,
     RandomRotation,
@@ -263,6 +382,7 @@ Step = Union[
     Grayscale,
     RandomGrayscale,
     RandomErasing,
+    SanitizeBoundingBoxes,
     ToDtype,
     Normalize,
     Layout,

@@ -3,8 +3,10 @@ import { SampleDecodeError } from '@shardtool/format';
 import type { Rect } from '../codec/codec.js';
 import type { PixelLayout } from '../kernels/resize.js';
 import type { Axis } from '../kernels/taps.js';
+import type { Annotations } from './annotations.js';
 import { LARGEST_SIDE, type Padding, type Size } from './crops.js';
-import type { Effect } from './effects.js';
+import type { Effect, Rgb } from './effects.js';
+import type { RotateEffect } from './steps/rotation.js';
 
 /**
  * One run of the resize kernel, then a border, then effects. `source` is the part of the pass's input that the axes are
@@ -26,8 +28,8 @@ export interface Pass {
 }
 
 export interface Border extends Padding {
-  /** The value of its pixels, 0 to 255, and that of a mask's. */
-  readonly fill: number;
+  /** The value of its pixels, 0 to 255, or their red, green and blue; and that of a mask's. */
+  readonly fill: number | Rgb;
   readonly maskFill: number;
 }
 
@@ -39,7 +41,11 @@ export class Canvas {
   readonly #passes: Pass[] = [];
   #draft: Draft;
 
-  constructor(image: Size) {
+  /** `annotations` are what lies on the image, and move with it. */
+  constructor(
+    image: Size,
+    readonly annotations: Annotations | null = null,
+  ) {
     this.#draft = draftOf(image);
   }
 
@@ -49,23 +55,38 @@ export class Canvas {
   }
 
   /** Takes a part. What of it lies outside becomes a border of these values. */
-  crop(rect: Rect, fill: number, maskFill = 0): void {
+  crop(rect: Rect, fill: number | Rgb, maskFill = 0): void {
+    this.annotations?.crop(rect);
     const border = cropDraft(this.#draft, rect, fill, maskFill);
     if (border !== null) this.#finish(border);
   }
 
+  /** Adds pixels around the image. */
+  pad({ left, top, right, bottom }: Padding, fill: number | Rgb, maskFill = 0): void {
+    const { width, height } = this.size;
+    this.crop({ x: -left, y: -top, width: left + width + right, height: top + height + bottom }, fill, maskFill);
+  }
+
   resize(size: Size): void {
+    this.annotations?.resize(this.size, size);
     if (this.#draft.resized !== null) this.#finish(null);
     resizeDraft(this.#draft, size);
   }
 
   /** Mirrors left and right (x), or top and bottom (y). */
   flip(axis: 'x' | 'y'): void {
+    this.annotations?.flip(axis, this.size);
     if (axis === 'x') this.#draft.flipX = !this.#draft.flipX;
     else this.#draft.flipY = !this.#draft.flipY;
   }
 
-  /** Changes pixels as they are now. */
+  /** Turns the image. `expands`: the result is as large as the turned image. */
+  turn(effect: RotateEffect, expands: boolean): void {
+    this.annotations?.turn(effect, this.size, expands);
+    this.affect([effect]);
+  }
+
+  /** Changes pixels as they are now, where they are. */
   affect(effects: readonly Effect[]): void {
     if (effects.length === 0) return;
     const passes = this.#passes;
@@ -156,7 +177,7 @@ function resizeDraft(draft: Draft, size: Size): void {
 }
 
 /** Takes a part. Where it lies partly outside, only what is inside is taken, and the border that is missing returned. */
-function cropDraft(draft: Draft, rect: Rect, fill: number, maskFill: number): Border | null {
+function cropDraft(draft: Draft, rect: Rect, fill: number | Rgb, maskFill: number): Border | null {
   const size = sizeOf(draft);
   const left = clamp(rect.x, size.width);
   const top = clamp(rect.y, size.height);

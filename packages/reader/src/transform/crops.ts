@@ -17,12 +17,20 @@ export function asSize(size: number | readonly [number, number]): Size {
 
 /**
  * The size after `resize` (v2.functional `_compute_resized_output_size`): the shorter side becomes `size`, unless the
- * longer one would become more than `maxSize`.
+ * longer one would become more than `maxSize`; without `size` the longer side becomes `maxSize`.
  */
-export function resizedSize(image: Size, size: number | readonly [number, number], maxSize: number | undefined): Size {
-  if (typeof size !== 'number') return { height: size[0], width: size[1] };
+export function resizedSize(
+  image: Size,
+  size: number | readonly [number, number] | undefined,
+  maxSize: number | undefined,
+): Size {
+  if (typeof size === 'object') return { height: size[0], width: size[1] };
   const short = Math.min(image.width, image.height);
   const long = Math.max(image.width, image.height);
+  if (size === undefined) {
+    const least = Math.max(1, Math.trunc((maxSize! * short) / long));
+    return image.width <= image.height ? { width: least, height: maxSize! } : { width: maxSize!, height: least };
+  }
   let newShort = size;
   let newLong = Math.trunc((size * long) / short);
   if (maxSize !== undefined && newLong > maxSize) {

@@ -4,6 +4,7 @@ import type { EffectKernels, Picture } from '../kernels/effects.js';
 import type { ResizeKernel } from '../kernels/resize.js';
 import { sourceRange } from '../kernels/taps.js';
 import { borderedOf, isCopy, type Pass } from './canvas.js';
+import type { Rgb } from './effects.js';
 import { allocatePicture, runEffects } from './run-effects.js';
 import { becomesFloatsLast, type CompiledTransform } from './transform.js';
 
@@ -92,7 +93,7 @@ function runPass(pass: Pass, source: Source, output: Output, tools: PassTools, t
   }
   const { memory } = tools.scratch;
   const { width, height } = borderedOf(pass);
-  memory.fill(border.fill, target, target + width * height * 3);
+  fillPixels(memory.subarray(target, target + width * height * 3), border.fill);
   if (x.count === 0 || y.count === 0) return;
   const inner = { offset: tools.scratch.allocate(x.count * y.count * 3), stride: x.count * 3 };
   resizeOrCopy(pass, source, BYTES, tools, inner.offset);
@@ -109,6 +110,15 @@ function resizeOrCopy(pass: Pass, source: Source, output: Output, tools: PassToo
   }
   const { offset, stride } = source;
   tools.kernel.resize({ source: offset, stride, x, y, layout: pixelLayout, normalization, target });
+}
+
+function fillPixels(pixels: Uint8Array, fill: number | Rgb): void {
+  if (typeof fill === 'number') {
+    pixels.fill(fill);
+    return;
+  }
+  pixels.set(fill);
+  for (let filled = 3; filled < pixels.length; filled *= 2) pixels.copyWithin(filled, 0, filled);
 }
 
 function copyRows(memory: Uint8Array, from: Source, to: Source, bytes: number, rows: number): void {

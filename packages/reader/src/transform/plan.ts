@@ -1,5 +1,6 @@
 import type { Reduction } from '../codec/codec.js';
 import type { Axis } from '../kernels/taps.js';
+import { Annotations, type GivenAnnotations } from './annotations.js';
 import { Canvas, type Pass, resultOf } from './canvas.js';
 import type { Size } from './crops.js';
 import type { ErasedPart } from './erase-values.js';
@@ -16,19 +17,29 @@ export interface SamplePlan {
   readonly height: number;
   /** What of the finished values is erased. */
   readonly erased: readonly ErasedPart[];
+  /** What lies on the result. Null where nothing was given. */
+  readonly annotations: Annotations | null;
 }
 
 /**
  * Draws the random parameters of a sample, step by step in the order of the list, and folds the steps into passes. A pure
- * function of the image's size and the random numbers.
+ * function of the image's size, what lies on it, and the random numbers.
  */
-export function planSample(transform: CompiledTransform, width: number, height: number, random: Random): SamplePlan {
-  const canvas = new Canvas({ width, height });
+export function planSample(
+  transform: CompiledTransform,
+  width: number,
+  height: number,
+  random: Random,
+  given: GivenAnnotations | null = null,
+): SamplePlan {
+  const annotations = given && new Annotations(given, { width, height });
+  const canvas = new Canvas({ width, height }, annotations);
   for (const step of transform.steps) entryOf(step).draw!(step, canvas, random);
   const passes = canvas.passes(transform.pixelLayout);
   const result = resultOf(passes.at(-1)!);
   const { width: outputWidth, height: outputHeight } = result;
-  return { passes, width: outputWidth, height: outputHeight, erased: drawErased(transform, result, random) };
+  const erased = drawErased(transform, result, random);
+  return { passes, width: outputWidth, height: outputHeight, erased, annotations };
 }
 
 /** Random values take two numbers more than {@link drawErasing}: the key of their own. */

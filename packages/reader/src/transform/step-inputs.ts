@@ -3,10 +3,56 @@
 /** Resizes, antialiased, with bilinear weights. torchvision: v2.Resize. */
 export interface ResizeInput {
   readonly name: 'resize';
-  /** Of the result. The shorter side, or [height, width]. */
-  readonly size: number | readonly [number, number];
-  /** The most that the longer side may become, where size is one number. Pixels, 1 to 4096. */
+  /** Of the result. Without it, the longer side becomes maxSize. The shorter side, or [height, width]. */
+  readonly size?: number | readonly [number, number] | undefined;
+  /** The most that the longer side may become, where size is not [height, width]. Pixels, 1 to 4096. */
   readonly maxSize?: number | undefined;
+}
+
+/** Resizes by a random factor, sides alike: 1 makes the image fit targetSize. torchvision: v2.ScaleJitter. */
+export interface ScaleJitterInput {
+  readonly name: 'scaleJitter';
+  /** What a factor of 1 fits. In the order of torchvision, whose first number is compared with the width. A number or [width, height], 1 to 4096. */
+  readonly targetSize: number | readonly [number, number];
+  /** What the factor is drawn from. [low, high], more than 0. Default [0.1, 2]. */
+  readonly scaleRange?: readonly [number, number] | undefined;
+}
+
+/** Resizes until the image fits, sides alike, and adds a border on both sides of what is missing. */
+export interface LetterboxInput {
+  readonly name: 'letterbox';
+  /** Of the result: a number for a square, or [height, width]. A number or [height, width], 1 to 4096. */
+  readonly size: number | readonly [number, number];
+  /** The value of the border. 0 to 255, or three of them. Default 114. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** What masks have there. Default 0. 0 to 255. */
+  readonly maskFill?: number | undefined;
+  /** False: smaller images stay as they are. True or false. Default true. */
+  readonly scaleUp?: boolean | undefined;
+}
+
+/** Adds pixels around the image. torchvision: v2.Pad. */
+export interface PadInput {
+  readonly name: 'pad';
+  /** How many. A number, [x, y] or [left, top, right, bottom]. */
+  readonly padding: number | readonly [number, number] | readonly [number, number, number, number];
+  /** Their value. 0 to 255, or three of them. Default 0. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** What masks have there. Default 0. 0 to 255. */
+  readonly maskFill?: number | undefined;
+}
+
+/** Puts the image at a random place of a larger one. torchvision: v2.RandomZoomOut. */
+export interface RandomZoomOutInput {
+  readonly name: 'randomZoomOut';
+  /** The value of what is around it. 0 to 255, or three of them. Default 0. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** What masks have there. Default 0. 0 to 255. */
+  readonly maskFill?: number | undefined;
+  /** How many times as long the sides become. [low, high], from 1 on. Default [1, 4]. */
+  readonly sideRange?: readonly [number, number] | undefined;
+  /** How likely it is. A probability. Default 0.5. */
+  readonly p?: number | undefined;
 }
 
 /** Takes the middle. What of it lies outside the image is black. torchvision: v2.CenterCrop. */
@@ -40,6 +86,23 @@ export interface RandomResizedCropInput {
   readonly scale?: readonly [number, number] | undefined;
   /** Width over height. [low, high], more than 0. Default [0.75, 1.333]. */
   readonly ratio?: readonly [number, number] | undefined;
+}
+
+/** Takes a part that holds the middle of a box and overlaps one as much as is drawn. Boxes whose middle is outside are emptied: sanitizeBoundingBoxes drops them. torchvision: v2.RandomIoUCrop. */
+export interface RandomIoUCropInput {
+  readonly name: 'randomIoUCrop';
+  /** The least part of a side. More than 0, up to 1. Default 0.3. */
+  readonly minScale?: number | undefined;
+  /** The largest part of a side. More than 0, up to 1. Default 1. */
+  readonly maxScale?: number | undefined;
+  /** The least width over height. More than 0. Default 0.5. */
+  readonly minAspectRatio?: number | undefined;
+  /** The largest width over height. More than 0. Default 2. */
+  readonly maxAspectRatio?: number | undefined;
+  /** Overlaps (intersection over union) of which one is drawn; 1 leaves the image as it is. A list of numbers from 0 to 1. Default [0, 0.1, 0.3, 0.5, 0.7, 0.9, 1]. */
+  readonly samplerOptions?: readonly number[] | undefined;
+  /** How often a part is drawn before another overlap is. 1 to 100. Default 40. */
+  readonly trials?: number | undefined;
 }
 
 /** Mirrors left and right. torchvision: v2.RandomHorizontalFlip. */
@@ -122,6 +185,15 @@ export interface RandomErasingInput {
   readonly value?: number | readonly [number, number, number] | 'random' | undefined;
 }
 
+/** Drops boxes that are too small, or partly outside the image, and what belongs to them. torchvision: v2.SanitizeBoundingBoxes. */
+export interface SanitizeBoundingBoxesInput {
+  readonly name: 'sanitizeBoundingBoxes';
+  /** The least width and height in pixels. A number from 0 on. Default 1. */
+  readonly minSize?: number | undefined;
+  /** The least area in pixels. A number from 0 on. Default 1. */
+  readonly minArea?: number | undefined;
+}
+
 /** Says what values become. Floats come as [3, height, width], unless layout says otherwise. torchvision: v2.ToDtype. */
 export interface ToDtypeInput {
   readonly name: 'toDtype';
@@ -150,9 +222,14 @@ export interface LayoutInput {
 /** A step as it is written: parameters with a default may be left out. */
 export type StepInput =
   | ResizeInput
+  | ScaleJitterInput
+  | LetterboxInput
+  | PadInput
+  | RandomZoomOutInput
   | CenterCropInput
   | RandomCropInput
   | RandomResizedCropInput
+  | RandomIoUCropInput
   | RandomHorizontalFlipInput
   | RandomVerticalFlipInput
   | RandomRotationInput
@@ -161,6 +238,7 @@ export type StepInput =
   | GrayscaleInput
   | RandomGrayscaleInput
   | RandomErasingInput
+  | SanitizeBoundingBoxesInput
   | ToDtypeInput
   | NormalizeInput
   | LayoutInput;

@@ -4,19 +4,26 @@
  */
 import type { Effect, EffectEntry } from './effects.js';
 import { blur, gaussianBlur } from './steps/blur.js';
+import { randomIoUCrop, sanitizeBoundingBoxes } from './steps/boxes.js';
 import { brightness, colorJitter, contrast, grayscale, hue, randomGrayscale, saturation } from './steps/colours.js';
 import { centerCrop, randomCrop, randomResizedCrop } from './steps/crops.js';
 import { erase, randomErasing } from './steps/erasing.js';
 import { randomHorizontalFlip, randomVerticalFlip } from './steps/flips.js';
-import { resize } from './steps/resizes.js';
+import { pad, randomZoomOut } from './steps/padding.js';
+import { letterbox, resize, scaleJitter } from './steps/resizes.js';
 import { randomRotation, rotate } from './steps/rotation.js';
 import { layout, normalize, toDtype } from './steps/values.js';
 
 export const STEPS = {
   resize,
+  scaleJitter,
+  letterbox,
+  pad,
+  randomZoomOut,
   centerCrop,
   randomCrop,
   randomResizedCrop,
+  randomIoUCrop,
   randomHorizontalFlip,
   randomVerticalFlip,
   randomRotation,
@@ -25,6 +32,7 @@ export const STEPS = {
   grayscale,
   randomGrayscale,
   randomErasing,
+  sanitizeBoundingBoxes,
   toDtype,
   normalize,
   layout,

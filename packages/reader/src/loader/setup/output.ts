@@ -4,6 +4,7 @@ import type { Dataset } from '../../dataset/dataset.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { DecoderOptions } from '../../decoder.js';
 import { checkMixing, type Mixing } from '../../transform/mix.js';
+import { entryOf } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import { type CompiledTransform, compileTransform } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
@@ -66,6 +67,7 @@ type OutputRequest = { readonly decode: DecodeMode } & Pick<
 /** Settles what batches are made of. Throws OptionError. */
 export async function setUpOutput(dataset: Dataset, options: OutputRequest): Promise<LoaderOutput> {
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
+  if (transform !== null) checkBoxes(transform);
   const { batch, decoder } = await outputOf(dataset, transform, options);
   const mixing = checkMixing(options.mix);
   const steps = stepsOf(options.steps);
@@ -115,6 +117,16 @@ function companionsOf(options: OutputRequest, output: BatchOutput): Companion[] 
     throw new OptionError({}, `The field "${twice.field}" is named twice in moreImages and masks.`);
   if (companions.length === 0 || output.kind === 'pixels') return companions;
   throw needsPixels(masks.length > 0 ? 'masks' : 'moreImages', options);
+}
+
+/** Steps that go by boxes need some. */
+function checkBoxes({ steps }: CompiledTransform): void {
+  const step = steps.find((step) => entryOf(step).needsBoxes);
+  if (step === undefined) return;
+  throw new OptionError(
+    {},
+    `The step ${step.name} goes by boxes: name them with the option annotations, or leave it out.`,
+  );
 }
 
 function needsPixels(option: string, { transform }: OutputRequest): OptionError {

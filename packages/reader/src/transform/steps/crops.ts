@@ -1,10 +1,10 @@
 import { SampleDecodeError } from '@shardtool/format';
 import { asSize, centerCropRect, type Padding, randomCropRect, randomResizedCropRect } from '../crops.js';
 import { BYTE, PADDING, RANGE, SIZE, SWITCH } from './kinds.js';
-import { defaulted, needed, optional, step } from './step.js';
+import { MASK_FILL } from './mask-fill.js';
+import { defaulted, needed, step } from './step.js';
 
 const SIZE_HELP = 'Of the result: a number for a square, or [height, width].';
-export const MASK_FILL = optional(BYTE, 'What masks have there. Default 0.');
 
 export const centerCrop = step(
   'centerCrop',

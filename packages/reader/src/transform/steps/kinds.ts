@@ -73,6 +73,22 @@ export const PARTS = kind(
   'readonly [number, number]',
   'Sequence[float]',
 );
+export const FROM_ONE = kind(
+  pair(z.number().min(1)).refine(ordered, DISORDER),
+  '[low, high], from 1 on',
+  'readonly [number, number]',
+  'Sequence[float]',
+);
+export const PART = kind(z.number().positive().max(1), 'more than 0, up to 1', 'number', 'float');
+export const POSITIVE = kind(z.number().positive(), 'more than 0', 'number', 'float');
+export const NOT_NEGATIVE = kind(z.number().min(0), 'a number from 0 on', 'number', 'float');
+export const COUNT = kind(z.number().int().min(1).max(100), '1 to 100', 'number', 'int');
+export const PARTS_LIST = kind(
+  z.array(between0And1).min(1).readonly(),
+  'a list of numbers from 0 to 1',
+  'readonly number[]',
+  'Sequence[float]',
+);
 export const SWITCH = kind(z.boolean(), 'true or false', 'boolean', 'bool');
 export const DEGREES = kind(
   z.union([z.number().min(0), pair(z.number()).refine(ordered, DISORDER)]).transform(aroundZero),

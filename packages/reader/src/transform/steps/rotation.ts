@@ -4,8 +4,8 @@ import { LARGEST_SIDE, type Size } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
 import { uniform } from '../random.js';
 import { type Affine, rotatedSize, rotationOf } from '../rotation.js';
-import { MASK_FILL } from './crops.js';
 import { COLOUR, DEGREES, oneOf, POINT, SWITCH } from './kinds.js';
+import { MASK_FILL } from './mask-fill.js';
 import { defaulted, needed, optional, step } from './step.js';
 
 export interface RotateEffect {
@@ -50,7 +50,10 @@ export const randomRotation = step(
           `randomRotation makes it ${size.width}x${size.height} pixels, more than ${LARGEST_SIDE} a side: resize before`,
         );
       }
-      canvas.affect([{ kind: 'rotate', matrix, size, interpolation, fill: rgb(fill), maskFill: step.maskFill ?? 0 }]);
+      canvas.turn(
+        { kind: 'rotate', matrix, size, interpolation, fill: rgb(fill), maskFill: step.maskFill ?? 0 },
+        step.expand,
+      );
     },
     shape: ({ expand }, before) => (expand ? null : before),
     largest: ({ expand }) => (expand ? { width: LARGEST_SIDE, height: LARGEST_SIDE } : { width: 1, height: 1 }),

@@ -37,6 +37,8 @@ interface PixelParts<S> {
   readonly check?: (step: S) => { readonly path: string; readonly message: string } | undefined;
   /** Why it cannot work on bytes: the end of a sentence. */
   readonly refusesBytes?: (step: S) => string | undefined;
+  /** It goes by boxes: where none are given, it cannot be. */
+  readonly needsBoxes?: boolean;
   /** Draws what is random of it, and says what becomes of the image. */
   readonly draw: (step: S, canvas: Canvas, random: Random) => void;
   /** The size of every result, by that before it, where all have one. Without it: as before. */
