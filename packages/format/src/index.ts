@@ -40,6 +40,7 @@ export {
   readManifest,
   writeManifest,
 } from './dataset/manifest.js';
+export { canonicalSplit, shardsOfSplit, splitsOf } from './dataset/split-name.js';
 export { flushFolder, writeDurably } from './durable.js';
 export {
   CropIndexError,
@@ -83,8 +84,11 @@ export {
   type FieldPosition,
   type FieldSize,
   isImageAlone,
+  type PartedShard,
+  type PartReader,
   type SamplePosition,
   type ShardLayout,
+  type ShardPart,
   type ShardWriter,
   type WrittenLayout,
 } from './layouts/layout.js';
@@ -96,6 +100,7 @@ export {
   LAYOUTS,
   type LayoutEntry,
   type LayoutName,
+  layoutNames,
   layoutOf,
   layoutOfName,
   openShard,
@@ -139,7 +144,14 @@ export { fieldType } from './sample/field-type.js';
 export { nameTable } from './sample/name-table.js';
 export { fieldPayload } from './sample/sample-codec.js';
 export { packedName, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
-export { buildShardIndex, classNumber, headerOf, imageFieldOf, walkShardIndex } from './shard-index/build-index.js';
+export {
+  buildShardIndex,
+  classNumber,
+  headerOf,
+  imageFieldOf,
+  indexOfPositions,
+  walkShardIndex,
+} from './shard-index/build-index.js';
 export { imageColumn } from './shard-index/image-column.js';
 export { addTo, IndexRows, type SampleRow } from './shard-index/index-rows.js';
 export {

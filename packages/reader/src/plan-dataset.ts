@@ -1,4 +1,5 @@
 import type { Dataset } from './dataset/dataset.js';
+import { selectableOf } from './dataset/selectable.js';
 import type { LoaderOptions } from './loader/options.js';
 import { orderDefaults } from './order/defaults.js';
 import type { MixingOptions } from './order/mixing.js';
@@ -35,12 +36,8 @@ export interface DatasetPlanOptions
 export async function planOf(dataset: Dataset, options: DatasetPlanOptions = {}): Promise<PlanReport> {
   const { worldSize = 1, transform = 'train224', shuffle = true, seed = 0, epoch = 0 } = options;
   const { globalBatch } = resolveBatchSize(options, worldSize);
-  const counts = Float64Array.from(dataset.shards, (shard) => shard.samples);
   const { classes, keys, where, weights } = options;
-  const subset = await selectSamples(
-    { classes, keys, where, weights },
-    { counts, classNames: dataset.classes, indexOf: (shard) => dataset.files.index(shard) },
-  );
+  const subset = await selectSamples({ classes, keys, where, weights }, selectableOf(dataset, { where }));
   const selection = subset.draw({ seed, epoch });
   const meanSampleBytes = dataset.size === 0 ? 1 : dataset.bytes / dataset.size;
   const shape = compileTransform(transform).outputShape ?? { width: 224, height: 224 };

@@ -5,26 +5,34 @@ const CHUNK_BYTES = 4 << 20;
 const AHEAD = 4;
 const KEPT = 24;
 
+/** Bytes of one piece, and how many are fetched ahead and kept; those of {@link readAhead} else. */
+export interface ReadAheadOptions {
+  readonly chunkBytes?: number;
+  readonly ahead?: number;
+  readonly kept?: number;
+}
+
 /**
  * A source for who goes through a file from front to back by short reads, coming back a little now and then: it is fetched
  * in long pieces, some ahead, and every byte once as long as nobody comes back further than 64 MiB.
  */
-export function readAhead(source: Source): Source {
+export function readAhead(source: Source, options: ReadAheadOptions = {}): Source {
+  const { chunkBytes = CHUNK_BYTES, ahead = AHEAD, kept = KEPT } = options;
   const chunks = new Map<number, Promise<Uint8Array>>();
   const { location, size } = source;
-  const last = Math.ceil(size / CHUNK_BYTES) - 1;
+  const last = Math.ceil(size / chunkBytes) - 1;
 
   const fetch = (chunk: number): Promise<Uint8Array> => {
     const known = chunks.get(chunk);
     if (known !== undefined) return known;
-    const offset = chunk * CHUNK_BYTES;
-    const bytes = new Uint8Array(Math.min(CHUNK_BYTES, size - offset));
+    const offset = chunk * chunkBytes;
+    const bytes = new Uint8Array(Math.min(chunkBytes, size - offset));
     const reading = source.readAt(offset, bytes).then((read) => bytes.subarray(0, read));
     // The error is seen where the chunk is asked for; until then it must not count as unhandled.
     reading.catch(() => chunks.delete(chunk));
     chunks.set(chunk, reading);
     for (const old of chunks.keys()) {
-      if (chunks.size <= KEPT) break;
+      if (chunks.size <= kept) break;
       chunks.delete(old);
     }
     return reading;
@@ -36,11 +44,11 @@ export function readAhead(source: Source): Source {
     async readAt(offset, target) {
       const end = Math.min(size, offset + target.length);
       for (let at = offset; at < end; ) {
-        const chunk = Math.floor(at / CHUNK_BYTES);
+        const chunk = Math.floor(at / chunkBytes);
         const wanted = fetch(chunk);
-        for (let next = chunk + 1; next <= Math.min(last, chunk + AHEAD); next++) void fetch(next);
+        for (let next = chunk + 1; next <= Math.min(last, chunk + ahead); next++) void fetch(next);
         const bytes = await wanted;
-        const from = at - chunk * CHUNK_BYTES;
+        const from = at - chunk * chunkBytes;
         const part = bytes.subarray(from, from + end - at);
         if (part.length === 0) return at - offset;
         target.set(part, at - offset);

@@ -41,7 +41,9 @@ class Loader:
     ``std`` (three numbers each, of values from 0 to 1). ``pin_memory=True`` alone gives page-locked CPU tensors.
 
     ``overlay`` names an overlay of the dataset (other classes and columns, splits, samples left out) or its file, and
-    ``split`` a split of it; ``exclude_keys`` leaves samples out by key. ``shardtool overlay`` and ``split`` make them.
+    ``split`` a split: one that its files are of by their names, or one of the overlay; ``exclude_keys`` leaves samples
+    out by key. ``shardtool overlay`` and ``split`` make them. ``layout`` says what a place is taken for that could be
+    several things, as ``"parquet"``.
     A location may be ``s3://bucket/shards``, ``gs://...`` or ``https://...``; ``storage`` says how it is asked
     (``endpoint_url``, ``region``, ``unsigned``, ``requester_pays``), and what is left out comes from the environment.
 
@@ -64,6 +66,7 @@ class Loader:
         overlay: Optional[str] = None,
         split: Optional[str] = None,
         exclude_keys: Optional[Iterable[str]] = None,
+        layout: Optional[str] = None,
         storage: Optional[Mapping[str, Any]] = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
@@ -89,7 +92,7 @@ class Loader:
             self._pinned = PinnedSlots(self._cuda)
         self._location = location.as_location() if isinstance(location, Mixture) else absolute(location)
         keys = None if exclude_keys is None else list(exclude_keys)
-        seen: Dict[str, Any] = {"overlay": overlay, "split": split, "excludeKeys": keys}
+        seen: Dict[str, Any] = {"overlay": overlay, "split": split, "excludeKeys": keys, "layout": layout}
         seen["storage"] = None if storage is None else storage_for_reader(storage)
         self._seen = {name: value for name, value in seen.items() if value is not None}
         self._arrays = arrays(output)

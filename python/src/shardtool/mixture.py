@@ -18,8 +18,8 @@ class Mixture:
 
     ``parts``: a mapping for each dataset, in the order of ``batch.source``: ``{"dataset": "a/", "weight": 0.7}``. A
     part may have ``name``, ``weight`` (all parts or none; shares are exact as they are written) or ``repeat`` (2, 0.5),
-    ``overlay``, ``split``, ``exclude_keys``, ``classes``, ``keys`` and ``where``. Without weights every sample comes
-    once an epoch.
+    ``overlay``, ``split``, ``layout``, ``exclude_keys``, ``classes``, ``keys`` and ``where``. Without
+    weights every sample comes once an epoch.
 
     ``end``: where an epoch of weights ends, with the dataset that is used up ``"first"`` (default) or ``"last"``, or
     with the one of this name or number; ``epoch_samples`` says it in samples. ``per_batch``: rows of each dataset in

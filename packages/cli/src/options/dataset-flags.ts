@@ -12,7 +12,13 @@ export const DATASET_FLAGS = {
   split: {
     type: 'string',
     requiresArg: true,
-    describe: 'Only this split; of the overlay "split" unless another is named',
+    describe:
+      'Only this split: one that the files themselves are of, or of the overlay "split" unless another is named',
+  },
+  layout: {
+    type: 'string',
+    requiresArg: true,
+    describe: 'What a place is taken for that could be read in several ways; ls says which',
   },
   'exclude-keys': {
     type: 'string',
@@ -24,13 +30,14 @@ export const DATASET_FLAGS = {
 interface DatasetGiven {
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
+  readonly layout?: string | undefined;
   readonly excludeKeys?: string | undefined;
 }
 
 /** What the flags say, as `openDataset` takes it. */
-export async function viewOf({ overlay, split, excludeKeys }: DatasetGiven): Promise<OpenOptions> {
+export async function viewOf({ overlay, split, layout, excludeKeys }: DatasetGiven): Promise<OpenOptions> {
   const keys = excludeKeys === undefined ? undefined : await readKeys('--exclude-keys', excludeKeys);
-  return { overlay, split, excludeKeys: keys };
+  return { overlay, split, layout: layout as OpenOptions['layout'], excludeKeys: keys };
 }
 
 /** Opens a dataset as the flags say. */

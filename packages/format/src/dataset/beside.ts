@@ -100,6 +100,8 @@ export function besidePath(kind: BesideName, shardPath: string): string {
 /** A file of ours beside a shard of other software; null where there is none, or where the shard is newer and may be another one. */
 export async function findBeside(kind: BesideName, shardPath: string): Promise<string | null> {
   const { folder, shard } = splitShardPath(shardPath);
+  // Nothing of ours lies beside what is remote: where this machine keeps nothing for its folder, no request is made.
+  if (isRemote(shardPath) && (await stat(sideFolder(folder)).catch(() => null)) === null) return null;
   const packed = isRemote(shardPath) ? null : await stat(shardPath).catch(() => null);
   for (const file of placesOf(kind, folder, shard, await versionOf(shardPath))) {
     const made = await stat(file).catch(() => null);

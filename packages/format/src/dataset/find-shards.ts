@@ -1,6 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import {
+  didYouMean,
   expandBraces,
   isRemote,
   joinLocation,
@@ -9,7 +10,7 @@ import {
   openStorage,
   splitLocation,
 } from '@shardtool/storage';
-import { FileError, UnfinishedPackError } from '../errors.js';
+import { FileError, OptionError, UnfinishedPackError } from '../errors.js';
 import { holdsImages } from '../layouts/folder/list.js';
 import {
   entryOf,
@@ -19,9 +20,11 @@ import {
   layoutNames,
   layoutOfName,
   shardNameOf,
+  stemOfShard,
 } from '../layouts/registry.js';
 import { besidePath } from './beside.js';
 import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
+import { datasetFolderOf, splitOf } from './split-name.js';
 
 /** The note of a pack that is under way, was interrupted, or has made what lies beside it. */
 export const PACK_NOTE_FILE = 'pack.json';
@@ -34,6 +37,8 @@ export interface FoundShard {
   readonly path: string;
   /** What the manifest says; null for a shard of other software. */
   readonly record: ManifestShard | null;
+  /** The split that its name, or the folder that it lies in, says it is of; absent where they say none. */
+  readonly split?: string | undefined;
 }
 
 /** What there is at a place. */
@@ -63,6 +68,10 @@ export interface FindOptions {
  */
 export async function findShards(at: string, options: FindOptions = {}): Promise<FoundDataset> {
   const { layout, folders = false } = options;
+  if (layout !== undefined && !layoutNames().includes(layout)) {
+    const message = `There is no layout "${layout}"${didYouMean(layout, layoutNames()) || '.'} There are ${layoutNames().join(', ')}.`;
+    throw new OptionError({ path: at }, message);
+  }
   const location = localPathOf(at);
   if (location === null) return findRemote(at, layout);
   const found = await stat(location).catch((cause: Error) => {
@@ -72,20 +81,15 @@ export async function findShards(at: string, options: FindOptions = {}): Promise
   if (!found.isDirectory()) return oneShard(location, single ?? 'tar');
   if (single !== null && (await isInnerFolder(location, single))) return oneShard(location, single);
   const names = (await readdir(location)).sort();
-  if (!names.includes(MANIFEST_FILE) && !names.includes(PACK_NOTE_FILE)) {
-    const layouts = layoutNames().filter((name) => names.some((file) => isShardName(entryOf(name), file)));
-    const [taken, ...others] = layout === undefined ? layouts : [layout, ...layouts.filter((name) => name !== layout)];
-    const there = taken === undefined ? [] : names.filter((name) => isShardName(entryOf(taken), name));
+  const isAskedFolder = layout === 'folder' && folders;
+  if (!names.includes(MANIFEST_FILE) && !names.includes(PACK_NOTE_FILE) && !isAskedFolder) {
+    const { taken, there, others } = shardsAmong(names, layout);
     if (there.length > 0) {
       const shards = await listedOf(location, entryOf(taken!), names, there);
-      return {
-        location,
-        layout: taken!,
-        manifest: null,
-        shards: shards.map((name) => foundShard(path.join(location, name), taken!)),
-        others,
-      };
+      return { location, layout: taken!, manifest: null, shards: foundShards(location, shards, taken!), others };
     }
+    const deep = await findBelow(location, layout, () => namesBelow(location));
+    if (deep !== null) return deep;
   }
   const isPack = names.includes(MANIFEST_FILE) || names.includes(PACK_NOTE_FILE);
   if (!isPack && (await holdsImages(location))) {
@@ -133,13 +137,89 @@ async function findRemote(location: string, layout?: LayoutName): Promise<FoundD
       if (cause instanceof FileError) throw error;
       throw cause;
     }
-    const layouts = layoutNames().filter((name) => names.some((file) => isShardName(entryOf(name), file)));
-    const [taken, ...others] = layout === undefined ? layouts : [layout, ...layouts.filter((name) => name !== layout)];
-    const shards = taken === undefined ? [] : names.filter((name) => isShardName(entryOf(taken), name)).sort();
-    if (shards.length === 0 || names.includes(PACK_NOTE_FILE)) throw error;
-    const found = shards.map((name) => foundShard(joinLocation(location, name), taken!));
-    return { location, layout: taken!, manifest: null, shards: found, others };
+    if (names.includes(PACK_NOTE_FILE)) throw error;
+    const { taken, there, others } = shardsAmong(names.sort(), layout);
+    if (there.length > 0) {
+      return { location, layout: taken!, manifest: null, shards: foundShards(location, there, taken!), others };
+    }
+    const deep = await findBelow(location, layout, async () => {
+      const below: string[] = [];
+      for await (const { name } of storage.list('', { deep: true })) below.push(name);
+      return below;
+    });
+    if (deep === null) throw error;
+    return deep;
   }
+}
+
+/** Which of these names are shards, of which layout, and which other layouts have shards among them. */
+function shardsAmong(names: readonly string[], layout: LayoutName | undefined) {
+  const ofLayout = (name: LayoutName) => {
+    const entry = entryOf(name);
+    const found = names.filter((file) => isShardName(entry, file));
+    return entry.mayBeBeside === undefined ? found : found.filter((file) => !isBeside(file, name, names));
+  };
+  const layouts = layoutNames().filter((name) => ofLayout(name).length > 0);
+  const [taken, ...others] = layout === undefined ? layouts : [layout, ...layouts.filter((name) => name !== layout)];
+  return { taken, there: taken === undefined ? [] : ofLayout(taken), others };
+}
+
+/** Whether a shard of another layout has the same stem, so that the file is its index, or what its writer said of it. */
+function isBeside(file: string, layout: LayoutName, names: readonly string[]): boolean {
+  const stem = file.slice(0, -entryOf(layout).extension.length);
+  return names.some((name) => {
+    const other = name === file ? null : layoutOfName(name);
+    return other !== null && other !== layout && name.startsWith(stem) && stemOfShard(name) === stem;
+  });
+}
+
+/** How far below a place shards are looked for: `CONFIG/train/0000.parquet`. */
+const DEEPEST = 3;
+const MOST_NAMES = 100_000;
+
+/** The shards in folders below, of layouts that lie so. Throws {@link OptionError} where they are of several datasets. */
+async function findBelow(
+  location: string,
+  layout: LayoutName | undefined,
+  list: () => Promise<readonly string[]>,
+): Promise<FoundDataset | null> {
+  const deep = layoutNames().filter((name) => entryOf(name).isDeep && (layout ?? name) === name);
+  if (deep.length === 0) return null;
+  const names = await list();
+  for (const taken of deep) {
+    const there = names.filter((name) => isShardName(entryOf(taken), name) && name.split('/').length <= DEEPEST + 1);
+    if (there.length === 0) continue;
+    const datasets = [...new Set(there.map(datasetFolderOf))].sort();
+    if (datasets.length > 1) {
+      const message = `${location} has several datasets in it (${datasets.slice(0, 5).join(', ')}): give the folder of one of them.`;
+      throw new OptionError({ path: location }, message);
+    }
+    return { location, layout: taken, manifest: null, shards: foundShards(location, there.sort(), taken), others: [] };
+  }
+  return null;
+}
+
+/** Files below a folder, those in folders whose names begin with a dot left out. */
+async function namesBelow(location: string): Promise<string[]> {
+  const names: string[] = [];
+  const open = [''];
+  for (let folder = open.shift(); folder !== undefined && names.length < MOST_NAMES; folder = open.shift()) {
+    const entries = await readdir(path.join(location, folder), { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      if (entry.name.startsWith('.')) continue;
+      const name = `${folder}${entry.name}`;
+      if (!entry.isDirectory()) names.push(name);
+      else if (name.split('/').length <= DEEPEST) open.push(`${name}/`);
+    }
+  }
+  return names;
+}
+
+function foundShards(location: string, names: readonly string[], layout: LayoutName): FoundShard[] {
+  return names.map((name) => {
+    const split = entryOf(layout).isDeep && splitOf(name);
+    return { ...foundShard(joinLocation(location, name), layout), name, ...(split && { split }) };
+  });
 }
 
 /** The shards in the order of the list that lies beside them, if there is one. Throws {@link FileError} where one that it names is not there. */

@@ -110,6 +110,36 @@ export interface ShardLayout {
    * through it, so that only plain bytes reach the arena. It owns `source` and closes it. See {@link PieceSource}.
    */
   expand?(source: Source): Promise<Source>;
+  /**
+   * Reads shards in parts, as if each were a shard: where finding out where everything lies takes reading most of a shard, which is
+   * large. Shards that one reader opens share memory.
+   */
+  partReader?(): PartReader;
+}
+
+/** Opens a shard, given what opens its file, from what it says at one end of itself. */
+export type PartReader = (open: () => Promise<Source>) => Promise<PartedShard>;
+
+/** A shard in parts that are found and read one by one. */
+export interface PartedShard {
+  /** Names of the classes, where it says them. */
+  readonly classes: readonly string[];
+  readonly parts: readonly ShardPart[];
+}
+
+/** A run of samples of a shard. */
+export interface ShardPart {
+  /** Number in the shard of its first sample, and how many it has. */
+  readonly firstSample: number;
+  readonly samples: number;
+  /** Of its payloads, in the file. */
+  readonly bytes: number;
+  /** The part as {@link ShardLayout.expand} shows a shard, as long as its samples say. */
+  open(): Promise<Source>;
+  /** What {@link ShardLayout.samples} yields, with places in the part. */
+  positions(): AsyncGenerator<readonly SamplePosition[]>;
+  /** The same without places and fields, which costs less. */
+  labels(): AsyncGenerator<readonly SamplePosition[]>;
 }
 
 /** A layout that can be written, and repaired. */

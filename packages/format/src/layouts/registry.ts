@@ -6,6 +6,7 @@ import type { ShardLayout, WrittenLayout } from './layout.js';
 import { LMDB } from './lmdb/entry.js';
 import { MDS } from './mds/entry.js';
 import { MSGPACK } from './msgpack/entry.js';
+import { PARQUET } from './parquet/entry.js';
 import { TAR } from './tar/entry.js';
 import { TFRECORD } from './tfrecord/entry.js';
 
@@ -20,6 +21,10 @@ export interface LayoutEntry {
   /** The file beside its shards that lists them, and what it says: their names in their order. Throws where it says nothing of the kind. */
   readonly listFile?: string;
   listed?(text: string): Promise<readonly string[]>;
+  /** Files of this name beside a shard of another layout with the same stem belong to that: our index is one. */
+  readonly mayBeBeside?: true;
+  /** Its shards may lie in folders below, by split. */
+  readonly isDeep?: true;
   /** Whether `pack` and `convert` write it. */
   readonly isWritten: boolean;
   load(): Promise<ShardLayout>;
@@ -32,6 +37,7 @@ export const LAYOUTS = {
   msgpack: MSGPACK,
   mds: MDS,
   tfrecord: TFRECORD,
+  parquet: PARQUET,
   folder: FOLDER,
 };
 

@@ -10,6 +10,8 @@ const MIN_MATCH = 4;
 const MAX_OFFSET = 65_535;
 /** What a copy element of three bytes makes, so no input can announce more than this many times its own length. */
 const MAX_COPY = 64;
+/** Longer literals are copied as a whole: images, which do not compress, are nothing but such. */
+const SHORT_LITERAL = 64;
 
 export function compressSnappy(input: Uint8Array): Uint8Array {
   const target = new Uint8Array(16 + input.length + Math.ceil(input.length / 6));
@@ -95,7 +97,11 @@ export function decompressSnappy(input: Uint8Array, length: number): Uint8Array 
         at += lengthBytes;
       }
       if (at + count > input.length || done + count > length) throw damaged();
-      for (const end = at + count; at < end; ) output[done++] = input[at++]!;
+      if (count > SHORT_LITERAL) {
+        output.set(input.subarray(at, at + count), done);
+        at += count;
+        done += count;
+      } else for (const end = at + count; at < end; ) output[done++] = input[at++]!;
       continue;
     }
     if (kind === 1) count = ((tag >>> 2) & 7) + 4;

@@ -22,9 +22,13 @@ const CLASS_FIELD = 'cls';
  * Makes the index of a shard from its headers alone: where everything lies, and what stands there of classes and labels.
  * Sizes and checksums of what nobody has read are absent, or 0. Throws what the layout's walk throws.
  */
-export async function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
+export function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
+  return indexOfPositions(layout.headers?.(source) ?? layout.samples(source, onSkipped));
+}
+
+/** The same from what such a walk yields. */
+export async function indexOfPositions(walk: AsyncIterable<readonly SamplePosition[]>): Promise<ShardIndex> {
   const rows = new FoundRows();
-  const walk = layout.headers?.(source) ?? layout.samples(source, onSkipped);
   for await (const samples of walk) for (const sample of samples) rows.add(sample);
   return rows.toWalkedIndex();
 }

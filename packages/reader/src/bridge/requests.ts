@@ -20,6 +20,7 @@ const schema = z.discriminatedUnion('kind', [
     seen: z.object({
       overlay: z.string().optional(),
       split: z.string().optional(),
+      layout: z.string().optional(),
       excludeKeys: z.array(z.string()).optional(),
       storage: z
         .strictObject({

@@ -128,8 +128,8 @@ export class Session {
   }
 }
 
-async function openPlace(location: RequestOf<'open'>['location'], seen: OpenOptions): Promise<Dataset> {
-  if (typeof location === 'string' || Array.isArray(location)) return openDataset(location, seen);
+async function openPlace(location: RequestOf<'open'>['location'], seen: RequestOf<'open'>['seen']): Promise<Dataset> {
+  if (typeof location === 'string' || Array.isArray(location)) return openDataset(location, seen as OpenOptions);
   const { mixture, ...options } = location;
   const given = Object.entries(seen).find(([, value]) => value !== undefined);
   if (given !== undefined) {

@@ -28,12 +28,18 @@ export interface DatasetParts {
   readonly classSamples: readonly number[];
   /** Names of all fields. */
   readonly fields: readonly string[];
+  /** Splits that the place itself has, by the names of its files or folders. */
+  readonly splits?: readonly string[];
+  /** Layouts that the place could be read as, too. */
+  readonly otherLayouts?: readonly LayoutName[];
 }
 
 /** A dataset as it is stored, that overlays can be laid over. */
 export interface StoredParts extends DatasetParts {
   /** The identity that the first shards alone have: that of the dataset before it grew. */
   identityOfFirst(shards: number): string;
+  /** The split of {@link DatasetParts.splits} that alone is open. */
+  readonly split?: string;
 }
 
 /** Where batches go; undefined leaves them in the memory of the host. */
@@ -47,6 +53,10 @@ export class Dataset implements AsyncDisposable {
   readonly classes: readonly string[];
   readonly classSamples: readonly number[];
   readonly fields: readonly string[];
+  /** Splits that the place itself has, by the names of its files or folders; all are open unless one was asked for. */
+  readonly splits: readonly string[];
+  /** Layouts that the place could be read as, too: the option `layout` chooses. */
+  readonly otherLayouts: readonly LayoutName[];
   /** How several datasets are mixed that this one is made of; null for a single one. */
   readonly mixture: MixtureSettings | null = null;
   readonly #files: ShardFiles;
@@ -60,6 +70,8 @@ export class Dataset implements AsyncDisposable {
     this.classes = parts.classes;
     this.classSamples = parts.classSamples;
     this.fields = parts.fields;
+    this.splits = parts.splits ?? [];
+    this.otherLayouts = parts.otherLayouts ?? [];
     this.#files = new ShardFiles(parts.shards);
     this.#lookUp = new LookUp(this.#files);
   }

@@ -16,6 +16,7 @@ import {
 } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
 import type { StoredParts } from './dataset.js';
+import { partedParts } from './parted.js';
 import type { ShardFile } from './shard-files.js';
 
 /** Shards are opened so many at a time. */
@@ -24,6 +25,8 @@ const CONCURRENCY = 4;
 /** Shards that other software wrote, as a dataset. Class numbers are those of their `cls` fields, without names. */
 export async function foreignParts(found: readonly FoundShard[], layout: LayoutName): Promise<StoredParts> {
   if (found.length === 0) throw new FileError({}, 'No shards were given: name a folder of shards, or tar files.');
+  const { partReader } = await layoutOf(layout);
+  if (partReader !== undefined) return partedParts(found, layout, partReader());
   const shards = await openAll(found, layout);
   const classSamples: number[] = [];
   const fields = new Set<string>();

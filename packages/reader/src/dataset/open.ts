@@ -6,10 +6,13 @@ import {
   type IndexPart,
   identityOf,
   indexPathOf,
+  type LayoutName,
   type Manifest,
   meantLocations,
   OptionError,
   readShardIndex,
+  shardsOfSplit,
+  splitsOf,
 } from '@shardtool/format';
 import { isRemote, rememberPlace, type StorageOptions, shownLocation } from '@shardtool/storage';
 import type { Mixture } from '../mixture/mixture.js';
@@ -28,8 +31,13 @@ export const SPLIT_OVERLAY = 'split';
 export interface OpenOptions {
   /** An overlay of `shardtool overlay`: its name, or the path of its file. */
   readonly overlay?: string | undefined;
-  /** Only the samples of a split that the overlay has; of the overlay `split` unless another is named. */
+  /**
+   * Only the samples of a split: one that the place itself has, by the names of its files or folders, where no overlay is
+   * named; else one that the overlay has, of the overlay `split` unless another is named.
+   */
   readonly split?: string | undefined;
+  /** What a place is to be taken for that could be several things: `tar`, `mds`, `parquet`, `folder`. */
+  readonly layout?: LayoutName | undefined;
   /** Samples that are left out. */
   readonly excludeKeys?: Iterable<string> | undefined;
   /** How a remote location is asked. What is left out comes from the environment. */
@@ -63,9 +71,14 @@ export async function openDataset(location: string | readonly string[], options:
     checkWhole(location, others);
     return mixDatasets(parts, mixed, (place, own) => openDataset(place, { storage: shared, ...own }));
   }
-  const { storage, split, excludeKeys, overlay = split === undefined ? undefined : SPLIT_OVERLAY } = options;
+  const { storage, excludeKeys, layout } = options;
   if (storage !== undefined) for (const place of [location].flat()) rememberPlace(place, storage);
-  const stored = await openStored(location);
+  const stored = await openStored(location, {
+    layout,
+    split: options.overlay === undefined ? options.split : undefined,
+  });
+  const split = stored.split === undefined ? options.split : undefined;
+  const overlay = options.overlay ?? (split === undefined ? undefined : SPLIT_OVERLAY);
   const chain = overlay === undefined ? [] : await readOverlays(stored.location, overlay);
   return new Dataset(await viewOf(stored, { chain, split, excludeKeys }));
 }
@@ -98,17 +111,36 @@ function checkWhole(location: string, options: OpenOptions): void {
 }
 
 /** The dataset as it is stored, without overlays. Throws what {@link openDataset} throws of the dataset itself. */
-export async function openStored(location: string | readonly string[]): Promise<StoredParts> {
+export async function openStored(
+  location: string | readonly string[],
+  { layout, split }: Pick<OpenOptions, 'layout' | 'split'> = {},
+): Promise<StoredParts> {
   const meant = (await Promise.all([location].flat().map(meantLocations))).flat();
   if (typeof location !== 'string' || meant.length > 1) {
-    const found = await Promise.all(meant.map((place) => findShards(place)));
-    const shards = found.flatMap((one) => one.shards);
-    return foreignParts(shards, found[0]?.layout ?? 'tar');
+    const found = await Promise.all(meant.map((place) => findShards(place, { layout })));
+    return splitParts(
+      found.flatMap((one) => one.shards),
+      split,
+      (shards) => foreignParts(shards, found[0]?.layout ?? 'tar'),
+    );
   }
-  const { manifest, layout, shards } = await findShards(location, { folders: true });
-  if (layout === 'folder') return folderParts(location);
+  const found = await findShards(location, { folders: true, layout });
+  const { manifest, shards, others } = found;
+  if (found.layout === 'folder') return folderParts(location, split);
   if (manifest !== null) return packedParts(location, manifest, shards);
-  return { ...(await foreignParts(shards, layout)), location: shownLocation(location) };
+  const parts = await splitParts(shards, split, (taken) => foreignParts(taken, found.layout));
+  return { ...parts, otherLayouts: others, location: shownLocation(location) };
+}
+
+/** Of shards whose names say splits, those of the one that is asked for. Throws {@link OptionError} where there is none of its name. */
+async function splitParts(
+  shards: readonly FoundShard[],
+  split: string | undefined,
+  open: (taken: readonly FoundShard[]) => Promise<StoredParts>,
+): Promise<StoredParts> {
+  const splits = splitsOf(shards);
+  if (split === undefined || splits.length === 0) return { ...(await open(shards)), splits };
+  return { ...(await open(shardsOfSplit(shards, split))), splits, split };
 }
 
 async function loadIndex(shardPath: string) {

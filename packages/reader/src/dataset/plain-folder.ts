@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { FilesSource, type ListedSamples, listSamples, type ShardIndex } from '@shardtool/format';
+import {
+  canonicalSplit,
+  FilesSource,
+  type ListedSamples,
+  listSamples,
+  type ShardIndex,
+  shardsOfSplit,
+} from '@shardtool/format';
 import type { StoredParts } from './dataset.js';
 import type { ShardFile } from './shard-files.js';
 
@@ -22,10 +29,13 @@ const SPLIT_COLUMN = 'split';
  * `val`), the class is the name of the second, and the label column `split` has the first. Only names are read here: the
  * length of a file is looked at when its shard is, and images are checked by no checksum. Throws {@link FileError}.
  */
-export async function folderParts(location: string): Promise<StoredParts> {
-  const listed = await listSamples(location);
+export async function folderParts(location: string, split?: string): Promise<StoredParts> {
+  const all = await listSamples(location);
+  const depth = areSplits(all) ? 1 : 0;
+  const splits = depth === 0 ? [] : [...new Set(all.keys.map((key) => folderAt(key, 0)!))];
+  const isTaken = split !== undefined && splits.length > 0;
+  const listed = isTaken ? ofFolders(all, foldersOfSplit(splits, split, location)) : all;
   const samples = listed.keys.length;
-  const depth = areSplits(listed) ? 1 : 0;
   const names = listed.keys.map((key) => folderAt(key, depth));
   const classes = [...new Set(names)].filter((name) => name !== null).sort(byCodePoint);
   const numbers = new Map(classes.map((name, number) => [name, number]));
@@ -48,7 +58,29 @@ export async function folderParts(location: string): Promise<StoredParts> {
     classSamples,
     fields: [...new Set(listed.fields)].sort(),
     shards,
+    splits,
+    ...(isTaken && { split }),
   };
+}
+
+/** The first folders that are of a split. Throws OptionError where none is. */
+function foldersOfSplit(folders: readonly string[], split: string, path: string): ReadonlySet<string> {
+  if (folders.includes(split)) return new Set([split]);
+  const known = folders.map((folder) => ({ path, folder, split: canonicalSplit(folder) }));
+  return new Set(shardsOfSplit(known, split).map(({ folder }) => folder));
+}
+
+/** The samples below some of the first folders. */
+function ofFolders({ paths, first, keys, fields }: ListedSamples, folders: ReadonlySet<string>): ListedSamples {
+  const taken = { paths: [] as string[], first: [0], keys: [] as string[], fields: [] as string[] };
+  for (const [sample, key] of keys.entries()) {
+    if (!folders.has(key.slice(0, key.indexOf('/')))) continue;
+    taken.paths.push(...paths.slice(first[sample], first[sample + 1]));
+    taken.fields.push(...fields.slice(first[sample], first[sample + 1]));
+    taken.first.push(taken.paths.length);
+    taken.keys.push(key);
+  }
+  return taken;
 }
 
 interface ShardOfFolder {

@@ -36,6 +36,8 @@ export interface ShardFile {
   readonly samples: number;
   /** Opens a file whose payloads do not lie in it as they are: all reading goes through this. Absent: `path` is read as it is. */
   readonly open?: (() => Promise<Source>) | undefined;
+  /** Labels can be had without finding out where payloads lie, which costs much more. */
+  readonly hasLabelsApart?: true;
   /** Reads the index, or has it from when it was made. */
   loadIndex(): Promise<ShardIndex>;
   /** Reads some parts of it, which costs less. */

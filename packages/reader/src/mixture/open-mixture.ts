@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, type IndexPart, OptionError, type PartOfIndex, type ShardIndex } from '@shardtool/format';
+import {
+  FileError,
+  type IndexPart,
+  type LayoutName,
+  layoutNames,
+  OptionError,
+  type PartOfIndex,
+  type ShardIndex,
+} from '@shardtool/format';
 import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { z } from 'zod';
 import { Dataset } from '../dataset/dataset.js';
@@ -22,6 +30,7 @@ export interface MixturePart {
   /** As {@link OpenOptions}. */
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
+  readonly layout?: LayoutName | undefined;
   readonly excludeKeys?: readonly string[] | undefined;
   readonly storage?: StorageOptions | undefined;
   /** Only these samples of it, as the loader's options of the same names. */
@@ -56,6 +65,7 @@ const part = z.strictObject({
   repeat: z.number().optional(),
   overlay: z.string().optional(),
   split: z.string().optional(),
+  layout: z.enum(layoutNames()).optional(),
   excludeKeys: strings.optional(),
   storage: z.custom<StorageOptions>((value) => typeof value === 'object').optional(),
   classes: z.array(z.union([z.string(), z.number().int()])).optional(),
@@ -88,15 +98,17 @@ export async function mixDatasets(
   const owned: Dataset[] = [];
   try {
     const datasets = await Promise.all(
-      checkedParts.map(async ({ dataset, name, overlay, split, excludeKeys, storage, classes, keys, where }, i) => {
-        const opened =
-          dataset instanceof Dataset
-            ? dataset
-            : await open(dataset, { overlay, split, excludeKeys, ...(storage && { storage }) });
-        if (opened !== dataset) owned.push(opened);
-        const label = name ?? (typeof dataset === 'string' ? shownLocation(dataset) : `dataset ${i}`);
-        return { name: label, dataset: opened, selection: { classes, keys, where } };
-      }),
+      checkedParts.map(
+        async ({ dataset, name, overlay, split, layout, excludeKeys, storage, classes, keys, where }, i) => {
+          const opened =
+            dataset instanceof Dataset
+              ? dataset
+              : await open(dataset, { overlay, split, layout, excludeKeys, ...(storage && { storage }) });
+          if (opened !== dataset) owned.push(opened);
+          const label = name ?? (typeof dataset === 'string' ? shownLocation(dataset) : `dataset ${i}`);
+          return { name: label, dataset: opened, selection: { classes, keys, where } };
+        },
+      ),
     );
     return mixtureOf(datasets, policyOf(checkedParts, checked, datasets), checked, owned);
   } catch (error) {

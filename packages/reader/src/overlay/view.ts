@@ -46,7 +46,7 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
       if (isGone[row] === 1) continue;
       isGone[row] = 1;
       const mapped = classAfter(layers, shard, row, cls);
-      if (mapped >= 0) classSamples[mapped]!--;
+      if (mapped >= 0 && mapped < classSamples.length) classSamples[mapped]!--;
     }
     return rowsLeft(isGone);
   });

@@ -19,6 +19,26 @@ export function compileWhere(text: string, classNames: readonly string[]): Where
   return (index) => bind(expression, { text, classNames, index });
 }
 
+/** Names of the columns that an expression compares. Throws {@link WhereError} where the text is not right. */
+export function namesInWhere(text: string): ReadonlySet<string> {
+  return new Set(operandsIn(parseWhere(text)).flatMap((operand) => (operand.kind === 'column' ? operand.name : [])));
+}
+
+function operandsIn(expression: Expression): readonly Operand[] {
+  switch (expression.kind) {
+    case 'and':
+    case 'or':
+      return expression.parts.flatMap(operandsIn);
+    case 'not':
+      return operandsIn(expression.part);
+    case 'compare':
+      return [expression.left, expression.right];
+    case 'in':
+    case 'flag':
+      return [expression.operand];
+  }
+}
+
 interface Scope {
   readonly text: string;
   readonly classNames: readonly string[];
@@ -130,14 +150,28 @@ function columnHint(name: string, { index }: Scope): string {
   return ` (${near}${near === '' ? '' : ' '}there are ${names.join(', ')}; text stands in quotes)`;
 }
 
+/** Whether nobody has looked at any image of a shard, so that the index does not know their sizes. */
+export function isUnread({ samples, orientation, width }: ShardIndex): boolean {
+  return samples > 0 && orientation.every((one) => one === 0) && width.every((one) => one === 0);
+}
+
+/** A column that the headers of images fill. */
+function sizeColumn(name: 'width' | 'height' | 'orientation', { index, text }: Scope): Bound {
+  if (isUnread(index)) {
+    const what = `nobody has read the headers of these images yet, so no ${name} is known: "shardtool index" reads and keeps them (pack a plain folder)`;
+    throw new WhereError(text, text.indexOf(name), what);
+  }
+  return { type: 'number', get: (row) => index[name][row]! };
+}
+
 /** The columns that every index has. */
 const COLUMNS = new Map<string, (scope: Scope) => Bound>([
   ['key', ({ index }) => ({ type: 'string', get: (row) => index.key[row]! })],
   ['source', ({ index }) => ({ type: 'string', get: (row) => index.source[row]! })],
   ['bytes', ({ index }) => ({ type: 'number', get: (row) => index.bytes[row]! })],
-  ['width', ({ index }) => ({ type: 'number', get: (row) => index.width[row]! })],
-  ['height', ({ index }) => ({ type: 'number', get: (row) => index.height[row]! })],
-  ['orientation', ({ index }) => ({ type: 'number', get: (row) => index.orientation[row]! })],
+  ['width', (scope) => sizeColumn('width', scope)],
+  ['height', (scope) => sizeColumn('height', scope)],
+  ['orientation', (scope) => sizeColumn('orientation', scope)],
   ['cls', ({ index }) => ({ type: 'number', get: (row) => index.cls[row]! })],
   ['class', ({ index, classNames }) => ({ type: 'string', get: (row) => classNames[index.cls[row]!] ?? null })],
 ]);

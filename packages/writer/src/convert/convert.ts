@@ -61,12 +61,12 @@ export async function convert(
 async function convertTo(
   source: string | Readable,
   output: string,
-  { overlay, split, excludeKeys, ...options }: ConvertOptions,
+  { overlay, split, layout: readAs, excludeKeys, ...options }: ConvertOptions,
 ): Promise<ConvertReport> {
   const checked = checkOutputOptions(options);
   const layout = await layoutOfChoice(checked);
   checkOtherIndexes(checked.format, checked.index);
-  const input = await openInput(source, { overlay, split, excludeKeys }, checked.name);
+  const input = await openInput(source, { overlay, split, layout: readAs, excludeKeys }, checked.name);
   if ('shards' in input) {
     refuseCuts(options);
     await refuseSameFolder(source as string, output);
@@ -127,7 +127,12 @@ async function openInput(
 ): Promise<DatasetShards | ViewedShards | TarStream> {
   if (typeof source === 'string' && !(await isCompressed(source))) {
     if (await isMixtureFile(source)) return openMixed(source, name);
-    const input = await withColumns(await findDatasetShards(source));
+    const input = await withColumns(
+      await findDatasetShards(source, {
+        layout: seen.layout,
+        split: seen.overlay === undefined ? seen.split : undefined,
+      }),
+    );
     return (await openView(source, input, seen)) ?? input;
   }
   const given = (['overlay', 'split', 'excludeKeys'] as const).find((option) => seen[option] !== undefined);

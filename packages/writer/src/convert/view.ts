@@ -1,4 +1,4 @@
-import { type ColumnType, OptionError } from '@shardtool/format';
+import { type ColumnType, type LayoutName, OptionError, stemOfShard } from '@shardtool/format';
 import { type Dataset, openDataset, overlayColumnTypes } from '@shardtool/reader';
 import type { DatasetShard, DatasetShards } from '../shard/dataset-shards.js';
 import { numberedStem } from '../shard/shard-paths.js';
@@ -10,6 +10,7 @@ export type ViewedShard = Dataset['shards'][number];
 export interface ViewOptions {
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
+  readonly layout?: LayoutName | undefined;
   readonly excludeKeys?: Iterable<string> | undefined;
 }
 
@@ -18,6 +19,7 @@ export interface View {
   readonly location: string;
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
+  readonly layout?: LayoutName | undefined;
   /** Keys, one a line, in memory that all workers share. */
   readonly excludeKeys?: SharedArrayBuffer | undefined;
 }
@@ -34,25 +36,45 @@ export interface ViewedShards extends DatasetShards {
 export async function openView(
   location: string,
   input: DatasetShards,
-  { overlay, split, excludeKeys }: ViewOptions,
+  { overlay, split, layout, excludeKeys }: ViewOptions,
 ): Promise<ViewedShards | null> {
-  if (overlay === undefined && split === undefined && excludeKeys === undefined) return null;
+  const isWhole = overlay === undefined && (split === undefined || split === input.split);
+  if (isWhole && excludeKeys === undefined) return null;
   const keys = excludeKeys === undefined ? undefined : [...excludeKeys];
-  const dataset = await openDataset(location, { overlay, split, excludeKeys: keys });
+  const dataset = await openDataset(location, { overlay, split, layout, excludeKeys: keys });
   await dataset.close();
   const known = new Map(input.columns.map(({ name, type }) => [name, type]));
-  const chosen = overlay ?? (split === undefined ? undefined : 'split');
+  const chosen = overlay ?? (split === undefined || split === input.split ? undefined : 'split');
   const types = chosen === undefined ? known : await overlayColumnTypes(location, chosen, known);
   if (dataset.size === 0)
     throw new OptionError({ path: location }, `No sample of ${location} is left: widen what is taken.`);
   return {
     ...input,
+    // Shards that are read in parts are more in the view, and each becomes one.
+    shards: dataset.shards.length === input.shards.length ? input.shards : shardsOfView(dataset),
     samples: dataset.shards.map((shard) => shard.samples),
     classes: dataset.classes,
     columns: Array.from(types, ([name, type]) => ({ name, type })),
-    view: { location, overlay, split, excludeKeys: keys && shared(keys.join('\n')) },
+    view: { location, overlay, split, layout, excludeKeys: keys && shared(keys.join('\n')) },
     madeFrom: dataset.identity,
   };
+}
+
+function shardsOfView(
+  { shards, format }: Dataset,
+  stemOf: (name: string, number: number) => string = stemOfPart,
+): DatasetShard[] {
+  return shards.map(({ name, path, bytes }, number): DatasetShard => {
+    const stem = stemOf(name, number);
+    return { name, stem, path, bytes, format, indexPath: null, cropsPath: null, record: null };
+  });
+}
+
+/** `train-00000-of-00002-0003` for `train-00000-of-00002.parquet[3]`. */
+function stemOfPart(name: string): string {
+  const at = name.lastIndexOf('[');
+  const number = at === -1 ? '' : `-${name.slice(at + 1, -1).padStart(4, '0')}`;
+  return `${stemOfShard(name.slice(0, at === -1 ? undefined : at)).replaceAll('/', '-')}${number}`;
 }
 
 /**
@@ -61,17 +83,14 @@ export async function openView(
  */
 export async function openMixed(location: string, name: string): Promise<ViewedShards> {
   await using dataset = await openDataset(location);
-  const { shards, classes, format, identity } = dataset;
+  const { shards, classes, identity } = dataset;
   const types = new Map<string, ColumnType>();
   for (const shard of shards) {
     const { columnTypes = new Map<string, ColumnType>() } = await shard.loadParts(['columnTypes']);
     for (const [column, type] of columnTypes) types.set(column, widerOf(column, types.get(column), type));
   }
   return {
-    shards: shards.map(({ name: shard, path, bytes }, number): DatasetShard => {
-      const stem = numberedStem(name, number);
-      return { name: shard, stem, path, bytes, format, indexPath: null, cropsPath: null, record: null };
-    }),
+    shards: shardsOfView(dataset, (_, number) => numberedStem(name, number)),
     classes,
     columns: Array.from(types, ([column, type]) => ({ name: column, type })),
     manifest: null,

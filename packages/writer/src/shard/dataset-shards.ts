@@ -7,9 +7,13 @@ import {
   findShards,
   indexPathOf,
   type LayoutName,
+  layoutOf,
   type Manifest,
   type ManifestShard,
   manifestShards,
+  openSource,
+  shardsOfSplit,
+  splitsOf,
   stemOfShard,
 } from '@shardtool/format';
 
@@ -31,6 +35,13 @@ export interface DatasetShard {
   readonly record: ManifestShard | null;
 }
 
+/** Which of the shards that a place has. */
+export interface FindChoice {
+  readonly layout?: LayoutName | undefined;
+  /** Only those of a split, where their names say splits. */
+  readonly split?: string | undefined;
+}
+
 /** The shards of a dataset in their order, and what its manifest says of all of them. */
 export interface DatasetShards {
   readonly shards: readonly DatasetShard[];
@@ -39,21 +50,36 @@ export interface DatasetShards {
   readonly columns: Manifest['columns'];
   /** Null where the shards are of other software. */
   readonly manifest: Manifest | null;
+  /** The split that they are of, where one was asked for and their names say splits. */
+  readonly split?: string;
 }
 
 /**
  * Finds the shards of a dataset: what `pack` wrote, shards of other software, or one file of any layout. Throws what
  * {@link findShards} throws.
  */
-export async function findDatasetShards(location: string): Promise<DatasetShards> {
-  const { manifest, layout, shards } = await findShards(location);
+export async function findDatasetShards(
+  location: string,
+  { layout: asked, split }: FindChoice = {},
+): Promise<DatasetShards> {
+  const { manifest, layout, shards: all } = await findShards(location, { layout: asked });
   if (manifest !== null) return packedShards(location, manifest);
+  const hasSplits = splitsOf(all).length > 0;
+  const shards = split !== undefined && hasSplits ? shardsOfSplit(all, split) : all;
   return {
     shards: await Promise.all(shards.map((shard) => foreignShard(shard, layout))),
-    classes: [],
+    classes: await classesOf(shards[0], layout),
     columns: [],
     manifest: null,
+    ...(split !== undefined && hasSplits && { split }),
   };
+}
+
+/** The class names that the first shard says; none where its layout has none. */
+async function classesOf(first: FoundShard | undefined, layout: LayoutName): Promise<readonly string[]> {
+  const { partReader } = await layoutOf(layout);
+  if (partReader === undefined || first === undefined) return [];
+  return (await partReader()(() => openSource(first.path))).classes;
 }
 
 /** The shards that a manifest in the folder `location` names. */
@@ -84,5 +110,7 @@ async function foreignShard({ name, path, record }: FoundShard, format: LayoutNa
   // Where there is no such file, opening it says so.
   const bytes = (await stat(path).catch(() => null))?.size ?? 0;
   const [indexPath, cropsPath] = [await findBeside('index', path), await findBeside('crops', path)];
-  return { name, stem: stemOfShard(name), path, format, bytes, indexPath, cropsPath, record };
+  // One that lies in a folder below is named by it.
+  const stem = stemOfShard(name).replaceAll('/', '-');
+  return { name, stem, path, format, bytes, indexPath, cropsPath, record };
 }

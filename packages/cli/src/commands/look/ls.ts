@@ -32,20 +32,27 @@ export const lsCommand = command({
 });
 
 function summary(dataset: Dataset): object {
-  const { format, identity, size: samples, bytes, fields, classes, classSamples } = dataset;
+  const { format, identity, size: samples, bytes, fields, classes, classSamples, splits, otherLayouts } = dataset;
+  // Some layouts say the names of their classes, and not how many samples each has.
+  const count = Math.max(classes.length, classSamples.length);
   return {
     format,
     identity,
     samples,
     bytes,
     fields,
-    classes: classSamples.map((count, number) => ({ name: classes[number] ?? String(number), samples: count })),
+    classes: Array.from({ length: count }, (_, number) => ({
+      name: classes[number] ?? String(number),
+      samples: classSamples.length === 0 ? null : (classSamples[number] ?? 0),
+    })),
+    splits,
+    otherLayouts,
     shards: dataset.shards.map((shard) => ({ file: shard.name, bytes: shard.bytes, samples: shard.samples })),
   };
 }
 
 async function listShards(dataset: Dataset): Promise<void> {
-  const { shards, format, size, bytes, classSamples, fields } = dataset;
+  const { shards, format, size, bytes, fields } = dataset;
   if (format === 'folder') return sumUpFolder(dataset);
   const names = shards.map(({ name }) => visible(name));
   const width = names.reduce((most, name) => Math.max(most, name.length), 0);
@@ -55,17 +62,34 @@ async function listShards(dataset: Dataset): Promise<void> {
       `${names[i]!.padEnd(width)}  ${samples} ${shard.samples === 1 ? 'sample ' : 'samples'}  ${formatSize(shard.bytes).padStart(7)}`,
     );
   }
-  const classes = classSamples.length === 0 ? 'no classes' : countOf(classSamples.length, 'class', 'classes');
   await print(
-    `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${classes}, ` +
-      `fields ${fields.map((name) => visible(name)).join(', ')}`,
+    `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${classesOf(dataset)}, ` +
+      `fields ${fields.map((name) => visible(name)).join(', ')}${splitsOf(dataset)}`,
   );
+  await sayOthers(dataset);
 }
 
-async function sumUpFolder({ location, size, bytes, classSamples, fields }: Dataset): Promise<void> {
-  const classes = classSamples.length === 0 ? 'no classes' : countOf(classSamples.length, 'class', 'classes');
+function classesOf({ classes, classSamples }: Dataset): string {
+  const count = Math.max(classes.length, classSamples.length);
+  return count === 0 ? 'no classes' : countOf(count, 'class', 'classes');
+}
+
+/** Splits that the place itself has. */
+function splitsOf({ splits }: Dataset): string {
+  return splits.length === 0 ? '' : `, splits ${splits.map((name) => visible(name)).join(', ')}`;
+}
+
+/** A place that could be read in another way, too. */
+async function sayOthers({ format, otherLayouts }: Dataset): Promise<void> {
+  if (otherLayouts.length === 0) return;
+  const flags = otherLayouts.map((name) => `--layout ${name}`).join(' or ');
+  await print(`There is more here than the ${format} shards: ${flags} takes the others.`);
+}
+
+async function sumUpFolder(dataset: Dataset): Promise<void> {
+  const { location, size, bytes, fields } = dataset;
   await print(
-    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${classes}, fields ${fields.map((name) => visible(name)).join(', ')}\n` +
+    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${classesOf(dataset)}, fields ${fields.map((name) => visible(name)).join(', ')}${splitsOf(dataset)}\n` +
       `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${visible(location)} shards`,
   );
 }

@@ -1,4 +1,5 @@
 import { OptionError } from '@shardtool/format';
+import { selectableOf } from '../../dataset/selectable.js';
 import { defaultGroup, defaultSourceStreams, greatestCommonDivisor } from '../../mixture/defaults.js';
 import type { MixedDataset, MixtureSettings } from '../../mixture/mixture.js';
 import { sourceSeed } from '../../mixture/mixture-order.js';
@@ -294,12 +295,7 @@ function blockSamplesOf({ blockSamples, shuffleBufferSize }: OrderRequest, strea
 }
 
 async function select({ name, dataset, selection: request }: MixedDataset, i: number, { datasets }: MixtureSettings) {
-  const counts = Float64Array.from(dataset.shards, (shard) => shard.samples);
-  const subset = await selectSamples(request, {
-    counts,
-    classNames: dataset.classes,
-    indexOf: (shard) => dataset.files.index(shard),
-  });
+  const subset = await selectSamples(request, selectableOf(dataset, request));
   const { all } = subset;
   const size = Array.from(all.counts).reduce((a, b) => a + b, 0);
   if (size === 0)

@@ -1,4 +1,5 @@
 import type { Dataset } from '../../dataset/dataset.js';
+import { selectableOf } from '../../dataset/selectable.js';
 import { type EpochPlan, planEpoch } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
 import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
@@ -116,11 +117,8 @@ export async function setUpOrder(dataset: Dataset, options: OrderRequest): Promi
 async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest): Promise<LoaderOrder> {
   const { rank, worldSize } = resolveRanks(options);
   const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);
-  const counts = Float64Array.from(dataset.shards, (shard) => shard.samples);
-  const subset = await selectSamples(
-    { classes: options.classes, keys: options.keys, where: options.where, weights: options.weights },
-    { counts, classNames: dataset.classes, indexOf: (shard) => dataset.files.index(shard) },
-  );
+  const request = { classes: options.classes, keys: options.keys, where: options.where, weights: options.weights };
+  const subset = await selectSamples(request, selectableOf(dataset, request));
   checkEpochSamples(subset, options.epochSamples);
 
   const saved = options.state === undefined ? null : takeUp(dataset, subset, options);

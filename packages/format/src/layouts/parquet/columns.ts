@@ -1,0 +1,97 @@
+import { parquetSchema, type SchemaTree } from 'hyparquet';
+import { UnsupportedShardError } from '../../errors.js';
+import { classColumnOf, imageColumnOf } from '../column-names.js';
+import type { Footer } from './footer.js';
+
+/** What the columns of a file become. */
+export interface Columns {
+  /** Columns of bytes, in the order of the file: images, and what else is as it is. */
+  readonly bytes: readonly BytesColumn[];
+  /** Which of {@link bytes} is the image of a sample. */
+  readonly image: string | undefined;
+  /** The column that is the class. */
+  readonly cls: string | undefined;
+  /** Names of the classes, where the file says them. */
+  readonly classes: readonly string[];
+}
+
+export interface BytesColumn {
+  /** Of the column at the top: `image` for `image.bytes`. */
+  readonly name: string;
+  /** Its place among the columns of a row group. */
+  readonly leaf: number;
+  /** How many of it and what it is in may be absent. */
+  readonly maxLevel: number;
+}
+
+/** What the Hub's `datasets` keeps of its features, under the key `huggingface`. */
+interface Features {
+  readonly [name: string]: { readonly _type?: unknown; readonly names?: unknown } | undefined;
+}
+
+/**
+ * Which columns hold bytes, the image among them, and which is the class: by what `datasets` says in the file's metadata, else by their
+ * names. A column of bytes is a binary one, or a struct of `bytes` and `path`. Throws {@link UnsupportedShardError} for
+ * bytes that lie deeper, in lists: a sample has one value of each field.
+ */
+export function columnsOf(footer: Footer, shard: string): Columns {
+  const features = featuresOf(footer);
+  const bytes: BytesColumn[] = [];
+  const values: string[] = [];
+  let leaf = 0;
+  for (const column of parquetSchema(footer).children) {
+    const found = bytesIn(column);
+    if (found !== undefined) {
+      const levels = found.path.length === 1 ? [column] : [column, found];
+      const maxLevel = levels.filter(({ element }) => element.repetition_type === 'OPTIONAL').length;
+      bytes.push({ name: column.element.name, leaf: leaf + leavesOf(column).indexOf(found), maxLevel });
+    } else if (leavesOf(column).some(isBytes)) {
+      const message = `${shard}: its column "${column.element.name}" holds bytes in lists or deeper, and a sample has one value of each field; write it anew without that column.`;
+      throw new UnsupportedShardError({ shard }, message);
+    } else if (column.children.length === 0) values.push(column.element.name);
+    leaf += leavesOf(column).length;
+  }
+  const ofType = (type: string) => Object.keys(features).filter((name) => features[name]?._type === type);
+  const labels = ofType('ClassLabel').filter((name) => values.includes(name));
+  const cls = classColumnOf(labels) ?? labels[0] ?? classColumnOf(values);
+  const names = bytes.map(({ name }) => name);
+  const images = ofType('Image').filter((name) => names.includes(name));
+  const classes = cls === undefined ? [] : features[cls]?.names;
+  return {
+    bytes,
+    image: imageColumnOf(images.length > 0 ? images : names),
+    cls,
+    classes: Array.isArray(classes) ? classes.map(String) : [],
+  };
+}
+
+/** The column of bytes that a column is, or is a struct of. */
+function bytesIn(column: SchemaTree): SchemaTree | undefined {
+  if (column.element.repetition_type === 'REPEATED') return undefined;
+  if (column.children.length === 0) return isBytes(column) ? column : undefined;
+  const bytes = column.children.find(({ element }) => element.name === 'bytes');
+  const others = column.children.filter((child) => child !== bytes);
+  const isImage = others.every(({ element, children }) => element.name === 'path' && children.length === 0);
+  if (!isImage || bytes === undefined || bytes.element.repetition_type === 'REPEATED') return undefined;
+  return bytes.children.length === 0 && isBytes(bytes) ? bytes : undefined;
+}
+
+/** Whether a column holds bytes that nobody calls text or a number. */
+function isBytes({ element: { type, converted_type, logical_type } }: SchemaTree): boolean {
+  return type === 'BYTE_ARRAY' && converted_type === undefined && (logical_type === undefined || logical_type === null);
+}
+
+function leavesOf(column: SchemaTree): SchemaTree[] {
+  return column.children.length === 0 ? [column] : column.children.flatMap(leavesOf);
+}
+
+function featuresOf({ key_value_metadata }: Footer): Features {
+  const text = key_value_metadata?.find(({ key }) => key === 'huggingface')?.value;
+  if (text === undefined) return {};
+  try {
+    const features = JSON.parse(text)?.info?.features;
+    return typeof features === 'object' && features !== null ? features : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,182 @@
+import { parquetSchema } from 'hyparquet';
+import { assembleNested } from 'hyparquet/src/assemble.js';
+import { readColumn } from 'hyparquet/src/column.js';
+import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
+import { getTreePath } from 'hyparquet/src/schema.js';
+import { flatten } from 'hyparquet/src/utils.js';
+import { UnsupportedShardError } from '../../errors.js';
+import type { ColumnValue } from '../../shard-index/label-column.js';
+import { planRuns } from '../../shard-index/read-runs.js';
+import type { Source } from '../../source.js';
+import { labelOfColumn, labelValue } from '../column-names.js';
+import { FileWindow } from '../file-window.js';
+import { CODEC_NAMES, decompressed } from './codecs.js';
+import type { Columns } from './columns.js';
+import { chunkOf, damaged, type Footer, fill } from './footer.js';
+import { readPages } from './pages.js';
+
+/** What the other columns say of the rows of a row group. */
+export interface Labels {
+  /** Class numbers; null where no column is the class. */
+  readonly cls: Int32Array | null;
+  readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+}
+
+type DecodedArray = ReturnType<typeof readColumn>['data'][number];
+
+/** Such columns are held whole, a row group at a time. */
+const MOST_COLUMN_BYTES = 256 << 20;
+const MOST_VALUES = 1 << 26;
+
+const COMPRESSORS = Object.fromEntries(
+  CODEC_NAMES.map((codec) => [codec, (stored: Uint8Array, length: number) => decompressed(codec, stored, length)]),
+);
+
+/**
+ * Reads all columns of a row group but those of bytes: values as label columns have them; lists and structs as JSON text.
+ * The path in a struct of bytes and path is the column `NAME_path`. They are few bytes, so hyparquet decodes them. Throws DamagedShardError
+ * and UnsupportedShardError.
+ */
+export async function readLabels(source: Source, footer: Footer, group: number, columns: Columns): Promise<Labels> {
+  const { location: shard } = source;
+  const metadata = withoutBytes(footer, group, columns);
+  const rows = Number(metadata.num_rows);
+  if (metadata.schema.length === 1) return { cls: null, columns: new Map() };
+  await checkPages(source, metadata);
+  const chunks = await readChunks(source, metadata);
+  let found: ReadonlyMap<string, DecodedArray>;
+  try {
+    found = decodeColumns(metadata, chunks, rows);
+  } catch (cause) {
+    throw damaged(shard, 0, `its columns cannot be read (${(cause as Error).message})`, cause);
+  }
+  for (const [name, { length }] of found) {
+    if (length !== rows)
+      throw damaged(shard, 0, `its column "${name}" has ${length} rows, and its footer says ${rows}`);
+  }
+  return labelsOf(found, columns);
+}
+
+/** The bytes of each column of the only row group. */
+async function readChunks(source: Source, { row_groups: [group] }: Footer): Promise<Uint8Array[]> {
+  const chunks = group!.columns.map((column, number) => ({ ...chunkOf(column), number }));
+  const found = new Array<Uint8Array>(chunks.length);
+  for (const run of planRuns(chunks)) {
+    const bytes = new Uint8Array(run.bytes);
+    await fill(source, run.offset, bytes);
+    for (const { offset, bytes: length, number } of run.spans) {
+      found[number] = bytes.subarray(offset - run.offset, offset - run.offset + length);
+    }
+  }
+  return found;
+}
+
+/**
+ * The columns at the top, by name. hyparquet's own reading of row groups decodes columns side by side, and where several are damaged
+ * the errors of all but one are nobody's: one after the other there is one error.
+ */
+function decodeColumns(metadata: Footer, chunks: readonly Uint8Array[], rows: number): Map<string, DecodedArray> {
+  const schema = parquetSchema(metadata);
+  const select = { groupStart: 0, groupRows: rows, selectStart: 0, selectEnd: rows };
+  const leaves = new Map<string, DecodedArray>();
+  for (const [i, { meta_data }] of metadata.row_groups[0]!.columns.entries()) {
+    const { path_in_schema: pathInSchema, type, codec } = meta_data!;
+    const schemaPath = getTreePath(schema, pathInSchema);
+    const { element } = schemaPath.at(-1)!;
+    const { buffer, byteOffset, byteLength } = chunks[i]!;
+    const reader = { view: new DataView(buffer, byteOffset, byteLength), offset: 0 };
+    const decoder = {
+      pathInSchema,
+      type,
+      codec,
+      element,
+      schemaPath,
+      parsers: DEFAULT_PARSERS,
+      compressors: COMPRESSORS,
+    };
+    leaves.set(pathInSchema.join('.'), flatten(readColumn(reader, select, decoder).data));
+  }
+  for (const column of schema.children) {
+    if (column.children.length > 0) assembleNested(leaves, column, DEFAULT_PARSERS);
+  }
+  return leaves;
+}
+
+function labelsOf(found: ReadonlyMap<string, DecodedArray>, { bytes, cls }: Columns): Labels {
+  const ofBytes = new Set(bytes.map(({ name }) => name));
+  const labels = new Map<string, ColumnValue[]>();
+  let classes: Int32Array | null = null;
+  for (const [name, stored] of found) {
+    const isPath = ofBytes.has(name);
+    const values = Array.from<unknown, ColumnValue>(stored as ArrayLike<unknown>, (value) =>
+      columnValue(isPath ? (value as { path?: unknown } | null)?.path : value),
+    );
+    if (name === cls && values.every(isClass))
+      classes = Int32Array.from(values, (value) => (value as number | null) ?? -1);
+    else labels.set(labelOfColumn(isPath ? `${name}_path` : name), values);
+  }
+  return { cls: classes, columns: labels };
+}
+
+function isClass(value: ColumnValue): boolean {
+  return value === null || (Number.isInteger(value) && (value as number) >= -1 && (value as number) <= 0x7fffffff);
+}
+
+function columnValue(value: unknown): ColumnValue {
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'string' || typeof value === 'boolean')
+    return labelValue(value);
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
+  return JSON.stringify(value, (_, inner) => {
+    if (typeof inner === 'bigint') return labelValue(inner);
+    return ArrayBuffer.isView(inner) ? Array.from(inner as Uint8Array, (item) => item) : inner;
+  });
+}
+
+/** The row group alone, as a file that has only the other columns. */
+function withoutBytes(footer: Footer, group: number, { bytes }: Columns): Footer {
+  const left = new Set(bytes.map(({ leaf }) => leaf));
+  const { columns, ...row } = footer.row_groups[group]!;
+  const schema = [{ ...footer.schema[0]! }];
+  let leaf = 0;
+  // Columns of bytes are at the top, or in a struct of theirs that may have a path.
+  const take = (at: number): { next: number; kept: Footer['schema'] } => {
+    const element = footer.schema[at]!;
+    if (element.type !== undefined) return { next: at + 1, kept: left.has(leaf++) ? [] : [element] };
+    let next = at + 1;
+    let children = 0;
+    const below: Footer['schema'] = [];
+    for (let i = 0; i < (element.num_children ?? 0); i++) {
+      const child = take(next);
+      next = child.next;
+      if (child.kept.length > 0) children++;
+      below.push(...child.kept);
+    }
+    return { next, kept: children === 0 ? [] : [{ ...element, num_children: children }, ...below] };
+  };
+  let top = 0;
+  for (let at = 1; at < footer.schema.length; ) {
+    const { next, kept } = take(at);
+    if (kept.length > 0) top++;
+    schema.push(...kept);
+    at = next;
+  }
+  schema[0] = { ...schema[0]!, num_children: top };
+  const others = columns.filter((_, i) => !left.has(i));
+  return { ...footer, schema, num_rows: row.num_rows, row_groups: [{ ...row, columns: others }] };
+}
+
+/** Holds what the pages say of themselves against the footer, before memory is taken for what they say. */
+async function checkPages(source: Source, metadata: Footer): Promise<void> {
+  const { location: shard } = source;
+  const window = new FileWindow(source);
+  for (const column of metadata.row_groups[0]!.columns) {
+    const chunk = chunkOf(column);
+    const name = column.meta_data!.path_in_schema.join('.');
+    if (chunk.plainBytes > MOST_COLUMN_BYTES || chunk.values > MOST_VALUES) {
+      const message = `${shard}: its column "${name}" takes ${chunk.plainBytes} bytes in one row group, more than is held as labels; write it anew without that column, or with smaller row groups.`;
+      throw new UnsupportedShardError({ shard }, message);
+    }
+    await readPages(window, shard, chunk);
+  }
+}

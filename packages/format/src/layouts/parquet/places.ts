@@ -1,0 +1,284 @@
+import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
+import { UnsupportedShardError } from '../../errors.js';
+import { SIGNATURE_BYTES } from '../../image/kinds.js';
+import type { Source } from '../../source.js';
+import { fieldOfColumn } from '../column-names.js';
+import type { FileWindow } from '../file-window.js';
+import type { BytesColumn } from './columns.js';
+import { type Chunk, damaged, fill } from './footer.js';
+import {
+  DELTA_LENGTH,
+  liesOpen,
+  type Page,
+  type PageCache,
+  PLAIN,
+  PLAIN_DICTIONARY,
+  plainPage,
+  RLE_DICTIONARY,
+  readPages,
+} from './pages.js';
+import { decodeRuns } from './runs.js';
+
+/** Where the values of one column of bytes lie, row by row of a row group. */
+export interface ColumnPlaces {
+  readonly pages: readonly Page[];
+  /** Which of the pages; -1 where a row has no value. */
+  readonly page: Int32Array;
+  /** Where in the page as it is when it is decompressed, and how many bytes. */
+  readonly at: Uint32Array;
+  readonly bytes: Uint32Array;
+  /** Which of `fields` the value is, by its first bytes. */
+  readonly field: Uint8Array;
+  readonly fields: readonly string[];
+}
+
+/** What places are found with. */
+export interface PlaceReader {
+  readonly source: Source;
+  readonly window: FileWindow;
+  readonly cache: PageCache;
+}
+
+/** Before each value stands its length. */
+const LENGTH_BYTES = 4;
+
+/**
+ * Finds the values of a column in a row group. Where they lie open in a file of this machine, only their lengths and first
+ * bytes are read; else each page is, and stays in the cache. Throws {@link DamagedShardError} and {@link UnsupportedShardError}.
+ */
+export async function findPlaces(
+  { source, window, cache }: PlaceReader,
+  column: BytesColumn,
+  isImage: boolean,
+  chunk: Chunk,
+  rows: number,
+): Promise<ColumnPlaces> {
+  const { location: shard } = source;
+  if (chunk.values !== rows)
+    throw damaged(shard, chunk.offset, `its column "${column.name}" has another number of values than there are rows`);
+  const pages = await readPages(window, shard, chunk);
+  const places = new PlaceList(pages, rows, (first) => fieldOfColumn(column.name, first, isImage));
+  let dictionary: Dictionary | null = null;
+  for (const [number, page] of pages.entries()) {
+    if (liesOpen(page, source)) {
+      await walkFile(window, shard, page, column.maxLevel, places, number);
+      continue;
+    }
+    const bytes = cache.get(page) ?? (await loadPage(source, page));
+    cache.put(page, bytes);
+    try {
+      if (page.kind === 'dictionary') dictionary = { bytes, spans: plainSpans(bytes, page.values, number) };
+      else walkPage({ page, number, bytes, dictionary }, column, places, shard);
+    } catch (cause) {
+      if (!(cause instanceof RangeError)) throw cause;
+      throw damaged(shard, page.offset, `the page at byte ${page.offset} is none (${cause.message})`, cause);
+    }
+  }
+  return places;
+}
+
+/** Reads a page and decompresses it. */
+export async function loadPage(source: Source, page: Page): Promise<Uint8Array> {
+  const stored = new Uint8Array(page.bytes);
+  await fill(source, page.offset, stored);
+  return plainPage(page, stored, source.location);
+}
+
+/** Bytes of a page. */
+interface Span {
+  readonly page: number;
+  readonly at: number;
+  readonly bytes: number;
+}
+
+class PlaceList implements ColumnPlaces {
+  readonly pages: readonly Page[];
+  readonly page: Int32Array;
+  readonly at: Uint32Array;
+  readonly bytes: Uint32Array;
+  readonly field: Uint8Array;
+  readonly fields: string[] = [];
+  readonly #fieldOf: (first: Uint8Array) => string;
+  #row = 0;
+
+  constructor(pages: readonly Page[], rows: number, fieldOf: (first: Uint8Array) => string) {
+    this.pages = pages;
+    this.page = new Int32Array(rows).fill(-1);
+    this.at = new Uint32Array(rows);
+    this.bytes = new Uint32Array(rows);
+    this.field = new Uint8Array(rows);
+    this.#fieldOf = fieldOf;
+  }
+
+  /** The next row has no value. */
+  skip(): void {
+    this.#row++;
+  }
+
+  /** The next row's value; `first` are its first bytes. */
+  add({ page, at, bytes }: Span, first: Uint8Array): void {
+    const row = this.#row++;
+    this.page[row] = page;
+    this.at[row] = at;
+    this.bytes[row] = bytes;
+    const field = this.#fieldOf(first);
+    const known = this.fields.indexOf(field);
+    this.field[row] = known === -1 ? this.fields.push(field) - 1 : known;
+  }
+}
+
+/** A page whose values lie in the file as they are: levels, then lengths and values in turn. */
+async function walkFile(
+  window: FileWindow,
+  shard: string,
+  page: Page,
+  maxLevel: number,
+  places: PlaceList,
+  number: number,
+): Promise<void> {
+  const wrong = (what: string): never => {
+    throw damaged(shard, page.offset, `the page at byte ${page.offset} is none (${what})`);
+  };
+  let at = page.levelBytes;
+  let present: Uint8Array | null = null;
+  if (maxLevel > 0) {
+    const head = page.kind === 'data' ? LENGTH_BYTES : 0;
+    if (head > page.bytes) wrong('it is cut');
+    if (head > 0) at = head + (await window.at(page.offset, head)).readUInt32LE(0);
+    if (at > page.bytes) wrong('its levels are longer than it is');
+    const levels = at === head ? Buffer.alloc(0) : await window.at(page.offset, at);
+    try {
+      present = presentIn(levels.subarray(head, at), maxLevel, page.values);
+    } catch (cause) {
+      wrong((cause as Error).message);
+    }
+  }
+  for (let row = 0; row < page.values; row++) {
+    if (present?.[row] === 0) {
+      places.skip();
+      continue;
+    }
+    if (at + LENGTH_BYTES > page.bytes) wrong('it ends before its values do');
+    const found = window.at(page.offset + at, LENGTH_BYTES);
+    const bytes = (found instanceof Promise ? await found : found).readUInt32LE(0);
+    at += LENGTH_BYTES;
+    if (bytes > page.bytes - at) wrong('a value is longer than it');
+    const peek = Math.min(bytes, SIGNATURE_BYTES);
+    const first = peek === 0 ? new Uint8Array(0) : await window.at(page.offset + at, peek);
+    places.add({ page: number, at, bytes }, first.subarray(0, peek));
+    at += bytes;
+  }
+}
+
+/** A page in memory. */
+interface LoadedPage {
+  readonly page: Page;
+  readonly number: number;
+  readonly bytes: Uint8Array;
+  /** The one of its column; null where there is none. */
+  readonly dictionary: Dictionary | null;
+}
+
+interface Dictionary {
+  readonly bytes: Uint8Array;
+  readonly spans: readonly Span[];
+}
+
+function walkPage(loaded: LoadedPage, column: BytesColumn, places: PlaceList, shard: string): void {
+  const { page, bytes, dictionary } = loaded;
+  const begin = valuesBegin(page, bytes, column.maxLevel);
+  const levels = bytes.subarray(page.kind === 'data' ? LENGTH_BYTES : 0, begin);
+  const present = column.maxLevel === 0 ? null : presentIn(levels, column.maxLevel, page.values);
+  const count = present === null ? page.values : present.reduce((sum, one) => sum + one, 0);
+  const spans = spansOf(loaded, begin, count);
+  if (spans === null) {
+    const message = `${shard}: its column "${column.name}" has an encoding (number ${page.encoding}) that is not read; write it anew with plain or dictionary encoding.`;
+    throw new UnsupportedShardError({ shard, offset: page.offset }, message);
+  }
+  for (let row = 0; row < page.values; row++) {
+    if (present?.[row] === 0) {
+      places.skip();
+      continue;
+    }
+    const next = spans.next();
+    if (next.done) throw new RangeError('it ends before its values do');
+    const { at, bytes: length, page: number } = next.value;
+    const from = number === loaded.number ? bytes : dictionary!.bytes;
+    places.add(next.value, from.subarray(at, at + Math.min(length, SIGNATURE_BYTES)));
+  }
+}
+
+/** 1 for each row that has a value. */
+function presentIn(levels: Uint8Array, maxLevel: number, rows: number): Uint8Array {
+  const decoded = decodeRuns(levels, 32 - Math.clz32(maxLevel), rows);
+  return Uint8Array.from(decoded, (level) => (level === maxLevel ? 1 : 0));
+}
+
+/** Where the values of a page begin behind its levels. */
+function valuesBegin(page: Page, bytes: Uint8Array, maxLevel: number): number {
+  if (page.kind === 'data v2') return page.levelBytes;
+  if (maxLevel === 0) return 0;
+  if (bytes.length < LENGTH_BYTES) throw new RangeError('it is cut');
+  const end = LENGTH_BYTES + lengthAt(bytes, 0);
+  if (end > bytes.length) throw new RangeError('its levels are longer than it is');
+  return end;
+}
+
+/** The values of a page that has `count` of them; null where its encoding is not read. */
+function spansOf({ page, number, bytes, dictionary }: LoadedPage, begin: number, count: number): Iterator<Span> | null {
+  if (page.encoding === PLAIN) return plainValues(bytes, begin, number);
+  if (page.encoding === PLAIN_DICTIONARY || page.encoding === RLE_DICTIONARY)
+    return dictionaryValues(bytes, begin, count, dictionary);
+  return page.encoding === DELTA_LENGTH ? deltaValues(bytes, begin, count, number) : null;
+}
+
+function* dictionaryValues(
+  bytes: Uint8Array,
+  begin: number,
+  count: number,
+  dictionary: Dictionary | null,
+): Generator<Span> {
+  if (count === 0) return;
+  if (dictionary === null) throw new RangeError('there is no dictionary before it');
+  if (begin >= bytes.length) throw new RangeError('it is cut');
+  for (const entry of decodeRuns(bytes.subarray(begin + 1), bytes[begin]!, count)) {
+    const span = dictionary.spans[entry];
+    if (span === undefined) throw new RangeError('it names what its dictionary has not');
+    yield span;
+  }
+}
+
+/** Lengths, then all values. Apache Parquet format, Encodings.md, "Delta-length byte array (DELTA_LENGTH_BYTE_ARRAY = 6)". */
+function* deltaValues(bytes: Uint8Array, begin: number, count: number, page: number): Generator<Span> {
+  if (count === 0) return;
+  const reader = { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: begin };
+  const lengths = new Int32Array(count);
+  deltaBinaryUnpack(reader, count, lengths);
+  let at = reader.offset;
+  for (const length of lengths) {
+    if (length < 0 || length > bytes.length - at) throw new RangeError('a value is longer than it');
+    yield { page, at, bytes: length };
+    at += length;
+  }
+}
+
+function* plainValues(bytes: Uint8Array, begin: number, page: number): Generator<Span> {
+  for (let at = begin; at < bytes.length; ) {
+    if (bytes.length - at < LENGTH_BYTES) throw new RangeError('it is cut');
+    const length = lengthAt(bytes, at);
+    at += LENGTH_BYTES;
+    if (length > bytes.length - at) throw new RangeError('a value is longer than it');
+    yield { page, at, bytes: length };
+    at += length;
+  }
+}
+
+function plainSpans(bytes: Uint8Array, count: number, page: number): Span[] {
+  const spans = [...plainValues(bytes, 0, page)];
+  if (spans.length !== count) throw new RangeError('its dictionary has another number of values');
+  return spans;
+}
+
+function lengthAt(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
+}

@@ -1,0 +1,55 @@
+/**
+ * Small numbers in runs and packed by bits, as levels and positions in a dictionary are. Apache Parquet format,
+ * Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)". Throws RangeError where `bytes` end before `count` numbers.
+ */
+export function decodeRuns(bytes: Uint8Array, bitWidth: number, count: number): Uint32Array {
+  if (bitWidth > 32) throw new RangeError('its numbers are wider than any are');
+  // A bit-packed group of eight numbers takes bitWidth bytes, and a run is at most what is left.
+  const values = new Uint32Array(count);
+  let at = 0;
+  let done = 0;
+  while (done < count) {
+    let head = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++];
+      if (byte === undefined || shift > 28) throw new RangeError('its runs are cut');
+      head += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) break;
+    }
+    const length = Math.floor(head / 2);
+    if (length === 0) throw new RangeError('a run of it has no numbers');
+    if (head % 2 === 0) {
+      const end = Math.min(count, done + length);
+      values.fill(littleEndian(bytes, at, bitWidth), done, end);
+      at += (bitWidth + 7) >> 3;
+      done = end;
+      continue;
+    }
+    const end = Math.min(count, done + 8 * length);
+    if (at + Math.ceil(((end - done) * bitWidth) / 8) > bytes.length) throw new RangeError('its runs are cut');
+    for (let bit = at * 8; done < end; done++, bit += bitWidth) values[done] = bitsAt(bytes, bit, bitWidth);
+    at += length * bitWidth;
+  }
+  return values;
+}
+
+function littleEndian(bytes: Uint8Array, at: number, bitWidth: number): number {
+  let value = 0;
+  for (let i = (bitWidth + 7) >> 3; i > 0; i--) {
+    const byte = bytes[at + i - 1];
+    if (byte === undefined) throw new RangeError('its runs are cut');
+    value = value * 256 + byte;
+  }
+  return value;
+}
+
+function bitsAt(bytes: Uint8Array, bit: number, bitWidth: number): number {
+  let value = 0;
+  for (let got = 0; got < bitWidth; ) {
+    const within = (bit + got) & 7;
+    const take = Math.min(8 - within, bitWidth - got);
+    value += ((bytes[(bit + got) >> 3]! >> within) & ((1 << take) - 1)) * 2 ** got;
+    got += take;
+  }
+  return value;
+}

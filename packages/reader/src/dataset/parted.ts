@@ -1,0 +1,175 @@
+import {
+  type FoundShard,
+  findBeside,
+  type IndexPart,
+  identityOf,
+  indexOfPositions,
+  type LayoutName,
+  OptionError,
+  openSource,
+  type PartedShard,
+  type PartReader,
+  readShardIndex,
+  type ShardIndex,
+  ShardIndexError,
+  type ShardPart,
+} from '@shardtool/format';
+import { isRemote, shownLocation } from '@shardtool/storage';
+import type { StoredParts } from './dataset.js';
+import { Recent } from './recent.js';
+import type { ShardFile } from './shard-files.js';
+
+/** Shards are opened so many at a time: each costs one request, or two. */
+const OPENED_AT_ONCE = 32;
+/** Indexes of whole files that stay in memory, for their parts. */
+const KEPT_INDEXES = 8;
+/** What of an index can be had without finding out where payloads lie. */
+const LABEL_PARTS: ReadonlySet<IndexPart> = new Set(['key', 'source', 'cls', 'columns', 'columnTypes']);
+/** The label column that says from which split a sample comes, where files of several are read. */
+const SPLIT_COLUMN = 'split';
+
+/**
+ * Shards that are read in parts, each part a shard of the dataset. Of each shard only what says how many samples its parts have is
+ * read here, and one part, for the names of its fields. Class names are those that the first shard says. Throws what the layout does.
+ */
+export async function partedParts(
+  found: readonly FoundShard[],
+  layout: LayoutName,
+  open: PartReader,
+): Promise<StoredParts> {
+  const sizes = new Map<string, number>();
+  const shards = await inLanes(found, async ({ path }) => {
+    const source = (): ReturnType<typeof openSource> =>
+      openSource(path, isRemote(path) && sizes.has(path) ? { size: sizes.get(path) } : { first: 'end' });
+    const opening = open(async () => {
+      const opened = await source();
+      sizes.set(path, opened.size);
+      return opened;
+    });
+    const [parted, indexPath] = await Promise.all([opening, findBeside('index', path)]);
+    return { ...parted, indexPath };
+  });
+  const { classes } = shards[0]!;
+  checkClasses(found, shards);
+  const hasSplits = new Set(found.map(({ split }) => split)).size > 1;
+  const indexes = new Recent<string, ShardIndex>(KEPT_INDEXES, (path) => readShardIndex(path));
+  const files = shards.flatMap(({ parts, indexPath }, k) => {
+    const whole = indexPath === null ? null : () => indexes.get(indexPath);
+    return parts.map((part, number) => partFile(found[k]!, part, number, { whole, hasSplits }));
+  });
+  const some = files.find(({ samples }) => samples > 0);
+  const { fields } = some === undefined ? { fields: new Map() } : await some.loadParts(['fields']);
+  const marks = files.map(({ name, samples, bytes }) => ({ file: name, samples, crc32: String(bytes) }));
+  return {
+    location: shownLocation(found[0]!.path),
+    format: layout,
+    identity: identityOf(marks),
+    identityOfFirst: (count) => identityOf(marks.slice(0, count)),
+    classes,
+    // To count them takes reading a column of each part.
+    classSamples: [],
+    fields: [...fields.keys()].sort(),
+    shards: files,
+  };
+}
+
+interface PartContext {
+  /** The index that lies beside the file; null where there is none. */
+  readonly whole: (() => Promise<ShardIndex>) | null;
+  /** Whether the dataset has files of several splits. */
+  readonly hasSplits: boolean;
+}
+
+function partFile(found: FoundShard, part: ShardPart, number: number, { whole, hasSplits }: PartContext): ShardFile {
+  const { path, split } = found;
+  const name = `${found.name}[${number}]`;
+  const { samples } = part;
+  const withSplit = (index: ShardIndex): ShardIndex =>
+    hasSplits && !index.columns.has(SPLIT_COLUMN)
+      ? {
+          ...index,
+          columns: new Map([...index.columns, [SPLIT_COLUMN, new Array<string | null>(samples).fill(split ?? null)]]),
+        }
+      : index;
+  const loadIndex = async () => {
+    const kept = await whole?.();
+    return withSplit(kept === undefined ? await indexOfPositions(part.positions()) : rowsOf(kept, part, found));
+  };
+  return {
+    name,
+    path,
+    bytes: part.bytes,
+    samples,
+    open: () => part.open(),
+    ...(whole === null && { hasLabelsApart: true as const }),
+    loadIndex,
+    loadParts: async (parts) => {
+      const isOfLabels = whole === null && parts.every((one) => LABEL_PARTS.has(one));
+      return isOfLabels ? withSplit(await indexOfPositions(part.labels())) : loadIndex();
+    },
+    findCropIndex: async () => null,
+  };
+}
+
+/** The rows of a part in the index of its file, with places in the part. */
+function rowsOf(index: ShardIndex, { firstSample, samples }: ShardPart, { path }: FoundShard): ShardIndex {
+  const end = firstSample + samples;
+  if (index.samples < end) {
+    const message = `The index of ${path} has ${index.samples} samples, and the file has more: it belongs to another file. Make it anew with "shardtool index --overwrite".`;
+    throw new ShardIndexError({ path }, message);
+  }
+  const base = samples === 0 ? 0 : index.offset[firstSample]!;
+  const moved = (offset: Float64Array) => offset.slice(firstSample, end).map((at) => (at < 0 ? at : at - base));
+  return {
+    samples,
+    key: index.key.slice(firstSample, end),
+    source: index.source.slice(firstSample, end),
+    offset: moved(index.offset),
+    bytes: index.bytes.subarray(firstSample, end),
+    fields: new Map(
+      Array.from(index.fields, ([name, { offset, bytes, crc32 }]) => [
+        name,
+        {
+          offset: moved(offset),
+          bytes: bytes.subarray(firstSample, end),
+          ...(crc32 && { crc32: crc32.subarray(firstSample, end) }),
+        },
+      ]),
+    ),
+    width: index.width.subarray(firstSample, end),
+    height: index.height.subarray(firstSample, end),
+    orientation: index.orientation.subarray(firstSample, end),
+    cls: index.cls.subarray(firstSample, end),
+    columns: new Map(Array.from(index.columns, ([name, values]) => [name, values.slice(firstSample, end)])),
+    ...(index.columnTypes && { columnTypes: index.columnTypes }),
+  };
+}
+
+/** Throws {@link OptionError} where files number their classes differently. */
+function checkClasses(found: readonly FoundShard[], shards: readonly PartedShard[]): void {
+  const [first] = shards;
+  const other = shards.findIndex(({ classes }) => classes.join('\n') !== first!.classes.join('\n'));
+  if (other === -1) return;
+  const message = `${found[0]!.path} and ${found[other]!.path} name other classes, so their numbers mean other things: open them one by one, and mix them.`;
+  throw new OptionError({ path: found[other]!.path }, message);
+}
+
+/** What `work` makes of each, in their order, some at a time. The first error ends it. */
+async function inLanes<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
+  const results = new Array<R>(all.length);
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < all.length) {
+      const i = next++;
+      try {
+        results[i] = await work(all[i]!);
+      } catch (error) {
+        next = all.length;
+        throw error;
+      }
+    }
+  };
+  const lanes = await Promise.allSettled(Array.from({ length: Math.min(all.length, OPENED_AT_ONCE) }, lane));
+  for (const lane of lanes) if (lane.status === 'rejected') throw lane.reason;
+  return results;
+}

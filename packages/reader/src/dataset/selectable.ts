@@ -1,0 +1,80 @@
+import { headerOf, type IndexPart, imageColumn, type ShardIndex } from '@shardtool/format';
+import type { SelectableDataset, SelectionRequest } from '../selection/selection.js';
+import { isUnread, namesInWhere } from '../selection/where.js';
+import type { Dataset } from './dataset.js';
+import type { ShardFiles } from './shard-files.js';
+
+/** What nobody knows of an image before its header was read. */
+const SIZES: ReadonlySet<string> = new Set(['width', 'height', 'orientation']);
+/** What a selection looks at but for places. */
+const LABELS = ['key', 'source', 'cls', 'columns', 'columnTypes'] as const satisfies readonly IndexPart[];
+/** Nearly every header is in so many bytes; where it is not, all of the image is read. */
+const HEAD_BYTES = 64 << 10;
+/** Headers that are read at once. */
+const HEADS_AT_ONCE = 16;
+
+/**
+ * A dataset as a selection reads it. Where the request names sizes of images that no index has, their headers are read, which
+ * `shardtool index` saves; where it asks for labels alone, and a shard has them apart, nothing else of it is read.
+ */
+export function selectableOf(
+  { shards, classes, files }: Pick<Dataset, 'shards' | 'classes' | 'files'>,
+  { where }: Pick<SelectionRequest, 'where'>,
+): SelectableDataset {
+  const names = where === undefined ? new Set<string>() : namesInWhere(where);
+  const wantsSizes = [...SIZES].some((name) => names.has(name));
+  return {
+    counts: Float64Array.from(shards, ({ samples }) => samples),
+    classNames: classes,
+    async indexOf(shard) {
+      const file = shards[shard]!;
+      if (file.hasLabelsApart && !wantsSizes && !names.has('bytes')) {
+        return { ...NOTHING_ELSE, ...(await file.loadParts(LABELS)) };
+      }
+      const index = await files.index(shard);
+      return wantsSizes && isUnread(index) ? withSizes(index, shard, files) : index;
+    },
+  };
+}
+
+const NOTHING_ELSE = {
+  offset: new Float64Array(0),
+  bytes: new Float64Array(0),
+  fields: new Map(),
+  width: new Int32Array(0),
+  height: new Int32Array(0),
+  orientation: new Uint8Array(0),
+};
+
+async function withSizes(index: ShardIndex, shard: number, files: ShardFiles): Promise<ShardIndex> {
+  const { offset, bytes } = imageColumn(index);
+  const { samples } = index;
+  const [width, height, orientation] = [
+    new Int32Array(samples),
+    new Int32Array(samples),
+    new Uint8Array(samples).fill(1),
+  ];
+  const headerAt = async (row: number, length: number) => {
+    const head = new Uint8Array(length);
+    await files.read(shard, offset[row]!, head);
+    return headerOf(head);
+  };
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < samples) {
+      const row = next++;
+      const length = bytes[row]!;
+      if (offset[row]! < 0 || length === 0) continue;
+      const header =
+        (await headerAt(row, Math.min(HEAD_BYTES, length))) ??
+        (length > HEAD_BYTES ? await headerAt(row, length) : null);
+      if (header === null) continue;
+      width[row] = header.width;
+      height[row] = header.height;
+      orientation[row] = header.orientation;
+    }
+  };
+  const lanes = await Promise.allSettled(Array.from({ length: HEADS_AT_ONCE }, lane));
+  for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+  return { ...index, width, height, orientation };
+}

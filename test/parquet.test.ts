@@ -1,0 +1,206 @@
+import { createHash } from 'node:crypto';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { layoutOf, OptionError, readManifest, ShardtoolError, type Source } from '@shardtool/format';
+import { type Dataset, openDataset } from '@shardtool/reader';
+import { convert, indexShards, verify } from '@shardtool/writer';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+import { TIMES } from './repetitions.js';
+
+/** Made by the Hub's `datasets` and by pyarrow: see make.py there. */
+const fixtures = 'test/fixtures/parquet';
+interface Expected {
+  readonly sha256: string;
+  readonly label: number;
+  readonly caption: string | null;
+}
+const expected: readonly Expected[] = JSON.parse(readFileSync(path.join(fixtures, 'expected.json'), 'utf8'));
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+async function contents(dataset: Dataset): Promise<Expected[]> {
+  const found: Expected[] = [];
+  for await (const { cls, fields, columns } of dataset.samples({ checksum: true })) {
+    found.push({
+      sha256: sha256(fields.jpg ?? fields.png!),
+      label: cls,
+      caption: columns.caption as string | null,
+    });
+  }
+  return found;
+}
+
+test("the Hub's own files open as they are: images, class names, captions, splits by their names", async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'hub'));
+  expect([dataset.format, dataset.size, dataset.classes]).toEqual(['parquet', 24, ['cat', 'dog', 'newt']]);
+  expect(dataset.splits).toEqual(['test', 'train']);
+  expect(await contents(dataset)).toEqual([...expected.slice(18), ...expected.slice(0, 18)]);
+  const { columns } = await dataset.files.index(0);
+  expect(columns.get('split')).toEqual(['test', 'test', 'test', 'test']);
+  expect(columns.get('image_path')![0]).toBe('18.jpg');
+});
+
+test('split takes the files of one split alone, by any of its usual names', async () => {
+  await using train = await openDataset(path.join(fixtures, 'hub'), { split: 'training' });
+  expect(await contents(train)).toEqual(expected.slice(0, 18));
+  await expect(openDataset(path.join(fixtures, 'hub'), { split: 'val' })).rejects.toThrow(
+    'There is no split "val" here; the files are of test, train.',
+  );
+  const { stdout } = await shardtool('ls', path.join(fixtures, 'hub'), '--split', 'test');
+  expect(stdout).toContain('6 samples');
+  expect(stdout).toContain('3 classes, fields jpg, splits test, train');
+});
+
+test('pages of either version, of any codec, with dictionaries and without, hold the same samples', async () => {
+  for (const name of readdirSync(path.join(fixtures, 'pages'))) {
+    await using dataset = await openDataset(path.join(fixtures, 'pages', name));
+    expect(await contents(dataset), name).toEqual(expected);
+    const { columns } = await dataset.files.index(2);
+    expect(columns.get('boxes')!.at(-1), name).toBe('[{"x":23,"name":"a"},{"x":23,"name":"a"}]');
+    expect(columns.get('seen')!.at(-1), name).toBe('2020-09-13T12:26:40.023Z');
+    await expect(dataset.get(`${name.replace('.parquet', '')}/000017`)).resolves.toMatchObject({ number: 17 });
+  }
+});
+
+test('the loader streams row groups, and classes and where choose without reading images', async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'hub'));
+  const loader = dataset.loader({
+    batchSize: 4,
+    transform: 'train224',
+    workers: 1,
+    classes: ['newt'],
+    where: "split == 'train'",
+    lastBatch: 'partial',
+  });
+  const labels: number[] = [];
+  for await (const batch of loader) labels.push(...batch.labels);
+  await loader.close();
+  expect(labels).toEqual(new Array(expected.slice(0, 18).filter(({ label }) => label === 2).length).fill(2));
+});
+
+test('a second column of bytes is a field of its own, and rows may lack either', async () => {
+  const masks: (string | null)[] = JSON.parse(readFileSync(path.join(fixtures, 'others/masks.json'), 'utf8'));
+  await using dataset = await openDataset(path.join(fixtures, 'others/two-columns.parquet'));
+  const found: unknown[] = [];
+  for await (const { cls, fields } of dataset.samples()) {
+    const image = fields.jpg ?? fields.png;
+    found.push([cls, image ? sha256(image) : null, fields['mask.png'] ? sha256(fields['mask.png']) : null]);
+  }
+  expect(found).toEqual(expected.map(({ sha256: image, label }, i) => [label, i === 3 ? null : image, masks[i]]));
+});
+
+test('what cannot be read is refused by a sentence', async () => {
+  const refused = (name: string) => openDataset(path.join(fixtures, 'others', name));
+  await expect(refused('lists.parquet')).rejects.toThrow('its column "images" holds bytes in lists or deeper');
+  await expect(refused('lz4.parquet')).rejects.toThrow('compressed by LZ4_RAW, which is not read');
+  await expect(refused('paths.parquet')).rejects.toThrow('no row of its row group 0 has an image in it');
+  await expect(refused('no-images.parquet')).rejects.toThrow('no column of it holds bytes');
+  const file = path.join(emptyFolder(), 'a.parquet');
+  writeFileSync(file, readFileSync(path.join(fixtures, 'pages/plain.parquet')).subarray(0, 40_000));
+  await expect(openDataset(file)).rejects.toThrow('does not end as a Parquet file does');
+});
+
+test('convert takes over images, class names and columns; index and verify add checksums beside the files', async () => {
+  const output = path.join(emptyFolder(), 'tars');
+  await convert(path.join(fixtures, 'hub'), output, { split: 'train' });
+  const manifest = await readManifest(output);
+  expect(manifest.classes.map(({ name }) => name)).toEqual(['cat', 'dog', 'newt']);
+  expect(readdirSync(output)).toContain('data-train-00000-of-00002.tar');
+  await using tars = await openDataset(output);
+  expect(await contents(tars)).toEqual(expected.slice(0, 18));
+
+  const folder = path.join(emptyFolder(), 'hub');
+  cpSync(path.join(fixtures, 'hub/data'), folder, { recursive: true });
+  expect(await indexShards([folder])).toMatchObject({ shards: 3, samples: 24 });
+  expect(readdirSync(folder)).toContain('train-00000-of-00002.parquet.shardtool');
+  expect((await verify(folder)).faults).toBe(0);
+  await using indexed = await openDataset(folder, { split: 'train' });
+  expect(await contents(indexed)).toEqual(expected.slice(0, 18));
+  expect((await indexed.files.index(1)).width.every((width) => width > 0)).toBe(true);
+});
+
+test('an index of ours beside a tar is no shard, and a place with two readings says how to choose', async () => {
+  const folder = emptyFolder();
+  await convert(path.join(fixtures, 'hub'), path.join(folder, 'tars'), { split: 'train' });
+  const place = path.join(folder, 'both');
+  cpSync(path.join(folder, 'tars'), place, { recursive: true, filter: (name) => !/(dataset|pack)\.json$/.test(name) });
+  await using tars = await openDataset(place);
+  expect([tars.format, tars.otherLayouts]).toEqual(['tar', []]);
+  cpSync(path.join(fixtures, 'pages/plain.parquet'), path.join(place, 'plain.parquet'));
+  const { stdout } = await shardtool('ls', place);
+  expect(stdout).toContain('There is more here than the tar shards: --layout parquet takes the others.');
+  await using other = await openDataset(place, { layout: 'parquet' });
+  expect([other.format, other.size]).toEqual(['parquet', 24]);
+  await expect(openDataset(place, { layout: 'parkett' as 'parquet' })).rejects.toThrow(OptionError);
+});
+
+const sourceOf = (bytes: Buffer, isHere: boolean): Source => ({
+  location: 'a.parquet',
+  size: bytes.length,
+  readAt: async (offset, target) => bytes.copy(target, 0, offset, offset + target.length),
+  ...(isHere && {
+    readNow: (offset: number, target: Uint8Array) => bytes.copy(target, 0, offset, offset + target.length),
+  }),
+  close: async () => undefined,
+});
+
+test(
+  'a damaged file gives samples inside it or an error of ours; never other bytes where its pages have checksums',
+  async () => {
+    const names = ['plain', 'snappy-1', 'snappy-2', 'zstd-1', 'gzip-2', 'delta'];
+    const files = names.map((name) => readFileSync(path.join(fixtures, 'pages', `${name}.parquet`)));
+    const { expand } = await layoutOf('parquet');
+    const { samples } = await layoutOf('parquet');
+    const place = fc.oneof(fc.nat(1_000_000), fc.integer({ min: 930_000, max: 1_000_000 }));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(names.length - 1),
+        fc.boolean(),
+        fc.array(fc.record({ at: place, bit: fc.nat(7) }), { minLength: 1, maxLength: 4 }),
+        fc.option(fc.record({ at: place, number: fc.constantFrom(0, 64, 0x7fffffff, 0xffffffff) })),
+        async (which, isHere, flips, number) => {
+          const bytes = Buffer.from(files[which]!);
+          const at = (part: number) => Math.floor((part / 1_000_001) * bytes.length);
+          for (const flip of flips) bytes[at(flip.at)]! ^= 1 << flip.bit;
+          if (number !== null) bytes.writeUInt32LE(number.number, Math.min(at(number.at), bytes.length - 4));
+          let source: Source | null = null;
+          try {
+            source = await expand!(sourceOf(bytes, isHere));
+            let count = 0;
+            for await (const found of samples(source)) {
+              for (const { fields } of found) {
+                for (const { offset, bytes: length } of fields) {
+                  const target = Buffer.alloc(length);
+                  expect(await source.readAt(offset, target)).toBe(length);
+                  if (names[which]!.startsWith('snappy')) expect(sha256(target)).toBe(expected[count]!.sha256);
+                }
+                count++;
+              }
+            }
+          } catch (error) {
+            if (!(error instanceof ShardtoolError)) throw error;
+          }
+        },
+      ),
+      { numRuns: 500 * TIMES },
+    );
+  },
+  60_000 * TIMES,
+);
+
+test('where on the sizes of images reads their headers where no index has them', async () => {
+  for (const place of [path.join(fixtures, 'hub'), 'test/fixtures/mds/photos', 'examples/photos/cat']) {
+    await using dataset = await openDataset(place);
+    const sizes = async (where: string) => {
+      const loader = dataset.loader({ batchSize: 64, transform: 'raw', where, lastBatch: 'partial', workers: 1 });
+      let rows = 0;
+      for await (const batch of loader) rows += batch.size;
+      await loader.close();
+      return rows;
+    };
+    expect(await sizes('width > 1 and height < 100000'), place).toBe(dataset.size);
+    await expect(sizes('width > 100000')).rejects.toThrow('No sample is selected');
+  }
+});
