@@ -31,6 +31,8 @@ test('ls --json is one object with shards and classes', async () => {
     bytes: manifest.bytes,
     fields: ['cls', 'jpg'],
     classes: ['astronaut', 'cat', 'coffee', 'galaxies', 'moon', 'rocket'].map((name) => ({ name, samples: 10 })),
+    splits: [],
+    otherLayouts: [],
     shards: manifest.shards.map(({ file, bytes, samples }) => ({ file, bytes, samples })),
   });
 });
