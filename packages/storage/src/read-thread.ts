@@ -2,13 +2,17 @@
  * A thread that reads: remote files, whose bytes cost time to take in, and files of slow file systems, where each call
  * waits. It writes into memory that it shares with whoever asked.
  */
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 import type { FileError } from './errors.js';
 import { onRetry } from './http/retry.js';
 import { isRemote } from './location.js';
 import type { ReadAnswer, ReadRequest } from './read-threads.js';
 import { openStorage, placeOf } from './schemes.js';
 import type { Source, Storage, StorageCounts } from './storage.js';
+
+/** `remote`: what asks servers is loaded before anything is to be read. */
+if (workerData === 'remote') await import('./http/http-storage.js');
+post({ kind: 'ready' });
 
 const OPEN_FILES = 64;
 const opened = new Map<string, Promise<Source>>();

@@ -30,7 +30,9 @@ export type ReadAnswer =
       readonly path: string | undefined;
       readonly offset: number | undefined;
     }
-  | { readonly kind: 'retry'; readonly retry: Retry };
+  | { readonly kind: 'retry'; readonly retry: Retry }
+  /** It has loaded what it needs. */
+  | { readonly kind: 'ready' };
 
 /** What a read gave. */
 export interface ReadBytes {
@@ -41,6 +43,7 @@ export interface ReadBytes {
 
 interface Thread {
   readonly worker: Worker;
+  isReady: boolean;
   readonly waiting: Map<number, { resolve(read: ReadBytes): void; reject(error: Error): void }>;
 }
 
@@ -57,6 +60,11 @@ export class ReadThreads {
   constructor(most: number, each: number) {
     this.#most = most;
     this.#each = each;
+  }
+
+  /** Starts a thread before there is anything to read: loading what it needs takes a while. */
+  start(): void {
+    if (this.#threads.length === 0 && !this.#closed) this.#start();
   }
 
   /** Fills `target`, which lies in shared memory, as far as there are bytes. */
@@ -78,14 +86,23 @@ export class ReadThreads {
 
   #leastBusy(): Thread {
     const threads = this.#threads;
-    const least = threads.toSorted((a, b) => a.waiting.size - b.waiting.size)[0];
-    if (least !== undefined && (least.waiting.size < this.#each || threads.length >= this.#most)) return least;
-    return this.#start();
+    const rising = threads.toSorted((a, b) => a.waiting.size - b.waiting.size);
+    const [least] = rising;
+    if (least !== undefined && (least.waiting.size < this.#each || threads.length >= this.#most)) {
+      // One that has many reads under way anyway takes some more until the next one is there.
+      return this.#each === 1 ? least : (rising.find(({ isReady }) => isReady) ?? least);
+    }
+    const started = this.#start();
+    return this.#each === 1 ? started : (rising.find(({ isReady }) => isReady) ?? started);
   }
 
   #start(): Thread {
-    const worker = new Worker(new URL('./read-thread.js', import.meta.url), { name: 'shardtool-read', execArgv: [] });
-    const thread: Thread = { worker, waiting: new Map() };
+    const worker = new Worker(new URL('./read-thread.js', import.meta.url), {
+      name: 'shardtool-read',
+      execArgv: [],
+      workerData: this.#each > 1 ? 'remote' : 'local',
+    });
+    const thread: Thread = { worker, isReady: false, waiting: new Map() };
     this.#threads.push(thread);
     worker.unref();
     worker.on('message', (answer: ReadAnswer) => this.#hear(thread, answer));
@@ -102,6 +119,10 @@ export class ReadThreads {
   }
 
   #hear(thread: Thread, answer: ReadAnswer): void {
+    if (answer.kind === 'ready') {
+      thread.isReady = true;
+      return;
+    }
     if (answer.kind === 'retry') {
       tellRetry(answer.retry);
       return;

@@ -4,6 +4,9 @@ const LEAST_MS = 100;
 const GROWTH = 1.5;
 /** A rate that is better by less is the same one. */
 const BETTER = 1.05;
+/** A read of so many bytes takes a whole turn; a shorter one less, since waiting is most of it, but not less than a quarter. */
+const WHOLE_TURN_BYTES = 512 << 10;
+const LEAST_TURN = 0.25;
 /** After so many rates without gain, more is tried once more: the line may have become free. */
 const PATIENCE = 20;
 
@@ -13,7 +16,7 @@ const PATIENCE = 20;
  */
 export class ReadsInFlight {
   readonly #most: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: { readonly turn: number; go(): void }[] = [];
   #limit: number;
   #underWay = 0;
   #best = 0;
@@ -35,19 +38,18 @@ export class ReadsInFlight {
   }
 
   async run(bytes: number, read: () => Promise<void>): Promise<void> {
-    if (this.#underWay >= this.#limit) {
+    const turn = Math.max(LEAST_TURN, Math.min(1, bytes / WHOLE_TURN_BYTES));
+    if (this.#waiting.length > 0 || this.#underWay + turn > this.#limit) {
       this.#wasFull = true;
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    } else this.#underWay++;
+      await new Promise<void>((resolve) => this.#waiting.push({ turn, go: resolve }));
+    } else this.#underWay += turn;
     if (this.#since === 0) this.#since = performance.now();
     try {
       await read();
       this.#done(bytes);
     } finally {
-      // The turn goes on to who waits longest, or ends.
-      const next = this.#underWay <= this.#limit ? this.#waiting.shift() : undefined;
-      if (next === undefined) this.#underWay--;
-      else next();
+      this.#underWay -= turn;
+      this.#letGo();
     }
   }
 
@@ -72,9 +74,16 @@ export class ReadsInFlight {
 
   #raise(limit: number): void {
     this.#limit = Math.min(this.#most, limit);
-    while (this.#underWay < this.#limit && this.#waiting.length > 0) {
-      this.#underWay++;
-      this.#waiting.shift()!();
+    this.#letGo();
+  }
+
+  /** Turns go to those who wait longest. */
+  #letGo(): void {
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      if (this.#underWay + next.turn > this.#limit) return;
+      this.#underWay += next.turn;
+      this.#waiting.shift();
+      next.go();
     }
   }
 }

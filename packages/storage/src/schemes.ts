@@ -66,9 +66,12 @@ export function placeOf(location: string): { readonly folder: string; readonly n
   return local === null ? splitLocation(location) : { folder: '', name: local };
 }
 
-/** All of a file; `most` bytes at most. */
+/** A file that is read as a whole mostly comes with the first request. */
+const WHOLE_BYTES = 1 << 20;
+
+/** All of a file. */
 export async function readWhole(location: string, options?: StorageOptions): Promise<Uint8Array> {
-  const source = await openSource(location, { first: 'end' }, options);
+  const source = await openSource(location, { firstBytes: WHOLE_BYTES }, options);
   try {
     const bytes = new Uint8Array(source.size);
     return bytes.subarray(0, await source.readAt(0, bytes));

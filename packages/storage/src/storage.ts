@@ -40,6 +40,8 @@ export interface Expected {
   readonly modifiedMs?: number | undefined;
   /** Which end is read first, where the size is not known: one request then brings both. */
   readonly first?: 'start' | 'end';
+  /** How much comes with that request, in bytes. */
+  readonly firstBytes?: number;
 }
 
 /** What reads cost here, for those who plan them. */

@@ -171,9 +171,12 @@ export class ShardFiles implements ShardStore {
     return this.#inFlight;
   }
 
-  /** Finds out whether the shards are far: by opening some, where they are on this machine. */
+  /** A loader is going to read: finds out whether the shards are far, by opening some where they are on this machine. */
   async measure(): Promise<void> {
-    if (this.isRemote) return;
+    if (this.isRemote) {
+      this.#remoteThreads().start();
+      return;
+    }
     for (let shard = 0; shard < Math.min(OPENS_MEASURED, this.files.length); shard++) {
       await this.#sources.get(shard).catch(() => {});
     }
@@ -234,14 +237,22 @@ export class ShardFiles implements ShardStore {
       this.#checkVersion(shard, source.version);
       return got;
     }
-    this.#threads ??= this.isRemote
-      ? new ReadThreads(REMOTE_THREADS, READS_A_THREAD)
-      : new ReadThreads(SLOW.parallel, 1);
+    const threads = this.isRemote ? this.#remoteThreads() : this.#slowThreads();
     const size = sizeOf(file);
     const expected = size && { ...size, version: this.#versions.get(shard) };
-    const { got, version } = await this.#threads.read(file.path, expected, offset, target);
+    const { got, version } = await threads.read(file.path, expected, offset, target);
     this.#checkVersion(shard, version);
     return got;
+  }
+
+  #remoteThreads(): ReadThreads {
+    this.#threads ??= new ReadThreads(REMOTE_THREADS, READS_A_THREAD);
+    return this.#threads;
+  }
+
+  #slowThreads(): ReadThreads {
+    this.#threads ??= new ReadThreads(SLOW.parallel, 1);
+    return this.#threads;
   }
 
   /** Each thread knows the files that it has opened last; all of them have to read the same ones. */

@@ -11,6 +11,7 @@ import { type CheckedOptions, checkOptions, type LoaderOptions } from './options
 import { type Place, Progress } from './progress.js';
 import { EpochReaders } from './read/epoch-readers.js';
 import { leastBytes } from './read/least-bytes.js';
+import { fetchFirstIndexes } from './read/opening.js';
 import { ReadHistory } from './read/read-history.js';
 import { type LoaderSetup, setUp } from './setup.js';
 import { Engine } from './work/engine.js';
@@ -77,6 +78,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       if (this.#running?.engine.failure !== undefined) await stopEngine(this.#letGo());
       const place = this.#progress.startLoop();
       if (place !== null) {
+        this.#fetchFirst(setup, place);
         const running = await loop.orStopped(() => this.#start(setup));
         // What the batches hold was made by these very options.
         const batches = loop.batches(() => this.#begin(setup, running, place));
@@ -180,6 +182,12 @@ export class Loader<Content extends BatchContent = BatchContent>
     if (this.#setup !== null && place !== null)
       return { ...this.#setup.order.stateAt(place), decode: this.#setup.output.decode };
     throw new OptionError({}, 'There is no state before the first batch: ask for one first, or await info().');
+  }
+
+  /** Where indexes come from afar, those of the first batch come while the workers start. */
+  #fetchFirst({ order, store }: LoaderSetup, { epoch, position }: Place): void {
+    if (this.#running !== null || !this.#dataset.files.isFar || order.unit === 'sample') return;
+    fetchFirstIndexes({ plan: order.plan(epoch, position), selection: order.selection(epoch) }, store);
   }
 
   #start(setup: LoaderSetup): Promise<Running> {

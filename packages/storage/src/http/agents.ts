@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { type Dispatcher, EnvHttpProxyAgent } from 'undici';
+import type { Dispatcher } from 'undici';
+// All of undici takes three times as long to load, in each thread that reads.
+import EnvHttpProxyAgent from 'undici/lib/dispatcher/env-http-proxy-agent.js';
 import { FileError } from '../errors.js';
 
 /** A server that does not take a connection in this time, or sends nothing for so long, is tried again. */
@@ -10,26 +12,27 @@ export const SILENCE_MS = 10_000;
 /** Connections to one host. Whoever plans reads keeps far fewer under way. */
 const CONNECTIONS = 256;
 
-interface Agents {
-  /** Keeps connections. */
-  readonly kept: Dispatcher;
-  /** Makes a new one for each request: what a request is tried again on. */
-  readonly fresh: Dispatcher;
-}
-
-let agents: Agents | null = null;
+const agents = new Map<string, Dispatcher>();
 
 /**
- * The agents of this thread. HTTPS_PROXY, HTTP_PROXY and NO_PROXY say where requests go, NODE_EXTRA_CA_CERTS or
- * AWS_CA_BUNDLE whom they trust.
+ * What this thread asks with: with `fresh`, on a connection of its own, as what is tried again is. HTTPS_PROXY, HTTP_PROXY and
+ * NO_PROXY say where requests go, NODE_EXTRA_CA_CERTS or AWS_CA_BUNDLE whom they trust.
  */
-export function agentFor(isRetry: boolean): Dispatcher {
-  agents ??= { kept: makeAgent(1), fresh: makeAgent(0) };
-  return isRetry ? agents.fresh : agents.kept;
+export function agentFor({ protocol }: URL, fresh: boolean): Dispatcher {
+  // Certificates take long to read, and http needs none.
+  const proxy = process.env.http_proxy ?? process.env.HTTP_PROXY ?? '';
+  const isSecure = protocol === 'https:' || /^https:/i.test(proxy);
+  const kind = `${isSecure} ${fresh}`;
+  let agent = agents.get(kind);
+  if (agent === undefined) {
+    agent = makeAgent(fresh ? 0 : 1, isSecure);
+    agents.set(kind, agent);
+  }
+  return agent;
 }
 
-function makeAgent(pipelining: number): Dispatcher {
-  const tls = { timeout: CONNECT_MS, ...trusted() };
+function makeAgent(pipelining: number, isSecure: boolean): Dispatcher {
+  const tls = { timeout: CONNECT_MS, ...(isSecure && trusted()) };
   return new EnvHttpProxyAgent({
     connections: CONNECTIONS,
     pipelining,

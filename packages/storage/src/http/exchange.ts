@@ -80,7 +80,7 @@ function once(request: HttpRequest, options: ExchangeOptions): Promise<Answer> {
       settle();
       reject(error);
     };
-    agentFor(options.fresh === true).dispatch(
+    agentFor(url, options.fresh === true).dispatch(
       {
         origin: url.origin,
         path: url.pathname + url.search,

@@ -64,7 +64,8 @@ class RemoteSource implements Source {
 
   /** Reads one end of the file, and with it size and version. */
   async look(first: 'start' | 'end'): Promise<void> {
-    const range = first === 'start' ? `bytes=0-${FIRST_READ_BYTES - 1}` : `bytes=-${FIRST_READ_BYTES}`;
+    const { firstBytes = FIRST_READ_BYTES } = this.#expected;
+    const range = first === 'start' ? `bytes=0-${firstBytes - 1}` : `bytes=-${firstBytes}`;
     await this.#retrying(0, undefined, async (fresh) => {
       let found: ContentRange | null = null;
       let bytes = new Uint8Array(0);
@@ -74,11 +75,11 @@ class RemoteSource implements Source {
         const length = Number(headers['content-length'] ?? Number.NaN);
         if (found === null) {
           // The whole file, which is fine where it is no longer than what was asked for.
-          if (!(length <= FIRST_READ_BYTES)) throw this.#ignoresRanges();
+          if (!(length <= firstBytes)) throw this.#ignoresRanges();
           found = { from: 0, to: length, size: length };
         }
         this.#pin(headers, found.size);
-        if (found.to - found.from > FIRST_READ_BYTES) throw new TransientError('the answer is of another range');
+        if (found.to - found.from > firstBytes) throw new TransientError('the answer is of another range');
         bytes = new Uint8Array(found.to - found.from);
         return bytes;
       });

@@ -5,6 +5,7 @@ import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from './arena.
 import { type Block, type BlockReader, blockItems, blockRows } from './block.js';
 import { fetchSampleAgain } from './fetch-again.js';
 import { type LoadedShards, load, loadSamples, planLoad, type ShardStore } from './load-shards.js';
+import type { Opening } from './opening.js';
 
 /** On a disk of this machine so many blocks are being read at once, and no more is gained. */
 const NEAR_READS = 4;
@@ -39,8 +40,7 @@ export interface StreamingOptions {
   readonly slabs: number;
   /** Blocks that are being read at once; without it, as many as are worth it. */
   readonly readConcurrency: number | undefined;
-  /** By block, the items that the first batches need: where each read takes a while, these come first. */
-  readonly opening: ReadonlyMap<number, readonly number[]>;
+  readonly opening: Opening;
   readonly demand: Demand;
   /** The least memory with which the epoch can be read, in bytes. */
   leastBytes(): Promise<number>;
@@ -149,7 +149,8 @@ export class StreamingReader implements BlockReader {
     try {
       for (let next = this.#nextPlanned(); next !== null; next = this.#nextPlanned()) {
         ordinal = next.block.ordinal;
-        if (this.#rest.length > 0 && !opening.has(ordinal)) this.#readRest();
+        if (this.#rest.length > 0 && !opening.items.has(ordinal)) this.#readRest();
+        while (!this.#closed && this.#failure === null && this.#isAfterFirst(ordinal)) await bell.wait();
         while (!this.#closed && !this.#mayRead(ordinal)) {
           this.#readRest();
           await bell.wait();
@@ -170,6 +171,7 @@ export class StreamingReader implements BlockReader {
     const { blocks, selection, store } = this.#options;
     const ahead = this.#isFar ? INDEXES_AHEAD : 1;
     while (this.#planned.length < ahead) {
+      if (this.#planned.length > 0 && this.#isAfterFirst(this.#planned.at(-1)!.block.ordinal + 1)) break;
       const next = blocks.next();
       if (next.done) break;
       const parts = planLoad(blockRows(next.value, selection), store);
@@ -178,6 +180,12 @@ export class StreamingReader implements BlockReader {
       this.#planned.push({ block: next.value, parts });
     }
     return this.#planned.shift() ?? null;
+  }
+
+  /** The block is none of the first batch, which is not there yet. */
+  #isAfterFirst(ordinal: number): boolean {
+    const { first } = this.#options.opening;
+    return ordinal >= first && this.#opened < first;
   }
 
   #storeFor(pass: number): ShardStore {
@@ -192,7 +200,7 @@ export class StreamingReader implements BlockReader {
   #mayRead(ordinal: number): boolean {
     const { slabs, store, opening } = this.#options;
     // What the first batches need is little of each block.
-    const most = opening.has(ordinal)
+    const most = opening.items.has(ordinal)
       ? Number.POSITIVE_INFINITY
       : (this.#options.readConcurrency ?? store.parallel ?? NEAR_READS);
     return this.#reading < most && (this.#live < slabs || this.#wanted >= ordinal);
@@ -208,7 +216,7 @@ export class StreamingReader implements BlockReader {
     const { first, selection, arena, bell } = this.#options;
     const { ordinal } = planned;
     const store = this.#storeFor(planned.pass);
-    const wanted = this.#options.opening.get(ordinal);
+    const wanted = this.#options.opening.items.get(ordinal);
     this.#live++;
     this.#reading++;
     try {
@@ -241,7 +249,7 @@ export class StreamingReader implements BlockReader {
         this.#rest.push(() => this.#complete(partial, isWhole));
         // All of them are on their way: the rest of the first may come, too.
         this.#opened++;
-        if (this.#opened === this.#options.opening.size || this.#failure !== null) this.#readRest();
+        if (this.#opened === this.#options.opening.items.size || this.#failure !== null) this.#readRest();
       }
     } catch (error) {
       this.#fail(ordinal, error);

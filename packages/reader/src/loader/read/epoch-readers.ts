@@ -1,6 +1,5 @@
 import type { Bell } from '@shardtool/format';
 import type { ShardFiles } from '../../dataset/shard-files.js';
-import type { EpochPlan } from '../../order/batches.js';
 import { firstNumbers } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, ReadBufferError } from './arena.js';
@@ -8,6 +7,7 @@ import type { BlockReader, LoadedShard } from './block.js';
 import { type Demand, StreamingReader } from './block-reader.js';
 import type { UpcomingEpoch } from './least-bytes.js';
 import { type LoadedShards, load, planLoad, type ShardStore, selectedRows } from './load-shards.js';
+import { NO_OPENING, openingOf } from './opening.js';
 import type { ReadHistory } from './read-history.js';
 import { ResidentReader } from './resident-reader.js';
 import type { Stretch } from './stretches.js';
@@ -91,7 +91,7 @@ export class EpochReaders {
       bell,
       slabs,
       readConcurrency,
-      opening: files.isFar ? openingOf(plan) : new Map(),
+      opening: files.isFar ? openingOf(plan) : NO_OPENING,
       demand,
       leastBytes: least,
     });
@@ -126,20 +126,6 @@ export class EpochReaders {
         "'chunk'.",
     );
   }
-}
-
-/** By block, the items that the first batches of an epoch need: as long as none comes to a block once more. */
-function openingOf(plan: EpochPlan): Map<number, number[]> {
-  const opening = new Map<number, number[]>();
-  for (const { block, item } of plan.rows()) {
-    if (opening.size > 0 && Array.prototype.some.call(block, (ordinal: number) => opening.has(ordinal))) break;
-    for (let row = 0; row < block.length; row++) {
-      const items = opening.get(block[row]!);
-      if (items === undefined) opening.set(block[row]!, [item[row]!]);
-      else items.push(item[row]!);
-    }
-  }
-  return opening;
 }
 
 /** The store, which refuses once nobody wants anything of it: a dataset as a whole takes long to load. */
