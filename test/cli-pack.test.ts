@@ -13,7 +13,7 @@ test('pack says in one line what it packed, and where', async () => {
   const output = newFolder();
   expect(await shardtool('pack', 'examples/photos', output, '--max-shard-bytes', '1MiB')).toMatchObject({
     code: 0,
-    stdout: `Packed 60 files (2.6 MB), 60 samples of 6 classes, into 3 shards in ${output} (2.7 MB).\n  1 file was skipped, since it belongs to no image that is packed\n`,
+    stdout: `Packed 60 files (2.6 MB), 60 samples of 6 classes, into 3 shards in ${output} (2.7 MB).\n  1 file skipped: 1 md (skipped.jsonl lists it)\n`,
     stderr: '',
   });
   expect(filesIn(output).filter((file) => file.endsWith('.tar'))).toHaveLength(3);
@@ -25,6 +25,7 @@ test('names, order, classes, fields and patterns come from flags', async () => {
     'dog/1.seg.png': PNG,
     'cat/1.jpg': jpeg('cat 1'),
     'cat/1.json': '{}',
+    'cat/1.box.npy': 'x',
     'cat/2.jpg': jpeg('cat 2'),
     'cat/raw/3.jpg': jpeg('cat 3'),
     'classes.txt': 'dog\ncat\n',
@@ -58,13 +59,13 @@ test('names, order, classes, fields and patterns come from flags', async () => {
     ...['--exclude', '**/raw/**', '--exclude', '**/2.*', '--max-shard-samples', '1', '--json'],
   );
   expect(code).toBe(0);
-  expect(JSON.parse(stdout)).toMatchObject({ files: 4, samples: 2, shards: 2, classes: ['dog', 'cat'] });
+  expect(JSON.parse(stdout)).toMatchObject({ files: 5, samples: 2, shards: 2, classes: ['dog', 'cat'] });
   expect(filesIn(output).filter((file) => file.endsWith('.msgpack'))).toEqual([
     'train-000000.msgpack',
     'train-000001.msgpack',
   ]);
   expect((await samplesOf(output)).map(({ key, cls, fields }) => [key, cls, Object.keys(fields)])).toEqual([
-    ['cat/1', 1, ['cls', 'jpg', 'json']],
+    ['cat/1', 1, ['box.npy', 'cls', 'jpg', 'json']],
     ['dog/1', 0, ['cls', 'jpg', 'seg.png']],
   ]);
 });
@@ -116,7 +117,7 @@ test('a bad file ends the pack, or goes to quarantine up to --max-bad', async ()
   const output = newFolder();
   const { code, stdout } = await shardtool('pack', source, output, '--on-bad', 'quarantine', '--max-bad', '34%');
   expect(code).toBe(0);
-  expect(stdout).toContain('1 image is bad and was left out: quarantine.jsonl says why');
+  expect(stdout).toContain('1 file is bad and was left out: quarantine.jsonl says why');
   expect(JSON.parse(readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8'))).toMatchObject({ path: 'a/2.jpg' });
 });
 

@@ -76,7 +76,7 @@ test('check decode ends the pack at a cut image, unless bad images go to quarant
     '--max-bad',
     '1',
   );
-  expect(found).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('1 image is bad') });
+  expect(found).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('1 file is bad') });
 });
 
 test('images with too short a side, and with too many pixels, are bad', async () => {

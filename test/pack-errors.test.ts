@@ -175,7 +175,7 @@ test('a disk that becomes full ends the pack, and no part of the shard is left',
   // bash counts in blocks of 1,024 bytes: room for no shard of ten photos.
   const { stdout } = packInChild(PHOTOS, output, { maxShardSamples: 10, workers: 2 }, [], 'ulimit -f 200;');
   expect(stdout).toMatch(/^DiskFullError: The disk of .* is full \(EFBIG/);
-  expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan']);
+  expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan', 'skipped.jsonl']);
 });
 
 test('a worker that dies in the middle of a shard ends the pack with its reason, and leaves no half shard', () => {
@@ -201,7 +201,7 @@ test('an aborted pack ends with the reason, and can be replaced', async () => {
     onProgress: ({ stage }) => stage === 'pack' && controller.abort(reason),
   });
   await expect(packing).rejects.toBe(reason);
-  expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan']);
+  expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan', 'skipped.jsonl']);
   await pack(PHOTOS, output, { overwrite: true });
   expect(await samplesOf(output)).toHaveLength(60);
 });

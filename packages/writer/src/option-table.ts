@@ -87,12 +87,21 @@ export const PACK_OPTIONS = {
   files: { kind: 'list', isRecorded: false, help: 'Text file with the paths to pack, instead of the whole folder' },
   fields: {
     kind: 'texts',
-    pattern: /^[^./\\][^/\\]*$/,
+    pattern: /^[_-]*[^._\-/\\][^/\\]*$/,
     must: 'is an ending without the dot in front',
     isJoined: true,
     default: [],
     isRecorded: true,
-    help: 'Endings that belong to the image with the same stem: seg.png, or seg.png,box.npy',
+    help: 'Endings of files that belong to the image with the same stem: seg.png, or _mask.png (field mask.png), with commas between them',
+  },
+  pair: {
+    kind: 'texts',
+    pattern: /^[^=/\\]+=[^=/\\]+$/,
+    must: 'is a folder and a field, as masks=seg.png',
+    isJoined: true,
+    default: [],
+    isRecorded: true,
+    help: 'masks=seg.png: masks/1.png is the field seg.png of the image beside that folder, images/1.jpg',
   },
   include: {
     kind: 'texts',

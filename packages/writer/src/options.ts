@@ -10,6 +10,7 @@ import {
   type WrittenLayoutName,
 } from '@shardtool/format';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
+import { Naming } from './plan/naming.js';
 import type { LmdbValues } from './shard/layout-choice.js';
 import type { OtherIndex } from './shard/other-indexes.js';
 
@@ -49,8 +50,16 @@ export interface PackOptions extends OutputOptions {
   labels?: string | undefined;
   /** The files to be packed instead of the whole folder: their paths, or a text file with one path a line. */
   files?: string | readonly string[] | undefined;
-  /** Endings that belong to the image with the same stem, also where they are images themselves: `seg.png`. */
+  /**
+   * Endings of files that belong to the image with the same stem, also where they are images themselves: `seg.png`; with
+   * `_mask.png`, 1_mask.png becomes the field mask.png of 1.jpg.
+   */
   fields?: readonly string[] | undefined;
+  /**
+   * Folders whose files belong to images elsewhere: with `masks=seg.png` masks/cat/1.png becomes the field seg.png of
+   * images/cat/1.jpg, which lies in any folder beside it, or of cat/1.jpg.
+   */
+  pair?: readonly string[] | undefined;
   /** Glob patterns below the source; only what fits one of them is packed. */
   include?: readonly string[] | undefined;
   /** Glob patterns below the source; what fits one of them is not packed. */
@@ -150,6 +159,7 @@ export type CheckedOptions = CheckedOutputOptions & CheckedValues<typeof PACK_OP
 export function checkOptions(options: PackOptions): CheckedOptions {
   const { fields, ...given } = complete<CheckedOptions>('A pack', PACK_TABLE, options);
   const checked = { ...given, fields: fields.map((field) => field.toLowerCase()) };
+  new Naming(checked);
   checkPatterns(checked);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
     throw new OptionError({}, 'The option "files" names every file; leave "include" and "exclude" out beside it.');

@@ -14,6 +14,6 @@ test('a flat folder, parts of a dataset, and masks beside images are recognised'
     expect.stringContaining('photos/train, photos/val'),
   ]);
   expect(adviceOnClasses(['images', 'masks'], 2, 'photos', false)).toEqual([
-    expect.stringContaining('--fields seg.png'),
+    expect.stringContaining('--pair masks=seg.png'),
   ]);
 });

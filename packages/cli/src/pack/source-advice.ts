@@ -31,7 +31,7 @@ export function adviceOnClasses(
   if (names.some((name) => IMAGES.has(name)) && names.some((name) => BESIDE_IMAGES.has(name))) {
     return [
       `  the classes are called ${classes.join(', ')}: what lies in them seems to belong together. Files beside an ` +
-        'image become its fields: put cat_1.seg.png beside cat_1.jpg, and give --fields seg.png',
+        'image become its fields: --pair masks=seg.png takes masks/1.png as the field seg.png of images/1.jpg',
     ];
   }
   return [];

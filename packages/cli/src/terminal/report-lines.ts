@@ -1,10 +1,22 @@
 import { visible } from '@shardtool/format/visible';
-import type { CropIndexCounts, PartialField } from '@shardtool/writer';
-import { formatCount } from './size.js';
+import type { CropIndexCounts, PackReport, PartialField } from '@shardtool/writer';
+import { countOf, formatCount } from './size.js';
 
 /** A line of a report: how many, and what of them; none where there are none. */
 export function countLine(count: number, one: string, more: string): string[] {
   return count === 0 ? [] : [`  ${formatCount(count)} ${count === 1 ? one : more}`];
+}
+
+/** How many files were skipped, by ending or reason; none where none was. `listed` says where they are listed. */
+export function skippedLine(
+  { skippedFiles, skipped }: Pick<PackReport, 'skippedFiles' | 'skipped'>,
+  listed: (list: string) => string,
+): string[] {
+  if (skippedFiles === 0) return [];
+  const counts = Object.entries(skipped).map(([name, count]) => `${formatCount(count)} ${visible(name)}`);
+  return [
+    `  ${countOf(skippedFiles, 'file')} skipped: ${counts.join(', ')} (${listed('skipped.jsonl')} ${skippedFiles === 1 ? 'it' : 'them'})`,
+  ];
 }
 
 /** Which images have a crop index, and which have none for what they are; none where no crop index was made. */

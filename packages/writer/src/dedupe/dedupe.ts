@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { makeFolder, writeDurably } from '@shardtool/format';
 import type { AppendBase } from '../pack/append.js';
 import { hashInWorkers, type PackWorkers } from '../pack/pack-workers.js';
+import { FATE } from '../plan/fates.js';
 import type { Grouping } from '../plan/grouping.js';
 import type { PackPlan } from '../plan/plan-shards.js';
 import type { ProgressTicker } from '../progress.js';
@@ -17,7 +18,7 @@ export const DUPLICATES_FILE = 'duplicates.jsonl';
 
 /** What of a plan's images is there more than once. */
 export interface Duplicates {
-  /** 1 for each image of the file table that another one stands for. */
+  /** `FATE.duplicate` for each image of the file table that another one stands for. */
   readonly leftOut: Uint8Array;
   readonly count: number;
   /** Duplicates whose class is another one than that of the image that stands for them. */
@@ -134,7 +135,7 @@ async function writeList(
 
   function* lines(): Generator<string> {
     for (const { file, standsFor } of table.duplicates()) {
-      leftOut[file] = 1;
+      leftOut[file] = FATE.duplicate;
       count++;
       const other =
         typeof standsFor === 'number'

@@ -11,10 +11,10 @@ import {
   PACK_NOTE_FILE,
   type WrittenLayout,
 } from '@shardtool/format';
-import { DUPLICATES_FILE } from '../dedupe/dedupe.js';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
+import { isOnlyListed, LIST_FILES } from './lists.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
 import { findPlan, planPath, STATE_FOLDER } from './pack-state.js';
@@ -74,7 +74,8 @@ export class OutputFolder {
     if (entries.includes(MANIFEST_FILE)) return 'dataset';
     if (restart && entries.includes(PACK_NOTE_FILE)) return 'nothing';
     if (existsSync(planPath(this.path))) return 'plan';
-    const others = entries.filter((entry) => !OF_BEGINNING.has(entry));
+    const lists: readonly string[] = isOnlyListed(this.path) ? LIST_FILES : [];
+    const others = entries.filter((entry) => !OF_BEGINNING.has(entry) && !lists.includes(entry));
     // A pack that ended before its plan was written has no shards.
     if (others.length === 0) return 'nothing';
     // Parts may have committed between the two looks.
@@ -141,7 +142,7 @@ export class OutputFolder {
     const note = readNote(this.path);
     const layout = await layoutOf(note.format);
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
-    for (const file of [MANIFEST_FILE, QUARANTINE_FILE, DUPLICATES_FILE]) this.#remove(file, `${file}${TEMPORARY}`);
+    for (const file of [MANIFEST_FILE, ...LIST_FILES]) this.#remove(file, `${file}${TEMPORARY}`);
     this.#remove(...besideAll(note.otherIndexes));
     for (const stem of note.shards) {
       const paths = shardPaths(layout, stem);

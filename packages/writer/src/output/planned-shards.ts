@@ -59,11 +59,16 @@ export async function readAllNotes(
     results.push(result);
   }
   checkBadShare(
-    results.flatMap(({ quarantined }) => quarantined),
-    header.samples,
+    [...(header.quarantined ?? []), ...results.flatMap(({ quarantined }) => quarantined)],
+    plannedSamples(header),
     maxBad,
   );
   return results;
+}
+
+/** All samples that there would be if nothing were bad. */
+export function plannedSamples({ samples, quarantined = [] }: PlanHeader): number {
+  return samples + quarantined.length;
 }
 
 function missingError(output: string, stems: readonly string[], shards: number): PartsMissingError {

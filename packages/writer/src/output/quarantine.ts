@@ -12,7 +12,7 @@ export function checkBadShare(quarantined: readonly QuarantinedFile[], samples: 
   const limit = `${Number((maxBad * 100).toFixed(4))} %`;
   throw new TooManyBadError(
     { path: quarantined[0]!.path },
-    `${formatBad(quarantined.length, samples)} bad, more than ${limit} (--max-bad); the first: ${quarantined[0]!.reason}`,
+    `${formatBad(quarantined.length, samples)} bad, more than ${limit} (--max-bad), and quarantine.jsonl lists those that were found by then; "--dry-run --check header" lists all. The first: ${quarantined[0]!.reason}`,
   );
 }
 

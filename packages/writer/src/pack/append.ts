@@ -4,12 +4,12 @@ import {
   indexPathOf,
   type Manifest,
   OptionError,
-  packedName,
   readShardIndex,
   shardNameOf,
 } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
+import type { Naming } from '../plan/naming.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
@@ -83,33 +83,41 @@ export async function markPacked(
   return packed;
 }
 
-/**
- * Throws {@link KeyCollisionError} where a new sample has the key of one that is packed already: `cat/1.png`, where
- * `cat/1.jpg` was packed.
- */
-export async function checkNewKeys(
+/** A new image whose key the dataset has, and the error that it is. */
+export interface TakenKey {
+  readonly path: string;
+  readonly error: KeyCollisionError;
+}
+
+/** New images with the key of one that is packed already: `cat/1.png`, where `cat/1.jpg` was packed. */
+export async function findTakenKeys(
   { folder, manifest }: AppendBase,
   shards: Iterable<ShardPlan>,
-  fields: readonly string[],
-): Promise<void> {
+  naming: Naming,
+): Promise<readonly TakenKey[]> {
+  const taken: TakenKey[] = [];
   const added = new Map<string, string>();
   for (const { samples, fileStart, files } of shards) {
     for (let sample = 0; sample < samples; sample++) {
       const path = pathAt(files, fileStart[sample]!);
-      added.set(packedName(path, fields)!.key, path);
+      added.set(naming.keyOf(path), path);
     }
   }
-  if (added.size === 0) return;
+  if (added.size === 0) return taken;
   for (const { file } of manifest.shards) {
     const { key, source } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['key', 'source'] });
-    const row = key.findIndex((packed) => added.has(packed));
-    if (row === -1) continue;
-    const paths = [source[row]!, added.get(key[row]!)!];
-    throw new KeyCollisionError(
-      { shard: file, key: key[row], paths },
-      `${paths[1]} would be "${key[row]}", as ${paths[0]} is in the dataset already; rename or exclude it.`,
-    );
+    for (let row = 0; row < key.length; row++) {
+      const path = added.get(key[row]!);
+      if (path === undefined) continue;
+      const paths = [source[row]!, path];
+      const error = new KeyCollisionError(
+        { shard: file, key: key[row], paths },
+        `${path} would be "${key[row]}", as ${paths[0]} is in the dataset already; rename or exclude it.`,
+      );
+      taken.push({ path, error });
+    }
   }
+  return taken;
 }
 
 /** The types of the label columns of new shards. Throws {@link OptionError} unless they are those of the dataset. */

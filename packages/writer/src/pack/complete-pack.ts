@@ -18,7 +18,7 @@ export async function completePack(
 ): Promise<readonly PartialField[]> {
   const { format, index: otherIndexes } = plannedTarget(header);
   const bad = results.flatMap(({ quarantined }) => quarantined);
-  await writeQuarantine(output, [...(base?.quarantined ?? []), ...bad]);
+  await writeQuarantine(output, [...(base?.quarantined ?? []), ...(header.quarantined ?? []), ...bad]);
   const { classes, columns } = header;
   const facts = { format, classes, columns, otherIndexes, base: base?.manifest };
   const partialFields = await commitDataset(output, results, facts);

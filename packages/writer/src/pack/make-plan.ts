@@ -1,9 +1,11 @@
 import type { WrittenLayout } from '@shardtool/format';
 import { recodeOptions } from '../options.js';
+import { SKIPPED_FILE, writeListFile } from '../output/lists.js';
 import type { OutputFolder } from '../output/output-folder.js';
 import { planPath } from '../output/pack-state.js';
 import type { Part } from '../output/parts.js';
 import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
+import { BadFile, badFile } from '../source/source-file.js';
 import { planSurvey, prepare } from './prepare.js';
 import { checkPlan, checkPlannedOptions, publishPlan } from './publish-plan.js';
 import { recordedOptions } from './recorded-options.js';
@@ -41,12 +43,15 @@ export async function resumePlan(work: PackWork): Promise<PlanHeader> {
   // Which images are duplicates is not known by sizes and times.
   if (!work.options.dedupe && survey.digest === header.sourceDigest) {
     survey.files.close();
+    const [bad] = header.quarantined ?? [];
+    if (bad !== undefined && work.options.onBad === 'stop') throw badFile(new BadFile(bad.reason), bad.path);
     return header;
   }
   const prepared = await planSurvey(work, survey);
   try {
     checkPlan(output, header, prepared);
     await prepared.duplicates?.write(output);
+    await writeListFile(output, SKIPPED_FILE, prepared.skipped());
     return header;
   } finally {
     prepared.close();

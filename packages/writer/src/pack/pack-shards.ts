@@ -1,18 +1,22 @@
+import { TooManyBadError } from '../errors.js';
 import { imageStepOptions } from '../options.js';
 import { isTurnOf } from '../output/parts.js';
-import { stemsOf } from '../output/planned-shards.js';
-import { checkBadShare } from '../output/quarantine.js';
+import { plannedSamples, stemsOf } from '../output/planned-shards.js';
+import { checkBadShare, writeQuarantine } from '../output/quarantine.js';
 import type { PlanHeader, PlanPlace } from '../plan/plan-record.js';
-import type { QuarantinedFile } from '../shard/shard-job.js';
+import { encodeShardPlan } from '../plan/shard-plan.js';
+import type { CheckedShard, QuarantinedFile } from '../shard/shard-job.js';
 import { rootOf } from '../source/source-kinds.js';
 import type { PackWork } from './make-plan.js';
 import type { PackedShard, PackJob, PackNews, PackSetting, PlannedShard } from './pack-worker.js';
 import type { PackWorkers } from './pack-workers.js';
+import type { PreparedPack } from './prepare.js';
+import type { PrepareWork } from './survey.js';
 
 /** Writes the shards whose turn it is, or keeps those that are finished. */
 export async function packShards(work: PackWork, header: PlanHeader, checkTimes: boolean): Promise<PackedShard[]> {
-  const { source, output, folder, layout, options, part, workers, ticker, flight } = work;
-  const { format, lmdbValues, index: otherIndexes, onBad, fields, maxBad, maxPixels, minSize, recheck } = options;
+  const { output, folder, layout, options, part, workers, ticker } = work;
+  const { maxBad } = options;
   const stems = stemsOf(header);
   const mine = header.shards
     .map((place, shard) => ({ shard, stem: stems[shard]!, place }))
@@ -24,15 +28,12 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
     total(({ sourceBytes }) => sourceBytes),
   );
   const packed: PackedShard[] = [];
+  const allBad = () => [...(header.quarantined ?? []), ...quarantinedIn(packed)];
   try {
-    const columnTypes = new Map(header.columns.map((column) => [column.name, column.type]));
-    const target = { output, layout: { format, lmdbValues }, columnTypes, otherIndexes, fields };
-    const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
-    const facts = { root: rootOf(source), onBad, ...images, checkTimes, digest: header.digest };
-    const setting = { ...target, ...facts, recheck, isPart: part !== null, flight: flight?.setting ?? null };
+    const setting = { ...settingOf(work, header.columns), checkTimes, digest: header.digest, isPart: part !== null };
     await writeShards(workers, setting, mine, (shard) => {
       packed.push(shard);
-      checkBadShare(quarantinedIn(packed), header.samples, maxBad);
+      checkBadShare(allBad(), plannedSamples(header), maxBad);
     });
     return packed;
   } catch (error) {
@@ -41,8 +42,34 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
       layout,
       mine.map(({ stem }) => stem),
     );
+    // What was found by then; without the limit all of it would be.
+    if (error instanceof TooManyBadError)
+      await writeQuarantine(output, [...(work.base?.quarantined ?? []), ...allBad()]);
     throw error;
   }
+}
+
+function settingOf({ source, output, options, flight }: PrepareWork, columns: PlanHeader['columns']): PackSetting {
+  const { format, lmdbValues, index: otherIndexes, onBad, fields, pair, maxPixels, minSize, recheck } = options;
+  const columnTypes = new Map(columns.map((column) => [column.name, column.type]));
+  const target = { output, layout: { format, lmdbValues }, columnTypes, otherIndexes, naming: { fields, pair } };
+  const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
+  const facts = { root: rootOf(source), onBad, ...images, checkTimes: false, digest: '', recheck };
+  return { ...target, ...facts, isPart: false, isCheck: false, flight: flight?.setting ?? null };
+}
+
+/** Looks at all files as {@link packShards} does, and writes nothing: says what became of each shard's samples. */
+export async function checkPlanned(work: PrepareWork, { facts, shards }: PreparedPack): Promise<CheckedShard[]> {
+  const { workers, ticker } = work;
+  ticker.begin('pack', facts.files, facts.sourceBytes);
+  const setting: PackSetting = { ...settingOf(work, facts.columns), onBad: 'quarantine', isCheck: true };
+  workers.tell({ type: 'setting', ...setting } satisfies PackNews);
+  const checked: CheckedShard[] = [];
+  function* jobs(): Generator<PackJob> {
+    for (const plan of shards()) yield { type: 'check', plan: encodeShardPlan(plan) };
+  }
+  await workers.run(jobs(), (result) => checked.push(result as CheckedShard));
+  return checked;
 }
 
 function quarantinedIn(shards: readonly PackedShard[]): readonly QuarantinedFile[] {

@@ -15,11 +15,13 @@ import { OutputNotEmptyError } from '../errors.js';
 import type { ImageStepOptions } from '../options.js';
 import { isCommitted, planPath } from '../output/pack-state.js';
 import { isAsNoted, noteShard, readShardNote, removeShardNote } from '../output/shard-note.js';
+import { Naming, type NamingOptions } from '../plan/naming.js';
 import { type PlanPlace, readShardPlan } from '../plan/plan-record.js';
+import { decodeShardPlan } from '../plan/shard-plan.js';
 import { createImageStep } from '../shard/image-step.js';
 import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
 import type { ImageLimits } from '../shard/pack-sample.js';
-import { type ShardResult, type ShardSetting, writeShard } from '../shard/shard-job.js';
+import { type CheckedShard, checkShard, type ShardResult, type ShardSetting, writeShard } from '../shard/shard-job.js';
 import { type FlightSetting, InFlight } from '../source/in-flight.js';
 import { type MeasureTurn, measureSlices } from '../source/measure.js';
 import { BadFile, badFile } from '../source/source-file.js';
@@ -32,13 +34,15 @@ export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 's
   readonly layout: LayoutChoice;
   /** The source folder, with a "/" at its end. */
   readonly root: string;
-  readonly fields: readonly string[];
+  readonly naming: NamingOptions;
   readonly limits: ImageLimits;
   readonly step: ImageStepOptions;
   /** Of the plan, whose record lies in the output folder. */
   readonly digest: string;
   /** The files of shards that were finished earlier are read again. */
   readonly recheck: boolean;
+  /** Nothing is written: there is no record of a plan. */
+  readonly isCheck: boolean;
   /** Others pack parts of the same plan, and may commit it. */
   readonly isPart: boolean;
 }
@@ -57,7 +61,9 @@ export type PackJob =
   | { readonly type: 'measure'; readonly turn: MeasureTurn }
   | ({ readonly type: 'hash' } & HashJob)
   | ({ readonly type: 'hash-parts' } & HashPartsJob)
-  | ({ readonly type: 'shard' } & PlannedShard);
+  | ({ readonly type: 'shard' } & PlannedShard)
+  /** The bytes of `encodeShardPlan`. */
+  | { readonly type: 'check'; readonly plan: Uint8Array<ArrayBuffer> };
 
 /** A shard, what it is called, and where its plan stands in the record. */
 export interface PlannedShard {
@@ -72,7 +78,7 @@ export interface PackedShard extends ShardResult {
 }
 
 /** Null where files were measured. */
-export type PackResult = PackedShard | HashedFiles | null;
+export type PackResult = PackedShard | CheckedShard | HashedFiles | null;
 
 /** The files to be measured, and hashed. */
 let listing: { readonly root: string; readonly files: SourceFiles; readonly flight: InFlight | null } | null = null;
@@ -103,19 +109,27 @@ function work(job: PackJob): PackResult | Promise<PackResult> {
   if (job.type === 'measure') return measure(job.turn);
   if (job.type === 'hash-parts') return hashParts(job, report);
   if (job.type === 'shard') return pack(job);
+  if (job.type === 'check') return check(job.plan);
   const { root, files, flight } = listing!;
   if (flight === null) return hashFiles(root, files, job, report);
   return hashFilesAhead(root, files, job, flight, sourceKind(root).files(root), report);
 }
 
 async function open(given: PackSetting): Promise<Session> {
-  const { layout: choice, root, step, limits, fields, flight, digest: _, recheck: __, isPart: ___, ...rest } = given;
+  const { layout: choice, root, step, limits, naming, flight, digest: _, recheck: __, isPart: ___, ...rest } = given;
   const layout = await layoutOfChoice(choice);
-  const sample = { root, fields, imageOnly: layout.imageOnly ?? false, limits };
+  const sample = { root, naming: new Naming(naming), imageOnly: layout.imageOnly ?? false, limits };
   const ahead = flight && new InFlight(flight);
   const access = sourceKind(root).files(root);
   const setting = { ...rest, layout, sample, step: await createImageStep(step), flight: ahead, access };
-  return { given, setting, plan: openSync(planPath(given.output), 'r') };
+  return { given, setting, plan: given.isCheck ? NO_RECORD : openSync(planPath(given.output), 'r') };
+}
+
+const NO_RECORD = -1;
+
+async function check(plan: Uint8Array<ArrayBuffer>): Promise<CheckedShard> {
+  const { setting } = await session!;
+  return await checkShard(decodeShardPlan(plan), setting, report);
 }
 
 /** Keeps a shard that is finished, or writes it and notes that down. */

@@ -1,7 +1,8 @@
 import { readManifest, withSentences } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
-import { OutputFolder } from '../output/output-folder.js';
+import { listBeforePack } from '../output/lists.js';
+import { OutputFolder, type PackState } from '../output/output-folder.js';
 import { isMadeFrom } from '../output/pack-note.js';
 import { findPlan, isCommitted } from '../output/pack-state.js';
 import { type Part, parsePart } from '../output/parts.js';
@@ -20,12 +21,19 @@ import { commitWhenComplete } from './commit-parts.js';
 import { completePack } from './complete-pack.js';
 import { makePlan, type PackWork, resumePlan } from './make-plan.js';
 import { packApart } from './pack-apart.js';
-import { packShards } from './pack-shards.js';
+import { checkPlanned, packShards } from './pack-shards.js';
 import { createPackWorkers } from './pack-workers.js';
 import { prepare } from './prepare.js';
 import { checkPlannedOptions, sharedPlan } from './publish-plan.js';
 import { madeFrom, recordedOptions } from './recorded-options.js';
-import { committedReport, type PackReport, plannedReport, presentReport, writtenReport } from './report.js';
+import {
+  checkedReport,
+  committedReport,
+  type PackReport,
+  plannedReport,
+  presentReport,
+  writtenReport,
+} from './report.js';
 import { type PrepareWork, surveySource } from './survey.js';
 
 /**
@@ -76,7 +84,9 @@ async function packWith(
   checkOtherIndexes(checked.format, checked.index);
   const layout = await layoutOfChoice(checked);
   checked.signal?.throwIfAborted();
-  const folder = checked.dryRun ? null : await OutputFolder.open(output, part, checked.signal);
+  // A dry run leaves nothing, unless it was asked to look at the files: then lists of what it has found.
+  const isListing = checked.dryRun && options.check !== undefined;
+  const folder = checked.dryRun && !isListing ? null : await OutputFolder.open(output, part, checked.signal);
   try {
     const found = checked.append ? null : folder?.look(checked);
     if (found === 'dataset') folder?.removeLeftState();
@@ -85,6 +95,7 @@ async function packWith(
       const given = { source, output, options: checked, base: null, workers, ticker, flight };
       if (folder === null) return planOnly(given);
       const work = { ...given, folder, layout, part };
+      if (isListing) return listOnly({ ...work, options: { ...checked, onBad: 'quarantine' } }, found);
       if (checked.append) return packMore(work, options);
       if (found === 'dataset' && part === null) return checkMade(work);
       return part === null ? packWhole(work, found === 'plan') : packPart(work);
@@ -104,6 +115,21 @@ async function planOnly(work: PrepareWork): Promise<PackReport> {
   const prepared = await prepare(work);
   prepared.close();
   return plannedReport(prepared);
+}
+
+/** Looks at every file as a pack would, and lays down what would be left out. */
+async function listOnly(work: PackWork, found: PackState | null | undefined): Promise<PackReport> {
+  const { folder, output, options } = work;
+  if (found !== 'nothing') folder.refuseDataset();
+  const prepared = await prepare(work);
+  try {
+    const checked = await checkPlanned(work, prepared);
+    const bad = [...(prepared.facts.quarantined ?? []), ...checked.flatMap(({ quarantined }) => quarantined)];
+    await listBeforePack(output, options.format, bad, prepared.skipped());
+    return checkedReport(prepared, checked);
+  } finally {
+    prepared.close();
+  }
 }
 
 async function packWhole(work: PackWork, isBegun: boolean): Promise<PackReport> {

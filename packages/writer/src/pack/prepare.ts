@@ -3,12 +3,18 @@ import { isRemote } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../dedupe/dedupe.js';
 import { NoImagesError } from '../errors.js';
 import { changesBytes } from '../options.js';
+import { listBeforePack } from '../output/lists.js';
+import { checkBadShare } from '../output/quarantine.js';
+import { FATE } from '../plan/fates.js';
+import { Naming } from '../plan/naming.js';
 import type { BaseFacts, PlanFacts } from '../plan/plan-record.js';
 import { type PackPlan, planShards } from '../plan/plan-shards.js';
 import { type FileLabels, type ShardPlan, shardPlanOf } from '../plan/shard-plan.js';
+import type { QuarantinedFile } from '../shard/shard-job.js';
 import { BadFile, badFile, readSourceFile } from '../source/source-file.js';
 import type { SourceFiles } from '../source/source-files.js';
-import { type AppendBase, checkNewKeys, nextNumber } from './append.js';
+import { type AppendBase, findTakenKeys, nextNumber } from './append.js';
+import { countSkipped, plannedQuarantine, skippedFiles } from './left-out.js';
 import { recordedOptions } from './recorded-options.js';
 import { type PrepareWork, type Survey, surveySource } from './survey.js';
 
@@ -20,6 +26,8 @@ export interface PreparedPack {
   readonly shards: () => Iterable<ShardPlan>;
   /** Null where duplicates are packed as everything else. */
   readonly duplicates: Duplicates | null;
+  /** Files that are in no sample by what they are. */
+  readonly skipped: () => Iterable<object>;
   /** Gives up what lies beside the output folder. Whoever has this prepared calls it, and asks for no shard afterwards. */
   readonly close: () => void;
 }
@@ -50,23 +58,57 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     };
     const whole = planShards(files, planOptions);
     if (whole.order.length === 0 && base === null) refuseEmpty(source, files.count);
+    const naming = new Naming(options);
     if (options.onBad === 'stop') refuseUnreadable(root, files, whole);
     const compared = changesBytes(options) ? null : base;
     if (options.dedupe) duplicates = await findDuplicates(files, whole, output, workers, ticker, compared);
-    const plan = duplicates === null ? whole : planShards(files, { ...planOptions, leftOut: duplicates.leftOut });
+    let plan = duplicates === null ? whole : planShards(files, { ...planOptions, leftOut: duplicates.leftOut });
+    const taken = base === null ? [] : await findTakenKeys(base, shardPlans(files, plan, labels), naming);
+    if (taken.length > 0) {
+      if (options.onBad === 'stop') throw taken[0]!.error;
+      const leftOut = duplicates?.leftOut ?? new Uint8Array(files.count);
+      const reader = files.reader();
+      for (const { path } of taken) leftOut[reader.find(path)] = FATE.collides;
+      plan = planShards(files, { ...planOptions, leftOut });
+    }
     const shards = () => shardPlans(files, plan, labels);
-    if (base !== null) await checkNewKeys(base, shards(), options.fields);
-    const facts = { options: await recordedOptions(options, base), ...factsOf(survey, plan, duplicates) };
+    const known = new Set(base?.quarantined.map(({ path }) => path));
+    const quarantined = [
+      ...plannedQuarantine(files, plan, labels?.table ?? null, survey.missingRows),
+      ...taken.map(({ path, error }) => ({ path, reason: error.message })),
+    ].filter(({ path }) => !known.has(path));
+    await checkPlannedBad(work, quarantined, plan.order.length);
+    const planned = factsOf(survey, plan, duplicates);
+    const facts = {
+      options: await recordedOptions(options, base),
+      ...planned,
+      ...(quarantined.length > 0 && { quarantined }),
+    };
     return {
-      // Of a dataset that grows, most files are those that it has.
-      facts: base === null ? facts : { ...facts, skippedFiles: 0, base: baseFacts(base, options.name) },
+      facts: base === null ? facts : { ...facts, base: baseFacts(base, options.name) },
       shardCount: plan.shards,
       shards,
       duplicates,
+      skipped: () => skippedFiles(files, plan),
       close,
     };
   } catch (error) {
     close();
+    throw error;
+  }
+}
+
+/** Throws TooManyBadError, after all that is bad was written to a list where there is a folder for it. */
+async function checkPlannedBad(
+  { output, options }: PrepareWork,
+  quarantined: readonly QuarantinedFile[],
+  samples: number,
+): Promise<void> {
+  if (quarantined.length === 0 || options.dryRun) return;
+  try {
+    checkBadShare(quarantined, samples + quarantined.length, options.maxBad);
+  } catch (error) {
+    await listBeforePack(output, options.format, quarantined, []);
     throw error;
   }
 }
@@ -77,6 +119,7 @@ function baseFacts({ manifest, quarantined }: AppendBase, name: string): BaseFac
 
 function factsOf(survey: Survey, plan: PackPlan, duplicates: Duplicates | null) {
   const { root, digest, files, columnTypes, repeatedFolders, hiddenFolders } = survey;
+  const skipped = countSkipped(files, plan);
   return {
     source: root,
     sourceDigest: digest,
@@ -86,7 +129,8 @@ function factsOf(survey: Survey, plan: PackPlan, duplicates: Duplicates | null) 
     files: plan.grouping.files.length,
     sourceBytes: plan.sourceBytes,
     shardBytes: plan.shardBytes,
-    skippedFiles: files.count - plan.grouping.files.length,
+    skippedFiles: Object.values(skipped).reduce((sum, count) => sum + count, 0),
+    skipped,
     skippedFolders: repeatedFolders,
     hiddenFolders,
     duplicates: duplicates?.count ?? 0,

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { makeFolder, type WrittenLayout } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
 import { PlanChangedError } from '../errors.js';
+import { SKIPPED_FILE, writeListFile } from '../output/lists.js';
 import { tryLock } from '../output/lock.js';
 import type { OutputFolder } from '../output/output-folder.js';
 import { findPlan, isCommitted, planPath, STATE_FOLDER } from '../output/pack-state.js';
@@ -60,6 +61,8 @@ export async function publishPlan(
     const header = writePlanRecord(mine, pack.facts, pack.shards());
     if (header.base !== undefined) folder.keepNoted();
     await folder.announce(layout, stemsOf(header), plannedTarget(header).index, madeFrom(header));
+    // A pack that goes on with the plan does not look for them again.
+    await writeListFile(folder.path, SKIPPED_FILE, pack.skipped());
     place(mine, path);
     const placed = readPlanHeader(path);
     if (placed.digest !== header.digest) checkPlan(folder.path, placed, pack);

@@ -35,6 +35,8 @@ export async function recordedOptions(
       .filter(([, { isRecorded }]) => isRecorded)
       .map(([name]) => [name, options[name as keyof CheckedOptions]]),
   );
+  // Absent in the records of earlier versions.
+  if (options.pair.length === 0) all.pair = undefined;
   if (labels !== undefined) all.labels = createHash('sha256').update(readTextFile(labels)).digest('hex');
   if (base !== null) all.append = base.manifest.identity;
   if (recodeOptions(options) !== null) {

@@ -2,6 +2,7 @@ import type { Manifest } from '@shardtool/format';
 import type { PartialField } from '../output/commit.js';
 import type { PlanFacts, PlanHeader } from '../plan/plan-record.js';
 import { type CropIndexCounts, cropTotals } from '../shard/crop-index.js';
+import type { CheckedShard } from '../shard/shard-job.js';
 import type { PackedShard } from './pack-worker.js';
 import type { PreparedPack } from './prepare.js';
 
@@ -19,6 +20,8 @@ export interface PackReport {
   readonly classes: readonly string[];
   /** Files that belong to no image, or to one that no row of the labels names. */
   readonly skippedFiles: number;
+  /** The same by their endings, or other reasons; skipped.jsonl lists them. */
+  readonly skipped: Readonly<Record<string, number>>;
   /** Folders that were left out because another path leads to them too. */
   readonly skippedFolders: readonly string[];
   /** Folders that were left out for the dot in front of their names. torchvision's ImageFolder takes their images. */
@@ -59,14 +62,32 @@ const NOTHING = {
 };
 
 function factsOf(facts: PlanFacts) {
-  const { classes, skippedFiles, skippedFolders, hiddenFolders, duplicates, classConflicts } = facts;
-  return { classes, skippedFiles, skippedFolders, hiddenFolders, duplicates, classConflicts };
+  const { classes, skippedFiles, skipped = {}, skippedFolders, hiddenFolders, duplicates, classConflicts } = facts;
+  return { classes, skippedFiles, skipped, skippedFolders, hiddenFolders, duplicates, classConflicts };
 }
 
 /** Of a dry run. */
 export function plannedReport({ facts, shardCount }: PreparedPack): PackReport {
   const { files, samples, sourceBytes } = facts;
-  return { ...NOTHING, ...factsOf(facts), files, samples, shards: shardCount, sourceBytes };
+  const quarantined = facts.quarantined?.length ?? 0;
+  return { ...NOTHING, ...factsOf(facts), files, samples, shards: shardCount, sourceBytes, quarantined };
+}
+
+/** Of a dry run that has looked at every file. */
+export function checkedReport(prepared: PreparedPack, checked: readonly CheckedShard[]): PackReport {
+  const planned = plannedReport(prepared);
+  const total = (count: (shard: CheckedShard) => number) => checked.reduce((sum, shard) => sum + count(shard), 0);
+  const bad = total(({ quarantined }) => quarantined.length);
+  return {
+    ...planned,
+    files: total(({ files }) => files),
+    samples: planned.samples - bad,
+    quarantined: planned.quarantined + bad,
+    renamed: total(({ renamed }) => renamed),
+    orientationBaked: total(({ orientationBaked }) => orientationBaked),
+    warnings: total(({ warnings }) => warnings),
+    metadataKept: total(({ metadataKept }) => metadataKept),
+  };
 }
 
 /** Of shards that were written, or kept. */
@@ -80,7 +101,7 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
     shards: shards.length,
     bytes: total(({ bytes }) => bytes),
     sourceBytes: total(({ shard }) => header.shards[shard]!.sourceBytes),
-    quarantined: total(({ quarantined }) => quarantined.length),
+    quarantined: total(({ quarantined }) => quarantined.length) + (header.quarantined?.length ?? 0),
     renamed: total(({ renamed }) => renamed),
     orientationBaked: total(({ orientationBaked }) => orientationBaked),
     warnings: total(({ warnings }) => warnings),
@@ -95,7 +116,7 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
 /** Of a folder that holds what was to be packed. */
 export function presentReport({ samples, shards, bytes, classes, fields }: Manifest): PackReport {
   return {
-    ...{ ...NOTHING, skippedFiles: 0, skippedFolders: [], hiddenFolders: [] },
+    ...{ ...NOTHING, skippedFiles: 0, skipped: {}, skippedFolders: [], hiddenFolders: [] },
     ...{ samples, bytes, shards: shards.length, keptShards: shards.length, isCommitted: true, wasCommitted: true },
     classes: classes.map(({ name }) => name),
     partialFields: fields.filter((field) => field.samples < samples),

@@ -36,6 +36,8 @@ export interface Survey extends Scan {
   /** The list of classes that was given. */
   readonly classes: readonly string[] | null;
   readonly labels: FileLabels | null;
+  /** Rows of the labels whose files are not there. */
+  readonly missingRows: readonly number[];
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   /** Of a dataset that grows: 1 for each file that it has. */
   readonly packed: Uint8Array | null;
@@ -57,13 +59,15 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   const scan = await findFiles(root, output, options, ticker, flight);
   const { files } = scan;
   try {
-    const labels = table && { table, rowOfFile: rowsOfFiles(files, table) };
+    const missingRows: number[] = [];
+    const onMissing = options.onBad === 'stop' ? undefined : (row: number) => missingRows.push(row);
+    const labels = table && { table, rowOfFile: rowsOfFiles(files, table, onMissing) };
     const packed = base && (await markPacked(base, files));
     ticker.begin('measure', files.count);
     if (scan.isMeasured) shareFiles(workers, root, files, flight);
     else await measureFiles(workers, root, files, flight);
     const digest = digestOfSource(root, files, classes);
-    return { ...scan, root, classes, labels, columnTypes, packed, digest };
+    return { ...scan, root, classes, labels, missingRows, columnTypes, packed, digest };
   } catch (error) {
     files.close();
     throw error;

@@ -2,11 +2,19 @@ import { OptionError } from '@shardtool/format';
 import { LabelsError } from '../errors.js';
 import { sortByCodePoint } from '../source/file-table.js';
 
-/** The class of a path: the first folder below the source. Undefined for a file that lies in the source itself. */
-export function folderClass(path: string): string | undefined {
-  const slash = path.indexOf('/');
-  return slash === -1 ? undefined : path.slice(0, slash);
+/**
+ * The class of a path below a source, and of a key: the first folder, but for those that hold the images of paired folders
+ * (`imageFolders`, right below the source). Undefined where there is none.
+ */
+export function folderClass(path: string, imageFolders: ReadonlySet<string> = NO_FOLDERS): string | undefined {
+  const from = path.startsWith('./') ? 2 : 0;
+  const slash = path.indexOf('/', from);
+  if (slash === -1) return undefined;
+  const folder = path.slice(from, slash);
+  return imageFolders.has(folder) ? folderClass(path.slice(slash + 1)) : folder;
 }
+
+const NO_FOLDERS: ReadonlySet<string> = new Set();
 
 /** Class numbers up to this stand for themselves when the labels are numbers. */
 const LARGEST_NUMBER = 99_999;

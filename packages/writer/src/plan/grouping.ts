@@ -1,6 +1,8 @@
-import { isImageExtension, isImageField, packedName, type SampleName } from '@shardtool/format';
+import { countOf, isImageExtension, isImageField, OptionError } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
+import { FATE } from './fates.js';
+import type { Companion, Naming } from './naming.js';
 
 /** Files grouped to samples, which are numbered in the order of their images' paths. */
 export interface Grouping {
@@ -10,91 +12,251 @@ export interface Grouping {
   readonly files: Uint32Array;
 }
 
+/** All files of a source, in samples or not. */
+export interface GroupedFiles {
+  readonly grouping: Grouping;
+  /** Of each file: a number of {@link FATE}. */
+  readonly fate: Uint8Array;
+  /** Files that would end at the key and field of another one, which stands in their place; by their numbers. */
+  readonly collisions: ReadonlyMap<number, number>;
+  /** Folders right below the source that hold the images of paired folders beside them: they are no classes. */
+  readonly imageFolders: ReadonlySet<string>;
+}
+
+export interface GroupOptions {
+  readonly naming: Naming;
+  /** {@link FATE}.packed for an image that is packed, else why not. */
+  readonly imageFate: (file: number) => number;
+  /** Files at one key: an error, or the first by its path stays. */
+  readonly onCollision: 'stop' | 'quarantine';
+}
+
 /** The files of one stem while they are gathered. */
 interface Group {
   /** Path without the field. In sorted order its files are interrupted by those of longer stems only (`cat.1` in `cat`). */
   readonly stem: string;
   readonly members: { readonly file: number; readonly field: string }[];
   image: number;
+  /** Why an image of this stem is not packed, where that is so; then what becomes of the files beside it. */
+  unpacked: number;
 }
 
 const NONE = -1;
 
 /**
- * Groups files to samples: an image and the files beside it with the same stem. A file with one of the fields in
- * `sidecarFields` is never the image; `wanted` says which images are packed. Throws {@link KeyCollisionError} for two files that end at one key.
+ * Groups files to samples: an image and the files that belong to it, by their stem or as `naming` says. Throws
+ * {@link KeyCollisionError} for two files that end at one key, {@link OptionError} for an ending or a folder that no file has.
  */
-export function groupFiles(
-  files: SourceFiles,
-  sidecarFields: readonly string[],
-  wanted: (file: number) => boolean,
-): Grouping {
-  const groups = new OpenGroups(files, sidecarFields, wanted);
+export function groupFiles(files: SourceFiles, options: GroupOptions): GroupedFiles {
+  const { naming } = options;
+  const groups = new OpenGroups(files, options);
   for (let file = 0; file < files.count; file++) groups.take(file);
-  const grouping = groups.close();
-  if (groups.sawDots) refuseEqualKeys(files, sidecarFields, grouping);
-  return grouping;
+  groups.close();
+  if (naming.rules.length > 0) refuseUnmet(files, naming, groups.met);
+  const imageFolders = naming.hasCompanions ? groups.joinCompanions() : new Set<string>();
+  const grouping = groups.chains.inOrder();
+  const equal = groups.sawDots ? equalKeys(files, options, grouping) : new Map<number, number>();
+  if (equal.size === 0) return { grouping, fate: groups.fate, collisions: groups.collisions, imageFolders };
+  const collisions = new Map([...groups.collisions, ...equal]);
+  for (const image of equal.keys()) groups.fate[image] = FATE.collides;
+  return { grouping: withoutImages(grouping, groups.fate), fate: groups.fate, collisions, imageFolders };
 }
 
 /** Takes files in the order of their paths, which leaves only a few groups open at a time. */
 class OpenGroups {
   /** Whether the dots of some stem became "_" in its key. */
   sawDots = false;
+  /** Of the rules of the naming, those that some file fits. */
+  readonly met = new Set<string>();
+  readonly fate: Uint8Array;
+  readonly collisions = new Map<number, number>();
+  readonly chains: Chains;
+  readonly #all: SourceFiles;
   readonly #files: FileReader;
   /** For files that were taken before. */
   readonly #earlier: FileReader;
-  readonly #fields: readonly string[];
-  readonly #isSidecar: ReadonlySet<string>;
-  readonly #wanted: (file: number) => boolean;
+  readonly #options: GroupOptions;
   readonly #open: Group[] = [];
-  readonly #chains: Chains;
 
-  constructor(files: SourceFiles, sidecarFields: readonly string[], wanted: (file: number) => boolean) {
+  constructor(files: SourceFiles, options: GroupOptions) {
+    this.fate = new Uint8Array(files.count);
+    this.chains = new Chains(files.count);
+    this.#all = files;
     this.#files = files.reader();
     this.#earlier = files.reader();
-    this.#fields = sidecarFields;
-    this.#isSidecar = new Set(sidecarFields);
-    this.#wanted = wanted;
-    this.#chains = new Chains(files.count);
+    this.#options = options;
   }
 
   take(file: number): void {
+    const { naming, imageFate } = this.#options;
     const path = this.#files.path(file);
-    while (this.#open.length > 0 && !isOfStem(path, this.#open.at(-1)!.stem)) this.#chains.add(this.#open.pop()!);
-    const name = packedName(path, this.#fields);
-    if (name === null) return;
-    const image = !this.#isSidecar.has(name.field) && isImageExtension(name.field);
-    if (image && !this.#wanted(file)) return;
-    if (image && !isImageField(name.field)) {
-      // An image of a kind that is refused gets no key, so it is in nobody's way.
-      this.#chains.add({ stem: path, members: [{ file, field: name.field }], image: file });
-    } else this.#join(path, file, name, image);
-  }
-
-  close(): Grouping {
-    while (this.#open.length > 0) this.#chains.add(this.#open.pop()!);
-    return this.#chains.inOrder();
-  }
-
-  #join(path: string, file: number, { key, field }: SampleName, image: boolean): void {
-    const stem = path.slice(0, path.length - field.length - 1);
-    let group = this.#open.find((candidate) => candidate.stem === stem);
-    if (group === undefined) {
-      group = { stem, members: [], image: NONE };
-      this.#open.push(group);
+    while (this.#open.length > 0 && !isOfStem(path, this.#open.at(-1)!.stem)) this.#end(this.#open.pop()!);
+    const companion = naming.companionOf(path);
+    if (companion !== null) {
+      // Its image may come much later: see joinCompanions.
+      this.met.add(companion.rule);
+      return;
     }
+    const name = naming.nameOf(path);
+    if (name === null) {
+      this.fate[file] = FATE.noEnding;
+      return;
+    }
+    const isSidecar = naming.isSidecar(name.field);
+    if (isSidecar) this.met.add(name.field);
+    const isImage = !isSidecar && isImageExtension(name.field);
+    const fate = isImage ? imageFate(file) : FATE.packed;
+    if (fate !== FATE.packed) {
+      this.fate[file] = fate;
+      this.#groupOf(stemOf(path, name.field)).unpacked = fate === FATE.inDataset ? fate : FATE.ofUnpacked;
+    } else if (isImage && !isImageField(name.field)) {
+      // An image of a kind that is refused gets no key, so it is in nobody's way.
+      this.chains.add(file, [file]);
+    } else this.#join(path, file, name.field, isImage);
+  }
+
+  close(): void {
+    while (this.#open.length > 0) this.#end(this.#open.pop()!);
+  }
+
+  /** Joins the files to their images that belong to those of other stems. Returns the folders of such images. */
+  joinCompanions(): Set<string> {
+    const { naming } = this.#options;
+    const images = new ImagesOfStem(this.#all, naming);
+    const folders = new Set<string>();
+    for (let file = 0; file < this.#all.count; file++) {
+      const companion = naming.companionOf(this.#files.path(file));
+      if (companion === null) continue;
+      const found = companion.stem === null ? null : images.of(companion, companion.stem);
+      if (found === null) {
+        this.fate[file] = companion.stem === null ? FATE.otherEnding : FATE.unpaired;
+        continue;
+      }
+      if (found.folder !== null && companion.above === '') folders.add(found.folder);
+      if (!this.chains.isImage(found.image)) {
+        this.fate[file] = this.fate[found.image] === FATE.inDataset ? FATE.inDataset : FATE.ofUnpacked;
+        continue;
+      }
+      const twin = this.chains
+        .of(found.image)
+        .find((member) => naming.fieldOf(this.#earlier.path(member)) === companion.field);
+      if (twin === undefined) this.chains.append(found.image, file);
+      else this.#collide(naming.keyOf(this.#earlier.path(found.image)), twin, file);
+    }
+    return folders;
+  }
+
+  #join(path: string, file: number, field: string, isImage: boolean): void {
+    const stem = stemOf(path, field);
+    const group = this.#groupOf(stem);
     const { members, image: other } = group;
-    const twin = members.find((member) => member.field === field || (image && member.file === other));
-    if (twin !== undefined) refuseTwins(key, this.#earlier.path(twin.file), path);
+    const twin = members.find((member) => member.field === field || (isImage && member.file === other));
+    const { key } = this.#options.naming.nameOf(path)!;
+    if (twin !== undefined) {
+      this.#collide(key, twin.file, file);
+      return;
+    }
     members.push({ file, field });
-    if (!image) return;
+    if (!isImage) return;
     group.image = file;
     if (stem !== key) this.sawDots = true;
   }
+
+  #collide(key: string, first: number, second: number): void {
+    if (this.#options.onCollision === 'stop')
+      throw collision(key, this.#earlier.path(first), this.#earlier.path(second));
+    this.fate[second] = FATE.collides;
+    this.collisions.set(second, first);
+  }
+
+  #groupOf(stem: string): Group {
+    let group = this.#open.find((candidate) => candidate.stem === stem);
+    if (group === undefined) {
+      group = { stem, members: [], image: NONE, unpacked: FATE.packed };
+      this.#open.push(group);
+    }
+    return group;
+  }
+
+  /** A group without an image is no sample. */
+  #end({ members, image, unpacked }: Group): void {
+    if (image !== NONE) {
+      this.chains.add(
+        image,
+        members.map(({ file }) => file),
+      );
+      return;
+    }
+    for (const { file } of members) this.fate[file] = unpacked === FATE.packed ? FATE.noImage : unpacked;
+  }
+}
+
+function stemOf(path: string, field: string): string {
+  return path.slice(0, path.length - field.length - 1);
 }
 
 function isOfStem(path: string, stem: string): boolean {
   return path.startsWith(stem) && path[stem.length] === '.';
+}
+
+/** Finds the image that a file belongs to which lies elsewhere. */
+class ImagesOfStem {
+  readonly #files: FileReader;
+  readonly #naming: Naming;
+  /** By what lies in front of a paired folder: the folders beside it. */
+  readonly #beside = new Map<string, readonly string[]>();
+
+  constructor(files: SourceFiles, naming: Naming) {
+    this.#files = files.reader();
+    this.#naming = naming;
+  }
+
+  /** `folder` is where the image lies, beside the paired folder; null where that is another place. */
+  of({ above }: Companion, stem: string): { readonly image: number; readonly folder: string | null } | null {
+    const here = this.#imageWith(above === null ? stem : above + stem);
+    if (here !== NONE || above === null) return here === NONE ? null : { image: here, folder: null };
+    for (const folder of this.#foldersIn(above)) {
+      const image = this.#imageWith(`${above}${folder}/${stem}`);
+      if (image !== NONE) return { image, folder };
+    }
+    return null;
+  }
+
+  /** The image with this path in front of its ending. */
+  #imageWith(stem: string): number {
+    const start = `${stem}.`;
+    for (let file = this.#files.firstFrom(start); file < this.#files.count; file++) {
+      const path = this.#files.path(file);
+      if (!path.startsWith(start)) return NONE;
+      const name = this.#naming.companionOf(path) === null ? this.#naming.nameOf(path) : null;
+      if (name === null || this.#naming.isSidecar(name.field) || !isImageField(name.field)) continue;
+      if (stemOf(path, name.field) === stem) return file;
+    }
+    return NONE;
+  }
+
+  /** Folders right below `above` that are not paired themselves, sorted. */
+  #foldersIn(above: string): readonly string[] {
+    const known = this.#beside.get(above);
+    if (known !== undefined) return known;
+    const folders: string[] = [];
+    let file = this.#files.firstFrom(above);
+    while (file < this.#files.count) {
+      const path = this.#files.path(file);
+      if (!path.startsWith(above)) break;
+      const slash = path.indexOf('/', above.length);
+      if (slash === -1) {
+        file++;
+        continue;
+      }
+      const folder = path.slice(above.length, slash);
+      if (!this.#naming.isPaired(folder)) folders.push(folder);
+      // "0" comes behind "/".
+      file = this.#files.firstFrom(`${above}${folder}0`);
+    }
+    this.#beside.set(above, folders);
+    return folders;
+  }
 }
 
 /** The files of each sample as a chain that begins at its image: four bytes a file. */
@@ -109,18 +271,32 @@ class Chains {
     this.#isImage = new Uint8Array(files);
   }
 
-  /** A group without an image is no sample. */
-  add(group: Group): void {
-    if (group.image === NONE) return;
-    let last = group.image;
-    for (const { file } of group.members) {
-      if (file === group.image) continue;
+  add(image: number, members: readonly number[]): void {
+    let last = image;
+    for (const file of members) {
+      if (file === image) continue;
       this.#next[last] = file;
       last = file;
     }
-    this.#isImage[group.image] = 1;
+    this.#isImage[image] = 1;
     this.#samples++;
-    this.#files += group.members.length;
+    this.#files += members.length;
+  }
+
+  isImage(file: number): boolean {
+    return this.#isImage[file] === 1;
+  }
+
+  /** The files of a sample, its image first. */
+  of(image: number): number[] {
+    const files: number[] = [];
+    for (let file = image; file !== NONE; file = this.#next[file]!) files.push(file);
+    return files;
+  }
+
+  append(image: number, file: number): void {
+    this.#next[this.of(image).at(-1)!] = file;
+    this.#files++;
   }
 
   inOrder(): Grouping {
@@ -136,26 +312,76 @@ class Chains {
   }
 }
 
-/** Finds samples of different stems whose keys are equal, because dots in a stem become "_" in its key. */
-function refuseEqualKeys(files: SourceFiles, sidecarFields: readonly string[], grouping: Grouping): void {
+/**
+ * Samples of different stems whose keys are equal, because dots in a stem become "_" in its key: the image that is to be left
+ * out, and the one that stays.
+ */
+function equalKeys(files: SourceFiles, { naming, onCollision }: GroupOptions, grouping: Grouping): Map<number, number> {
   const changedKeys = new Map<string, number>();
+  const leftOut = new Map<number, number>();
   const reader = files.reader();
   for (const changed of [true, false]) {
     for (let sample = 0; sample < grouping.samples; sample++) {
       const image = grouping.files[grouping.fileStart[sample]!]!;
       const path = reader.path(image);
-      const { key, field } = packedName(path, sidecarFields)!;
+      const { key, field } = naming.nameOf(path)!;
       if (path.startsWith(key) === changed || !isImageField(field)) continue;
       const other = changedKeys.get(key);
-      if (other !== undefined) refuseTwins(key, reader.path(other), path);
-      if (changed) changedKeys.set(key, image);
+      if (other !== undefined) {
+        if (onCollision === 'stop') throw collision(key, reader.path(other), path);
+        leftOut.set(image, other);
+      } else if (changed) changedKeys.set(key, image);
     }
   }
+  return leftOut;
 }
 
-function refuseTwins(key: string, first: string, second: string): never {
-  throw new KeyCollisionError(
+/** The samples whose images are not marked; the files of the others are marked as theirs. */
+function withoutImages({ samples, fileStart, files }: Grouping, fate: Uint8Array): Grouping {
+  const starts = [0];
+  const kept: number[] = [];
+  for (let sample = 0; sample < samples; sample++) {
+    const members = files.subarray(fileStart[sample]!, fileStart[sample + 1]!);
+    if (fate[members[0]!] === FATE.packed) {
+      kept.push(...members);
+      starts.push(kept.length);
+    } else for (const file of members.subarray(1)) fate[file] = FATE.ofUnpacked;
+  }
+  return { samples: starts.length - 1, fileStart: Uint32Array.from(starts), files: Uint32Array.from(kept) };
+}
+
+/** Throws where an ending or a folder that was named is that of no file: masks would be taken for images, or go missing. */
+function refuseUnmet(files: SourceFiles, naming: Naming, met: ReadonlySet<string>): void {
+  const rule = files.count === 0 ? undefined : naming.rules.find((candidate) => !met.has(candidate));
+  if (rule === undefined) return;
+  if (rule.includes('=')) {
+    throw new OptionError(
+      {},
+      `The option "pair" is ${rule}, and no folder of the source is called ${rule.split('=')[0]}.`,
+    );
+  }
+  const reader = files.reader();
+  let others = 0;
+  let example = '';
+  const ending = rule.replace(/^[._-]+/, '');
+  for (let file = 0; file < files.count; file++) {
+    const path = reader.path(file);
+    const at = path.length - ending.length;
+    if (!path.toLowerCase().endsWith(ending) || !/[._-]/.test(path[at - 1] ?? '')) continue;
+    others++;
+    example = path[at - 1] === '.' ? ending : `${path[at - 1]}${ending}`;
+  }
+  const remedy =
+    others === 0
+      ? 'leave it out, or name the ending that they have'
+      : `${countOf(others, 'file ends', 'files end')} in "${example}": name that`;
+  throw new OptionError({}, `The option "fields" is ${rule}, and no file of the source ends so; ${remedy}.`);
+}
+
+function collision(key: string, first: string, second: string): KeyCollisionError {
+  return new KeyCollisionError(
     { key, paths: [first, second] },
-    `${first} and ${second} would both be "${key}": rename one, or name its ending with "fields" if it belongs to the other.`,
+    `${first} and ${second} would both be "${key}": rename one, or name its ending with "fields" if it belongs to the other, ` +
+      'or have the second left out and listed in quarantine.jsonl: --on-bad quarantine.',
   );
 }

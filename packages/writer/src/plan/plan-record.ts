@@ -22,6 +22,10 @@ export interface PlanFacts {
   /** Size of all shards as tars, at most, in bytes. */
   readonly shardBytes: number;
   readonly skippedFiles: number;
+  /** The same by their endings, or other reasons. Absent in records of earlier versions. */
+  readonly skipped?: Readonly<Record<string, number>>;
+  /** What was bad before any file was read. Absent where nothing was. */
+  readonly quarantined?: readonly BadFacts[];
   readonly skippedFolders: readonly string[];
   /** Left out for the dot in front of their names. */
   readonly hiddenFolders: readonly string[];
@@ -30,6 +34,12 @@ export interface PlanFacts {
   readonly classConflicts: number;
   /** The dataset that the shards are added to, if any. */
   readonly base?: BaseFacts;
+}
+
+/** A file that was left out, below the source, or one that labels name. */
+interface BadFacts {
+  readonly path: string;
+  readonly reason: string;
 }
 
 /** What of a dataset that grows has to be known at its commit. */

@@ -1,7 +1,9 @@
 import { OptionError, shuffle } from '@shardtool/format';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { addClasses, folderClass } from './classes.js';
-import { type Grouping, groupFiles } from './grouping.js';
+import { FATE } from './fates.js';
+import { type GroupedFiles, type Grouping, groupFiles } from './grouping.js';
+import { Naming } from './naming.js';
 
 /**
  * Which sample goes to which shard, the same for every number of workers: plain numbers, 20 bytes a sample of one file.
@@ -22,11 +24,19 @@ export interface PackPlan {
   readonly sourceBytes: number;
   /** Size of all shards as tars, at most, in bytes. */
   readonly shardBytes: number;
+  /** What became of each file: a number of `FATE`. */
+  readonly fate: Uint8Array;
+  /** Files that were left out, since the other one has their key; by their numbers. */
+  readonly collisions: ReadonlyMap<number, number>;
 }
 
 export interface PlanOptions {
   /** Fields of files that belong to an image, and are never the image themselves. */
   readonly fields: readonly string[];
+  /** Folders beside those of the images that they belong to, as `masks=seg.png`. */
+  readonly pair?: readonly string[] | undefined;
+  /** What becomes of files that end at one key: an error, or the first by its path stays. */
+  readonly onBad?: 'stop' | 'quarantine' | undefined;
   readonly maxShardBytes: number;
   readonly maxShardSamples: number;
   readonly seed: number;
@@ -35,7 +45,7 @@ export interface PlanOptions {
   readonly classes: readonly string[] | null;
   /** What a labels file says; then only the images that it names are packed. */
   readonly labels: PlannedLabels | null;
-  /** 1 for each image that is not packed because another one stands for it. */
+  /** `FATE.duplicate` for each image that is not packed because another one stands for it, `FATE.collides` for one whose key the dataset has. */
   readonly leftOut?: Uint8Array | undefined;
   /** Of a dataset that grows: its classes, which come first, and 1 for each file that is packed already. */
   readonly base?: { readonly classes: readonly string[]; readonly packed: Uint8Array } | undefined;
@@ -46,6 +56,8 @@ export interface PlannedLabels {
   readonly rowOfFile: Int32Array;
   /** Class of each row, '' for none; null takes the folders as classes. */
   readonly cls: readonly string[] | null;
+  /** The labels file, where it lies among the files; -1 elsewhere. */
+  readonly ownFile?: number | undefined;
 }
 
 /** Keeps the order of a pack apart from the orders of epochs, which have other stream numbers. */
@@ -58,9 +70,15 @@ const PACK_STREAM = 0xfffffffd;
  */
 export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   const { labels, base, leftOut } = options;
-  const isWanted = (file: number) =>
-    (labels === null || labels.rowOfFile[file] !== -1) && base?.packed[file] !== 1 && leftOut?.[file] !== 1;
-  const grouped = groupFiles(files, options.fields, isWanted);
+  const imageFate = (file: number) => {
+    if (labels !== null && labels.rowOfFile[file] === -1) return FATE.noRow;
+    if (base?.packed[file] === 1) return FATE.inDataset;
+    return leftOut?.[file] ?? FATE.packed;
+  };
+  const naming = new Naming(options);
+  const grouped = groupFiles(files, { naming, imageFate, onCollision: options.onBad ?? 'stop' });
+  const { fate, collisions } = grouped;
+  if (labels?.ownFile !== undefined && labels.ownFile !== -1) fate[labels.ownFile] = FATE.labels;
   const { classes, cls } = numberClasses(files, grouped, options);
   const grouping = withoutClassFiles(files, grouped, cls);
   const { sizes, sourceBytes, shardBytes } = measureSamples(files, grouping, cls);
@@ -77,11 +95,13 @@ export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
     shardStart,
     sourceBytes,
     shardBytes: shardBytes + shards * END_OF_ARCHIVE,
+    fate,
+    collisions,
   };
 }
 
 /** A class of its own goes before the one in a file beside the image. */
-function withoutClassFiles(files: SourceFiles, grouping: Grouping, cls: Int32Array): Grouping {
+function withoutClassFiles(files: SourceFiles, { grouping, fate }: GroupedFiles, cls: Int32Array): Grouping {
   const { samples } = grouping;
   if (grouping.files.length === samples) return grouping;
   const reader = files.reader();
@@ -92,7 +112,10 @@ function withoutClassFiles(files: SourceFiles, grouping: Grouping, cls: Int32Arr
     const image = grouping.fileStart[sample]!;
     for (let member = image; member < grouping.fileStart[sample + 1]!; member++) {
       const file = grouping.files[member]!;
-      if (cls[sample] !== -1 && member > image && isClassFile(reader.path(file))) continue;
+      if (cls[sample] !== -1 && member > image && isClassFile(reader.path(file))) {
+        fate[file] = FATE.classFile;
+        continue;
+      }
       kept[used++] = file;
     }
     fileStart[sample + 1] = used;
@@ -130,7 +153,8 @@ interface ClassNumbers {
   readonly cls: Int32Array;
 }
 
-function numberClasses(files: SourceFiles, grouping: Grouping, options: PlanOptions): ClassNumbers {
+function numberClasses(files: SourceFiles, grouped: GroupedFiles, options: PlanOptions): ClassNumbers {
+  const { grouping, imageFolders } = grouped;
   const { labels } = options;
   const imageOf = (sample: number) => grouping.files[grouping.fileStart[sample]!]!;
   const reader = files.reader();
@@ -143,7 +167,7 @@ function numberClasses(files: SourceFiles, grouping: Grouping, options: PlanOpti
   };
   const cls = new Int32Array(grouping.samples);
   for (let sample = 0; sample < cls.length; sample++) {
-    cls[sample] = numberFound(classOf(reader, imageOf(sample), labels));
+    cls[sample] = numberFound(classOf(reader, imageOf(sample), labels, imageFolders));
   }
   const fromLabels = labels !== null && labels.cls !== null;
   const classes = options.classes ?? addClasses(options.base?.classes ?? [], [...found.keys()], fromLabels);
@@ -155,8 +179,13 @@ function numberClasses(files: SourceFiles, grouping: Grouping, options: PlanOpti
   return { classes, cls };
 }
 
-function classOf(files: FileReader, image: number, labels: PlannedLabels | null): string | undefined {
-  if (labels === null || labels.cls === null) return folderClass(files.path(image));
+function classOf(
+  files: FileReader,
+  image: number,
+  labels: PlannedLabels | null,
+  imageFolders: ReadonlySet<string>,
+): string | undefined {
+  if (labels === null || labels.cls === null) return folderClass(files.path(image), imageFolders);
   const name = labels.cls[labels.rowOfFile[image]!]!;
   return name === '' ? undefined : name;
 }

@@ -91,7 +91,7 @@ function placesOf(samples: number, files: number, textBytes: number, columnsByte
 }
 
 /** Equal plans give equal bytes. Numbers are little-endian, as on every machine that Node runs on. */
-export function encodeShardPlan({ samples, fileStart, files, cls, columns }: ShardPlan): Uint8Array {
+export function encodeShardPlan({ samples, fileStart, files, cls, columns }: ShardPlan): Uint8Array<ArrayBuffer> {
   const json = Buffer.from(columns.size === 0 ? '' : JSON.stringify([...columns]));
   const at = placesOf(samples, files.count, files.text.length, json.length);
   const block = new Uint8Array(at.end);

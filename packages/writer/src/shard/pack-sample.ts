@@ -4,14 +4,21 @@ import {
   type IndexRows,
   isImageField,
   kindOfField,
-  packedName,
   probeImage,
-  type ShardWriter,
 } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
+import type { Naming } from '../plan/naming.js';
 import { BadFile, readSourceFile } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
-import { fieldOf, type NewField, type PayloadOf, putSample, type SampleFacts, withClass } from './put-sample.js';
+import {
+  fieldOf,
+  type NewField,
+  type PayloadOf,
+  putSample,
+  type SampleFacts,
+  type SampleWriter,
+  withClass,
+} from './put-sample.js';
 
 /** One file of the plan. */
 export interface PlannedFile {
@@ -33,8 +40,8 @@ export interface PlannedSample {
 export interface SampleOptions {
   /** The source folder, with a "/" at its end. */
   readonly root: string;
-  /** Endings of more than one part, or of images that belong to others. */
-  readonly fields: readonly string[];
+  /** What keys and fields the paths become. */
+  readonly naming: Naming;
   /** The layout stores the image alone: the class number stands in the index only. */
   readonly imageOnly: boolean;
   readonly limits: ImageLimits;
@@ -69,7 +76,7 @@ interface FileField extends NewField {
  * nothing of the sample is in the shard then.
  */
 export function packSample(
-  writer: ShardWriter,
+  writer: SampleWriter,
   rows: IndexRows,
   sample: PlannedSample,
   options: SampleOptions,
@@ -94,7 +101,7 @@ export function packSample(
 
 /** Writes a sample after something was done to its image. Throws what {@link packSample} throws. */
 export async function packSteppedSample(
-  writer: ShardWriter,
+  writer: SampleWriter,
   rows: IndexRows,
   sample: PlannedSample,
   options: SampleOptions,
@@ -138,13 +145,13 @@ interface LaidOut {
 }
 
 /** The key of a sample and its fields. */
-function layOut({ files, cls }: PlannedSample, { root, fields: endings, imageOnly }: SampleOptions): LaidOut {
+function layOut({ files, cls }: PlannedSample, { root, naming, imageOnly }: SampleOptions): LaidOut {
   const [image, ...sidecars] = files.map(({ path, bytes, put: putRead }): FileField => {
     const put = putRead ?? ((place: Uint8Array) => readSourceFile(root + path, place));
     // A file that could not be measured is met when it is read.
-    return { name: packedName(path, endings)!.field, bytes: Math.max(0, bytes), path, put };
+    return { name: naming.fieldOf(path), bytes: Math.max(0, bytes), path, put };
   });
-  const { key } = packedName(image!.path, endings)!;
+  const key = naming.keyOf(image!.path);
   return { key, image: image!, fields: withClass([image!, ...sidecars], cls, imageOnly) };
 }
 

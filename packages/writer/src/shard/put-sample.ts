@@ -11,6 +11,9 @@ export interface NewField extends FieldSize {
 /** What the index says of a sample beside its fields. */
 export type SampleFacts = Pick<SampleRow, 'source' | 'width' | 'height' | 'orientation' | 'cls'>;
 
+/** What takes samples: a shard, or nothing. */
+export type SampleWriter = Pick<ShardWriter, 'begin' | 'commit' | 'discard'>;
+
 /** The payload of a field by its name; undefined where the sample has none of that name. */
 export type PayloadOf = (name: string | undefined) => Uint8Array | undefined;
 
@@ -41,7 +44,7 @@ export function withClass<Field extends NewField>(
  * returned. Throws what the writer, the fields and `factsOf` throw; nothing of the sample is in the shard then.
  */
 export function putSample(
-  writer: ShardWriter,
+  writer: SampleWriter,
   rows: IndexRows,
   key: string,
   fields: readonly NewField[],

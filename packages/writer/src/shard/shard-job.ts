@@ -1,4 +1,5 @@
-import { ImageError, type ShardIndex } from '@shardtool/format';
+import { ImageError, IndexRows, type ShardIndex } from '@shardtool/format';
+import { KeyCollisionError } from '../errors.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import type { FileAccess } from '../source/file-access.js';
 import { pathAt } from '../source/file-table.js';
@@ -14,6 +15,7 @@ import {
   packSteppedSample,
   type SampleOptions,
 } from './pack-sample.js';
+import type { SampleWriter } from './put-sample.js';
 
 /** What all shards of a pack have in common. */
 export interface ShardSetting extends ShardTarget {
@@ -63,13 +65,50 @@ export type Report = (files: number, bytes: number) => void;
  * quarantine), and what {@link createShard} throws; nothing of the shard is left then.
  */
 export async function writeShard(job: ShardJob, setting: ShardSetting, report: Report): Promise<ShardResult> {
-  const { sample: options, step, flight, access, checkTimes } = setting;
   const { plan } = job;
+  let put: PutSamples | undefined;
+  const record = await createShard(setting, job.stem, plan.samples, async (writer, rows) => {
+    put = await putSamples(plan, setting, writer, rows, report);
+    return keepRows(plan.columns, put.kept);
+  });
+  const { kept: _, ...counts } = put!;
+  return { shard: job.shard, ...record, ...counts };
+}
+
+/** Does with the samples of a shard what {@link writeShard} does, and writes nothing: says which are bad. */
+export async function checkShard(plan: ShardPlan, setting: ShardSetting, report: Report): Promise<CheckedShard> {
+  const rows = new IndexRows(plan.samples);
+  const { kept: _, ...counts } = await putSamples(plan, setting, NOWHERE, rows, report);
+  return counts;
+}
+
+/** What became of the samples of a shard. */
+export type CheckedShard = Omit<ShardResult, 'shard' | keyof ShardRecord>;
+
+interface PutSamples extends CheckedShard {
+  /** Rows of the plan that are in the shard. */
+  readonly kept: readonly number[];
+}
+
+const NOWHERE: SampleWriter = {
+  begin: (_key, fields) => fields.map(({ bytes }) => new Uint8Array(bytes)),
+  commit: () => undefined,
+  discard: () => undefined,
+};
+
+async function putSamples(
+  plan: ShardPlan,
+  setting: ShardSetting,
+  writer: SampleWriter,
+  rows: IndexRows,
+  report: Report,
+): Promise<PutSamples> {
+  const { sample: options, step, flight, access, checkTimes } = setting;
   const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes);
   const quarantined: QuarantinedFile[] = [];
   const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0 };
-  const record = await createShard(setting, job.stem, plan.samples, async (writer, rows) => {
-    const kept: number[] = [];
+  const kept: number[] = [];
+  try {
     for (let s = 0; s < plan.samples; s++) {
       const [from, to] = [plan.fileStart[s]!, plan.fileStart[s + 1]!];
       const puts = ahead === null ? null : await ahead.take(from, to);
@@ -87,15 +126,17 @@ export async function writeShard(job: ShardJob, setting: ShardSetting, report: R
         if (metadataKept) count.metadataKept++;
         count.warnings += warnings;
       } catch (error) {
-        if (!(error instanceof BadFile || error instanceof ImageError)) throw error;
+        const isCollision = error instanceof KeyCollisionError && setting.onBad === 'quarantine';
+        if (!(error instanceof BadFile || error instanceof ImageError || isCollision)) throw error;
         if (setting.onBad === 'stop') throw badFile(error, sample.files[0]!.path);
         quarantined.push({ path: sample.files[0]!.path, reason: error.message });
       }
       report(sample.files.length, sourceBytes(sample));
     }
-    return keepRows(plan.columns, kept);
-  }).finally(() => ahead?.close());
-  return { shard: job.shard, ...record, ...count, quarantined };
+  } finally {
+    ahead?.close();
+  }
+  return { ...count, kept, quarantined };
 }
 
 /** `puts` has what puts each file into its place, where they were read already. */

@@ -170,10 +170,10 @@ function fault(location: string, line: number, what: string, cause?: unknown): n
 }
 
 /**
- * The row of each file, -1 for files that no row names. Throws {@link LabelsError} for a row whose file is not there, and
- * for two rows of one file.
+ * The row of each file, -1 for files that no row names. Throws {@link LabelsError} for two rows of one file, and for a row
+ * whose file is not there, unless `onMissing` takes it.
  */
-export function rowsOfFiles(files: SourceFiles, labels: Labels): Int32Array {
+export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row: number) => void): Int32Array {
   const rowOfFile = new Int32Array(files.count).fill(-1);
   const byPath = Uint32Array.from(labels.path, (_, row) => row);
   const compare = codePointOrderOf(labels.path);
@@ -191,10 +191,15 @@ export function rowsOfFiles(files: SourceFiles, labels: Labels): Int32Array {
       );
     }
     while (file < files.count && compareCodePoints(reader.path(file), path) < 0) file++;
-    if (file === files.count || reader.path(file) !== path) {
-      fault(labels.location, labels.line[row]!, `names ${path}, which is not among the files of the source`);
+    if (file < files.count && reader.path(file) === path) rowOfFile[file] = row;
+    else if (onMissing !== undefined) onMissing(row);
+    else {
+      fault(
+        labels.location,
+        labels.line[row]!,
+        `names ${path}, which is not among the files of the source; mend it, or have such rows listed in quarantine.jsonl: --on-bad quarantine`,
+      );
     }
-    rowOfFile[file] = row;
   }
   return rowOfFile;
 }

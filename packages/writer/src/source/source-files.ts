@@ -127,20 +127,28 @@ export class FileReader {
     this.#window.copy(target, at, start + FACTS_BYTES, pathEnd(this.#window, this.#ends[file]! * UNIT - this.#from));
   }
 
+  get count(): number {
+    return this.#ends.length;
+  }
+
   /** The file with this path; -1 where there is none. */
   find(path: string): number {
+    const file = this.firstFrom(path);
+    return file < this.count && this.path(file) === path ? file : -1;
+  }
+
+  /** The first file whose path is not before this one; {@link count} where there is none. */
+  firstFrom(path: string): number {
     // The order of UTF-8 is that of code points.
     const wanted = Buffer.from(path);
     let from = 0;
     let to = this.#ends.length;
     while (from < to) {
       const middle = (from + to) >>> 1;
-      const order = this.#compare(middle, wanted);
-      if (order === 0) return middle;
-      if (order < 0) from = middle + 1;
+      if (this.#compare(middle, wanted) < 0) from = middle + 1;
       else to = middle;
     }
-    return -1;
+    return from;
   }
 
   /** Below 0 where the path of a file comes before `wanted`, above 0 where it comes after it. */

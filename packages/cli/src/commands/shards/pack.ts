@@ -8,7 +8,7 @@ import { adviceOnClasses } from '../../pack/source-advice.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
-import { countLine, cropLines, fieldsLine } from '../../terminal/report-lines.js';
+import { countLine, cropLines, fieldsLine, skippedLine } from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
@@ -96,7 +96,7 @@ function describe(
   report: PackReport,
   source: string,
   output: string,
-  { dryRun, append, dedupe, labels, part, hasOtherBytes }: PackOptions & { readonly hasOtherBytes: boolean },
+  { dryRun, check, append, dedupe, labels, part, hasOtherBytes }: PackOptions & { readonly hasOtherBytes: boolean },
 ): string {
   const {
     keptShards,
@@ -108,12 +108,13 @@ function describe(
     crops,
     duplicates,
     classConflicts,
-    skippedFiles,
     skippedFolders,
     hiddenFolders,
     quarantined,
     partialFields,
   } = report;
+  const hasLists = dryRun !== true || check !== undefined;
+  const listsOf = (list: string) => (hasLists ? `${list} lists` : '--dry-run --check header lists');
   const isNothing = report.samples + quarantined + duplicates === 0;
   if (report.wasCommitted || (append && isNothing)) return `${visible(output)} has all of ${visible(source)} already.`;
   const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
@@ -163,11 +164,7 @@ function describe(
     ...(append && dedupe && hasOtherBytes
       ? ['  new images were compared with each other only: those in the shards have other bytes than their files']
       : []),
-    ...countLine(
-      skippedFiles,
-      'file was skipped, since it belongs to no image that is packed',
-      'files were skipped, since they belong to no image that is packed',
-    ),
+    ...skippedLine(report, listsOf),
     ...countLine(
       skippedFolders.length,
       `folder was skipped, since another path leads to it too: ${visible(skippedFolders[0] ?? '')}`,
@@ -180,8 +177,8 @@ function describe(
     ),
     ...countLine(
       quarantined,
-      'image is bad and was left out: quarantine.jsonl says why',
-      'images are bad and were left out: quarantine.jsonl says why',
+      'file is bad and was left out: quarantine.jsonl says why',
+      'files are bad and were left out: quarantine.jsonl says why',
     ),
     // They are counted in the whole dataset.
     ...(append || part !== undefined ? [] : fieldsLine(partialFields, report.samples)),

@@ -1,0 +1,59 @@
+import { createWriteStream, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { FileError, MANIFEST_FILE, PACK_NOTE_FILE, type WrittenLayoutName } from '@shardtool/format';
+import { DUPLICATES_FILE } from '../dedupe/dedupe.js';
+import { TEMPORARY } from '../shard/shard-paths.js';
+import { readNote, writeNote } from './pack-note.js';
+import { QUARANTINE_FILE } from './quarantine.js';
+
+export const SKIPPED_FILE = 'skipped.jsonl';
+
+/** Lists that a pack lays beside its shards, one JSON object a line: what was left out, and why. */
+export const LIST_FILES = [QUARANTINE_FILE, DUPLICATES_FILE, SKIPPED_FILE] as const;
+
+/** Writes a list line by line, in place of an earlier one; no file where nothing is to be listed. Throws {@link FileError}. */
+export async function writeListFile(folder: string, name: string, entries: Iterable<object>): Promise<void> {
+  const path = join(folder, name);
+  let count = 0;
+  function* lines(): Generator<string> {
+    for (const entry of entries) {
+      count++;
+      yield `${JSON.stringify(entry)}\n`;
+    }
+  }
+  const temporary = `${path}${TEMPORARY}`;
+  try {
+    await pipeline(Readable.from(lines()), createWriteStream(temporary, { flush: true }));
+    if (count > 0) renameSync(temporary, path);
+    else rmSync(path, { force: true });
+  } catch (cause) {
+    throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+/**
+ * Lays lists into a folder in which no pack has begun yet, with a note that says whose they are: the next pack takes them away.
+ * A folder that holds a dataset or a pack that did not end has lists of its own.
+ */
+export async function listBeforePack(
+  folder: string,
+  format: WrittenLayoutName,
+  quarantined: readonly object[],
+  skipped: Iterable<object>,
+): Promise<void> {
+  const isBegun = readdirSync(folder).some((name) => name === MANIFEST_FILE || name === PACK_NOTE_FILE);
+  if (isBegun && !isOnlyListed(folder)) return;
+  await writeNote(folder, { version: 1, format, shards: [], otherIndexes: [] });
+  await writeListFile(folder, QUARANTINE_FILE, quarantined);
+  await writeListFile(folder, SKIPPED_FILE, skipped);
+}
+
+/** Whether a folder has a note and lists, and no shard was announced in it. */
+export function isOnlyListed(folder: string): boolean {
+  const names = readdirSync(folder);
+  return names.includes(PACK_NOTE_FILE) && !names.includes(MANIFEST_FILE) && readNote(folder).shards.length === 0;
+}

@@ -1,0 +1,61 @@
+import { extname } from 'node:path';
+import { fateOf } from '../plan/fates.js';
+import type { PackPlan } from '../plan/plan-shards.js';
+import type { QuarantinedFile } from '../shard/shard-job.js';
+import type { Labels } from '../source/labels.js';
+import type { SourceFiles } from '../source/source-files.js';
+
+/** A line of skipped.jsonl. */
+interface SkippedFile {
+  /** Below the source. */
+  readonly path: string;
+  readonly reason: string;
+}
+
+/** Endings, and other reasons, that are counted apart; what comes after them is counted together. */
+const MOST_COUNTED = 50;
+const OTHERS = 'others';
+
+/** The files that are in no sample by what they are, in the order of their paths. */
+export function* skippedFiles(files: SourceFiles, { fate }: PackPlan): Generator<SkippedFile> {
+  const reader = files.reader();
+  for (let file = 0; file < fate.length; file++) {
+    const { isSkipped, reason } = fateOf(fate[file]!);
+    if (isSkipped) yield { path: reader.path(file), reason };
+  }
+}
+
+/** How many files were skipped, by their ending or the reason. */
+export function countSkipped(files: SourceFiles, { fate }: PackPlan): Record<string, number> {
+  const reader = files.reader();
+  const counts = new Map<string, number>();
+  for (let file = 0; file < fate.length; file++) {
+    const { isSkipped, counted } = fateOf(fate[file]!);
+    if (!isSkipped) continue;
+    const name = counted ?? extname(reader.path(file)).slice(1).toLowerCase();
+    const known = counts.has(name) || counts.size < MOST_COUNTED ? name : OTHERS;
+    counts.set(known, (counts.get(known) ?? 0) + 1);
+  }
+  const named = [...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
+  return Object.fromEntries(named);
+}
+
+/** What is bad before any file is read: files at the key of another one, and rows of the labels without a file. */
+export function plannedQuarantine(
+  files: SourceFiles,
+  plan: PackPlan,
+  labels: Labels | null,
+  missing: readonly number[],
+) {
+  const reader = files.reader();
+  const collisions = [...plan.collisions].map(([file, other]): QuarantinedFile => {
+    const reason = `${reader.path(file)} would have the key of ${reader.path(other)}, which is packed; rename it.`;
+    return { path: reader.path(file), reason };
+  });
+  const rows = missing.map((row): QuarantinedFile => {
+    const path = labels!.path[row]!;
+    const reason = `${labels!.location}:${labels!.line[row]} names ${path}, which is not among the files of the source.`;
+    return { path, reason };
+  });
+  return [...collisions, ...rows];
+}

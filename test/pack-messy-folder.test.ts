@@ -1,0 +1,163 @@
+/** All that is printed when people pack what they have. */
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { collidingFolder, fileWith, listOf, maskedFolders, messyFolder, say } from './messy-folder.js';
+import { newFolder, PNG, samplesOf } from './pack-workbench.js';
+
+const SRC = messyFolder();
+
+/** Packs, and gives what was printed with the source as SRC and the output as OUT. */
+async function pack(source: string, flags: readonly string[], output = newFolder(), names = {}) {
+  const said = await say(['pack', source, output, '--workers', '1', ...flags], { SRC: source, OUT: output, ...names });
+  return { ...said, output };
+}
+
+const SKIPPED = '  4 files skipped: 1 db, 1 svg, 1 txt, 1 without an ending (skipped.jsonl lists them)\n';
+const FIELDS =
+  "shardtool reads them, but webdataset's to_tuple and batched, wids with PyTorch's collate and DALI want the same fields in every sample\n";
+
+test('a bad file ends the pack, which names it and what can be done', async () => {
+  const { code, stdout, stderr } = await pack(SRC, []);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toMatch(
+    /^shardtool: SRC\/dog\/\S+ is .*\. Or have such files left out and listed in quarantine\.jsonl: --on-bad quarantine\.\n$/,
+  );
+});
+
+test('what was left out is counted by its reason, and listed', async () => {
+  const { code, stdout, stderr, output } = await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '50%']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toBe(
+    'Packed 10 files (124 kB), 9 samples of 2 classes, into 1 shard in OUT (144 kB).\n' +
+      '  2 images are of another kind than their names say; their fields are named by the content\n' +
+      SKIPPED +
+      '  2 files are bad and were left out: quarantine.jsonl says why\n' +
+      `  the samples differ in their fields (of 9: jpeg in 1, jpg in 6, png in 2, txt in 1): ${FIELDS}`,
+  );
+  expect(listOf(output, 'skipped.jsonl')).toEqual([
+    { path: 'cat/README', reason: 'its name has no ending, so it is no field of a sample' },
+    { path: 'cat/Thumbs.db', reason: 'it is no image, and there is no image with its stem beside it' },
+    { path: 'cat/drawing.svg', reason: 'it is no image, and there is no image with its stem beside it' },
+    { path: 'cat/notes.txt', reason: 'it is no image, and there is no image with its stem beside it' },
+  ]);
+  expect(
+    listOf(output, 'quarantine.jsonl')
+      .map((bad) => bad.path)
+      .sort(),
+  ).toEqual(['dog/empty.jpg', 'dog/text.png']);
+});
+
+test('a dry run says what would be made, and lists it where it is asked to look at the files', async () => {
+  const dry = await pack(SRC, ['--dry-run']);
+  expect(dry.stdout).toContain('1 db, 1 svg, 1 txt, 1 without an ending (--dry-run --check header lists them)\n');
+  expect(existsSync(dry.output)).toBe(false);
+
+  const looked = await pack(SRC, ['--dry-run', '--check', 'header']);
+  expect(looked.stdout).toMatch(/^Would pack 10 files \(.*\), 9 samples of 2 classes, into 1 shard in OUT\.\n/);
+  expect(looked.stdout).toContain(`${SKIPPED}  2 files are bad and were left out: quarantine.jsonl says why\n`);
+  expect(readdirSync(looked.output).sort()).toEqual(['pack.json', 'quarantine.jsonl', 'skipped.jsonl']);
+  expect(listOf(looked.output, 'quarantine.jsonl')).toHaveLength(2);
+
+  const decoded = await pack(SRC, ['--dry-run', '--check', 'decode'], looked.output);
+  expect(listOf(decoded.output, 'quarantine.jsonl').map((bad) => bad.path)).toContain('dog/cut.jpg');
+
+  const packed = await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '1'], looked.output);
+  expect(packed.code).toBe(0);
+  const again = await pack(SRC, ['--dry-run', '--check', 'header'], looked.output);
+  expect(again.stderr).toContain('OUT holds a dataset already');
+});
+
+test('where too many files are bad, those that were found are listed', async () => {
+  const { code, stderr, output } = await pack(SRC, ['--on-bad', 'quarantine']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^shardtool: 2 of 11 images are bad, more than 1 % \(--max-bad\), and quarantine\.jsonl lists those that were found by then; "--dry-run --check header" lists all\. The first: /,
+  );
+  expect(listOf(output, 'quarantine.jsonl')).toHaveLength(2);
+  expect((await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '1'], output)).code).toBe(0);
+});
+
+test('files at one key end the pack, or the later ones go to quarantine', async () => {
+  const source = collidingFolder();
+  const stopped = await pack(source, []);
+  expect(stopped.code).toBe(1);
+  expect(stopped.stderr).toBe(
+    'shardtool: cat/1.jpg and cat/1.png would both be "cat/1": rename one, or name its ending with "fields" if it ' +
+      'belongs to the other, or have the second left out and listed in quarantine.jsonl: --on-bad quarantine.\n',
+  );
+  const { stdout, output } = await pack(source, ['--on-bad', 'quarantine', '--max-bad', '1']);
+  expect(stdout).toContain('3 samples of 2 classes');
+  expect(stdout).toContain('  2 files are bad and were left out: quarantine.jsonl says why\n');
+  expect(listOf(output, 'quarantine.jsonl')).toEqual([
+    { path: 'cat/1.png', reason: 'cat/1.png would have the key of cat/1.jpg, which is packed; rename it.' },
+    { path: 'cat/a_b.jpg', reason: 'cat/a_b.jpg would have the key of cat/a.b.jpg, which is packed; rename it.' },
+  ]);
+});
+
+test('rows without a file end the pack, or go to quarantine; images without a row are skipped', async () => {
+  const labels = fileWith(
+    'labels.csv',
+    '\ufeffpath,class,"a ""note"""\r\ncat/1.jpg,pet,"x, y"\r\ndog/none.jpg,pet,\r\n',
+  );
+  const source = collidingFolder();
+  const stopped = await pack(source, ['--labels', labels], newFolder(), { LABELS: labels });
+  expect(stopped.stderr).toBe(
+    'shardtool: LABELS:3 names dog/none.jpg, which is not among the files of the source; mend it, or have such rows ' +
+      'listed in quarantine.jsonl: --on-bad quarantine.\n',
+  );
+  const { stdout, output } = await pack(source, ['--labels', labels, '--on-bad', 'quarantine', '--max-bad', '1']);
+  expect(stdout).toContain('  4 files skipped: 4 without a row (skipped.jsonl lists them)\n');
+  const [row] = listOf(output, 'quarantine.jsonl');
+  expect(row!.path).toBe('dog/none.jpg');
+  const [sample] = await samplesOf(output);
+  expect(sample).toMatchObject({ key: 'cat/1', columns: { 'a "note"': 'x, y' } });
+});
+
+test('masks come to their images in each of three conventions', async () => {
+  const { dots, suffixes, folders } = maskedFolders();
+  const ways = [
+    [dots, ['--fields', 'seg.png'], 'seg.png', 'cat'],
+    [suffixes, ['--fields', '_mask.png'], 'mask.png', 'cat'],
+    [folders, ['--pair', 'masks=seg.png'], 'seg.png', 'images/cat'],
+  ] as const;
+  for (const [source, flags, field, above] of ways) {
+    const { stdout, stderr, output } = await pack(source, flags);
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^Packed 6 files \(\S+ kB\), 3 samples of 1 class, into 1 shard in OUT \(\S+ kB\)\.\n$/);
+    await using dataset = await openDataset(output);
+    expect(dataset.classes).toEqual(['cat']);
+    for (const i of [1, 2, 10]) {
+      expect(Object.keys((await dataset.get(`${above}/i${i}`))!.fields).sort()).toEqual(['cls', 'jpg', field].sort());
+    }
+  }
+});
+
+test('an ending, and a folder, that no file has is an error that says which there are', async () => {
+  const { suffixes, folders } = maskedFolders();
+  expect((await pack(suffixes, ['--fields', 'mask.png'])).stderr).toBe(
+    'shardtool: The option --fields is mask.png, and no file of the source ends so; 3 files end in "_mask.png": name that.\n',
+  );
+  expect((await pack(suffixes, ['--fields', 'box.npy'])).stderr).toBe(
+    'shardtool: The option --fields is box.npy, and no file of the source ends so; leave it out, or name the ending that they have.\n',
+  );
+  const unpaired = await pack(folders, ['--pair', 'labels=txt']);
+  expect(unpaired).toMatchObject({
+    code: 2,
+    stderr: 'shardtool: The option --pair is labels=txt, and no folder of the source is called labels.\n',
+  });
+  const none = await pack(folders, []);
+  expect(none.stdout).toContain('--pair masks=seg.png takes masks/1.png as the field seg.png of images/1.jpg\n');
+  expect((await pack(folders, ['--pair', 'masks'])).code).toBe(2);
+});
+
+test('files of a paired folder are never images: those without one, and with other endings, are skipped', async () => {
+  const { folders } = maskedFolders();
+  writeFileSync(path.join(folders, 'masks/cat/alone.png'), PNG);
+  writeFileSync(path.join(folders, 'masks/cat/i1.txt'), 'x');
+  const { stdout, output } = await pack(folders, ['--pair', 'masks=seg.png']);
+  expect(stdout).toContain('3 samples');
+  expect(stdout).toContain('  2 files skipped: 1 with another ending, 1 without an image (skipped.jsonl lists them)\n');
+  expect(listOf(output, 'skipped.jsonl').map((file) => file.path)).toEqual(['masks/cat/alone.png', 'masks/cat/i1.txt']);
+});
