@@ -1,6 +1,7 @@
 """Datasets for the tests, packed by the command line tool of the checkout; and what is compared of batches."""
 
 import json
+import os
 import subprocess
 import zlib
 from pathlib import Path
@@ -17,6 +18,19 @@ def run_node(*arguments, timeout=120):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def children():
+    """Processes that this one has started and that still run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rsplit(")", 1)[1].split()[:2]
+        except FileNotFoundError:
+            continue
+        if int(parent) == os.getpid() and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
 
 
 def pack(source, output, *options):

@@ -4,28 +4,15 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 import shardtool
+from datasets import children
 from shardtool.reader_process import ReaderProcess
 
 #: How many moments of a start are tried; `npm run test:long` tries more.
 MOMENTS = 8 * int(os.environ.get("SHARDTOOL_TIMES", "1"))
-
-
-def children():
-    """Processes that this one has started and that still run."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = stat.read_text().rsplit(")", 1)[1].split()[:2]
-        except FileNotFoundError:
-            continue
-        if int(parent) == os.getpid() and state != "Z":
-            found.append(int(stat.parent.name))
-    return found
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ export type { Bin, DistributionSummary } from './dataset/distribution.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
 export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
 export type { RepeatedKeys } from './dataset/repeated-keys.js';
+export { type DecodedSample, SampleDecoder, type SampleDecoderOptions } from './dataset/sample-decoder.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { DatasetClosedError, ShardCutError } from './dataset/shard-files.js';
 export { type DatasetStats, datasetStats } from './dataset/stats.js';

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Union
 
 from .batch import Batch
+from .dataset import Dataset, Sample
 from .errors import (
     BadSampleError,
     FileError,
@@ -35,6 +36,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BadSampleError",
     "Batch",
+    "Dataset",
     "FileError",
     "ForkedLoaderError",
     "Loader",
@@ -43,6 +45,7 @@ __all__ = [
     "Mixture",
     "OptionError",
     "ReaderError",
+    "Sample",
     "ShardtoolError",
     "StateError",
     "UnfinishedPackError",

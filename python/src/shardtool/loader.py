@@ -12,7 +12,7 @@ from .batch import Batch, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, LoopEndedError, OptionError
 from .mixture import Mixture
-from .options import Location, absolute, options_for_reader, storage_for_reader
+from .options import Location, absolute, options_for_reader, seen_for_reader
 from .reader_process import ReaderProcess
 
 if TYPE_CHECKING:
@@ -91,10 +91,7 @@ class Loader:
             self._cuda = Cuda(None if device == "cpu" else device)
             self._pinned = PinnedSlots(self._cuda)
         self._location = location.as_location() if isinstance(location, Mixture) else absolute(location)
-        keys = None if exclude_keys is None else list(exclude_keys)
-        seen: Dict[str, Any] = {"overlay": overlay, "split": split, "excludeKeys": keys, "layout": layout}
-        seen["storage"] = None if storage is None else storage_for_reader(storage)
-        self._seen = {name: value for name, value in seen.items() if value is not None}
+        self._seen = seen_for_reader(overlay, split, layout, exclude_keys, storage)
         self._arrays = arrays(output)
         self._with_keys = with_keys
         self._hold = hold

@@ -10,7 +10,7 @@ import math
 import numbers
 import os
 import re
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Sequence, TypedDict, Union
 
 from shardtool.steps import Step
 
@@ -174,6 +174,25 @@ def _step(step: Mapping[str, Any]) -> Any:
     if isinstance(plain.get("name"), str):
         plain["name"] = _camel(plain["name"])
     return plain
+
+
+def sample_options_for_reader(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Those of single samples, as the reader has them."""
+    return {OPTION_NAMES[name]: _plain(name, value) for name, value in options.items() if value is not None}
+
+
+def seen_for_reader(
+    overlay: str | None,
+    split: str | None,
+    layout: str | None,
+    exclude_keys: Iterable[str] | None,
+    storage: Mapping[str, Any] | None,
+) -> Dict[str, Any]:
+    """What is seen of a place, and how it is asked, as the reader has it."""
+    seen: Dict[str, Any] = {"overlay": overlay, "split": split, "layout": layout}
+    seen["excludeKeys"] = None if exclude_keys is None else list(exclude_keys)
+    seen["storage"] = None if storage is None else storage_for_reader(storage)
+    return {name: value for name, value in seen.items() if value is not None}
 
 
 def storage_for_reader(storage: Mapping[str, Any]) -> Dict[str, Any]:

@@ -22,7 +22,7 @@ export interface Shown {
 }
 
 /** A batch as a message. Of decoded images only the place in the slot file is told. */
-export function frameBatch(batch: Batch, number: number, state: LoaderState, shown: Shown): FramedBatch {
+export function frameBatch(batch: Batch, number: number, state: LoaderState | null, shown: Shown): FramedBatch {
   const { epoch, index, size, images, shape, list, encoded, labels, mix, valid, numbers, source } = batch;
   const parts = [bytesOf(labels), valid, bytesOf(numbers)];
   if (source !== null) parts.push(bytesOf(source));

@@ -6,32 +6,58 @@ const request = z.number().int();
 /** JSON has no number without end. */
 const ENDLESS = 'Infinity';
 
+/** A place, shards, or a mixture: its parts and options, checked there. */
+const location = z.union([z.string(), z.array(z.string()), z.looseObject({ mixture: z.array(z.looseObject({})) })]);
+
+/** Those of openDataset. */
+const seen = z.object({
+  overlay: z.string().optional(),
+  split: z.string().optional(),
+  layout: z.string().optional(),
+  excludeKeys: z.array(z.string()).optional(),
+  storage: z
+    .strictObject({
+      endpointUrl: z.string().optional(),
+      region: z.string().optional(),
+      unsigned: z.boolean().optional(),
+      requesterPays: z.boolean().optional(),
+    })
+    .optional(),
+});
+
 const schema = z.discriminatedUnion('kind', [
   /** Opens the dataset and makes its loader; once more for another state. Answer: what the dataset is. */
   z.object({
     kind: z.literal('open'),
     request,
-    /** A place, shards, or a mixture: its parts and options, checked there. */
-    location: z.union([z.string(), z.array(z.string()), z.looseObject({ mixture: z.array(z.looseObject({})) })]),
+    location,
     /** Those of the loader, checked there; `repeat` may be {@link ENDLESS}. */
     options: z.record(z.string(), z.unknown()),
     withKeys: z.boolean(),
-    /** Those of openDataset. */
-    seen: z.object({
-      overlay: z.string().optional(),
-      split: z.string().optional(),
-      layout: z.string().optional(),
-      excludeKeys: z.array(z.string()).optional(),
-      storage: z
-        .strictObject({
-          endpointUrl: z.string().optional(),
-          region: z.string().optional(),
-          unsigned: z.boolean().optional(),
-          requesterPays: z.boolean().optional(),
-        })
-        .optional(),
-    }),
+    seen,
   }),
+  /** Opens the dataset for single samples. Answer: what the dataset is. */
+  z.object({
+    kind: z.literal('openSamples'),
+    request,
+    location,
+    /** Those of {@link SampleDecoder}, checked there. */
+    options: z.record(z.string(), z.unknown()),
+    seen,
+  }),
+  /** Single samples by number. Answer: a batch of them, in that order. */
+  z.object({
+    kind: z.literal('samples'),
+    request,
+    wanted: z.array(z.number().int()),
+    epoch: z.number().int(),
+    /** All of their fields and columns, as values, and no decoded image. */
+    whole: z.boolean(),
+  }),
+  /** Answer: the number of the sample of this key, or -1. */
+  z.object({ kind: z.literal('numberOf'), request, key: z.string() }),
+  /** Answer: class numbers of all samples, int32, behind the header. */
+  z.object({ kind: z.literal('labels'), request }),
   /** What the next iteration is going to do. `epoch` as of {@link Loader.setEpoch}; null: the next one. */
   z.object({ kind: z.literal('info'), request, epoch: z.number().nullable() }),
   /** Ends the iteration under way, if any, and begins one. */

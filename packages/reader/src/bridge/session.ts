@@ -1,12 +1,14 @@
 import { OptionError, ShardtoolError } from '@shardtool/format';
 import type { Dataset } from '../dataset/dataset.js';
 import { type OpenOptions, openDataset, openMixture } from '../dataset/open.js';
+import { type DecodedSample, SampleDecoder } from '../dataset/sample-decoder.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import type { Loader } from '../loader/loader.js';
 import type { MixturePart } from '../mixture/open-mixture.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { frameBatch, type Shown } from './batch-frame.js';
 import type { Request, RequestOf } from './requests.js';
+import { batchOfDecoded, batchOfStored } from './samples-batch.js';
 
 /** The header of an answer, and the bytes that follow it. */
 export interface Answer {
@@ -21,6 +23,7 @@ export class Session {
   readonly #slotFile: number;
   #dataset: Dataset | null = null;
   #loader: Loader | null = null;
+  #samples: SampleDecoder | null = null;
   #shown: Shown = { withKeys: false, dtype: 'uint8', layout: 'nhwc' };
   #batches: AsyncIterator<Batch> | null = null;
   /** Batches that the other side has, by number. */
@@ -44,6 +47,14 @@ export class Session {
     switch (request.kind) {
       case 'open':
         return this.#open(request);
+      case 'openSamples':
+        return this.#openSamples(request);
+      case 'samples':
+        return this.#someSamples(request);
+      case 'numberOf':
+        return { header: { kind: 'number', number: await this.#place.numberOf(request.key) } };
+      case 'labels':
+        return { header: { kind: 'labels' }, parts: await labelsOf(this.#place) };
       case 'info':
         this.#setEpoch(request.epoch);
         return { header: { kind: 'info', info: await this.#opened.info() } };
@@ -71,11 +82,29 @@ export class Session {
     this.#held.clear();
     this.#dataset ??= await openPlace(location, seen);
     this.#loader = this.#dataset.loader({ ...options, release: 'manual', slotFile: this.#slotFile });
-    const { transform } = options;
-    const { dtype, layout } = compileTransform(transform === 'raw' ? [] : ((transform ?? []) as TransformInput));
-    this.#shown = { withKeys, dtype, layout };
-    const { classes, size, fields, identity } = this.#dataset;
-    return { header: { kind: 'opened', classes, samples: size, fields, identity } };
+    this.#shown = { withKeys, ...shownOf(options) };
+    return opened(this.#dataset);
+  }
+
+  async #openSamples({ location, options, seen }: RequestOf<'openSamples'>): Promise<Answer> {
+    this.#samples?.close();
+    this.#dataset ??= await openPlace(location, seen);
+    this.#samples = await SampleDecoder.open(this.#dataset, options);
+    this.#shown = { withKeys: true, ...shownOf(options) };
+    return opened(this.#dataset);
+  }
+
+  async #someSamples({ wanted, epoch, whole }: RequestOf<'samples'>): Promise<Answer> {
+    const [dataset, decoder] = [this.#place, this.#samples];
+    if (decoder === null) throw nothingOpen('openSamples');
+    let batch: Batch;
+    if (whole) batch = batchOfStored(await Promise.all(wanted.map((one) => dataset.get(one))), epoch);
+    else {
+      const decoded: DecodedSample[] = [];
+      for (const one of wanted) decoded.push(await decoder.get(one, epoch));
+      batch = batchOfDecoded(decoded, epoch);
+    }
+    return frameBatch(batch, this.#given++, null, this.#shown);
   }
 
   async #next({ release }: RequestOf<'next'>): Promise<Answer> {
@@ -120,12 +149,41 @@ export class Session {
 
   get #opened(): Loader {
     if (this.#loader !== null) return this.#loader;
-    throw new OptionError({}, 'Nothing is open yet: send the request "open" first.');
+    throw nothingOpen('open');
+  }
+
+  get #place(): Dataset {
+    if (this.#dataset !== null) return this.#dataset;
+    throw nothingOpen('openSamples');
   }
 
   #setEpoch(epoch: number | null): void {
     if (epoch !== null) this.#opened.setEpoch(epoch);
   }
+}
+
+function nothingOpen(request: string): OptionError {
+  return new OptionError({}, `Nothing is open yet: send the request "${request}" first.`);
+}
+
+function opened({ classes, size, fields, identity }: Dataset): Answer {
+  return { header: { kind: 'opened', classes, samples: size, fields, identity } };
+}
+
+/** Of each shard. */
+async function labelsOf(dataset: Dataset): Promise<Uint8Array[]> {
+  const labels: Uint8Array[] = [];
+  for (const shard of dataset.shards) {
+    const { cls } = await shard.loadParts(['cls']);
+    labels.push(new Uint8Array(Int32Array.from(cls).buffer));
+  }
+  return labels;
+}
+
+/** How the pixels of a transform lie. */
+function shownOf({ transform }: { readonly [name: string]: unknown }): Pick<Shown, 'dtype' | 'layout'> {
+  const { dtype, layout } = compileTransform(transform === 'raw' ? [] : ((transform ?? []) as TransformInput));
+  return { dtype, layout };
 }
 
 async function openPlace(location: RequestOf<'open'>['location'], seen: RequestOf<'open'>['seen']): Promise<Dataset> {

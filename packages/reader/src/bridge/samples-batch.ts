@@ -1,0 +1,62 @@
+import { nameTable } from '@shardtool/format';
+import { type FieldValue, fieldValue } from '../dataset/field-values.js';
+import type { DecodedSample } from '../dataset/sample-decoder.js';
+import type { Sample } from '../dataset/samples.js';
+import type { Batch } from '../loader/deliver/batch.js';
+
+/** Single samples as one message can tell of them: a batch whose images come as a list, or stay encoded. */
+export function batchOfDecoded(samples: readonly DecodedSample[], epoch: number): Batch {
+  const isRaw = samples.some(({ encoded }) => encoded !== null);
+  return {
+    ...facts(
+      samples.map((sample) => ({ ...sample, cls: sample.label })),
+      epoch,
+    ),
+    list: isRaw ? null : samples.map(({ image }) => image!),
+    encoded: isRaw ? samples.map(({ encoded }) => encoded!) : null,
+    fields: fieldTable(samples.map(({ fields }) => fields)),
+  };
+}
+
+/** The same of samples as they are stored: of each all fields, the image too, and all label columns, as values. */
+export function batchOfStored(samples: readonly Sample[], epoch: number): Batch {
+  const values = samples.map(({ fields, columns }) => {
+    const all = nameTable<FieldValue | null>();
+    for (const [name, value] of Object.entries(columns)) all[name] = value;
+    for (const [name, bytes] of Object.entries(fields)) all[name] = fieldValue(name, bytes);
+    return all;
+  });
+  return { ...facts(samples, epoch), list: [], fields: fieldTable(values) };
+}
+
+function facts(samples: readonly Pick<Sample, 'number' | 'key' | 'cls'>[], epoch: number): Batch {
+  return {
+    epoch,
+    index: 0,
+    size: samples.length,
+    images: null,
+    dtype: null,
+    shape: null,
+    moreImages: {},
+    masks: {},
+    list: null,
+    encoded: null,
+    labels: Int32Array.from(samples, ({ cls }) => cls),
+    mix: null,
+    valid: new Uint8Array(samples.length).fill(1),
+    numbers: Float64Array.from(samples, ({ number }) => number),
+    source: null,
+    keys: samples.map(({ key }) => key),
+    fields: {},
+    release() {},
+  };
+}
+
+function fieldTable(
+  rows: readonly Readonly<Record<string, FieldValue | null>>[],
+): Record<string, readonly (FieldValue | null)[]> {
+  const table = nameTable<readonly (FieldValue | null)[]>();
+  for (const name of new Set(rows.flatMap((row) => Object.keys(row))))
+    table[name] = rows.map((row) => row[name] ?? null);
+  return table;
+}

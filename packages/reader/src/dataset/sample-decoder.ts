@@ -1,0 +1,124 @@
+import { type CheckedValues, checkGiven, headerOf, imageFields, nameTable, SampleDecodeError } from '@shardtool/format';
+import { createDecoder, type DecodedImage, type Decoder, scratchBytesFor } from '../decoder.js';
+import { BadSampleError } from '../loader/deliver/bad-rows.js';
+import { LOADER_OPTIONS } from '../loader/option-table.js';
+import type { LoaderOptions } from '../loader/options.js';
+import { type CompiledTransform, compileTransform } from '../transform/transform.js';
+import type { Dataset } from './dataset.js';
+import { checkFields, checkFieldsAndColumns } from './field-names.js';
+import { type FieldValue, fieldValue } from './field-values.js';
+import type { Sample } from './samples.js';
+
+const { transform, seed, image, fields, maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
+/** Those options of a loader that say what becomes of a single sample. */
+const OPTIONS = { transform, seed, image, fields, maxPixels, decode, applyExifOrientation };
+const OWNER = { name: 'A sample decoder', wrong: (option: string) => `The option ${option} is not right` };
+
+/** What becomes of samples: as a loader's options of these names. Without a transform images come at their own size. */
+export type SampleDecoderOptions = Pick<LoaderOptions, keyof typeof OPTIONS>;
+
+/** One sample, decoded. */
+export interface DecodedSample {
+  readonly number: number;
+  readonly key: string;
+  /** Its class number; -1 where it has none. */
+  readonly label: number;
+  /** Pixels in the transform's dtype and layout; null with `transform: 'raw'`. */
+  readonly image: DecodedImage | null;
+  /** The image as it is stored, with `transform: 'raw'`; else null. */
+  readonly encoded: Uint8Array | null;
+  /** Values of the fields and label columns that were asked for; null where it lacks one. */
+  readonly fields: Readonly<Record<string, FieldValue | null>>;
+}
+
+/**
+ * Decodes single samples of a dataset, in any order: for evaluation, samplers of one's own, and a look at one of them. A loader
+ * is many times as fast where all samples are to come. One thread does it, in calls one after the other.
+ */
+export class SampleDecoder {
+  readonly #dataset: Dataset;
+  readonly #options: Omit<CheckedValues<typeof OPTIONS>, 'transform'>;
+  /** Null where images stay encoded. */
+  readonly #decoder: Decoder | null;
+
+  private constructor(dataset: Dataset, options: CheckedValues<typeof OPTIONS>, decoder: Decoder | null) {
+    this.#dataset = dataset;
+    this.#options = options;
+    this.#decoder = decoder;
+  }
+
+  /** Opens the codecs. Rejects with OptionError for options that are not right, and fields that no sample has. */
+  static async open(dataset: Dataset, given: SampleDecoderOptions = {}): Promise<SampleDecoder> {
+    const options = checkGiven(OWNER, OPTIONS, given, {
+      transform: (value) => typeof value === 'string' || Array.isArray(value),
+    }) as CheckedValues<typeof OPTIONS>;
+    const transform = given.transform === 'raw' ? null : compileTransform(given.transform ?? []);
+    checkFields('image', options.image === undefined ? [] : [options.image], dataset);
+    await checkFieldsAndColumns('fields', options.fields ?? [], dataset);
+    return new SampleDecoder(dataset, options, transform && (await decoderOf(transform, options)));
+  }
+
+  /**
+   * The sample of this number or key. What is drawn at random follows from seed, epoch and number, as in a loader.
+   * Rejects with {@link NoSuchSampleError}, with {@link BadSampleError} where it cannot be decoded, and with
+   * SampleChecksumError where its bytes have changed.
+   */
+  async get(keyOrNumber: string | number, epoch = 0): Promise<DecodedSample> {
+    const sample = await this.#dataset.get(keyOrNumber);
+    try {
+      const bytes = this.#imageOf(sample);
+      const image = this.#decoder && (await this.#decode(this.#decoder, bytes, sample.number, epoch));
+      const { number, key, cls: label } = sample;
+      return { number, key, label, image, encoded: image === null ? bytes : null, fields: this.#fieldsOf(sample) };
+    } catch (cause) {
+      const isBad = cause instanceof SampleDecodeError || (cause as Error).name === 'SyntaxError';
+      if (!isBad) throw cause;
+      const { shard, key } = sample;
+      const reason = cause instanceof SampleDecodeError ? cause.reason : (cause as Error).message;
+      throw new BadSampleError(
+        { shard, key },
+        `${shard}: sample "${key}" cannot be used: ${reason}. Run "shardtool verify --decode" to list every bad sample.`,
+        { cause },
+      );
+    }
+  }
+
+  close(): void {
+    this.#decoder?.close();
+  }
+
+  #imageOf({ fields }: Sample): Uint8Array {
+    const name = this.#options.image ?? imageFields(Object.keys(fields))[0];
+    const bytes = name === undefined ? undefined : fields[name];
+    if (bytes !== undefined) return bytes;
+    throw new SampleDecodeError({}, name === undefined ? 'it has no image' : `it has no field "${name}"`);
+  }
+
+  #decode(decoder: Decoder, bytes: Uint8Array, number: number, epoch: number): Promise<DecodedImage> {
+    const orientation = headerOf(bytes)?.orientation ?? 1;
+    return decoder.decodeToArray(bytes, { epoch, source: 0, number, occurrence: 0, orientation });
+  }
+
+  #fieldsOf({ fields, columns }: Sample): Record<string, FieldValue | null> {
+    const values = nameTable<FieldValue | null>();
+    for (const name of this.#options.fields ?? []) {
+      const bytes = fields[name];
+      values[name] = bytes === undefined ? (columns[name] ?? null) : fieldValue(name, bytes);
+    }
+    return values;
+  }
+}
+
+const PAGE_BYTES = 65_536;
+
+function decoderOf(
+  transform: CompiledTransform,
+  { maxPixels, decode = 'scaled', applyExifOrientation, seed = 0 }: CheckedValues<typeof OPTIONS>,
+): Promise<Decoder> {
+  const scratch = { offset: 0, bytes: scratchBytesFor(transform, maxPixels) };
+  const pages = Math.ceil(scratch.bytes / PAGE_BYTES);
+  // Address space alone: the system gives memory for what is touched.
+  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+  const seeds = [seed];
+  return createDecoder({ memory, scratch, transform, seeds, maxPixels, applyExifOrientation, decode });
+}

@@ -1,0 +1,368 @@
+"""Single samples of a dataset, by number or key, as map-style datasets have them."""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import threading
+from importlib import import_module
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+    overload,
+)
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .batch import Arrays, Batch, arrays, read_batch
+from .errors import OptionError, ReaderError
+from .options import Location, absolute, sample_options_for_reader, seen_for_reader
+from .reader_process import ReaderProcess
+from .slot_file import SlotMemory
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from .options import Transform
+
+#: Samples of one request where many are wanted: enough to pay for the way, and few in memory.
+_AT_ONCE = 64
+#: Images of the grid in a notebook, and the largest one that is shown there, in bytes.
+_SHOWN_IMAGES = 18
+_SHOWN_BYTES = 1 << 18
+_MIME = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png", "webp": "webp", "gif": "gif", "avif": "avif"}
+
+
+class Sample(Tuple[Any, ...]):
+    """``(image, label)``, and more as attributes."""
+
+    key: str
+    #: Its number in the dataset.
+    number: int
+    #: Values of the fields and columns that were asked for; None where it lacks one.
+    fields: Mapping[str, Any]
+
+    @property
+    def image(self) -> Any:
+        return self[0]
+
+    @property
+    def label(self) -> Any:
+        """Its class number; -1 where it has none."""
+        return self[1]
+
+
+class Dataset:
+    """The samples of ``location`` by number: ``len(dataset)``, ``dataset[7]``, ``dataset[-1]``, ``dataset["cat/1"]``.
+
+    A sample is ``(image, label)`` with the attributes ``key``, ``number`` and ``fields``; a slice or a list of numbers
+    is a dataset again, which shares the reader. It is a map-style dataset for torch's DataLoader, with any number of
+    workers and any way of starting them: each process that uses it has a reader of its own, which starts when it first
+    asks for a sample and ends with it. For training :class:`shardtool.Loader` is many times as fast.
+
+    ``transform``: a preset or a list of steps, which the reader applies (what is random follows from ``seed``, the
+    epoch and the number, see :meth:`set_epoch`), ``"raw"`` for images as they are stored, or a function of one's own,
+    which gets the image at its own size as ``output`` has it. ``target_transform``: a function of the class number.
+    ``output``: ``"torch"`` gives uint8 [3, h, w] (or float32, where the transform says so), ``"numpy"`` [h, w, 3],
+    ``"pil"`` images of Pillow, all copies. ``fields``: what comes along as ``sample.fields``; :meth:`raw` gives all.
+
+    ``overlay``, ``split``, ``layout``, ``exclude_keys`` and ``storage`` are those of the loader.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        *,
+        transform: Optional[Union[Transform, Callable[[Any], Any]]] = None,
+        target_transform: Optional[Callable[[int], Any]] = None,
+        output: Literal["torch", "numpy", "pil"] = "torch",
+        fields: Sequence[str] = (),
+        image: Optional[str] = None,
+        seed: int = 0,
+        decode: Optional[Literal["exact", "scaled", "fast"]] = None,
+        apply_exif_orientation: Optional[bool] = None,
+        max_pixels: Optional[int] = None,
+        overlay: Optional[str] = None,
+        split: Optional[str] = None,
+        layout: Optional[str] = None,
+        exclude_keys: Optional[Iterable[str]] = None,
+        storage: Optional[Mapping[str, Any]] = None,
+    ) -> None:
+        self._own_transform = transform if callable(transform) else None
+        self._target_transform = target_transform
+        self._output = output
+        self._arrays = _arrays(output)
+        self._location = absolute(location)
+        self._seen = seen_for_reader(overlay, split, layout, exclude_keys, storage)
+        self._options = sample_options_for_reader(
+            {
+                "transform": None if callable(transform) else transform,
+                "seed": seed,
+                "fields": fields,
+                "image": image,
+                "decode": decode,
+                "apply_exif_orientation": apply_exif_orientation,
+                "max_pixels": max_pixels,
+            }
+        )
+        self._is_raw = transform == "raw"
+        self._epoch = 0
+        self._reader = _SampleReader(self._location, self._options, self._seen)
+        #: Of a part: the numbers of its samples.
+        self._numbers: Optional[Union[range, NDArray[np.int64]]] = None
+
+    def __len__(self) -> int:
+        return len(self._all()) if self._numbers is None else len(self._numbers)
+
+    @overload
+    def __getitem__(self, which: Union[int, str]) -> Sample: ...
+
+    @overload
+    def __getitem__(self, which: Union[slice, Sequence[int], NDArray[Any]]) -> Dataset: ...
+
+    def __getitem__(self, which: Any) -> Union[Sample, Dataset]:
+        """A sample by its number or key; a part of the dataset by a slice or a list of numbers.
+
+        Raises IndexError for a number, and KeyError for a key, that it does not have; :class:`BadSampleError` for a
+        sample that cannot be decoded, and :class:`ShardtoolError` for one whose bytes have changed.
+        """
+        if isinstance(which, str):
+            return self._samples([self._number_of(which)])[0]
+        if isinstance(which, slice) or not hasattr(which, "__index__") or getattr(which, "ndim", 0) > 0:
+            return self._part(which)
+        return self._samples([self._number_at(which.__index__())])[0]
+
+    def __getitems__(self, places: Sequence[int]) -> List[Sample]:
+        """Several samples at once: what DataLoader asks for."""
+        return self._samples([self._number_at(place) for place in places])
+
+    def __iter__(self) -> Iterator[Sample]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self.__getitems__(range(start, min(len(self), start + _AT_ONCE)))
+
+    def raw(self, which: Union[int, str]) -> Dict[str, Any]:
+        """All that is stored of a sample, by name: images as bytes, JSON as its value, npy as an array."""
+        number = self._number_of(which) if isinstance(which, str) else self._number_at(which.__index__())
+        batch = self._ask([number], whole=True)
+        return {name: values[0] for name, values in batch.fields.items() if values[0] is not None}
+
+    @property
+    def classes(self) -> List[str]:
+        """Names of the classes, in the order of their numbers."""
+        return list(self._reader.about()["classes"])
+
+    @property
+    def class_to_idx(self) -> Dict[str, int]:
+        return {name: number for number, name in enumerate(self.classes)}
+
+    @property
+    def fields(self) -> List[str]:
+        """Names of all fields that its samples have."""
+        return list(self._reader.about()["fields"])
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Class numbers of all samples, [n], without reading one of them: for samplers."""
+        labels = self._reader.labels()
+        return labels if self._numbers is None else labels[self._numbers]
+
+    def set_epoch(self, epoch: int) -> None:
+        """What is random in the transform is drawn anew. Processes that were started before do not hear of it."""
+        if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
+            raise OptionError(f"The epoch {epoch!r} is not right: it is a whole number from 0 on.")
+        self._epoch = epoch
+
+    def close(self) -> None:
+        """Ends the reader of this process. The dataset may be used again."""
+        self._reader.close()
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_arrays"}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._arrays = _arrays(self._output)
+
+    def __repr__(self) -> str:
+        part = "" if self._numbers is None else f", {len(self._numbers)} of its samples"
+        return f"shardtool.Dataset({self._location!r}{part})"
+
+    def _repr_html_(self) -> str:
+        """A grid of the first images, for notebooks. Keys and classes are text there, whatever they are."""
+        cells = []
+        classes = self.classes
+        for place in range(min(_SHOWN_IMAGES, len(self))):
+            batch = self._ask([self._number_at(place)], whole=True)
+            label = int(batch.labels[0])
+            name = classes[label] if 0 <= label < len(classes) else ""
+            text = html.escape(f"{batch[2][0]} {name}".strip())
+            cells.append(
+                f'<figure style="margin:0;width:128px"><div style="height:128px">{_picture(batch)}</div>'
+                f'<figcaption style="font-size:11px;overflow:hidden">{text}</figcaption></figure>'
+            )
+        head = html.escape(f"{len(self)} samples, {len(classes)} classes in {self._location}")
+        return f'<p>{head}</p><div style="display:flex;flex-wrap:wrap;gap:8px">{"".join(cells)}</div>'
+
+    def _all(self) -> range:
+        return range(int(self._reader.about()["samples"]))
+
+    def _part(self, which: Any) -> Dataset:
+        numbers = self._all() if self._numbers is None else self._numbers
+        part = object.__new__(Dataset)
+        part.__dict__.update(self.__dict__)
+        if isinstance(which, slice):
+            part._numbers = numbers[which]
+        else:
+            places = np.asarray(which)
+            if places.size > 0 and not (places.ndim == 1 and places.dtype.kind in "iu"):
+                raise TypeError("A dataset is indexed by a number, a key, a slice or a list of numbers.")
+            part._numbers = np.asarray([self._number_at(int(place)) for place in places], np.int64)
+        return part
+
+    def _number_at(self, place: int) -> int:
+        numbers = self._all() if self._numbers is None else self._numbers
+        if not -len(numbers) <= place < len(numbers):
+            raise IndexError(f"There is no sample {place}: the dataset has {len(numbers)}.")
+        return int(numbers[place])
+
+    def _number_of(self, key: str) -> int:
+        number = self._reader.number_of(key)
+        if number < 0 or (self._numbers is not None and number not in self._numbers):
+            raise KeyError(key)
+        return number
+
+    def _ask(self, numbers: List[int], whole: bool = False) -> Batch:
+        return self._reader.samples(numbers, self._epoch, whole, self._arrays)
+
+    def _samples(self, numbers: List[int]) -> List[Sample]:
+        batch = self._ask(numbers)
+        return [self._sample(batch, row) for row in range(len(numbers))]
+
+    def _sample(self, batch: Batch, row: int) -> Sample:
+        image, label = batch[0][row], int(batch.labels[row])
+        if self._output == "pil" and not self._is_raw:
+            image = _pillow(image)
+        if self._own_transform is not None:
+            image = self._own_transform(image)
+        sample = Sample((image, label if self._target_transform is None else self._target_transform(label)))
+        sample.key, sample.number = batch[2][row], int(batch.numbers[row])
+        sample.fields = {name: values[row] for name, values in batch.fields.items()}
+        return sample
+
+
+class _SampleReader:
+    """A reader of each process that asks. What goes to another process is only how to start one."""
+
+    def __init__(self, location: Any, options: Dict[str, Any], seen: Dict[str, Any]) -> None:
+        self._how = (location, options, seen)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._owner = os.getpid()
+        self._lock = threading.RLock()
+        self._process: Optional[ReaderProcess] = None
+        self._about: Dict[str, Any] = {}
+
+    def __getstate__(self) -> Any:
+        return self._how
+
+    def __setstate__(self, how: Any) -> None:
+        self._how = how
+        self._forget()
+
+    def about(self) -> Dict[str, Any]:
+        if self._owner != os.getpid() or not self._about:
+            self._started()
+        return self._about
+
+    def samples(self, numbers: List[int], epoch: int, whole: bool, to: Arrays) -> Batch:
+        process = self._started()
+        with self._lock:
+            request = process.send("samples", wanted=numbers, epoch=epoch, whole=whole)
+            return read_batch(process.receive(request), _no_memory, to)
+
+    def number_of(self, key: str) -> int:
+        """-1 where there is none."""
+        process = self._started()
+        with self._lock:
+            return int(process.ask("numberOf", key=key)["number"])
+
+    def labels(self) -> NDArray[np.int64]:
+        process = self._started()
+        with self._lock:
+            return np.frombuffer(process.receive(process.send("labels")).rest, np.int32).astype(np.int64)
+
+    def close(self) -> None:
+        if self._owner == os.getpid() and self._process is not None:
+            self._process.close()
+        self._forget()
+
+    def _started(self) -> ReaderProcess:
+        if self._owner != os.getpid():
+            # Forked: the reader, and a lock that another thread may have held, are those of the process before.
+            self._forget()
+        with self._lock:
+            if self._process is None or self._process.is_closed:
+                location, options, seen = self._how
+                process = ReaderProcess()
+                try:
+                    self._about = process.ask("openSamples", location=location, options=options, seen=seen)
+                except BaseException:
+                    process.close()
+                    raise
+                self._process = process
+            return self._process
+
+
+def _no_memory() -> SlotMemory:
+    raise ReaderError("The reader put samples into the slot file, which are to come one by one.")
+
+
+def _arrays(output: str) -> Arrays:
+    if output == "pil":
+        try:
+            _pillow_module()
+        except ImportError as error:
+            raise ImportError('output="pil" gives images of Pillow: install Pillow, or choose "numpy".') from error
+        return arrays("numpy")
+    if output not in ("torch", "numpy"):
+        raise OptionError(f'output is "torch", "numpy" or "pil", not {output!r}.')
+    return arrays(output)
+
+
+def _pillow(image: NDArray[Any]) -> Any:
+    if image.dtype != np.uint8 or image.shape[-1] != 3:
+        raise OptionError('output="pil" is for images of bytes: leave toFloat and normalize out, or choose "numpy".')
+    return _pillow_module().fromarray(image)
+
+
+def _pillow_module() -> Any:
+    # Pillow came with types late; a program is checked with any of its versions.
+    return import_module("PIL.Image")
+
+
+def _picture(batch: Batch) -> str:
+    for name, values in batch.fields.items():
+        mime = _MIME.get(name.rsplit(".", 1)[-1])
+        if mime is not None and values[0] is not None and len(values[0]) <= _SHOWN_BYTES:
+            data = base64.b64encode(values[0]).decode()
+            return f'<img style="max-width:128px;max-height:128px" src="data:image/{mime};base64,{data}">'
+    return ""

@@ -1,0 +1,162 @@
+"""Single samples by number and key, and as torch's map-style dataset."""
+
+import io
+import multiprocessing
+import pickle
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import shardtool
+from datasets import children, pack, small_images
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def dataset(photos):
+    with shardtool.Dataset(photos, output="numpy") as opened:
+        yield opened
+
+
+def crc(image):
+    return zlib.crc32(np.ascontiguousarray(image))
+
+
+def test_a_sample_has_the_pixels_label_and_key_that_a_loader_gives(photos):
+    with shardtool.Dataset(photos, output="numpy", transform="eval224") as dataset:
+        assert len(dataset) == 60
+        loader = shardtool.Loader(
+            photos, batch_size=20, shuffle=False, transform="eval224", output="numpy", with_keys=True, workers=1
+        )
+        with loader:
+            for images, labels, keys in loader:
+                for image, label, key in zip(images, labels.tolist(), keys):
+                    sample = dataset[key]
+                    assert (crc(sample.image), sample.label, sample.key) == (crc(image), label, key)
+                    assert crc(dataset[sample.number][0]) == crc(image)
+
+
+def test_what_is_random_is_that_of_a_loader_in_every_epoch(photos):
+    with shardtool.Dataset(photos, output="numpy", transform="train224", seed=5) as dataset:
+        dataset.set_epoch(3)
+        loader = shardtool.Loader(
+            photos, transform="train224", seed=5, epoch=3, output="numpy", with_keys=True, workers=1
+        )
+        with loader:
+            images, _, keys = next(iter(loader))
+            for image, key in zip(images[:8], keys):
+                assert crc(dataset[key].image) == crc(image)
+
+
+def test_numbers_count_from_both_ends_and_parts_are_datasets(dataset):
+    assert dataset[-1].number == 59
+    assert [sample.number for sample in dataset[10:20:3]] == [10, 13, 16, 19]
+    assert [sample.number for sample in dataset[10:50][::-1][:2]] == [49, 48]
+    part = dataset[[7, -1, 3]]
+    assert (len(part), [sample.number for sample in part]) == (3, [7, 59, 3])
+    assert part[part[1].key].number == 59
+    assert dataset[np.int64(4)].number == 4
+    assert len(dataset[[]]) == 0
+
+
+def test_what_is_not_there_says_so(dataset):
+    with pytest.raises(IndexError, match="has 60"):
+        dataset[60]
+    with pytest.raises(KeyError):
+        dataset["none"]
+    with pytest.raises(KeyError):
+        dataset[:3][dataset[5].key]
+    with pytest.raises(TypeError):
+        dataset[1.5]
+    with pytest.raises(shardtool.OptionError, match="jsn"):
+        shardtool.Dataset(dataset._location, fields=["jsn"])[0]
+    with pytest.raises(shardtool.OptionError):
+        shardtool.Dataset(dataset._location, transform=[{"name": "resise", "size": 3}])[0]
+
+
+def test_classes_fields_and_labels_are_known_without_reading_a_sample(dataset):
+    assert dataset.classes == sorted(dataset.classes)
+    assert dataset.class_to_idx[dataset.classes[2]] == 2
+    assert set(dataset.fields) == {"cls", "jpg"}
+    assert dataset.labels.tolist() == [sample.label for sample in dataset]
+    assert dataset[4:9].labels.tolist() == dataset.labels[4:9].tolist()
+
+
+def test_images_come_as_torch_numpy_pillow_and_as_they_are_stored(photos):
+    raw = shardtool.Dataset(photos, transform="raw")[3]
+    pillow = Image.open(io.BytesIO(raw.image)).convert("RGB")
+    stored = shardtool.Dataset(photos, output="numpy").raw(3)
+    assert stored["jpg"] == raw.image
+    as_pillow = shardtool.Dataset(photos, output="pil")[3].image
+    assert as_pillow.size == pillow.size
+    tensor = shardtool.Dataset(photos)[3].image
+    assert (tensor.dtype, tuple(tensor.shape)) == (torch.uint8, (3, pillow.height, pillow.width))
+    assert np.array_equal(tensor.permute(1, 2, 0).numpy(), np.asarray(as_pillow))
+
+
+def test_functions_of_ones_own_get_the_image_and_the_class(photos):
+    dataset = shardtool.Dataset(
+        photos, output="pil", transform=lambda image: image.resize((8, 4)), target_transform=lambda label: label + 100
+    )
+    image, label = dataset[2]
+    assert (image.size, label) == ((8, 4), dataset.labels[2] + 100)
+
+
+def test_fields_come_along(small):
+    with shardtool.Dataset(small, output="numpy", fields=["json"]) as dataset:
+        sample = dataset["b/0001"]
+        assert sample.fields == {"json": {"number": 1}}
+        assert dataset.raw("b/0001")["json"] == {"number": 1}
+
+
+def test_a_bad_sample_is_an_error_with_its_key_and_the_next_is_as_good_as_ever(tmp_path):
+    small_images(tmp_path / "images", 6)
+    bad = tmp_path / "images" / "a" / "0002.jpg"
+    bad.write_bytes(bad.read_bytes()[:300])
+    shards = pack(tmp_path / "images", tmp_path / "shards", "--check", "header")
+    with shardtool.Dataset(shards, output="numpy") as dataset:
+        with pytest.raises(shardtool.BadSampleError, match="a/0002") as error:
+            dataset["a/0002"]
+        assert error.value.key == "a/0002"
+        assert dataset["a/0000"].image.shape == (32, 32, 3)
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_a_dataloader_with_workers_gives_every_sample_and_leaves_no_reader(photos, method):
+    before = children()
+    dataset = shardtool.Dataset(photos, transform="eval224")
+    expected = {sample.number: crc(sample.image.numpy()) for sample in dataset[:20]}
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_size=8, num_workers=2, multiprocessing_context=multiprocessing.get_context(method)
+    )
+    batches = list(loader)
+    images = torch.cat([images for images, _ in batches])
+    labels = torch.cat([labels for _, labels in batches])
+    assert images.shape == (60, 3, 224, 224)
+    assert labels.tolist() == dataset.labels.tolist()
+    assert [crc(image.numpy()) for image in images[:20]] == [expected[number] for number in range(20)]
+    dataset.close()
+    del batches, loader
+    left = [child for child in children() if child not in before]
+    # The server that forks, and what tracks its resources, are Python's.
+    assert len(left) <= {"fork": 0, "spawn": 1, "forkserver": 2}[method]
+
+
+def test_a_dataset_is_sent_without_its_reader(dataset):
+    dataset[0]
+    again = pickle.loads(pickle.dumps(dataset[5:7]))
+    assert [sample.number for sample in again] == [5, 6]
+    again.close()
+
+
+def test_a_notebook_shows_a_grid_in_which_keys_are_text(tmp_path):
+    small_images(tmp_path / "images", 2, classes=("<b>a", "&b"))
+    shards = pack(tmp_path / "images", tmp_path / "shards")
+    with shardtool.Dataset(shards, output="numpy") as dataset:
+        page = dataset._repr_html_()
+    assert page.count("data:image/jpeg;base64,") == 2
+    assert "&lt;b&gt;a/0000 &lt;b&gt;a" in page
+    assert "<b>" not in page
