@@ -128,3 +128,34 @@ test('what works on shards says that there are none', async () => {
   expect(stdout).toContain('60 images as files of their own');
   expect(stdout).toContain('6 classes, fields jpg');
 });
+
+test('metadata.jsonl and metadata.csv say classes and columns, in the folder or in each split', async () => {
+  const folder = emptyFolder();
+  const [first, second, third] = ['cat_000', 'cat_001', 'cat_002'].map((name) =>
+    readFileSync(`examples/photos/cat/${name}.jpg`),
+  );
+  mkdirSync(path.join(folder, 'train/deep'), { recursive: true });
+  mkdirSync(path.join(folder, 'val'));
+  writeFileSync(path.join(folder, 'train/a.jpg'), first!);
+  writeFileSync(path.join(folder, 'train/deep/b.jpg'), second!);
+  writeFileSync(path.join(folder, 'val/c.jpg'), third!);
+  writeFileSync(
+    path.join(folder, 'train/metadata.csv'),
+    'file_name,label,text,width\na.jpg,newt,"one, two",7\ndeep/b.jpg,cat,,8\n',
+  );
+  writeFileSync(path.join(folder, 'val/metadata.jsonl'), '{"file_name":"c.jpg","label":"newt","boxes":[1,2]}\n');
+  await using dataset = await openDataset(folder);
+  expect(dataset.classes).toEqual(['cat', 'newt']);
+  const { cls, columns } = await dataset.files.index(0);
+  expect([...cls]).toEqual([1, 0, 1]);
+  expect(Object.fromEntries(columns)).toEqual({
+    split: ['train', 'train', 'val'],
+    text: ['one, two', null, null],
+    width_: [7, 8, null],
+    boxes: [null, null, '[1,2]'],
+  });
+  await using val = await openDataset(folder, { split: 'validation' });
+  expect([val.size, val.splits, [...(await val.files.index(0)).cls]]).toEqual([1, ['train', 'val'], [1]]);
+  writeFileSync(path.join(folder, 'val/metadata.jsonl'), '{"file_name":"d.jpg"}\n');
+  await expect(openDataset(folder)).rejects.toThrow('metadata.jsonl:1 names d.jpg, which is not there');
+});

@@ -116,3 +116,13 @@ export class NpyError extends ShardtoolError {}
 
 /** A worker thread ended before its work was done, or could not start. `cause` has what it threw, if anything. */
 export class WorkerDiedError extends ShardtoolError {}
+
+/** The labels file, or the list of files or classes, says something that does not fit. `line` counts from 1. */
+export class LabelsError extends ShardtoolError {
+  readonly line: number | undefined;
+
+  constructor(where: Whereabouts & { line?: number | undefined }, message: string, options?: { cause?: unknown }) {
+    super(where, message, options);
+    this.line = where.line;
+  }
+}

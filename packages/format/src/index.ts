@@ -53,6 +53,7 @@ export {
   FileExistsError,
   ImageError,
   KeyLengthError,
+  LabelsError,
   ManifestError,
   NoSuchFileError,
   NpyError,
@@ -79,6 +80,8 @@ export {
 } from './image/kinds.js';
 export { type ImageHeader, MAX_PIXELS, probeImage } from './image/probe.js';
 export { stripMetadata } from './image/strip-metadata.js';
+export { type LabelTable, readLabelTable } from './labels/label-table.js';
+export { labelOfColumn } from './layouts/column-names.js';
 export { FilesSource, type ListedSamples, listSamples } from './layouts/folder/index.js';
 export {
   type FieldPosition,

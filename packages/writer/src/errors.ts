@@ -1,5 +1,7 @@
 import { ShardtoolError, type Whereabouts } from '@shardtool/format';
 
+export { LabelsError } from '@shardtool/format';
+
 /** The folder to be packed is missing, is no folder, or cannot be read. */
 export class SourceError extends ShardtoolError {}
 
@@ -22,16 +24,6 @@ export class KeyCollisionError extends ShardtoolError {
   constructor(where: Whereabouts & { paths: readonly string[] }, message: string) {
     super({ ...where, path: where.paths[0] }, message);
     this.paths = where.paths;
-  }
-}
-
-/** The labels file, or the list of files or classes, says something that does not fit. `line` counts from 1. */
-export class LabelsError extends ShardtoolError {
-  readonly line: number | undefined;
-
-  constructor(where: Whereabouts & { line?: number | undefined }, message: string, options?: { cause?: unknown }) {
-    super(where, message, options);
-    this.line = where.line;
   }
 }
 

@@ -10,6 +10,7 @@ import {
   shardsOfSplit,
 } from '@shardtool/format';
 import type { StoredParts } from './dataset.js';
+import { type FolderLabels, readFolderLabels } from './folder-labels.js';
 import type { ShardFile } from './shard-files.js';
 
 /** So many samples are what a shard is elsewhere: they are looked at, and read, together. */
@@ -34,19 +35,23 @@ export async function folderParts(location: string, split?: string): Promise<Sto
   const depth = areSplits(all) ? 1 : 0;
   const splits = depth === 0 ? [] : [...new Set(all.keys.map((key) => folderAt(key, 0)!))];
   const isTaken = split !== undefined && splits.length > 0;
-  const listed = isTaken ? ofFolders(all, foldersOfSplit(splits, split, location)) : all;
+  const rows = isTaken ? rowsBelow(all, foldersOfSplit(splits, split, location)) : null;
+  const listed = rows === null ? all : takeRows(all, rows);
   const samples = listed.keys.length;
-  const names = listed.keys.map((key) => folderAt(key, depth));
-  const classes = [...new Set(names)].filter((name) => name !== null).sort(byCodePoint);
-  const numbers = new Map(classes.map((name, number) => [name, number]));
-  const cls = Int32Array.from(names, (name) => (name === null ? -1 : numbers.get(name)!));
+  const said = await readFolderLabels(location, splits, all);
+  // A class has its number whichever split is open.
+  const { classes, cls: ofAll } = numbered(said?.cls ?? all.keys.map((key) => folderAt(key, depth)));
+  const cls = rows === null ? ofAll : Int32Array.from(rows, (row) => ofAll[row]!);
+  const columns = Array.from(said?.columns ?? [], ([name, values]) => {
+    return [name, rows === null ? values : rows.map((row) => values[row]!)] as const;
+  });
   const classSamples = new Array<number>(classes.length).fill(0);
-  for (const number of cls) if (number >= 0) classSamples[number]!++;
+  for (const number of cls) if (number >= 0) classSamples[number] = (classSamples[number] ?? 0) + 1;
   const meanBytes = await meanSampleBytes(location, listed);
   const shards: ShardFile[] = [];
   for (let from = 0; from < samples; from += SHARD_SAMPLES) {
     const to = Math.min(from + SHARD_SAMPLES, samples);
-    shards.push(folderShard(location, listed, { from, to, cls, depth, meanBytes }));
+    shards.push(folderShard(location, listed, { from, to, cls, depth, meanBytes, columns: new Map(columns) }));
   }
   const identityOfFirst = (count: number) => identityOf(listed, Math.min(samples, count * SHARD_SAMPLES));
   return {
@@ -55,7 +60,7 @@ export async function folderParts(location: string, split?: string): Promise<Sto
     identity: identityOfFirst(shards.length),
     identityOfFirst,
     classes,
-    classSamples,
+    classSamples: Array.from(classSamples, (count) => count ?? 0),
     fields: [...new Set(listed.fields)].sort(),
     shards,
     splits,
@@ -70,15 +75,20 @@ function foldersOfSplit(folders: readonly string[], split: string, path: string)
   return new Set(shardsOfSplit(known, split).map(({ folder }) => folder));
 }
 
-/** The samples below some of the first folders. */
-function ofFolders({ paths, first, keys, fields }: ListedSamples, folders: ReadonlySet<string>): ListedSamples {
+/** The samples below some of the first folders, by their numbers. */
+function rowsBelow({ keys }: ListedSamples, folders: ReadonlySet<string>): number[] {
+  return [...keys.keys()].filter((sample) => folders.has(folderAt(keys[sample]!, 0)!));
+}
+
+function takeRows({ paths, first, keys, fields }: ListedSamples, rows: readonly number[]): ListedSamples {
   const taken = { paths: [] as string[], first: [0], keys: [] as string[], fields: [] as string[] };
-  for (const [sample, key] of keys.entries()) {
-    if (!folders.has(key.slice(0, key.indexOf('/')))) continue;
-    taken.paths.push(...paths.slice(first[sample], first[sample + 1]));
-    taken.fields.push(...fields.slice(first[sample], first[sample + 1]));
+  for (const sample of rows) {
+    for (let file = first[sample]!; file < first[sample + 1]!; file++) {
+      taken.paths.push(paths[file]!);
+      taken.fields.push(fields[file]!);
+    }
     taken.first.push(taken.paths.length);
-    taken.keys.push(key);
+    taken.keys.push(keys[sample]!);
   }
   return taken;
 }
@@ -91,6 +101,18 @@ interface ShardOfFolder {
   readonly cls: Int32Array;
   readonly depth: number;
   readonly meanBytes: number;
+  /** Of all samples. */
+  readonly columns: FolderLabels['columns'];
+}
+
+/** Numbers of classes in the order of their names; what is a number already stays, and has no name. */
+function numbered(values: readonly (string | number | null)[]) {
+  if (values.every((value) => value === null || typeof value === 'number'))
+    return { classes: [], cls: Int32Array.from(values, (value) => (value === null ? -1 : Number(value))) };
+  const names = values.map((value) => (value === null ? null : String(value)));
+  const classes = [...new Set(names)].filter((name) => name !== null).sort(byCodePoint);
+  const numbers = new Map(classes.map((name, number) => [name, number]));
+  return { classes, cls: Int32Array.from(names, (name) => (name === null ? -1 : numbers.get(name)!)) };
 }
 
 function folderShard(location: string, listed: ListedSamples, shard: ShardOfFolder): ShardFile {
@@ -132,7 +154,11 @@ async function startsOf(files: readonly string[]): Promise<Float64Array> {
   return starts;
 }
 
-function indexOf(listed: ListedSamples, { from, to, cls, depth }: ShardOfFolder, starts: Float64Array): ShardIndex {
+function indexOf(
+  listed: ListedSamples,
+  { from, to, cls, depth, columns }: ShardOfFolder,
+  starts: Float64Array,
+): ShardIndex {
   const samples = to - from;
   const base = listed.first[from]!;
   const place = (row: number) => listed.first[from + row]! - base;
@@ -161,7 +187,10 @@ function indexOf(listed: ListedSamples, { from, to, cls, depth }: ShardOfFolder,
     height: new Int32Array(samples),
     orientation: new Uint8Array(samples),
     cls: cls.slice(from, to),
-    columns: new Map(depth === 0 ? [] : [[SPLIT_COLUMN, key.map((name) => folderAt(name, 0))]]),
+    columns: new Map([
+      ...(depth === 0 ? [] : [[SPLIT_COLUMN, key.map((name) => folderAt(name, 0))] as const]),
+      ...Array.from(columns, ([name, values]) => [name, values.slice(from, to)] as const),
+    ]),
   };
 }
 

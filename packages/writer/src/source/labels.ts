@@ -1,6 +1,4 @@
-import type { ColumnValue } from '@shardtool/format';
-import { LabelsError } from '../errors.js';
-import { CsvSyntaxError, parseCsv } from './csv.js';
+import { type ColumnValue, LabelsError, type LabelTable, readLabelTable } from '@shardtool/format';
 import { codePointOrderOf, compareCodePoints } from './file-table.js';
 import { pathBelow, readTextFile } from './list.js';
 import type { SourceFiles } from './source-files.js';
@@ -19,17 +17,12 @@ export interface Labels {
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
 }
 
-interface Row {
-  readonly line: number;
-  readonly values: ReadonlyMap<string, ColumnValue>;
-}
-
 /**
  * Reads a labels file: CSV with a header row, or JSON Lines. Its paths are relative to `source`, or absolute and below
  * it. Throws {@link LabelsError} with the line.
  */
 export function readLabels(location: string, source: string): Labels {
-  const { id, line, cls, columns } = readTable(location, ['path']);
+  const { id, line, cls, columns } = tableOf(location, ['path']);
   const path = id.map((named, row) => pathBelow(source, named, `${location}:${line[row]}`));
   return { location, path, line, cls, columns };
 }
@@ -44,129 +37,11 @@ export interface PackedLabels {
 
 /** Reads a labels file for samples that are packed already. Throws {@link LabelsError} with the line. */
 export function readPackedLabels(location: string): PackedLabels {
-  return readTable(location, ['key', 'path']);
+  return tableOf(location, ['key', 'path']);
 }
 
-/** The rows of a labels file. The first of the `named` columns that it has says which sample a row is about. */
-function readTable<Name extends string>(
-  location: string,
-  named: readonly Name[],
-): Omit<Labels, 'location' | 'path'> & { readonly by: Name; readonly id: readonly string[] } {
-  const text = readTextFile(location);
-  const json = text.trimStart().startsWith('{');
-  const rows = json ? jsonRows(location, text) : csvRows(location, text, named);
-  let by: Name | undefined;
-  const id: string[] = [];
-  const line: number[] = [];
-  const columns = new Map<string, ColumnValue[]>();
-  for (const row of rows) {
-    by ??= named.find((name) => row.values.has(name)) ?? named[0]!;
-    const value = row.values.get(by);
-    if (value === undefined || value === null || value === '') fault(location, row.line, `has no ${by}`);
-    for (const [name, value] of row.values) {
-      if (name === by) continue;
-      let column = columns.get(name);
-      if (column === undefined) {
-        column = [];
-        columns.set(name, column);
-      }
-      while (column.length < id.length) column.push(null);
-      column.push(value);
-    }
-    id.push(String(value));
-    line.push(row.line);
-  }
-  if (by === undefined) throw new LabelsError({ path: location }, `The labels file ${location} has no rows.`);
-  const classes = columns.get('class');
-  columns.delete('class');
-  const cls = classes === undefined ? null : namesOf(classes, id.length);
-  for (const [name, values] of columns) columns.set(name, ofOneType(values, id.length, json));
-  return { by, id, line: Uint32Array.from(line), cls, columns };
-}
-
-/** The class of each row; a name is one string however many rows have it. */
-function namesOf(classes: readonly ColumnValue[], rows: number): string[] {
-  const names = new Map<ColumnValue, string>();
-  return Array.from({ length: rows }, (_, row) => {
-    const value = classes[row] ?? '';
-    const known = names.get(value);
-    if (known !== undefined) return known;
-    const name = String(value);
-    names.set(value, name);
-    return name;
-  });
-}
-
-function* csvRows(location: string, text: string, named: readonly string[]): Generator<Row> {
-  try {
-    let header: readonly string[] | undefined;
-    for (const { line, cells } of parseCsv(text)) {
-      if (header === undefined) {
-        header = cells;
-        if (!header.some((name) => named.includes(name))) {
-          const names = named.map((name) => `"${name}"`).join(' or ');
-          fault(location, line, `has the columns ${header.join(', ')}, but none of the name ${names}`);
-        }
-        if (new Set(header).size < header.length) fault(location, line, 'names a column twice');
-      } else if (cells.length !== header.length) {
-        fault(location, line, `has ${cells.length} cells, the header has ${header.length}`);
-      } else {
-        yield { line, values: new Map(header.map((name, i) => [name, cells[i] === '' ? null : cells[i]!])) };
-      }
-    }
-  } catch (error) {
-    if (error instanceof CsvSyntaxError) fault(location, error.line, `is not CSV (${error.message})`, error);
-    throw error;
-  }
-}
-
-function* jsonRows(location: string, text: string): Generator<Row> {
-  let line = 0;
-  for (const source of text.split('\n')) {
-    line++;
-    if (source.trim() === '') continue;
-    let parsed: unknown;
-    try {
-      parsed = JSON.parse(source);
-    } catch (cause) {
-      fault(location, line, `is not JSON (${(cause as Error).message})`, cause);
-    }
-    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) fault(location, line, 'is no object');
-    const values = new Map<string, ColumnValue>();
-    for (const [name, value] of Object.entries(parsed)) values.set(name, jsonValue(value, location, line));
-    yield { line, values };
-  }
-}
-
-/** Nested values become their JSON text. */
-function jsonValue(value: unknown, location: string, line: number): ColumnValue {
-  if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
-    return value;
-  try {
-    return JSON.stringify(value);
-  } catch (cause) {
-    // JSON.stringify calls itself for each level; JSON.parse does not.
-    if (cause instanceof RangeError) fault(location, line, 'is nested too deep', cause);
-    throw cause;
-  }
-}
-
-/** A number that reads back as it was written: no leading zero, which marks an identifier. */
-const NUMBER = /^-?(0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,2})?$/;
-
-/** The column, filled up to `rows`, with values of one type: numbers or booleans where all are, else strings. */
-function ofOneType(values: readonly ColumnValue[], rows: number, typed: boolean): ColumnValue[] {
-  const filled = Array.from({ length: rows }, (_, i) => values[i] ?? null);
-  const present = filled.filter((value) => value !== null);
-  if (present.every((value) => typeof value === 'boolean')) return filled;
-  if (present.every((value) => typeof value === 'number' || (!typed && NUMBER.test(String(value))))) {
-    return filled.map((value) => (value === null ? null : Number(value)));
-  }
-  return filled.map((value) => (value === null ? null : String(value)));
-}
-
-function fault(location: string, line: number, what: string, cause?: unknown): never {
-  throw new LabelsError({ path: location, line }, `${location}:${line} ${what}.`, { cause });
+function tableOf<Name extends string>(location: string, named: readonly Name[]): LabelTable<Name> {
+  return readLabelTable(location, readTextFile(location), named);
 }
 
 /**
@@ -202,4 +77,8 @@ export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row
     }
   }
   return rowOfFile;
+}
+
+function fault(location: string, line: number, what: string): never {
+  throw new LabelsError({ path: location, line }, `${location}:${line} ${what}.`);
 }
