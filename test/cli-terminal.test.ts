@@ -8,11 +8,11 @@ import { jpeg, newFolder, tree } from './pack-workbench.js';
 const source = tree(Object.fromEntries(Array.from({ length: 1500 }, (_, i) => [`a/${i}.jpg`, jpeg(i)])));
 const ESCAPE = '\u001b';
 
-test('a pack on a terminal draws a bar with files, rate and time left, and takes it away in the end', async () => {
+test('a pack on a terminal draws a bar with files, and takes it away in the end', async () => {
   const output = newFolder();
   const { code, stdout } = await terminal(`shardtool pack ${source} ${output} --max-shard-samples 10 --workers 1`);
   expect(code).toBe(0);
-  expect(stdout).toMatch(/pack \[=* *\] [\d,]+ of 1,500 files, [\d.]+ [kM]?B\/s, \d+:\d\d left/);
+  expect(stdout).toMatch(/pack \[=* *\] [\d,]+ of 1,500 files/);
   // The bar hides the cursor while it stands.
   expect(stdout.lastIndexOf(`${ESCAPE}[?25h`)).toBeGreaterThan(stdout.lastIndexOf(`${ESCAPE}[?25l`));
   expect(stdout.trimEnd().split('\n').at(-1)).toContain('Packed 1,500 files');

@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACK_DEFAULTS } from '@shardtool/writer';
 import { expect, test } from 'vitest';
@@ -7,6 +8,8 @@ import { emptyFolder, packedPhotos } from './datasets.js';
 
 const commands = ['pack', 'ls', 'cat', 'unpack', 'verify', 'index', 'plan', 'bench'];
 const shards = await packedPhotos();
+const zip = path.join(emptyFolder(), 'photos.zip');
+writeFileSync(zip, 'PK\x03\x04 and so on');
 
 test('help lists every command, and each command shows its flags and examples', async () => {
   const { code, stdout } = await shardtool('--help');
@@ -37,6 +40,23 @@ test('--version is that of the package', async () => {
 });
 
 test.each([
+  [['pack', 'a', 'b', '--rezise', '256'], 'There is no option --rezise; did you mean "--resize"?'],
+  [['bench', shards, '--batchsize=8'], 'There is no option --batchsize; did you mean "--batch-size"?'],
+  [['ls', shards, '--frobnicate'], 'There is no option --frobnicate. "shardtool ls --help" says more.'],
+  [['ls', 'ftp://host/shards'], 'ftp://host/shards is of no kind that is read here'],
+  [['pack', 'a', 'b', '--format', 'zip'], '--format "zip"; it may be "tar", "lmdb", "msgpack"'],
+  [
+    ['ls', 'examples/photos/cat/cat_000.jpg'],
+    'is a single image (jpeg), and no kind of shards that is read here: tar (.tar)',
+  ],
+  [['convert', zip, 'x'], 'is a ZIP archive, and no kind of shards that is read here'],
+  [['ls', 'nowhere'], 'nowhere cannot be opened'],
+  [['ls', 'docs'], 'docs has no dataset.json'],
+  [['verify', 'nowhere'], 'nowhere cannot be opened'],
+  [['index', 'nowhere.tar'], 'nowhere.tar cannot be opened'],
+  [['pack', 'nowhere', 'x'], 'The source nowhere does not exist'],
+  [['commit', 'nowhere'], 'nowhere does not exist'],
+  [['overlay', 'list', 'nowhere'], 'nowhere cannot be opened'],
   [['frobnicate'], 'It does not take this: frobnicate. "shardtool --help" lists the commands.'],
   [['pack', 'a', 'b', '--workers', 'x'], '--workers takes a whole number from 1 to 1,024.'],
   [
@@ -53,11 +73,6 @@ test.each([
 });
 
 test.each([
-  [['ls', 'nowhere'], 'nowhere cannot be opened'],
-  [['ls', 'docs'], 'docs has no dataset.json'],
-  [['verify', 'nowhere'], 'nowhere cannot be opened'],
-  [['index', 'nowhere.tar'], 'nowhere.tar cannot be opened'],
-  [['pack', 'nowhere', 'x'], 'The source nowhere does not exist'],
   [['pack', 'examples/photos', shards], 'holds a dataset already'],
   [['cat', shards, 'cat/none'], 'has no sample with the key "cat/none"'],
 ])('%j cannot be done, and one line says why: exit code 1', async (args, sentence) => {
@@ -72,19 +87,56 @@ function expectOneLine({ code, stdout, stderr }: Outcome, exitCode: number, sent
 
 test('the stack of an error is shown with --verbose alone', async () => {
   const { code, stderr } = await shardtool('ls', 'nowhere', '--verbose');
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(stderr).toMatch(/^shardtool: nowhere cannot be opened[\s\S]*\n +at [\s\S]*ENOENT/);
 });
 
-test('bash completes commands, flags and values by the printed script', async () => {
-  const complete = async (...words: string[]) => {
-    const line = `source <(shardtool completion); COMP_WORDS=(shardtool ${words.join(' ')}); COMP_CWORD=${words.length}
-      _shardtool_yargs_completions; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    return (await bash(line, { SHELL: '/bin/bash' })).stdout.trim().split('\n');
+const ASKED = [
+  { words: ['un'], completed: ['unpack'] },
+  { words: ['pack', '--max-shard'], completed: ['--max-shard-bytes', '--max-shard-samples'] },
+  { words: ['bench', '--checksum', 'al'], completed: ['always'] },
+];
+
+test.each(ASKED)('bash completes $words by the printed script, behind npx too', async ({ words, completed }) => {
+  const complete = async (typed: readonly string[], by: string) => {
+    const line = `source <(shardtool completion bash); COMP_WORDS=(${typed.join(' ')}); COMP_CWORD=${typed.length - 1}
+      ${by}; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    return (await bash(line)).stdout.trim().split('\n');
   };
-  expect(await complete('un')).toEqual(['unpack']);
-  expect(await complete('pack', '--max-shard')).toEqual(['--max-shard-bytes', '--max-shard-samples']);
-  expect(await complete('bench', '--transform', 'tr')).toEqual(['train224']);
+  expect(await complete(['shardtool', ...words], '_shardtool')).toEqual(completed);
+  expect(await complete(['npx', 'shardtool', ...words], '_shardtool_npx')).toEqual(completed);
+  expect(await complete(['npx', 'sh'], '_shardtool_npx')).toEqual(['shardtool']);
+});
+
+const zsh = spawnSync('zsh', ['-c', 'true']).status === 0;
+
+test.skipIf(!zsh).each(ASKED)(
+  'zsh completes $words by the printed script, behind npx too',
+  async ({ words, completed }) => {
+    const complete = async (typed: readonly string[], by: string) => {
+      // What zsh would offer is printed.
+      const offer = `compdef() { : }; _describe() { print -l -- \${(P)2%%:*} }; _default() { print default }`;
+      const line = `${offer}; source <(shardtool completion zsh); words=(${typed.join(' ')}); CURRENT=${typed.length}; ${by}`;
+      const { stdout } = await bash(
+        `export -f shardtool; zsh -f -c '${`shardtool() { bash -c "shardtool $*" }; ${line}`.replaceAll("'", `'\\''`)}'`,
+      );
+      return stdout
+        .trim()
+        .split('\n')
+        .filter((word) => word.startsWith(typed.at(-1)!));
+    };
+    expect(await complete(['shardtool', ...words], '_shardtool')).toEqual(completed);
+    expect(await complete(['npx', 'shardtool', ...words], '_shardtool_npx')).toEqual(completed);
+  },
+);
+
+test('thousands of lines that nobody reads yet make no warning of Node', async () => {
+  const program = `import { print } from './packages/cli/dist/terminal/outcome.js';
+    for (let i = 0; i < 20000; i++) void print('a line of some length, number ' + i);`;
+  const { code, stdout, stderr } = await bash(
+    `node --input-type=module -e "${program}" | (read line; cat | tail -n 1)`,
+  );
+  expect([code, stdout.trim(), stderr]).toEqual([0, 'a line of some length, number 19999', '']);
 });
 
 test('a command line that is not right makes no folder', async () => {

@@ -18,7 +18,7 @@ test.each([
   ['pakc a b', 'There is no such command; did you mean "pack"? "shardtool --help" lists the commands.'],
   ['pack a', 'Arguments given: 1, needed: 2. "shardtool pack --help" says more.'],
   ['ls a b', 'It does not take this: b. "shardtool ls --help" says more.'],
-  ['ls a --sample', 'It does not take this: sample. "shardtool ls --help" says more.'],
+  ['ls a --sample', 'There is no option --sample; did you mean "--samples"? "shardtool ls --help" says more.'],
 ])('"shardtool %s" is turned down with a way on', async (line, sentence) => {
   expect(await refusal(...line.split(' ').filter(Boolean))).toBe(sentence);
 });

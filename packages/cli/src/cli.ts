@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import yargs from 'yargs';
+import yargs, { type MiddlewareFunction } from 'yargs';
+import { completionCommand } from './commands/completion.js';
 import { benchCommand } from './commands/look/bench.js';
 import { cacheCommand } from './commands/look/cache.js';
 import { catCommand } from './commands/look/cat.js';
@@ -18,6 +19,7 @@ import { overlayCommand } from './commands/views/overlay.js';
 import { relabelCommand } from './commands/views/relabel.js';
 import { splitCommand } from './commands/views/split.js';
 import { subsetCommand } from './commands/views/subset.js';
+import { kebab } from './options/option-flags.js';
 import { STORAGE_FLAGS, useStorageFlags } from './options/storage-flags.js';
 import { UsageError } from './terminal/outcome.js';
 
@@ -44,6 +46,7 @@ const COMMANDS = [
   benchCommand,
   cacheCommand,
   previewCommand,
+  completionCommand,
 ];
 
 /** What yargs says of a command line that is not right, in our words. */
@@ -65,6 +68,9 @@ export async function runCli(
 ): Promise<void> {
   /** Of the command, once yargs has read them. */
   let flags: readonly string[] = [];
+  const noteFlags = (_given: unknown, instance: { getOptions(): { readonly key: object } }): void => {
+    flags = Object.keys(instance.getOptions().key);
+  };
   const cli = yargs(words)
     .scriptName('shardtool')
     .usage('$0 COMMAND\n\nTurns many small image files into large shards, and feeds them to training.')
@@ -72,16 +78,16 @@ export async function runCli(
     .parserConfiguration({ 'greedy-arrays': false })
     .updateStrings(MESSAGES)
     .command(COMMANDS)
-    .completion('completion', 'Print a completion script for the shell')
     .option('verbose', { type: 'boolean', default: false, global: true, describe: 'Show the stack of an error' })
     .options(STORAGE_FLAGS)
     .middleware((given) => useStorageFlags(given))
+    // Before all checks, so that what fails there knows the flags.
+    .middleware(noteFlags as unknown as MiddlewareFunction, true)
     .demandCommand(1, 'Say what to do.')
     .strict()
     .recommendCommands()
     .check((given, options) => {
-      const { key, array } = options as unknown as { key: Record<string, true>; array: string[] };
-      flags = Object.keys(key);
+      const { array } = options as unknown as { array: string[] };
       const twice = flags.find((flag) => Array.isArray(given[flag]) && !array.includes(flag));
       if (twice !== undefined) throw new UsageError(`--${twice} is given more than once.`);
       return true;
@@ -90,7 +96,8 @@ export async function runCli(
     .alias('h', 'help')
     .wrap(Math.min(110, process.stdout.columns ?? 100))
     .epilogue(
-      'Exit codes: 0 done, 1 the work found a fault, 2 the command was not right, 130 and 143 it was stopped by a signal.',
+      'Exit codes: 0 done; 1 a fault was found, or the work could not be done; 2 the command is not right, or its source or dataset is ' +
+        'not there; 130 and 143 stopped by Ctrl-C (SIGINT) and SIGTERM.',
     )
     .exitProcess(false)
     .fail((message, error) => {
@@ -101,8 +108,26 @@ export async function runCli(
   try {
     await cli.parseAsync();
   } catch (error) {
-    await fail(error, flags);
+    const unknown = error instanceof UsageError ? unknownFlag(words, flags) : null;
+    await fail(unknown === null ? error : await noSuchFlag(unknown, words, flags), flags);
   }
+}
+
+/** The first flag on the command line that the command does not have; null where it has all, or is not known. */
+function unknownFlag(words: readonly string[], flags: readonly string[]): string | null {
+  if (flags.length === 0) return null;
+  const end = words.indexOf('--');
+  const given = words.slice(0, end < 0 ? undefined : end).flatMap((word) => /^--[^=]+/.exec(word) ?? []);
+  const known = flags.map((flag) => `--${flag}`);
+  return (
+    given.find((flag) => !known.includes(kebab(flag).replace(/^--no-/, '--')) && !known.includes(kebab(flag))) ?? null
+  );
+}
+
+async function noSuchFlag(flag: string, words: readonly string[], flags: readonly string[]): Promise<UsageError> {
+  const { didYouMean } = await import('@shardtool/storage');
+  const known = flags.filter((name) => name.length > 1).map((name) => `--${name}`);
+  return new UsageError(`There is no option ${flag}${didYouMean(flag, known) || '.'} ${hint(words)}`);
 }
 
 function hint(words: readonly string[]): string {

@@ -5,4 +5,4 @@ import { endQuietlyOnClosedPipe, fail } from './terminal/outcome.js';
 
 const words = hideBin(process.argv);
 endQuietlyOnClosedPipe();
-await runCli(words, (error, flags) => fail(error, words.includes('--verbose'), flags));
+await runCli(words, (error, flags) => fail(error, words, flags));

@@ -1,3 +1,5 @@
+import { padded, paddedLeft, widthOf } from './columns.js';
+
 const BAR_COLUMNS = 40;
 
 /** A row of a chart. */
@@ -11,11 +13,11 @@ export interface Bar {
 /** Rows with labels, texts and bars below each other, the longest bar for the largest value. */
 export function barLines(bars: readonly Bar[]): string[] {
   const largest = Math.max(1, ...bars.map(({ value }) => value));
-  const labelWidth = bars.reduce((most, { label }) => Math.max(most, label.length), 0);
-  const textWidth = bars.reduce((most, { text }) => Math.max(most, text.length), 0);
+  const labelWidth = bars.reduce((most, { label }) => Math.max(most, widthOf(label)), 0);
+  const textWidth = bars.reduce((most, { text }) => Math.max(most, widthOf(text)), 0);
   return bars.map(({ label, value, text }) => {
     // What is there is seen, however little.
     const length = value === 0 ? 0 : Math.max(1, Math.round((value / largest) * BAR_COLUMNS));
-    return `  ${label.padEnd(labelWidth)}  ${text.padStart(textWidth)}  ${'#'.repeat(length)}`.trimEnd();
+    return `  ${padded(label, labelWidth)}  ${paddedLeft(text, textWidth)}  ${'#'.repeat(length)}`.trimEnd();
   });
 }

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { inspect } from 'node:util';
 import { sentence, visible } from '@shardtool/format/visible';
 
@@ -21,12 +22,13 @@ export function foundFault(): void {
 
 /**
  * Prints one sentence to standard error, with the stack if `verbose`, and sets the exit code: 2 where the command line is
- * to blame, 1 for everything else. `flags` are those of the command, in kebab case.
+ * to blame, or a place that it names is not there, 1 for everything else. `flags` are those of the command, in kebab case.
  */
-export async function fail(thrown: unknown, verbose: boolean, flags: readonly string[]): Promise<void> {
+export async function fail(thrown: unknown, words: readonly string[], flags: readonly string[]): Promise<void> {
+  const verbose = words.includes('--verbose');
   const { asFileError, OptionError, ShardtoolError } = await import('@shardtool/format');
   const error = asFileError(thrown);
-  const isUsage = error instanceof UsageError || error instanceof OptionError;
+  const isUsage = error instanceof UsageError || error instanceof OptionError || namesNothing(error, words);
   process.exitCode = isUsage ? 2 : error instanceof Interrupted ? error.exitCode : 1;
   let text = withFlagsOnce(error instanceof Error ? error.message : String(error), flags);
   if (error instanceof OptionError) text = withFlags(text, flags);
@@ -41,6 +43,17 @@ export async function fail(thrown: unknown, verbose: boolean, flags: readonly st
   console.error(`shardtool: ${sentence(text.replace(/\s*\n\s*/g, ' '))}`);
   if (verbose) console.error(withColours(error));
 }
+
+/** Whether a word of the command line is the place of a source or dataset that is not there. */
+function namesNothing(error: unknown, words: readonly string[]): boolean {
+  if (!(error instanceof Error) || !('path' in error) || typeof error.path !== 'string') return false;
+  if (!words.some((word) => path.resolve(word) === path.resolve(error.path as string))) return false;
+  const code = (error.cause as NodeJS.ErrnoException | undefined)?.code;
+  return code === 'ENOENT' || NOTHING.includes(error.name);
+}
+
+/** Errors, of which some come by their class from a worker, of places without what the command asks for. */
+const NOTHING = ['NoSuchFileError', 'SourceError', 'UnfinishedPackError'];
 
 const ESCAPE = '\u001b';
 const COLOUR = new RegExp(`(${ESCAPE}\\[\\d+m)`);

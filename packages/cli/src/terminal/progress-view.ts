@@ -1,20 +1,11 @@
 import { visible } from '@shardtool/format/visible';
 import type { SingleBar } from 'cli-progress';
+import { type Progress, progressLine } from './progress-line.js';
 
 type Bar = typeof SingleBar;
 
 /** Without a terminal a line is printed this often. */
 const LINE_EVERY_MS = 5000;
-
-/** How far some work is. */
-export interface Progress {
-  readonly stage: string;
-  readonly done: number;
-  /** 0 as long as it is not known. */
-  readonly total: number;
-  /** What is shown beside the bar. */
-  readonly text: string;
-}
 
 /** Shows how far some work is: a bar on a terminal, a line now and then elsewhere. Both go to standard error. */
 export class ProgressView {
@@ -31,14 +22,15 @@ export class ProgressView {
     return new ProgressView(process.stderr.isTTY ? (await import('cli-progress')).SingleBar : null);
   }
 
-  show({ stage, done, total, text }: Progress): void {
+  show(progress: Progress): void {
+    const { stage, done, total, parts } = progress;
     if (this.#Bar !== null) {
-      this.#bar ??= startBar(this.#Bar, stage);
+      this.#bar ??= startBar(this.#Bar);
       this.#bar.setTotal(Math.max(1, total));
-      this.#bar.update(done, { stage, text: visible(text) });
+      this.#bar.update(done, { progress: { ...progress, parts: parts.map((part) => visible(part)) } });
     } else if (performance.now() - this.#lastLine > LINE_EVERY_MS) {
       this.#lastLine = performance.now();
-      console.error(`${stage}: ${visible(text)}`);
+      console.error(`${stage}: ${visible(parts.join(', '))}`);
     }
   }
 
@@ -50,18 +42,17 @@ export class ProgressView {
 }
 
 /** Plain characters without colours, which any terminal and NO_COLOR allow. */
-function startBar(Bar: Bar, stage: string): SingleBar {
+function startBar(Bar: Bar): SingleBar {
   const bar = new Bar({
-    format: '{stage} [{bar}] {text}',
-    barCompleteChar: '=',
-    barIncompleteChar: ' ',
-    barsize: 24,
+    format: (_options, _params, { progress }: { progress?: Progress }) =>
+      // The last column stays free for the cursor.
+      progress === undefined ? '' : progressLine(progress, (process.stderr.columns ?? 80) - 1),
     stream: process.stderr,
     hideCursor: true,
     clearOnComplete: true,
     // On a terminal without cursor control cli-progress would draw a line each time.
     noTTYOutput: false,
   });
-  bar.start(1, 0, { stage, text: '' });
+  bar.start(1, 0, {});
   return bar;
 }

@@ -24,6 +24,7 @@ import {
 } from '../layouts/registry.js';
 import { besidePath } from './beside.js';
 import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
+import { checkMayBeShard } from './other-files.js';
 import { datasetFolderOf, splitOf } from './split-name.js';
 
 /** The note of a pack that is under way, was interrupted, or has made what lies beside it. */
@@ -63,7 +64,7 @@ export interface FindOptions {
 
 /**
  * Finds the shards of a place: what a manifest in it names, else all shards of one layout by their names, or the one shard that it is. A file
- * whose name says nothing is taken for a tar. Throws
+ * whose name says nothing is taken for a tar, unless its first bytes say what else it is. Throws OptionError then,
  * {@link FileError} where there is nothing, and what {@link readManifest} throws, which is UnfinishedPackError for a folder without shards.
  */
 export async function findShards(at: string, options: FindOptions = {}): Promise<FoundDataset> {
@@ -78,7 +79,10 @@ export async function findShards(at: string, options: FindOptions = {}): Promise
     throw new FileError({ path: location }, `${location} cannot be opened (${cause.message}).`, { cause });
   });
   const single = layout ?? layoutOfName(path.basename(location));
-  if (!found.isDirectory()) return oneShard(location, single ?? 'tar');
+  if (!found.isDirectory()) {
+    if (single === null) await checkMayBeShard(location);
+    return oneShard(location, single ?? 'tar');
+  }
   if (single !== null && (await isInnerFolder(location, single))) return oneShard(location, single);
   const names = (await readdir(location)).sort();
   const isAskedFolder = layout === 'folder' && folders;

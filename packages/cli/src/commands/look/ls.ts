@@ -2,6 +2,7 @@ import { visible } from '@shardtool/format/visible';
 import type { Dataset } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { padded, widthOf } from '../../terminal/columns.js';
 import { print, write } from '../../terminal/outcome.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
@@ -55,11 +56,11 @@ async function listShards(dataset: Dataset): Promise<void> {
   const { shards, format, size, bytes, fields } = dataset;
   if (format === 'folder') return sumUpFolder(dataset);
   const names = shards.map(({ name }) => visible(name));
-  const width = names.reduce((most, name) => Math.max(most, name.length), 0);
+  const width = names.reduce((most, name) => Math.max(most, widthOf(name)), 0);
   for (const [i, shard] of shards.entries()) {
     const samples = formatCount(shard.samples).padStart(10);
     await print(
-      `${names[i]!.padEnd(width)}  ${samples} ${shard.samples === 1 ? 'sample ' : 'samples'}  ${formatSize(shard.bytes).padStart(7)}`,
+      `${padded(names[i]!, width)}  ${samples} ${shard.samples === 1 ? 'sample ' : 'samples'}  ${formatSize(shard.bytes).padStart(7)}`,
     );
   }
   await print(

@@ -1,8 +1,9 @@
+import { existsSync } from 'node:fs';
 import { visible } from '@shardtool/format/visible';
 import type { CommitReport } from '@shardtool/writer';
 import { command } from '../../command.js';
 import { share } from '../../options/flags.js';
-import { print } from '../../terminal/outcome.js';
+import { print, UsageError } from '../../terminal/outcome.js';
 import { countLine, fieldsLine } from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
 
@@ -21,7 +22,11 @@ export const commitCommand = command({
       .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
       .example('$0 commit shards', 'After the last of pack --part'),
   handler: async ({ output, maxBad, json, quiet }) => {
-    const { commitParts } = await import('@shardtool/writer');
+    const [{ commitParts }, { isRemote }] = await Promise.all([
+      import('@shardtool/writer'),
+      import('@shardtool/storage'),
+    ]);
+    if (!isRemote(output) && !existsSync(output)) throw new UsageError(`${output} does not exist.`);
     const report = await commitParts(output, { maxBad });
     if (json) await print(JSON.stringify(report));
     else if (!quiet) await print(describe(report, output));

@@ -59,8 +59,8 @@ export const verifyCommand = command({
 });
 
 function show(view: ProgressView, { shards, totalShards }: VerifyProgress): void {
-  const text = `${formatCount(shards)} of ${countOf(totalShards, 'shard')}`;
-  view.show({ stage: 'verify', done: shards, total: totalShards, text });
+  const parts = [`${formatCount(shards)} of ${countOf(totalShards, 'shard')}`];
+  view.show({ stage: 'verify', done: shards, total: totalShards, parts });
 }
 
 interface Given {

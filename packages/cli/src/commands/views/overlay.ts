@@ -1,7 +1,7 @@
 import { visible } from '@shardtool/format/visible';
 import type { AddOverlayOptions, OverlaySummary } from '@shardtool/reader';
 import { command } from '../../command.js';
-import { readKeys } from '../../options/dataset-flags.js';
+import { openGiven, readKeys } from '../../options/dataset-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
@@ -85,6 +85,8 @@ export const overlayCommand = command({
 async function list(location: string, json: boolean): Promise<void> {
   const { listOverlays } = await import('@shardtool/reader');
   const overlays = await listOverlays(location);
+  // Of a place without overlays it is not known yet whether there is a dataset.
+  if (overlays.length === 0) await (await openGiven(location, {})).close();
   if (json) return print(JSON.stringify(overlays));
   await print(overlays.length === 0 ? `${visible(location)} has no overlays.` : overlays.map(line).join('\n'));
 }

@@ -1,0 +1,27 @@
+import stringWidth from 'string-width';
+
+/** Columns of a terminal that a text takes: two for a wide character, none for an accent of its own. */
+export function widthOf(text: string): number {
+  return stringWidth(text);
+}
+
+/** The text with spaces behind it, to so many columns. */
+export function padded(text: string, columns: number): string {
+  return text + ' '.repeat(Math.max(0, columns - widthOf(text)));
+}
+
+/** The same with the spaces in front. */
+export function paddedLeft(text: string, columns: number): string {
+  return ' '.repeat(Math.max(0, columns - widthOf(text))) + text;
+}
+
+/** As much of the text as has room in so many columns. */
+export function cutTo(text: string, columns: number): string {
+  if (widthOf(text) <= columns) return text;
+  let cut = '';
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    if (widthOf(cut + segment) > columns) break;
+    cut += segment;
+  }
+  return cut;
+}

@@ -1,0 +1,30 @@
+import { cutTo, widthOf } from './columns.js';
+
+/** How far some work is. */
+export interface Progress {
+  readonly stage: string;
+  readonly done: number;
+  /** 0 as long as it is not known. */
+  readonly total: number;
+  /** What is said beside the bar, the most important first: where room ends, the last goes first. */
+  readonly parts: readonly string[];
+}
+
+const LONGEST_BAR = 24;
+/** A shorter one says less than the text that it takes the room of. */
+const SHORTEST_BAR = 8;
+
+/**
+ * One line of so many columns at most: a bar in plain characters, and beside it as much as has room. First the bar is made
+ * shorter, then parts are left out from the last on, then the bar.
+ */
+export function progressLine({ stage, done, total, parts }: Progress, columns: number): string {
+  for (let kept = parts.length; kept > 0; kept--) {
+    const text = parts.slice(0, kept).join(', ');
+    const room = Math.min(LONGEST_BAR, columns - widthOf(`${stage} [] ${text}`));
+    if (room < SHORTEST_BAR) continue;
+    const full = total <= 0 ? 0 : Math.round(Math.min(1, done / total) * room);
+    return `${stage} [${'='.repeat(full)}${' '.repeat(room - full)}] ${text}`;
+  }
+  return cutTo(`${stage} ${parts[0] ?? ''}`, columns);
+}
