@@ -59,7 +59,7 @@ async function errorsOf(words: readonly string[]): Promise<string> {
   ];
   const code = process.exitCode;
   try {
-    await runCli(words, (error, flags) => fail(error, false, flags));
+    await runCli(words, (error, flags) => fail(error, words, flags));
   } finally {
     for (const spy of spies) spy.mockRestore();
     process.exitCode = code;
