@@ -81,7 +81,7 @@ export async function say(words: readonly string[], named: Readonly<Record<strin
   const before = process.exitCode;
   process.exitCode = 0;
   try {
-    await runCli(words, (error, flags) => fail(error, false, flags));
+    await runCli(words, (error, flags) => fail(error, words, flags));
     const plain = (text: string) =>
       Object.entries(named).reduce((shown, [name, folder]) => shown.replaceAll(folder, name), text);
     return { code: Number(process.exitCode), stdout: plain(said.stdout), stderr: plain(said.stderr) };
