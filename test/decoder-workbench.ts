@@ -29,7 +29,7 @@ export class GuardedDecoder {
 
   static async open(transform: TransformInput, options: Partial<DecoderOptions> = {}): Promise<GuardedDecoder> {
     const compiled = compileTransform(transform);
-    const bytes = options.scratch?.bytes ?? scratchBytesFor(compiled, PIXELS);
+    const bytes = options.scratch?.bytes ?? scratchBytesFor({ transform: compiled }, PIXELS);
     const { width, height } = compiled.outputShape ?? { width: 0, height: 0 };
     const targetBytes = width * height * 3 * valueBytes(compiled.dtype);
     const target = PAGE + bytes + PAGE;

@@ -198,12 +198,13 @@ export class Upload implements Uploads {
         ),
       );
     const images = arrays[0]!.array;
-    const { epoch, index, labels, mix, valid, numbers, source, fields } = host;
+    const { epoch, index, labels, crop, mix, valid, numbers, source, fields } = host;
     return {
       epoch,
       index,
       size: rows,
       labels,
+      crop,
       mix,
       valid,
       numbers,

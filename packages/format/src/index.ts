@@ -19,6 +19,7 @@ export {
   isOfLayout,
   ownerOf,
   placeBeside,
+  sideFolder,
 } from './dataset/beside.js';
 export {
   type FoundShard,

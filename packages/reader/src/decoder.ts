@@ -39,6 +39,8 @@ export interface DecoderOptions {
   readonly decode?: DecodeMode;
   /** The size that every image must have after the transform; by default any, which is for {@link Decoder.decodeToArray}. */
   readonly outputSize?: Size;
+  /** By the number of a batch's size, what takes the place of `transform` and `outputSize`: they differ in nothing but size. */
+  readonly covers?: readonly CompiledTransform[] | undefined;
   /** Forces a codec; see {@link openCodecs}. */
   readonly codec?: CodecName;
 }
@@ -54,6 +56,19 @@ export interface SampleIdentity {
   readonly occurrence: number;
   /** EXIF orientation 1 to 8. */
   readonly orientation: number;
+  /** Number of its batch's size, where there are several. */
+  readonly bucket?: number;
+}
+
+/**
+ * Which part of an image its row shows: the size of the image as it is shown, that size when it was resized, and where the row
+ * begins there, counted in the row's own mirror image where that was flipped. In pixels.
+ */
+export interface ShownPart {
+  readonly original: Size;
+  readonly resized: Size;
+  readonly left: number;
+  readonly top: number;
 }
 
 /** A decoded image in memory of its own. `pixels` are bytes in the transform's layout. */
@@ -91,10 +106,14 @@ export class Decoder {
   readonly #splicer: JpegSplicer | null;
   #warnings = 0;
   #spliced = 0;
+  #shown: ShownPart | null = null;
 
   constructor(options: DecoderOptions, codecs: OpenCodecs) {
     const { memory, scratch, transform } = options;
-    const kernelScratch = { offset: scratch.offset, bytes: kernelBytesWithin(scratch.bytes, transform) };
+    const kernelScratch = {
+      offset: scratch.offset,
+      bytes: kernelBytesWithin(scratch.bytes, options.covers ?? [transform]),
+    };
     const splicerState = kernelScratch.offset + kernelScratch.bytes;
     const used = kernelScratch.bytes + CROP_STATE_BYTES;
     this.codec = codecs.choice;
@@ -123,6 +142,11 @@ export class Decoder {
     return spliced;
   }
 
+  /** Of the image that was decoded last, where batches are of several sizes. */
+  get shown(): ShownPart | null {
+    return this.#shown;
+  }
+
   /** {@link warnings}, which begin at 0 again. */
   takeWarnings(): number {
     const warnings = this.#warnings;
@@ -144,6 +168,7 @@ export class Decoder {
     cropIndex: Uint8Array | null = null,
   ): void | Promise<void> {
     const image = this.#start(bytes, sample, cropIndex);
+    if (this.#options.covers !== undefined) this.#shown = shownPart(image);
     if (image.pixels instanceof Promise) {
       return image.pixels.then((pixels) => {
         this.#finish(image, pixels, target);
@@ -166,6 +191,7 @@ export class Decoder {
     checkPixels(header, this.#options.maxPixels);
     this.#scratch.reset();
     const image = this.#plan(header, sample, (crop) => npy.readRegion(stored, crop, this.#scratch));
+    if (this.#options.covers !== undefined) this.#shown = shownPart(image);
     this.#finish(image, image.pixels, target);
   }
 
@@ -262,12 +288,13 @@ export class Decoder {
     sample: SampleIdentity,
     decodeRegion: (crop: Rect, reduction: Reduction) => P,
   ): ImageUnderWay<P> {
-    const { transform, applyExifOrientation } = this.#options;
+    const { covers, applyExifOrientation } = this.#options;
+    const transform = covers?.[sample.bucket!] ?? this.#options.transform;
     const orientation = applyExifOrientation ? sample.orientation : UPRIGHT;
     const size = turnedSize(header, orientation);
     const random = this.#randoms[sample.source]!.start(sample.epoch, sample.number, sample.occurrence);
     const full = planSample(transform, size.width, size.height, random);
-    checkSize(full, this.#options.outputSize);
+    checkSize(full, covers === undefined ? this.#options.outputSize : transform.outputShape!);
     const reduction =
       header.reducible && orientation === UPRIGHT ? reductionOf(full, this.#options.decode ?? 'scaled') : 1;
     const plan = reducedPlan(full, size, reduction);
@@ -296,6 +323,17 @@ export class Decoder {
     turnPixels(this.#scratch.memory, stored, size, orientation, offset);
     return { offset, stride: size.width * 3, warnings: 0 };
   }
+}
+
+/** A flip is folded into the pass that resizes. */
+function shownPart({ size, full }: ImageUnderWay<unknown>): ShownPart {
+  const { x, y } = full.passes[0]!;
+  return {
+    original: size,
+    resized: { width: x.output, height: y.output },
+    left: x.flip ? x.output - x.first - x.count : x.first,
+    top: y.flip ? y.output - y.first - y.count : y.first,
+  };
 }
 
 function checkSize(plan: Size, expected: Size | undefined): void {
@@ -334,7 +372,14 @@ interface ImageUnderWay<P> {
  * Bytes of scratch with which every RGB image of up to `maxPixels` pixels can be transformed; one that is turned needs
  * more. A decoder works with less: images that do not fit are errors then.
  */
-export function scratchBytesFor(transform: CompiledTransform, maxPixels: number): number {
+export function scratchBytesFor(
+  { transform, covers }: Pick<DecoderOptions, 'transform' | 'covers'>,
+  maxPixels: number,
+): number {
+  return Math.max(...(covers ?? [transform]).map((one) => scratchBytesOf(one, maxPixels)));
+}
+
+function scratchBytesOf(transform: CompiledTransform, maxPixels: number): number {
   const intermediate = intermediateBytes(transform, maxPixels);
   return roundUp(kernelBytes(transform) + CROP_STATE_BYTES + intermediate + ROW_ENDS_BYTES + maxPixels * 3);
 }
@@ -347,8 +392,8 @@ const ROW_ENDS_BYTES = LONGEST_SIDE * 32;
 /** Enough to resize an ordinary photo; the kernel gets more where there is. */
 const LEAST_KERNEL_BYTES = scratchBytes({ sourceColumns: 8192, sourceRows: 8192, width: 1024, height: 512 });
 
-function kernelBytesWithin(bytes: number, transform: CompiledTransform): number {
-  const wanted = kernelBytes(transform);
+function kernelBytesWithin(bytes: number, transforms: readonly CompiledTransform[]): number {
+  const wanted = Math.max(...transforms.map(kernelBytes));
   if (bytes > LEAST_KERNEL_BYTES) return Math.min(wanted, roundUp(Math.max(LEAST_KERNEL_BYTES, bytes / 2)));
   throw new OptionError({}, `A decoder has ${bytes} bytes of scratch and needs more than ${LEAST_KERNEL_BYTES}.`);
 }

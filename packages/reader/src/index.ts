@@ -1,4 +1,5 @@
 export { ShardtoolError, WorkerDiedError } from '@shardtool/format';
+export type { BucketCrop, BucketsInput } from './buckets/options.js';
 export { type Checker, createChecker } from './codec/check.js';
 export { CropIndexMaker } from './codec/crop-index/make.js';
 export type { CodecChoice } from './codec/select.js';
@@ -38,6 +39,7 @@ export type { LoaderInfo } from './loader/loader-info.js';
 export type { LoaderState } from './loader/loader-state.js';
 export type { LoaderOptions } from './loader/options.js';
 export { ReadBufferError } from './loader/read/arena.js';
+export type { BatchCrop } from './loader/ring/batch-facts.js';
 export type {
   BatchStep,
   FieldsStep,

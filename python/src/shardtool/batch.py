@@ -24,6 +24,17 @@ class Mix(NamedTuple):
     other_labels: Any
 
 
+class Crop(NamedTuple):
+    """Which part of its image each row shows, in pixels: what SDXL's conditioning takes. int64 [n, 2] each."""
+
+    #: [height, width] of the image, as it is shown.
+    original_size: Any
+    #: [height, width] to which it was resized.
+    resized_size: Any
+    #: Where the row begins in that, [top, left]; where the row is mirrored, in the mirror image.
+    top_left: Any
+
+
 class Batch(Tuple[Any, ...]):
     """``(images, labels)``, or ``(images, labels, keys)`` with ``with_keys=True``; and more as attributes.
 
@@ -41,6 +52,8 @@ class Batch(Tuple[Any, ...]):
     numbers: Any = None
     #: Of a mixture, int64 [n]: which dataset of its list each sample is from.
     source: Any = None
+    #: With ``buckets``: which part of its image each row shows.
+    crop: Optional[Crop] = None
     #: With ``more_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; valid as long.
     more_images: Mapping[str, Any] = MappingProxyType({})
     masks: Mapping[str, Any] = MappingProxyType({})
@@ -126,6 +139,7 @@ def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Ba
     valid = np.frombuffer(take(size), np.uint8).astype(np.bool_)
     numbers = np.frombuffer(take(8 * size), np.float64).astype(np.int64)
     source = np.frombuffer(take(4 * size), np.int32).astype(np.int64) if header["isMixture"] else None
+    crops = [np.frombuffer(take(8 * size), np.int32).astype(np.int64).reshape(-1, 2) for _ in range(header["crops"])]
     parts: List[Any] = [_images(header, memory, take, to), to.values(labels)]
     if header["keys"] is not None:
         parts.append(header["keys"])
@@ -133,6 +147,8 @@ def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Ba
     batch.epoch, batch.batch_index = header["epoch"], header["index"]
     batch.valid, batch.numbers = to.values(valid), to.values(numbers)
     batch.source = None if source is None else to.values(source)
+    if crops:
+        batch.crop = Crop(*map(to.values, crops))
     batch.more_images, batch.masks = _companions(header, memory, to)
     if header["mix"] is not None:
         others = np.frombuffer(take(4 * size), np.int32).astype(np.int64)

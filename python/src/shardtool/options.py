@@ -23,6 +23,10 @@ Location = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"
 #: A preset (``"train224"``, ``"eval224"``), ``"raw"``, or a list of steps: ``[{"name": "resize", "size": 256}, ...]``.
 Transform = Union[str, Sequence[Union[Step, Mapping[str, Any]]]]
 
+#: A rule (``{"area": 1024 * 1024, "step": 64, "max_ratio": 2, "crop": "random"}``), ``{"sizes": [...], "crop": "center"}``,
+#: or a list of sizes, each ``[height, width]``.
+Buckets = Union[Mapping[str, Any], Sequence[Sequence[int]]]
+
 
 class LoaderOptions(TypedDict, total=False):
     """All are optional; ``None`` means the default."""
@@ -54,6 +58,12 @@ class LoaderOptions(TypedDict, total=False):
     world_size: int | None
     #: What becomes of an incomplete last batch. Default ``partial`` alone, ``pad`` with more than one rank.
     last_batch: Literal["pad", "drop", "partial"] | None
+    #: Batches of several sizes, each of one: an image goes to the size nearest to its shape, is resized to cover it and
+    #: cropped. ``batch.crop`` says which part a row shows. The transform then has no step with a size of its own.
+    buckets: Buckets | None
+    #: With ``buckets``: most bytes of encoded samples that wait for their batch longer than the block that they came in.
+    #: Default 256 MiB.
+    hold_bytes: int | None
     #: An epoch is exactly this many samples of the endless sequence of passes.
     epoch_samples: int | None
     #: Only these classes: a str is a name, an int a class number.
@@ -94,7 +104,7 @@ class LoaderOptions(TypedDict, total=False):
     #: 1/8 where twice, or once, the size is left that the transform makes of them (docs/transforms.md). Part of a
     #: state.
     decode: Literal["exact", "scaled", "fast"] | None
-    #: Turns images as their EXIF orientation says. Default false, as in torchvision.
+    #: Turns images as their EXIF orientation says. Default false, as in torchvision; with ``buckets`` true.
     apply_exif_orientation: bool | None
     #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --crop-index``): the pixels are the
     #: same, sooner. Default: where reads are quick, since a crop index is more to fetch. True: also from afar.
@@ -141,6 +151,8 @@ def options_for_reader(options: Mapping[str, Any], hold: int) -> Dict[str, Any]:
 def _plain(name: str, value: Any) -> Any:
     if name == "transform" and not isinstance(value, str):
         return [_step(step) for step in value]
+    if name == "buckets" and isinstance(value, Mapping):
+        return {_camel(key): part for key, part in value.items()}
     if name == "weights":
         if not isinstance(value, Mapping):
             raise TypeError("weights is a mapping from a class (name or number) to how often its samples come.")

@@ -58,6 +58,19 @@ class Letterbox(_Letterbox, total=False):
     scale_up: bool
 
 
+class _Cover(TypedDict):
+    name: Literal["cover"]
+    #: Of the result: a number for a square, or [height, width]. A number or [height, width], 1 to 4096.
+    size: int | Sequence[int]
+
+
+class Cover(_Cover, total=False):
+    """Resizes until the image covers the size, sides alike, and takes that much of it."""
+
+    #: Which part is taken. Center or random. Default "center".
+    crop: Literal['center', 'random']
+
+
 class _Pad(TypedDict):
     name: Literal["pad"]
     #: How many. A number, [x, y] or [left, top, right, bottom].
@@ -368,6 +381,7 @@ Step = Union[
     Resize,
     ScaleJitter,
     Letterbox,
+    Cover,
     Pad,
     RandomZoomOut,
     CenterCrop,

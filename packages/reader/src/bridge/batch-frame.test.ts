@@ -20,6 +20,7 @@ function batchOf(parts: Partial<Batch>): Batch {
     list: null,
     encoded: null,
     labels: Int32Array.of(3, -1),
+    crop: null,
     valid: Uint8Array.of(1, 0),
     numbers: Float64Array.of(7, 2 ** 40),
     source: null,

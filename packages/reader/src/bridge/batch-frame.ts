@@ -8,7 +8,8 @@ import type { Dtype } from '../transform/values.js';
 export interface FramedBatch {
   readonly header: object;
   /**
-   * int32 labels [n], uint8 valid [n], float64 numbers [n], of a mixture int32 source [n]; then the images that lie in no slot; then the other labels of a
+   * int32 labels [n], uint8 valid [n], float64 numbers [n], of a mixture int32 source [n]; with buckets int32 [n, 2] three times,
+   * of the crops; then the images that lie in no slot; then the other labels of a
    * mix, int32 [n]; then the fields' bytes.
    */
   readonly parts: readonly Uint8Array[];
@@ -23,9 +24,11 @@ export interface Shown {
 
 /** A batch as a message. Of decoded images only the place in the slot file is told. */
 export function frameBatch(batch: Batch, number: number, state: LoaderState | null, shown: Shown): FramedBatch {
-  const { epoch, index, size, images, shape, list, encoded, labels, mix, valid, numbers, source } = batch;
+  const { epoch, index, size, images, shape, list, encoded, labels, crop, mix, valid, numbers, source } = batch;
   const parts = [bytesOf(labels), valid, bytesOf(numbers)];
   if (source !== null) parts.push(bytesOf(source));
+  const crops = crop === null ? [] : [crop.originalSize, crop.resizedSize, crop.topLeft];
+  for (const pairs of crops) parts.push(bytesOf(pairs));
   for (const { pixels } of list ?? []) parts.push(pixels);
   for (const bytes of encoded ?? []) parts.push(bytes);
   if (mix !== null) parts.push(bytesOf(mix.otherLabels));
@@ -45,6 +48,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     list: list?.map(({ height, width }) => ({ height, width })) ?? null,
     encoded: encoded?.map((bytes) => bytes.length) ?? null,
     isMixture: source !== null,
+    crops: crops.length,
     keys: shown.withKeys ? batch.keys : null,
     fields: Object.entries(batch.fields).map(([name, values]) => ({ name, ...frameField(values, parts) })),
   };

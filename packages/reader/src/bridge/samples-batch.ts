@@ -42,6 +42,7 @@ function facts(samples: readonly Pick<Sample, 'number' | 'key' | 'cls'>[], epoch
     list: null,
     encoded: null,
     labels: Int32Array.from(samples, ({ cls }) => cls),
+    crop: null,
     mix: null,
     valid: new Uint8Array(samples.length).fill(1),
     numbers: Float64Array.from(samples, ({ number }) => number),

@@ -113,9 +113,9 @@ const PAGE_BYTES = 65_536;
 
 function decoderOf(
   transform: CompiledTransform,
-  { maxPixels, decode = 'scaled', applyExifOrientation, seed = 0 }: CheckedValues<typeof OPTIONS>,
+  { maxPixels, decode = 'scaled', applyExifOrientation = false, seed = 0 }: CheckedValues<typeof OPTIONS>,
 ): Promise<Decoder> {
-  const scratch = { offset: 0, bytes: scratchBytesFor(transform, maxPixels) };
+  const scratch = { offset: 0, bytes: scratchBytesFor({ transform }, maxPixels) };
   const pages = Math.ceil(scratch.bytes / PAGE_BYTES);
   // Address space alone: the system gives memory for what is touched.
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });

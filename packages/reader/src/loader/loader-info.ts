@@ -41,16 +41,17 @@ export interface LoaderInfo {
 /** What a loader of this setup is going to do from this place on. */
 export function loaderInfo(
   setup: LoaderSetup,
-  { epoch, position }: Place,
+  place: Place,
   counts: { readonly hasCropIndex: boolean; readonly samples: number; readonly spliced: number },
 ): LoaderInfo {
   const { order, output, memory } = setup;
-  const plan = order.plan(epoch, position);
+  const { epoch, position } = place;
+  const plan = order.plan(place);
   return {
     epoch,
     samples: plan.samples,
     batches: plan.batches,
-    epochBatches: position === 0 ? plan.batches : order.plan(epoch, 0).batches,
+    epochBatches: position === 0 ? plan.batches : order.plan({ epoch, position: 0 }).batches,
     batchSize: order.batchSize,
     globalBatchSize: order.globalBatch,
     rank: order.rank,

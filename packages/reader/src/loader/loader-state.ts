@@ -1,9 +1,10 @@
 import type { MixtureState } from '../mixture/mixture-state.js';
 import { type DatasetState, StateError } from '../order/state.js';
 import type { DecodeMode } from '../transform/plan.js';
+import type { BucketState } from './setup/bucket-order.js';
 
 /** Which sample comes next, of a dataset or of a mixture. */
-export type OrderState = DatasetState | MixtureState;
+export type OrderState = (DatasetState | MixtureState) & { readonly buckets?: BucketState };
 
 /**
  * Where a run is, exact to the sample: plain JSON of about 300 bytes, the same on all ranks. It may be taken up by another

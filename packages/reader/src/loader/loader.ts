@@ -185,9 +185,10 @@ export class Loader<Content extends BatchContent = BatchContent>
   }
 
   /** Where indexes come from afar, those of the first batch come while the workers start. */
-  #fetchFirst({ order, store }: LoaderSetup, { epoch, position }: Place): void {
+  #fetchFirst({ order, store }: LoaderSetup, place: Place): void {
     if (this.#running !== null || !this.#dataset.files.isFar || order.unit === 'sample') return;
-    fetchFirstIndexes({ plan: order.plan(epoch, position), selection: order.selection(epoch) }, store);
+    const plan = order.plan(place);
+    fetchFirstIndexes({ plan: plan.under ?? plan, selection: order.selection(place.epoch) }, store);
   }
 
   #start(setup: LoaderSetup): Promise<Running> {
@@ -214,6 +215,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       plan: memory.slots,
       rows: order.batchSize,
       arenaBytes: memory.readBuffers.reservedBytes,
+      heldBytes: memory.heldBytes,
       decoder: decoder && { ...decoder, seeds: order.origin.seeds },
       list: output.batch.kind === 'list',
       companions,
@@ -227,6 +229,8 @@ export class Loader<Content extends BatchContent = BatchContent>
       files,
       store,
       arena: engine.arena,
+      held: engine.held,
+      holdBytes: this.#options.holdBytes,
       bell: engine.bell,
       slabs: memory.readBuffers.slabs,
       readConcurrency,
@@ -269,15 +273,16 @@ export class Loader<Content extends BatchContent = BatchContent>
         const { epoch, position } = place;
         if (epoch > from.epoch) this.#history.end();
         if (epoch >= end) return null;
-        const plan = order.plan(epoch, position);
-        if (plan.batches === 0) throw noBatches(epoch, plan.samples - position, order.globalBatch);
+        const plan = order.plan(place);
+        if (plan.isEmpty) throw noBatches(epoch, plan.samples - position, order.globalBatch);
         const least = (): Promise<number> => leastBytes(order.upcoming(place), store);
         const upcoming = { plan, selection: order.selection(epoch) };
         const reading = await readers.begin(upcoming, order.readsAll(place), demand, least);
         next = { epoch: epoch + 1, position: 0 };
         return { epoch, plan, ...reading };
       },
-      onDelivered: ({ epoch, planned }) => this.#progress.take({ epoch, position: planned.position }),
+      onDelivered: ({ epoch, planned: { position, bucket } }) =>
+        this.#progress.take({ epoch, position, ...(bucket && { buckets: bucket.place }) }),
     });
   }
 
@@ -308,7 +313,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     return {
       warnings: engine.control.warnings - this.#warningsBefore,
       spliced: engine.control.spliced - this.#splicedBefore,
-      readBufferPeakBytes: engine.arena.peak,
+      readBufferPeakBytes: engine.arena.peak + engine.held.peak,
     };
   }
 }

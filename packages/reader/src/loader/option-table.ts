@@ -88,6 +88,20 @@ export const LOADER_OPTIONS = {
     commands: ['plan'],
     help: 'What becomes of an incomplete last batch',
   },
+  buckets: {
+    kind: 'own',
+    type: 'BucketsInput',
+    must: 'is { area, step, maxRatio, crop }, { sizes, crop } or a list of sizes, each [height, width]',
+    python: 'Buckets',
+    shown: 'batches of one size',
+    help: 'Batches of several sizes: each image goes to the size nearest to its shape (docs/buckets.md)',
+  },
+  holdBytes: {
+    kind: 'bytes',
+    from: 0,
+    default: 2 ** 28,
+    help: 'Most memory for encoded samples that wait for a batch of their size longer than the block that they came in',
+  },
   epochSamples: {
     kind: 'whole',
     from: 1,
@@ -201,7 +215,7 @@ export const LOADER_OPTIONS = {
   },
   applyExifOrientation: {
     kind: 'switch',
-    default: false,
+    shown: 'false; with buckets true',
     commands: ['preview'],
     help: 'Turn images as their EXIF orientation says',
   },

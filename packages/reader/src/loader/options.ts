@@ -1,4 +1,5 @@
 import { type CheckedValues, checkGiven, type OwnChecks } from '@shardtool/format';
+import { type BucketsInput, checkBuckets } from '../buckets/options.js';
 import type { Weights } from '../selection/weights.js';
 import { checkMixing, type MixInput } from '../transform/mix.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
@@ -97,13 +98,24 @@ export interface LoaderOptions {
    * at least that size is left. docs/transforms.md has what each gives and costs. Part of a state.
    */
   readonly decode?: 'exact' | 'scaled' | 'fast' | undefined;
-  /** Turns images as their EXIF orientation says. Default false, as in torchvision. */
+  /** Turns images as their EXIF orientation says. Default false, as in torchvision; with `buckets` true. */
   readonly applyExifOrientation?: boolean | undefined;
   /**
    * Decodes crops of JPEGs by the crop indexes of shards that have them (`pack --crop-index`): the pixels are the same,
    * sooner. Default: where reads are quick, since a crop index is more to fetch. true: also from afar; false: never.
    */
   readonly cropIndex?: boolean | undefined;
+  /**
+   * Batches of several sizes, each of one: an image goes to the size that is nearest to its shape, is resized to cover it, and
+   * cropped to it. A rule (`{ area: 1024 * 1024, step: 64, maxRatio: 2 }`) or a list of [height, width]. The transform then has
+   * no step with a size of its own.
+   */
+  readonly buckets?: BucketsInput | undefined;
+  /**
+   * With `buckets`: most bytes of encoded samples that wait for their batch outside the blocks that they came in. Over it those
+   * that wait longest are let go, and read again. Default 256 MiB.
+   */
+  readonly holdBytes?: number | undefined;
   /** Most memory for encoded samples, in bytes. Default: half of the machine's memory. */
   readonly readBufferBytes?: number | undefined;
   /** Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as still bring more bytes a second. */
@@ -142,6 +154,7 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   transform: (value) => typeof value === 'string' || Array.isArray(value),
   weights: isWeights,
   steps: isOwnSteps,
+  buckets: (value) => typeof value === 'object' && value !== null,
   mix: (value) => typeof value === 'object' && value !== null,
   state: () => true,
   signal: (value) => value instanceof AbortSignal,
@@ -153,9 +166,10 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
  */
 export function checkOptions(options: LoaderOptions): CheckedOptions {
   const { steps = {}, ...checked } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
-  const { transform, mix } = checked;
+  const { transform, mix, buckets } = checked;
   if (transform !== undefined && transform !== 'raw') compileTransform(transform);
   checkMixing(mix);
+  if (buckets !== undefined) checkBuckets(buckets);
   return { ...checked, steps };
 }
 

@@ -2,6 +2,8 @@
 export interface Place {
   readonly epoch: number;
   readonly position: number;
+  /** Where batches are of one size each: how many came, and how many samples of each size wait before the position. */
+  readonly buckets?: { readonly step: number; readonly waiting: readonly number[] };
 }
 
 /**
@@ -87,6 +89,7 @@ export class Progress {
   }
 }
 
-function startAfter({ epoch }: Place): Place {
+/** Where the epoch after begins. */
+export function startAfter({ epoch }: Place): Place {
   return { epoch: epoch + 1, position: 0 };
 }

@@ -1,10 +1,12 @@
 import { CacheFolder } from '@shardtool/storage';
+import { checkBuckets } from '../buckets/options.js';
 import type { Dataset } from '../dataset/dataset.js';
 import { decodeModeOf } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
 import { CachedStore } from './read/cached-store.js';
 import { type ShardStore, withoutCrops } from './read/load-shards.js';
 import { pieceSources } from './read/piece-sources.js';
+import { type LoaderBuckets, refuseBucketState, setUpBuckets } from './setup/bucket-order.js';
 import { type LoaderMemory, setUpMemory } from './setup/memory.js';
 import { type LoaderOrder, setUpOrder } from './setup/order.js';
 import { type LoaderOutput, setUpOutput } from './setup/output.js';
@@ -12,6 +14,8 @@ import { type LoaderOutput, setUpOutput } from './setup/output.js';
 /** Everything about a loader that does not change from epoch to epoch. */
 export interface LoaderSetup {
   readonly order: LoaderOrder;
+  /** The sizes of batches, where there are several. */
+  readonly buckets: LoaderBuckets | null;
   readonly output: LoaderOutput;
   /** Where samples are read from. */
   readonly store: ShardStore;
@@ -22,11 +26,31 @@ export interface LoaderSetup {
   readonly memory: LoaderMemory;
 }
 
+/** With buckets a person sees, and cares, which way images stand. */
+function turnsImages({ applyExifOrientation, buckets }: CheckedOptions): boolean {
+  return applyExifOrientation ?? buckets !== undefined;
+}
+
+async function bucketsOf(dataset: Dataset, base: LoaderOrder, options: CheckedOptions): Promise<LoaderBuckets | null> {
+  if (options.buckets !== undefined) {
+    return setUpBuckets(dataset, base, checkBuckets(options.buckets), { ...options, turns: turnsImages(options) });
+  }
+  refuseBucketState(options.state);
+  return null;
+}
+
 /** Turns checked options into a setup; reads as much of the dataset as the options ask for. Throws OptionError. */
 export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<LoaderSetup> {
-  const order = await setUpOrder(dataset, options);
+  const base = await setUpOrder(dataset, options);
+  const buckets = await bucketsOf(dataset, base, options);
+  const order = buckets?.order ?? base;
   const decode = decodeModeOf(options.decode, options.state);
-  const output = await setUpOutput(dataset, { ...options, decode });
+  const output = await setUpOutput(dataset, {
+    ...options,
+    decode,
+    applyExifOrientation: turnsImages(options),
+    cover: buckets && { sizes: buckets.sized.sizes, crop: buckets.crop },
+  });
   const { files } = dataset;
   await files.measure();
   const { cache, cacheSize } = options;
@@ -35,7 +59,7 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
   const cropIndex = !output.usesCropIndex ? 'unused' : files.isFar && options.cropIndex !== true ? 'far' : 'used';
   const store = cropIndex === 'used' ? (cached ?? files) : withoutCrops(cached ?? files);
   const memory = await setUpMemory(dataset, store, order, output, options);
-  return { order, output, store, cropIndex, cached, memory };
+  return { order, buckets, output, store, cropIndex, cached, memory };
 }
 
 /** The shards behind a cache, for the ranks of this machine. */

@@ -40,6 +40,8 @@ export interface MixturePlanOptions {
   readonly lastBatch?: LastBatch | undefined;
   /** Samples of the epoch that are already delivered, over all ranks and sources. */
   readonly position?: number | undefined;
+  /** As in `PlanOptions`. */
+  readonly ownOnly?: boolean | undefined;
 }
 
 /** A block of one source. Its pieces and sample numbers count within that source. */
@@ -58,6 +60,7 @@ export interface MixtureSample {
 export interface MixturePlan {
   readonly samples: number;
   readonly batches: number;
+  readonly isEmpty: boolean;
   readonly batchSize: number;
   readonly lastBatch: LastBatch;
   /** Blocks in memory at once, the one that is being read with them; samples behind the last turn are blocks of their own. */
@@ -103,7 +106,8 @@ export function planMixture(options: MixturePlanOptions): MixturePlan {
   const batches = lastBatch === 'drop' ? Math.floor(left / globalBatch) : Math.ceil(left / globalBatch);
   const batchSize = globalBatch / worldSize;
   const first = position + modulo(rank - position, worldSize);
-  const rows = rowsOf(lastBatch, batches, batchSize, Math.max(0, Math.ceil((order.samples - first) / worldSize)));
+  const owned = Math.max(0, Math.ceil((order.samples - first) / worldSize));
+  const rows = options.ownOnly === true ? owned : rowsOf(lastBatch, batches, batchSize, owned);
 
   const spans = sources.map((source, d) => sourceSpan(source, options, d));
   const orders = sources.map((source, d) => {
@@ -117,6 +121,7 @@ export function planMixture(options: MixturePlanOptions): MixturePlan {
   return {
     samples: order.samples,
     batches,
+    isEmpty: batches === 0,
     batchSize,
     lastBatch,
     maxLiveBlocks: 1 + sources.reduce((sum, { streams }) => sum + streams / worldSize, 0),

@@ -58,7 +58,7 @@ export async function planOfMixture(dataset: Dataset, options: MixturePlanOption
   if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: planOf plans it.`);
   const { worldSize = 1, transform = 'train224', prefetchBatches = 4, ...others } = options;
   const order = await setUpMixtureOrder(mixture, checkOptions({ ...others, worldSize, rank: 0 }));
-  const plan = order.plan(0, 0);
+  const plan = order.plan({ epoch: 0, position: 0 });
   const { sources, group, window } = order.mixtureStateAt({ epoch: 0, position: 0 });
   const shape = compileTransform(transform).outputShape ?? { width: 224, height: 224 };
   const slotBytes = prefetchBatches * order.batchSize * shape.width * shape.height * 3;

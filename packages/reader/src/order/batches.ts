@@ -29,6 +29,14 @@ export interface PlanOptions extends OrderOptions {
   readonly position?: number | undefined;
   /** An epoch is exactly so many samples of the endless sequence of passes; by default one pass. */
   readonly epochSamples?: number | undefined;
+  /** The rank's own positions and no others, up to the last of the epoch: then a last batch may have no row. */
+  readonly ownOnly?: boolean | undefined;
+}
+
+/** A sample of the line, and the pass over it in which it comes. */
+export interface FoundSample {
+  readonly pass: number;
+  readonly number: number;
 }
 
 /** What one rank reads and delivers in the rest of an epoch. Pure data: the iterators start anew with each call. */
@@ -37,6 +45,8 @@ export interface EpochPlan {
   readonly samples: number;
   /** Batches that are left, the same on every rank. */
   readonly batches: number;
+  /** Whether there are none. */
+  readonly isEmpty: boolean;
   /** Rows of this rank's batches; of the last one of `partial` possibly fewer. */
   readonly batchSize: number;
   readonly lastBatch: LastBatch;
@@ -47,8 +57,10 @@ export interface EpochPlan {
   blocks(): Generator<PlannedBlock, undefined>;
   /** The batches; their rows name blocks by ordinal. */
   rows(): Generator<PlannedBatch, undefined>;
-  /** Number of the sample at a position of the epoch, of any rank. For looking, not for iterating. */
-  at(position: number): number;
+  /** The sample at a position of the epoch, of any rank. For looking, not for iterating. */
+  at(position: number): FoundSample;
+  /** Where batches are made of samples that wait: the order in which they are read. */
+  readonly under?: EpochPlan;
 }
 
 /**
@@ -75,7 +87,8 @@ export function planEpoch(options: PlanOptions): EpochPlan {
   const batches = lastBatch === 'drop' ? Math.floor(left / globalBatch) : Math.ceil(left / globalBatch);
   const batchSize = globalBatch / worldSize;
   const first = position + modulo(rank - position, worldSize);
-  const rows = rowsOf(lastBatch, batches, batchSize, Math.max(0, Math.ceil((span.samples - first) / worldSize)));
+  const owned = Math.max(0, Math.ceil((span.samples - first) / worldSize));
+  const rows = options.ownOnly === true ? owned : rowsOf(lastBatch, batches, batchSize, owned);
   const range = { span, start: position, rows, rank, worldSize, cut: { samples: passSamples, streams, blockSamples } };
   const unit = options.unit ?? unitOf(counts, streams, blockSamples);
   // An order holds the permuted line, so only the latest pass is kept.
@@ -83,6 +96,7 @@ export function planEpoch(options: PlanOptions): EpochPlan {
   return {
     samples: span.samples,
     batches,
+    isEmpty: batches === 0,
     batchSize,
     lastBatch,
     unit,
@@ -90,8 +104,8 @@ export function planEpoch(options: PlanOptions): EpochPlan {
     blocks: () => plannedBlocks(range, orderOf),
     rows: () => plannedBatches(range, { batches, batchSize, globalBatch }),
     at(at) {
-      const place = locate(span, at);
-      return sampleAt(orderOf(place.pass), place.position);
+      const { pass, position: place } = locate(span, at);
+      return { pass, number: sampleAt(orderOf(pass), place) };
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { BucketRows } from '../buckets/plan.js';
 import { legsOfRange, ownPositions, type RowRange } from './blocks.js';
 import { blockAt, blockEnd, blockStart, type StreamCut, streamLength } from './epoch-order.js';
 import type { Leg } from './legs.js';
@@ -14,6 +15,8 @@ export interface PlannedBatch {
   readonly valid: Uint8Array;
   /** Samples of the epoch that are delivered with this batch, over all ranks. */
   readonly position: number;
+  /** Of a batch of one size, all that is more. */
+  readonly bucket?: BucketRows;
 }
 
 export interface BatchSizes {

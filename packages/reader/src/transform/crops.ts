@@ -40,6 +40,17 @@ export function resizedSize(
   return image.width <= image.height ? { width: newShort, height: newLong } : { width: newLong, height: newShort };
 }
 
+/**
+ * The size after `cover` resizes, before it crops: the least of the image's shape that is nowhere smaller than the crop; the
+ * side that is over is rounded down, as `resize` rounds.
+ */
+export function coveringSize(image: Size, crop: Size): Size {
+  const isWider = image.width * crop.height >= image.height * crop.width;
+  return isWider
+    ? { width: Math.floor((image.width * crop.height) / image.height), height: crop.height }
+    : { width: crop.width, height: Math.floor((image.height * crop.width) / image.width) };
+}
+
 /** The crop of `centerCrop`. Where the image is smaller, it lies partly outside (v2.functional `center_crop`). */
 export function centerCropRect(image: Size, crop: Size): Rect {
   return {

@@ -31,6 +31,15 @@ export interface LetterboxInput {
   readonly scaleUp?: boolean | undefined;
 }
 
+/** Resizes until the image covers the size, sides alike, and takes that much of it. */
+export interface CoverInput {
+  readonly name: 'cover';
+  /** Of the result: a number for a square, or [height, width]. A number or [height, width], 1 to 4096. */
+  readonly size: number | readonly [number, number];
+  /** Which part is taken. Center or random. Default "center". */
+  readonly crop?: 'center' | 'random' | undefined;
+}
+
 /** Adds pixels around the image. torchvision: v2.Pad. */
 export interface PadInput {
   readonly name: 'pad';
@@ -224,6 +233,7 @@ export type StepInput =
   | ResizeInput
   | ScaleJitterInput
   | LetterboxInput
+  | CoverInput
   | PadInput
   | RandomZoomOutInput
   | CenterCropInput

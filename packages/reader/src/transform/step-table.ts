@@ -6,6 +6,7 @@ import type { Effect, EffectEntry } from './effects.js';
 import { blur, gaussianBlur } from './steps/blur.js';
 import { randomIoUCrop, sanitizeBoundingBoxes } from './steps/boxes.js';
 import { brightness, colorJitter, contrast, grayscale, hue, randomGrayscale, saturation } from './steps/colours.js';
+import { cover } from './steps/cover.js';
 import { centerCrop, randomCrop, randomResizedCrop } from './steps/crops.js';
 import { erase, randomErasing } from './steps/erasing.js';
 import { randomHorizontalFlip, randomVerticalFlip } from './steps/flips.js';
@@ -18,6 +19,7 @@ export const STEPS = {
   resize,
   scaleJitter,
   letterbox,
+  cover,
   pad,
   randomZoomOut,
   centerCrop,

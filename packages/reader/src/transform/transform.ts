@@ -49,6 +49,32 @@ export function compileTransform(input: TransformInput): CompiledTransform {
   return { steps: pixelSteps, outputShape: shapeOf(pixelSteps), ...valuesOf(steps, pixelSteps.length) };
 }
 
+/**
+ * The same transform behind a `cover` of each of these sizes. Throws {@link OptionError} where a step of its own chooses a size.
+ */
+export function coverTransforms(
+  transform: CompiledTransform,
+  sizes: readonly Size[],
+  crop: 'center' | 'random',
+): CompiledTransform[] {
+  const any = { width: 1, height: 1 };
+  const sized = transform.steps.find((step) => {
+    const { shape } = entryOf(step);
+    return shape !== undefined && shape(step, any) !== any;
+  });
+  if (sized !== undefined) {
+    throw new OptionError(
+      {},
+      `The step ${sized.name} chooses the size of images, which buckets do: leave it out of the transform, or leave out buckets.`,
+    );
+  }
+  return sizes.map(({ width, height }) => ({
+    ...transform,
+    steps: [{ name: 'cover', size: [height, width], crop }, ...transform.steps],
+    outputShape: { width, height },
+  }));
+}
+
 /** Whether more than the resize kernel is needed. */
 export function hasEffects(transform: CompiledTransform): boolean {
   return (

@@ -50,6 +50,7 @@ export function judgeRow(
     blankRow(pending, row, options);
     return false;
   }
+  if (pending.planned.bucket !== undefined) return standIn(pending, row, options);
   const next = (item + 1) % block.items;
   if (next === pending.planned.item[row]) {
     const { shard, key } = whereabouts(block, next, options);
@@ -60,6 +61,25 @@ export function judgeRow(
     );
   }
   pending.items[row] = next;
+  return true;
+}
+
+/** In a batch of one size the next good sample of the batch takes the row: it is of that size. */
+function standIn(pending: PendingBatch, row: number, options: BadRowOptions): true {
+  pending.own ??= { blocks: [...pending.blocks], items: pending.items.slice() };
+  const { blocks, items } = pending.own;
+  const next = ((pending.standIns.get(row) ?? row) + 1) % pending.rows;
+  if (next === row) {
+    const { shard, key } = whereabouts(blocks[row]!, items[row]!, options);
+    throw new BadSampleError(
+      { shard, key },
+      `${shard}: no sample of the batch of "${key}" can take its row; it cannot be used itself: ` +
+        `${pending.reasons.get(row)}. Run "shardtool verify --decode" to list every bad sample, or choose larger batches.`,
+    );
+  }
+  pending.standIns.set(row, next);
+  pending.blocks[row] = blocks[next]!;
+  pending.items[row] = items[next]!;
   return true;
 }
 
@@ -89,9 +109,10 @@ export function countBadRows(pending: PendingBatch, options: BadRowOptions): voi
       statistics.countDropped();
       continue;
     }
-    const block = pending.blocks[row]!;
+    const block = pending.own?.blocks[row] ?? pending.blocks[row]!;
     const { shard, key } = whereabouts(block, pending.planned.item[row]!, options);
-    const substitute = onBadSample === 'substitute' ? { substitute: keyOf(block, pending.items[row]!) } : {};
+    const substitute =
+      onBadSample === 'substitute' ? { substitute: keyOf(pending.blocks[row]!, pending.items[row]!) } : {};
     statistics.countBad({ shard, key, reason, ...substitute });
   }
 }
@@ -112,13 +133,15 @@ export function stepError(
 function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRowOptions): void {
   pending.valid[row] = 0;
   for (const values of Object.values(pending.fields)) values[row] = null;
-  const { rowBytes } = engine.plan;
+  const { slot, rows, bucket } = pending;
   if (output.kind === 'pixels') {
-    engine.slotBytes(pending.slot, pending.rows).fill(0, row * rowBytes, (row + 1) * rowBytes);
-    engine.plan.companions.forEach((companion, i) => {
-      const bytes = engine.companionBytes(pending.slot, i, pending.rows);
-      bytes.fill(0, row * companion.rowBytes, (row + 1) * companion.rowBytes);
+    const { image, companions } = engine.plan.rowBytes[bucket]!;
+    engine.slotBytes(slot, rows, bucket).fill(0, row * image, (row + 1) * image);
+    companions.forEach((rowBytes, i) => {
+      const bytes = engine.companionBytes(slot, i, rows, bucket);
+      bytes.fill(0, row * rowBytes, (row + 1) * rowBytes);
     });
+    engine.facts.setShown(slot, row, null);
   } else if (output.kind === 'list') pending.list[row] = { pixels: new Uint8Array(0), height: 0, width: 0 };
 }
 

@@ -1,5 +1,6 @@
 import type { FieldValue } from '../../dataset/field-values.js';
 import type { Dtype } from '../../transform/values.js';
+import type { BatchCrop } from '../ring/batch-facts.js';
 
 /** One image of a `list` batch: uint8 [height, width, 3]. */
 export interface ImageArray {
@@ -54,6 +55,8 @@ export interface Batch<Content extends BatchContent = BatchContent> {
   readonly encoded: Content['encoded'];
   /** Class numbers, int32 [n]; -1 where a sample has none. */
   readonly labels: Int32Array;
+  /** With the option `buckets`: which part of its image each row shows; else null. */
+  readonly crop: BatchCrop | null;
   /** How the images were mixed, with the option `mix`; else null. */
   readonly mix: BatchMix | null;
   /** 0 marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was skipped. */

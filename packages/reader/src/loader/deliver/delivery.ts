@@ -166,6 +166,6 @@ export class Delivery {
   #readFields(pending: PendingBatch, row: number): void {
     if (isSkipped(pending, row)) return;
     const { engine, textChoice } = this.#options;
-    readFields(pending, row, engine.arena, textChoice);
+    readFields(pending, row, engine, textChoice);
   }
 }

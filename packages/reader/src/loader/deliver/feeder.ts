@@ -4,6 +4,7 @@ import { OptionError } from '@shardtool/format';
 import type { EpochPlan } from '../../order/batches.js';
 import { type Block, type BlockReader, placeOf } from '../read/block.js';
 import type { Demand } from '../read/block-reader.js';
+import type { BatchReader } from '../read/bucket-reader.js';
 import { keptImageColumn } from '../read/image-column.js';
 import type { BatchFacts } from '../ring/batch-facts.js';
 import type { Companion, PartTable } from '../ring/companions.js';
@@ -17,6 +18,8 @@ export interface FedEpoch {
   readonly epoch: number;
   readonly plan: EpochPlan;
   readonly reader: BlockReader;
+  /** The same reader, where batches are made of samples that wait. */
+  readonly batchReader: BatchReader | null;
   readonly checksum: boolean;
 }
 
@@ -124,6 +127,8 @@ export class Feeder implements Demand {
   retire(pending: PendingBatch): void {
     for (const block of pending.finished) block.reader.release(block);
     pending.finished.length = 0;
+    pending.letGo?.();
+    pending.letGo = null;
   }
 
   /** The slot may be filled again. */
@@ -173,6 +178,7 @@ export class Feeder implements Demand {
     job.occurrence = block.occurrence[item]!;
     job.slot = pending.slot;
     job.row = row;
+    job.bucket = pending.bucket;
     job.orientation = index.orientation[indexRow]!;
     job.crc32 = (pending.checksum ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED;
     // The crop index is that of the image that a sample has where none is named.
@@ -189,7 +195,7 @@ export class Feeder implements Demand {
   /** Publishes the job of the batch as a whole. */
   pushWhole(pending: PendingBatch): void {
     const { control } = this.#options;
-    control.push(wholeBatchJob(pending.slot));
+    control.push(wholeBatchJob(pending.slot, pending.bucket));
     control.ring();
   }
 
@@ -238,6 +244,10 @@ export class Feeder implements Demand {
   async #feedEpoch(fed: FedEpoch): Promise<void> {
     const { control, fields } = this.#options;
     for (const planned of fed.plan.rows()) {
+      if (planned.block.length === 0) {
+        await fed.batchReader?.walk(planned);
+        continue;
+      }
       const slot = await this.#freeSlot();
       if (this.#closed) return;
       const pending = new PendingBatch(slot, planned, fed.epoch, fed.checksum, fields);
@@ -246,10 +256,15 @@ export class Feeder implements Demand {
       this.#filling = pending;
       this.#pending.push(pending);
       this.#options.bell.ring();
-      await this.#fill(pending, fed.reader);
-      this.#filling = null;
+      await fed.batchReader?.walk(planned);
       if (this.#closed) return;
+      await this.#fill(pending, fed.reader);
+      if (this.#closed) return;
+      pending.letGo = fed.batchReader?.done(planned, pending.blocks) ?? null;
+      pending.issuedAt = performance.now();
+      this.#filling = null;
     }
+    fed.batchReader?.finish();
   }
 
   async #freeSlot(): Promise<number> {
@@ -278,12 +293,13 @@ export class Feeder implements Demand {
       pending.blocks[row] = block;
       this.push(pending, row);
       pending.given = row + 1;
-      block.left--;
-      if (block.left === 0) pending.finished.push(block);
+      if (pending.planned.bucket === undefined) {
+        block.left--;
+        if (block.left === 0) pending.finished.push(block);
+      }
       if (row % RING_EVERY === RING_EVERY - 1) control.ring();
     }
     control.ring();
-    pending.issuedAt = performance.now();
   }
 }
 

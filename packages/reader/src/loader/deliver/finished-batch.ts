@@ -12,9 +12,10 @@ import type { PendingBatch } from './pending-batch.js';
 export type BatchOutput =
   | {
       readonly kind: 'pixels';
-      readonly size: Size;
-      readonly shape: readonly [number, number, number];
+      /** By the number of a batch's size; one where all batches are of one. */
+      readonly sizes: readonly Size[];
       readonly dtype: Dtype;
+      readonly layout: 'nhwc' | 'nchw';
     }
   | { readonly kind: 'list' }
   | { readonly kind: 'raw' };
@@ -33,7 +34,7 @@ export interface FinishedBatchOptions {
 export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptions, release: () => void): Batch {
   const { engine, output } = options;
   const { rows } = pending;
-  const bytes = output.kind === 'pixels' ? engine.slotBytes(pending.slot, rows) : null;
+  const bytes = output.kind === 'pixels' ? engine.slotBytes(pending.slot, rows, pending.bucket) : null;
   if (options.whole) pending.labels.set(engine.facts.labels(pending.slot, rows));
   const mix = options.whole ? engine.facts.mix(pending.slot) : null;
   let keys: readonly string[] | undefined;
@@ -44,11 +45,12 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     size: rows,
     images: bytes && valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8'),
     dtype: output.kind === 'pixels' ? output.dtype : null,
-    shape: output.kind === 'pixels' ? [rows, ...output.shape] : null,
+    shape: output.kind === 'pixels' ? shapeOf(output, rows, pending.bucket) : null,
     ...companionsOf(pending, options),
     list: output.kind === 'list' ? pending.list : null,
     encoded: output.kind === 'raw' ? encodedImages(pending, options) : null,
     labels: pending.labels,
+    crop: engine.facts.shown(pending.slot, rows),
     mix: mix && { name: mix.name, weight: mix.weight, otherLabels: rolled(pending.labels) },
     valid: pending.valid,
     numbers: pending.numbers,
@@ -66,14 +68,23 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
   };
 }
 
+function shapeOf(
+  { sizes, layout }: Extract<BatchOutput, { kind: 'pixels' }>,
+  rows: number,
+  bucket: number,
+): [number, number, number, number] {
+  const { width, height } = sizes[bucket]!;
+  return layout === 'nhwc' ? [rows, height, width, 3] : [rows, 3, height, width];
+}
+
 function companionsOf(
-  { slot, rows }: PendingBatch,
+  { slot, rows, bucket }: PendingBatch,
   { engine, output, companions }: FinishedBatchOptions,
 ): Pick<Batch, 'moreImages' | 'masks'> {
   const moreImages = nameTable<Uint8Array | Float32Array>();
   const masks = nameTable<Uint8Array>();
   for (const [i, { field, kind }] of companions.entries()) {
-    const bytes = engine.companionBytes(slot, i, rows);
+    const bytes = engine.companionBytes(slot, i, rows, bucket);
     if (kind === 'mask') masks[field] = bytes;
     else moreImages[field] = valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8');
   }
@@ -86,7 +97,7 @@ function encodedImages(pending: PendingBatch, { engine, image }: FinishedBatchOp
     const column = keptImageColumn(index, image);
     const offset = column.offset[indexRow]!;
     if (offset < 0) return new Uint8Array(0);
-    return engine.arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);
+    return engine.encoded(placeOf(block, stretches, offset), column.bytes[indexRow]!);
   });
 }
 

@@ -36,12 +36,18 @@ export class PendingBatch {
   readonly fields: Record<string, (FieldValue | null)[]>;
   /** Blocks whose last row is in this batch. */
   readonly finished: Block[] = [];
+  /** Gives back the memory of samples that waited for this batch; null where it has none. */
+  letGo: (() => void) | null = null;
   /** Troubles that were reported and not yet dealt with. */
   bad: Trouble[] = [];
   /** By row, why its own sample could not be used, for those that were dealt with. */
   readonly reasons = new Map<number, string>();
   /** By row, the item whose bytes were wrong and were fetched once more. */
   readonly fetchedAgain = new Map<number, number>();
+  /** Blocks and items as they were planned, from when a row of a batch of one size was given another sample of the batch. */
+  own: { readonly blocks: readonly Block[]; readonly items: Int32Array } | null = null;
+  /** By row, the row whose sample stands in for its own. */
+  readonly standIns = new Map<number, number>();
   /** Rows whose own sample was left out by the person's own step. */
   readonly dropped = new Set<number>();
   /** Messages of workers for this batch that have arrived. */
@@ -64,6 +70,11 @@ export class PendingBatch {
     this.sources = new Int32Array(rows);
     this.valid = planned.valid.slice();
     this.fields = nameTable(fields.map((name) => [name, new Array<FieldValue | null>(rows).fill(null)]));
+  }
+
+  /** Number of its size. */
+  get bucket(): number {
+    return this.planned.bucket?.bucket ?? 0;
   }
 
   get rows(): number {

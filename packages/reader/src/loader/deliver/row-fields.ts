@@ -1,8 +1,8 @@
 import { changedSincePacked, crc32, type FieldColumns, fieldPayload } from '@shardtool/format';
 import { notAValue } from '../../dataset/field-bytes.js';
 import { type FieldValue, fieldValue } from '../../dataset/field-values.js';
-import type { Arena } from '../read/arena.js';
 import { locate, placeOf } from '../read/block.js';
+import type { Engine } from '../work/engine.js';
 import type { PendingBatch } from './pending-batch.js';
 import type { TextChoice } from './text-choice.js';
 
@@ -10,7 +10,12 @@ import type { TextChoice } from './text-choice.js';
  * Puts the values of a row's fields, and of label columns, into the batch. One whose bytes have changed, or that cannot be read, makes the sample a
  * bad one.
  */
-export function readFields(pending: PendingBatch, row: number, arena: Arena, textChoice: TextChoice | null): void {
+export function readFields(
+  pending: PendingBatch,
+  row: number,
+  engine: Pick<Engine, 'encoded'>,
+  textChoice: TextChoice | null,
+): void {
   const block = pending.blocks[row]!;
   const item = pending.items[row]!;
   const { index, indexRow, stretches } = locate(block, item);
@@ -28,7 +33,7 @@ export function readFields(pending: PendingBatch, row: number, arena: Arena, tex
       pending.fields[name]![row] = chosen(index.columns.get(name)?.[indexRow] ?? null);
       continue;
     }
-    const stored = arena.view(placeOf(block, stretches, offset), column.bytes[indexRow]!);
+    const stored = engine.encoded(placeOf(block, stretches, offset), column.bytes[indexRow]!);
     const result = read(name, stored, column, indexRow, pending.checksum);
     if ('fault' in result) {
       pending.bad.push({ row, reason: `its field "${name}" ${result.fault}` });

@@ -30,7 +30,18 @@ export interface ReadyEvent {
   whenDone(): Promise<void>;
 }
 
-type HostPart = 'epoch' | 'index' | 'size' | 'labels' | 'mix' | 'valid' | 'numbers' | 'source' | 'keys' | 'fields';
+type HostPart =
+  | 'epoch'
+  | 'index'
+  | 'size'
+  | 'labels'
+  | 'crop'
+  | 'mix'
+  | 'valid'
+  | 'numbers'
+  | 'source'
+  | 'keys'
+  | 'fields';
 
 /**
  * A batch whose pixels are in the memory of a GPU, or on their way: valid until the next is asked for, or until

@@ -22,11 +22,16 @@ export class Arena {
   readonly capacity: number;
   readonly segments: readonly SharedArrayBuffer[];
   readonly #gaps: Gap[] = [];
+  readonly #begin: number;
   #used = 0;
   #peak = 0;
 
-  /** `capacity` in bytes, of which whole cache lines are used. Memory is reserved here and taken when it is first written. */
-  constructor(capacity: number) {
+  /**
+   * `capacity` in bytes, of which whole cache lines are used. Memory is reserved here and taken when it is first written. Places
+   * count on behind so many segments of other arenas, so that one list of segments can have those of all.
+   */
+  constructor(capacity: number, segmentsBefore = 0) {
+    this.#begin = segmentsBefore * SEGMENT_BYTES;
     this.capacity = Math.floor(capacity / ALIGNMENT) * ALIGNMENT;
     const segments: SharedArrayBuffer[] = [];
     for (let start = 0; start < this.capacity; start += SEGMENT_BYTES) {
@@ -96,13 +101,13 @@ export class Arena {
   #clear(): void {
     this.#gaps.length = 0;
     for (const [k, { byteLength }] of this.segments.entries()) {
-      this.#gaps.push({ offset: k * SEGMENT_BYTES, bytes: byteLength });
+      this.#gaps.push({ offset: this.#begin + k * SEGMENT_BYTES, bytes: byteLength });
     }
   }
 
   /** A view of `bytes` bytes at `offset`. */
   view(offset: number, bytes: number): Uint8Array {
-    return arenaView(this.segments, offset, bytes);
+    return arenaView(this.segments, offset - this.#begin, bytes);
   }
 }
 

@@ -138,7 +138,7 @@ export function consecutive(first: number, count: number): Uint32Array {
 }
 
 /** How many equal rows stand before this one: weights repeat a row in place. `rows` rise. */
-function occurrenceOf(rows: Uint32Array, at: number): number {
+export function occurrenceOf(rows: Uint32Array, at: number): number {
   const row = rows[at]!;
   if (at === 0 || rows[at - 1] !== row) return 0;
   let low = 0;

@@ -5,19 +5,24 @@ import type { Selection } from '../../selection/selection.js';
 import { type Arena, ReadBufferError } from './arena.js';
 import type { BlockReader, LoadedShard } from './block.js';
 import { type Demand, StreamingReader } from './block-reader.js';
+import { type BatchReader, BucketReader } from './bucket-reader.js';
 import type { UpcomingEpoch } from './least-bytes.js';
 import { type LoadedShards, load, planLoad, type ShardStore, selectedRows } from './load-shards.js';
 import { NO_OPENING, openingOf } from './opening.js';
 import type { ReadHistory } from './read-history.js';
 import { ResidentReader } from './resident-reader.js';
+import { ReadSingles, singlesOf } from './single-samples.js';
 import type { Stretch } from './stretches.js';
-import { UnreadReader } from './unread-reader.js';
+import { UnreadReader, wholeShard } from './unread-reader.js';
 
 export interface EpochReadersOptions {
   readonly files: ShardFiles;
   /** The same, as it is to be read. */
   readonly store: ShardStore;
   readonly arena: Arena;
+  /** Where single samples lie, and how much of those may be of samples that wait. */
+  readonly held: Arena;
+  readonly holdBytes: number;
   readonly bell: Bell;
   readonly slabs: number;
   readonly readConcurrency: number | undefined;
@@ -34,6 +39,8 @@ export interface EpochReadersOptions {
 /** How the blocks of an epoch come. */
 export interface EpochReading {
   readonly reader: BlockReader;
+  /** The same reader, where batches are made of samples that wait. */
+  readonly batchReader: BatchReader | null;
   /** Whether what is delivered is checked. */
   readonly checksum: boolean;
 }
@@ -64,7 +71,41 @@ export class EpochReaders {
     const { hasReadAll, wasCached } = history.begin(whole);
     const checksum = checked === 'always' || (checked === 'first-epoch' && !hasReadAll);
     const inShards = wasCached && !checksum && canStayInShards && !this.#options.files.isFar;
-    return { reader: await this.#reader(epoch, demand, least, inShards), checksum };
+    const { plan, selection } = epoch;
+    if (plan.under === undefined) {
+      const reader = await this.#reader(epoch, demand, least, inShards);
+      return { reader, batchReader: null, checksum };
+    }
+    const blocks = await this.#reader({ plan: plan.under, selection }, demand, least, inShards);
+    const batchReader = await this.#bucketReader(blocks, { plan, selection }, demand, inShards);
+    return { reader: batchReader, batchReader, checksum };
+  }
+
+  async #bucketReader(
+    blocks: BlockReader,
+    { plan, selection }: UpcomingEpoch,
+    demand: Demand,
+    inShards: boolean,
+  ): Promise<BucketReader> {
+    const { store, arena, held, holdBytes, bell } = this.#options;
+    const common = { blocks, selection, holdBytes, ring: () => bell.ring() };
+    if (plan.unit === 'sample') {
+      const shards = await this.#residents!;
+      return new BucketReader({
+        ...common,
+        memory: null,
+        singles: () => singlesOf((shard) => shards.get(shard)!, false),
+      });
+    }
+    if (inShards) {
+      const loaded = async (shard: number) => wholeShard(await store.index(shard));
+      return new BucketReader({ ...common, memory: null, singles: () => singlesOf(loaded, true) });
+    }
+    return new BucketReader({
+      ...common,
+      memory: { blocks: arena, held },
+      singles: (makeRoom) => new ReadSingles({ store, arena: held, bell, demand, makeRoom }),
+    });
   }
 
   async #reader(

@@ -1,3 +1,4 @@
+import type { ShardIndex } from '@shardtool/format';
 import type { PlannedBlock } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from './block.js';
@@ -13,6 +14,11 @@ export interface UnreadOptions {
 
 /** All of a shard, as one stretch: what is at a byte of the shard is at the same byte of it. */
 const WHOLE_SHARD = [{ offset: 0, bytes: Number.POSITIVE_INFINITY, at: 0 }] as const;
+
+/** A shard of which nothing is in memory. */
+export function wholeShard(index: ShardIndex): LoadedShard {
+  return { index, stretches: WHOLE_SHARD, crops: null };
+}
 
 /** The blocks of an epoch whose bytes stay in the shards, where the workers read them. */
 export class UnreadReader implements BlockReader {
@@ -50,8 +56,7 @@ export class UnreadReader implements BlockReader {
     const { first, selection, store } = this.#options;
     const shards = new Map<number, LoadedShard>();
     for (const { shard } of planned.pieces) {
-      if (!shards.has(shard))
-        shards.set(shard, { index: await store.index(shard), stretches: WHOLE_SHARD, crops: null });
+      if (!shards.has(shard)) shards.set(shard, wholeShard(await store.index(shard)));
     }
     return blockWithoutMemory(this, { planned, first, selection }, { shards, inShards: true });
   }

@@ -1,3 +1,4 @@
+import type { ShownPart } from '../../decoder.js';
 import type { DrawnMix } from '../../transform/mix.js';
 import { layOut } from './fields.js';
 
@@ -8,6 +9,8 @@ import { layOut } from './fields.js';
 export interface BatchFactsBuffers {
   readonly labels: SharedArrayBuffer;
   readonly facts: SharedArrayBuffer;
+  /** Which part of its image each row shows; of no length where that is not asked for. */
+  readonly shown: SharedArrayBuffer;
 }
 
 /** The sample of a batch's first row. */
@@ -34,21 +37,43 @@ const { places, bytes: FACT_BYTES } = layOut<keyof FirstSample | 'mix' | 'mixWei
   mixWeight: 'float64',
 });
 const FACT_NUMBERS = FACT_BYTES / 8;
+/** Of a row: height and width of the image, of it resized, and where the row begins there. */
+const SHOWN_NUMBERS = 6;
+
+/** Which part of its image each row shows: pairs of pixels, int32 [n, 2]. */
+export interface BatchCrop {
+  /** [height, width] of the image, as it is shown. */
+  readonly originalSize: Int32Array;
+  /** [height, width] to which it was resized. */
+  readonly resizedSize: Int32Array;
+  /** Where the row begins in that, [top, left]; where the row is mirrored, in the mirror image. */
+  readonly topLeft: Int32Array;
+}
 
 export class BatchFacts {
   readonly buffers: BatchFactsBuffers;
   readonly #labels: Int32Array;
   readonly #facts: Float64Array;
+  readonly #shown: Int32Array;
   readonly #rows: number;
 
   /** Over fresh memory for `slots` slots of `rows` rows, or over that of another thread. */
-  constructor({ slots, rows }: { readonly slots: number; readonly rows: number }, buffers?: BatchFactsBuffers) {
+  constructor(
+    {
+      slots,
+      rows,
+      showsParts = false,
+    }: { readonly slots: number; readonly rows: number; readonly showsParts?: boolean },
+    buffers?: BatchFactsBuffers,
+  ) {
     this.buffers = buffers ?? {
       labels: new SharedArrayBuffer(slots * rows * 4),
       facts: new SharedArrayBuffer(slots * FACT_BYTES),
+      shown: new SharedArrayBuffer(showsParts ? slots * rows * SHOWN_NUMBERS * 4 : 0),
     };
     this.#labels = new Int32Array(this.buffers.labels);
     this.#facts = new Float64Array(this.buffers.facts);
+    this.#shown = new Int32Array(this.buffers.shown);
     this.#rows = rows;
   }
 
@@ -77,6 +102,32 @@ export class BatchFacts {
     this.#facts[at + places.number] = number;
     this.#facts[at + places.occurrence] = occurrence;
     this.#facts[at + places.source] = source;
+  }
+
+  /** Null: of no image. Nothing where that is not asked for. */
+  setShown(slot: number, row: number, part: ShownPart | null): void {
+    if (this.#shown.length === 0) return;
+    const at = (slot * this.#rows + row) * SHOWN_NUMBERS;
+    if (part === null) this.#shown.fill(0, at, at + SHOWN_NUMBERS);
+    else {
+      const { original, resized, top, left } = part;
+      this.#shown.set([original.height, original.width, resized.height, resized.width, top, left], at);
+    }
+  }
+
+  /** Of the first `rows` rows, each [height, width] or [top, left]: copies. Null where that is not asked for. */
+  shown(slot: number, rows: number): BatchCrop | null {
+    if (this.#shown.length === 0) return null;
+    const of = (first: number): Int32Array => {
+      const pairs = new Int32Array(2 * rows);
+      for (let row = 0; row < rows; row++) {
+        const at = (slot * this.#rows + row) * SHOWN_NUMBERS + first;
+        pairs[2 * row] = this.#shown[at]!;
+        pairs[2 * row + 1] = this.#shown[at + 1]!;
+      }
+      return pairs;
+    };
+    return { originalSize: of(0), resizedSize: of(2), topLeft: of(4) };
   }
 
   /** Of a batch that has been worked on as a whole. */

@@ -21,6 +21,8 @@ export interface Job {
   orientation: number;
   /** Expected crc32 of the encoded image, or {@link UNCHECKED}. */
   crc32: number;
+  /** Number of the batch's size; 0 where there is one. */
+  bucket: number;
   /** Place in the arena of what the crop index has of the image, and its length in bytes; 0 where it has nothing. */
   cropOffset: number;
   cropBytes: number;
@@ -48,6 +50,7 @@ const { places, bytes: JOB_BYTES } = layOut<keyof Job>({
   orientation: 'int32',
   shard: 'int32',
   cropBytes: 'int32',
+  bucket: 'int32',
 });
 // Read once: a job is written and read a million times.
 const {
@@ -64,6 +67,7 @@ const {
   orientation,
   shard,
   cropBytes,
+  bucket,
 } = places;
 const LONGS = JOB_BYTES / 8;
 const SHORTS = JOB_BYTES / 4;
@@ -83,12 +87,13 @@ export function emptyJob(): Job {
     crc32: UNCHECKED,
     cropOffset: 0,
     cropBytes: 0,
+    bucket: 0,
   };
 }
 
 /** The job to work on the batch of a slot as a whole. */
-export function wholeBatchJob(ofSlot: number): Job {
-  return { ...emptyJob(), slot: ofSlot, row: WHOLE_BATCH };
+export function wholeBatchJob(ofSlot: number, ofBucket: number): Job {
+  return { ...emptyJob(), slot: ofSlot, row: WHOLE_BATCH, bucket: ofBucket };
 }
 
 /** Memory for so many jobs. */
@@ -125,6 +130,7 @@ export class JobRecords {
     shorts[i + orientation] = job.orientation;
     shorts[i + shard] = job.shard;
     shorts[i + cropBytes] = job.cropBytes;
+    shorts[i + bucket] = job.bucket;
   }
 
   read(place: number, job: Job): void {
@@ -144,5 +150,6 @@ export class JobRecords {
     job.orientation = shorts[i + orientation]!;
     job.shard = shorts[i + shard]!;
     job.cropBytes = shorts[i + cropBytes]!;
+    job.bucket = shorts[i + bucket]!;
   }
 }

@@ -8,41 +8,47 @@ const GUARD_BYTES = 64;
 /** A worker with less than this cannot decode an ordinary photo. */
 const SMALLEST_SCRATCH_BYTES = 16 * 2 ** 20;
 
+/** Bytes of one finished row: of the image, and of each of more images and masks. */
+export interface RowBytes {
+  readonly image: number;
+  readonly companions: readonly number[];
+}
+
 /**
  * The one memory that WebAssembly kernels write: the batch slots, then a scratch region for each worker. All of it is
  * address space; pages are taken when they are first written.
  */
 export interface MemoryPlan {
   readonly slots: number;
-  /** Bytes of a full batch: of the images, and of what comes along behind them. */
+  /** Bytes of a full batch of the largest size: of the images, and of what comes along behind them. */
   readonly slotBytes: number;
-  readonly rowBytes: number;
-  /** Where in a slot the rows of more images and masks begin, and how long one is. */
-  readonly companions: readonly { readonly offset: number; readonly rowBytes: number }[];
+  /** By the number of a batch's size, how long its rows are. */
+  readonly rowBytes: readonly RowBytes[];
+  /** Where in a slot the rows of each of more images and masks begin. */
+  readonly companions: readonly number[];
   readonly workers: number;
   readonly scratchBytes: number;
   readonly pages: number;
 }
 
 /**
- * Lays the memory out. `rowBytes` is one finished image; `scratchBytes` what a worker wishes for at most. Throws
+ * Lays the memory out for the largest rows; `scratchBytes` what a worker wishes for at most. Throws
  * {@link OptionError} with the sum where the slots leave the workers too little.
  */
 export function planMemory(options: {
   readonly slots: number;
   readonly rows: number;
-  readonly rowBytes: number;
-  /** One finished row of each of the images and masks that come along. */
-  readonly companionRowBytes: readonly number[];
+  /** By the number of a batch's size. */
+  readonly rowBytes: readonly RowBytes[];
   readonly workers: number;
   readonly scratchBytes: number;
 }): MemoryPlan {
   const { slots, rows, rowBytes, workers } = options;
-  let slotBytes = rows * rowBytes;
-  const companions = options.companionRowBytes.map((bytes) => {
+  let slotBytes = rows * Math.max(...rowBytes.map(({ image }) => image));
+  const companions = rowBytes[0]!.companions.map((_, i) => {
     const offset = aligned(slotBytes);
-    slotBytes = offset + rows * bytes;
-    return { offset, rowBytes: bytes };
+    slotBytes = offset + rows * Math.max(...rowBytes.map((one) => one.companions[i]!));
+    return offset;
   });
   const slotTotal = slots * (aligned(slotBytes) + GUARD_BYTES);
   const share = Math.floor((MEMORY_LIMIT_BYTES - slotTotal) / workers) - GUARD_BYTES;

@@ -14,9 +14,14 @@ export interface LoaderMemory {
   readonly slots: MemoryPlan;
   /** Encoded samples. */
   readonly readBuffers: ReadBufferPlan;
+  /** For samples that are held, or read, by themselves. */
+  readonly heldBytes: number;
 }
 
-type MemoryRequest = Pick<CheckedOptions, 'prefetchBatches' | 'workers' | 'maxPixels' | 'readBufferBytes'>;
+type MemoryRequest = Pick<
+  CheckedOptions,
+  'prefetchBatches' | 'workers' | 'maxPixels' | 'readBufferBytes' | 'buckets' | 'holdBytes'
+>;
 
 /** Lays the memory out. Throws OptionError where it does not suffice. */
 export async function setUpMemory(
@@ -32,11 +37,12 @@ export async function setUpMemory(
     slots: prefetchBatches,
     rows: batchSize,
     rowBytes: output.rowBytes,
-    companionRowBytes: output.companionRowBytes,
     workers: options.workers ?? availableParallelism(),
-    scratchBytes: output.decoder === null ? 0 : scratchBytesFor(output.decoder.transform, options.maxPixels),
+    scratchBytes: output.decoder === null ? 0 : scratchBytesFor(output.decoder, options.maxPixels),
   });
-  dataset.files.keepIndexes(Math.min(dataset.shards.length, 2 * (streams / worldSize) + 16));
+  // Single samples are of any rank's streams.
+  const indexes = 2 * (streams / worldSize) + 16 + (options.buckets === undefined ? 0 : streams);
+  dataset.files.keepIndexes(Math.min(dataset.shards.length, indexes));
   const begin = order.isOver ? { epoch: order.begin.epoch + 1, position: 0 } : order.begin;
   const readBuffers = await planReadBuffers({
     dataset,
@@ -48,5 +54,16 @@ export async function setUpMemory(
     held: order.held(prefetchBatches),
     limitBytes: options.readBufferBytes,
   });
-  return { slots, readBuffers };
+  return { slots, readBuffers, heldBytes: heldBytesOf(dataset, order, options) };
+}
+
+/** Over the mean, for samples that are larger: address space, which takes no memory until it is written. */
+const SPARE = 2;
+const SPARE_BYTES = 64 * 2 ** 20;
+
+/** What may wait, and rows of batches under way that were read by themselves. */
+function heldBytesOf(dataset: Dataset, order: LoaderOrder, options: MemoryRequest): number {
+  if (options.buckets === undefined || order.unit === 'sample') return 0;
+  const rows = options.prefetchBatches * order.batchSize;
+  return options.holdBytes + Math.ceil((rows * SPARE * dataset.bytes) / Math.max(1, dataset.size)) + SPARE_BYTES;
 }

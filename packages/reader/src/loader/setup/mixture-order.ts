@@ -1,37 +1,21 @@
-import { OptionError } from '@shardtool/format';
-import { selectableOf } from '../../dataset/selectable.js';
-import { defaultGroup, defaultSourceStreams, greatestCommonDivisor } from '../../mixture/defaults.js';
-import type { MixedDataset, MixtureSettings } from '../../mixture/mixture.js';
+import { defaultSourceStreams } from '../../mixture/defaults.js';
+import type { MixtureSettings } from '../../mixture/mixture.js';
 import { sourceSeed } from '../../mixture/mixture-order.js';
 import { checkWeights, type MixtureState, takeUpMixtureState } from '../../mixture/mixture-state.js';
-import { type MixturePlan, type MixtureSource, planMixture } from '../../mixture/plan-mixture.js';
-import { epochCounts, type MixturePolicy } from '../../mixture/shares.js';
+import { type MixturePlan, planMixture } from '../../mixture/plan-mixture.js';
+import { epochCounts } from '../../mixture/shares.js';
 import type { EpochPlan, PlannedBlock } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
 import { epochOrder } from '../../order/epoch-order.js';
-import { resolveBatchSize, resolveRanks } from '../../order/ranks.js';
+import { resolveRanks } from '../../order/ranks.js';
 import { slabCount } from '../../order/slabs.js';
 import { StateError } from '../../order/state.js';
-import { firstNumbers, unitOf } from '../../order/units.js';
+import { unitOf } from '../../order/units.js';
 import { MIXTURE_VERSION } from '../../order/words.js';
-import { type Selection, selectSamples } from '../../selection/selection.js';
-import type { Place } from '../progress.js';
-import type { LoaderOrder, OrderRequest } from './order.js';
-
-/** A dataset of the mixture, as the order sees it. */
-interface Source extends MixtureSource {
-  readonly name: string;
-  readonly dataset: string;
-  readonly identity: string;
-  readonly selection: Selection;
-  /** Samples that are selected. */
-  readonly size: number;
-  /** Of the mixture's shards, the number of its first. */
-  readonly firstShard: number;
-  /** Bytes of a sample, on average. */
-  readonly meanSampleBytes: number;
-  readonly firstSample: Float64Array;
-}
+import { type Place, startAfter } from '../progress.js';
+import { batchOf, blockSamplesOf, groupOf } from './mixture-request.js';
+import { concat, type Source, select, unionOf } from './mixture-sources.js';
+import type { LoaderOrder, OrderRequest, PlanPart } from './order.js';
 
 /** The order of a mixture, and what of it only a mixture has. */
 interface LoaderMixtureOrder extends LoaderOrder {
@@ -85,36 +69,27 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
   });
 
   const bases = basesOf(saved, samples);
-  const planOf = (epoch: number, position: number): MixturePlan =>
-    planMixture({
-      sources,
-      samples,
-      base: bases(epoch),
-      seed,
-      epoch,
-      group,
-      window,
-      rank,
-      worldSize,
-      globalBatch,
-      lastBatch: options.lastBatch,
-      position,
-    });
+  const planOf = ({ epoch, position }: Place, as: PlanPart): MixturePlan =>
+    planMixture({ sources, samples, base: bases(epoch), seed, epoch, group, window, position, ...as });
   const union = unionOf(sources);
   const unit = sources.every((source) => source.unit === 'sample') ? 'sample' : 'chunk';
-  const plan = (epoch: number, position: number): EpochPlan => ({
-    ...planOf(epoch, position),
-    unit,
-    *blocks(): Generator<PlannedBlock, undefined> {
-      for (const block of planOf(epoch, position).blocks()) yield union.block(block.source, block);
-    },
-    at(at) {
-      const { source, number } = planOf(epoch, position).at(at);
-      return union.firstNumber[source]! + number;
-    },
-  });
+  const part = (place: Place, as: PlanPart): EpochPlan => {
+    const planned = planOf(place, as);
+    return {
+      ...planned,
+      unit,
+      *blocks(): Generator<PlannedBlock, undefined> {
+        for (const block of planned.blocks()) yield union.block(block.source, block);
+      },
+      at(at) {
+        const { source, pass, number } = planned.at(at);
+        return { pass, number: union.firstNumber[source]! + number };
+      },
+    };
+  };
+  const plan = (place: Place): EpochPlan => part(place, { rank, worldSize, globalBatch, lastBatch: options.lastBatch });
   const begin = beginOf(options.epoch, saved);
-  const { lastBatch, batches } = plan(begin.epoch, begin.position);
+  const { lastBatch, batches } = plan(begin);
   const stateAt = ({ epoch, position }: Place): MixtureState => ({
     version: MIXTURE_VERSION,
     seed,
@@ -142,6 +117,7 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
       sourceOfShard: Int32Array.from(sources.flatMap(({ counts }, d) => Array.from(counts, () => d))),
       seeds: sources.map((_, d) => sourceSeed(seed, d)),
     },
+    identities: sources.flatMap(({ dataset, identity }) => [dataset, identity]),
     begin,
     isOver: begin.position > 0 && batches === 0,
     batchSize,
@@ -180,10 +156,12 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
     },
     // What is left of a larger dataset comes in later epochs.
     readsAll: ({ position }) => position === 0 && sources.every(({ size }, d) => samples[d]! >= size),
+    isOnce: false,
     selection: () => union.selection,
     plan,
-    *upcoming({ epoch, position }) {
-      for (let e = epoch; ; e++) yield { plan: plan(e, e === epoch ? position : 0), selection: union.selection };
+    part,
+    *upcoming(place) {
+      for (let next = place; ; next = startAfter(next)) yield { plan: plan(next), selection: union.selection };
     },
     stateAt,
     mixtureStateAt: stateAt,
@@ -220,98 +198,6 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
   };
 }
 
-/** Whether every sample of a dataset that is alone comes once in an epoch, as without a mixture. */
-export function isOnce({ repeat, perBatch, epochSamples }: MixturePolicy): boolean {
-  return (repeat === undefined || repeat[0] === 1) && perBatch === undefined && epochSamples === undefined;
-}
-
-/** What stands with the datasets of a mixture, and not with its loader. */
-export function refuseChoices(options: OrderRequest): void {
-  for (const name of ['classes', 'keys', 'where'] as const) {
-    if (options[name] === undefined) continue;
-    throw new OptionError(
-      {},
-      `${name} chooses samples of one dataset: give it with the dataset, where the mixture is opened.`,
-    );
-  }
-  if (options.weights !== undefined) {
-    throw new OptionError(
-      {},
-      'Weights of single samples make every pass over a dataset another length, so a mixture cannot count what has come of ' +
-        'it: leave out the option weights, and weigh the datasets instead.',
-    );
-  }
-  if (options.epochSamples !== undefined) {
-    throw new OptionError({}, 'epochSamples of a mixture is given where the mixture is opened, not to its loader.');
-  }
-  if (options.streams !== undefined) {
-    throw new OptionError(
-      {},
-      'The datasets of a mixture share out the streams by themselves: leave out the option streams.',
-    );
-  }
-}
-
-function batchOf(
-  { perBatch }: MixturePolicy,
-  options: OrderRequest,
-  worldSize: number,
-): { batchSize: number; globalBatch: number } {
-  if (perBatch === undefined) return resolveBatchSize(options, worldSize);
-  const rows = perBatch.reduce((a, b) => a + b, 0);
-  const { batchSize, globalBatchSize } = options;
-  if (batchSize === undefined && globalBatchSize === undefined) {
-    return resolveBatchSize({ globalBatchSize: rows }, worldSize);
-  }
-  const resolved = resolveBatchSize(options, worldSize);
-  if (resolved.globalBatch === rows) return resolved;
-  throw new OptionError(
-    {},
-    `perBatch makes batches of ${rows} rows over all ranks, and batchSize makes ${resolved.globalBatch}: leave out the batch ` +
-      'size, or give another perBatch.',
-  );
-}
-
-/** Samples of a dataset that follow each other: with `perBatch`, a divisor of each of its entries. */
-function groupOf(perBatch: readonly number[] | undefined, globalBatch: number, worldSize: number): number {
-  if (perBatch === undefined) return defaultGroup(globalBatch, worldSize);
-  const shared = perBatch.reduce(greatestCommonDivisor, 0);
-  if (shared % worldSize !== 0) {
-    throw new OptionError(
-      {},
-      `${worldSize} ranks cannot share ${perBatch.join(' and ')} rows of each batch evenly: take multiples of ${worldSize}.`,
-    );
-  }
-  return greatestCommonDivisor(shared, defaultGroup(globalBatch, worldSize)) % worldSize === 0
-    ? greatestCommonDivisor(shared, defaultGroup(globalBatch, worldSize))
-    : worldSize;
-}
-
-/** The shuffle buffers are those of all datasets together. */
-function blockSamplesOf({ blockSamples, shuffleBufferSize }: OrderRequest, streams: number): number | undefined {
-  if (shuffleBufferSize === undefined) return blockSamples;
-  if (blockSamples === undefined) return Math.max(1, Math.round(shuffleBufferSize / streams));
-  throw new OptionError({}, 'shuffleBufferSize and blockSamples both say how long blocks are: give one of the two.');
-}
-
-async function select({ name, dataset, selection: request }: MixedDataset, i: number, { datasets }: MixtureSettings) {
-  const subset = await selectSamples(request, selectableOf(dataset, request));
-  const { all } = subset;
-  const size = Array.from(all.counts).reduce((a, b) => a + b, 0);
-  if (size === 0)
-    throw new OptionError({ path: dataset.location }, `${name} has no samples: leave it out of the mixture.`);
-  return {
-    name,
-    dataset: dataset.identity,
-    identity: subset.identity,
-    selection: all,
-    size,
-    firstShard: datasets.slice(0, i).reduce((sum, other) => sum + other.dataset.shards.length, 0),
-    meanSampleBytes: dataset.bytes / dataset.size,
-    firstSample: dataset.files.firstSample.subarray(0, dataset.shards.length),
-  };
-}
-
 /** How many samples of each dataset came before an epoch; undefined: epoch times its samples. */
 function basesOf(saved: MixtureState | null, samples: readonly number[]): (epoch: number) => number[] | undefined {
   if (saved === null || saved.sources.every(({ base }) => base === null)) return () => undefined;
@@ -324,39 +210,6 @@ function basesOf(saved: MixtureState | null, samples: readonly number[]): (epoch
         `Epoch ${epoch} is before the place where other weights were taken (in epoch ${saved.epoch}): begin there.`,
       );
     });
-}
-
-/** All datasets as one line of samples: shards and numbers count through them. */
-function unionOf(sources: readonly Source[]) {
-  const counts = concat(sources.map((source) => Float64Array.from(source.counts)));
-  const first = firstNumbers(counts);
-  const firstNumber = sources.map(({ firstShard }) => first[firstShard]!);
-  const sourceOf = sources.flatMap((source) => Array.from(source.counts, () => source));
-  const Numbers = first.at(-1)! < 2 ** 32 ? Uint32Array : Float64Array;
-  const selection: Selection = {
-    counts,
-    rows: (shard) => sourceOf[shard]!.selection.rows(shard - sourceOf[shard]!.firstShard),
-  };
-  return {
-    selection,
-    firstNumber,
-    block(d: number, block: PlannedBlock): PlannedBlock {
-      const { firstShard } = sources[d]!;
-      const number = firstNumber[d]!;
-      const samples = new Numbers(block.samples.length);
-      for (let i = 0; i < samples.length; i++) samples[i] = number + block.samples[i]!;
-      const pieces = block.pieces.map((piece) => ({
-        ...piece,
-        shard: firstShard + piece.shard,
-        number: number + piece.number,
-      }));
-      return { ordinal: block.ordinal, pass: block.pass, from: block.from, uses: block.uses, samples, pieces };
-    },
-  };
-}
-
-function concat(parts: readonly Float64Array[]): Float64Array {
-  return Float64Array.from(parts.flatMap((part) => Array.from(part)));
 }
 
 function beginOf(epoch: number | undefined, saved: MixtureState | null): Place {

@@ -1,6 +1,6 @@
 import type { Dataset } from '../../dataset/dataset.js';
 import { selectableOf } from '../../dataset/selectable.js';
-import { type EpochPlan, planEpoch } from '../../order/batches.js';
+import { type EpochPlan, type PlanOptions, planEpoch } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
 import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
 import { resolveBatchSize, resolveRanks } from '../../order/ranks.js';
@@ -17,13 +17,19 @@ import {
 } from '../../selection/selection.js';
 import type { OrderState } from '../loader-state.js';
 import type { CheckedOptions } from '../options.js';
-import type { Place } from '../progress.js';
+import { type Place, startAfter } from '../progress.js';
 import type { UpcomingEpoch } from '../read/least-bytes.js';
-import { isOnce, refuseChoices, setUpMixtureOrder } from './mixture-order.js';
+import { setUpMixtureOrder } from './mixture-order.js';
+import { isOnce, refuseChoices } from './mixture-request.js';
+
+/** Of which rank a plan is, and how it is cut into batches. */
+export type PlanPart = Pick<PlanOptions, 'rank' | 'worldSize' | 'globalBatch' | 'lastBatch' | 'ownOnly'>;
 
 /** Which sample comes when, on this rank, in any epoch. */
 export interface LoaderOrder {
   readonly origin: SampleOrigin;
+  /** Of what is selected, of each dataset: with the dataset's own all that the samples depend on. */
+  readonly identities: readonly string[];
   /** Where the run begins; `isOver`: behind the last batch of that epoch. */
   readonly begin: Place;
   readonly isOver: boolean;
@@ -41,7 +47,11 @@ export interface LoaderOrder {
   selection(epoch: number): Selection;
   /** The dataset, or those of a mixture, in the order of their shards. */
   readonly sources: readonly SourceOrder[];
-  plan(epoch: number, position: number): EpochPlan;
+  plan(place: Place): EpochPlan;
+  /** The same order, as another rank or other batches have it. */
+  part(place: Place, as: PlanPart): EpochPlan;
+  /** Whether an epoch is every sample once. */
+  readonly isOnce: boolean;
   /** The epochs from a place on, without end. */
   upcoming(place: Place): Iterable<UpcomingEpoch>;
   /** Blocks that this rank holds at once where so many batches are made ahead, and samples in them. */
@@ -132,7 +142,7 @@ async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest)
   const epochSamples = saved?.epochSamples ?? options.epochSamples;
 
   const selection = (epoch: number): Selection => subset.draw({ seed, epoch });
-  const plan = (epoch: number, position: number): EpochPlan =>
+  const part = ({ epoch, position }: Place, as: PlanPart): EpochPlan =>
     planEpoch({
       counts: selection(epoch).counts,
       seed,
@@ -141,17 +151,16 @@ async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest)
       blockSamples,
       unit,
       shuffle,
-      rank,
-      worldSize,
-      globalBatch,
-      lastBatch: options.lastBatch,
       position,
       epochSamples,
+      ...as,
     });
+  const plan = (place: Place): EpochPlan => part(place, { rank, worldSize, globalBatch, lastBatch: options.lastBatch });
   const begin = beginOf(options.epoch, saved);
-  const { lastBatch, batches } = plan(begin.epoch, begin.position);
+  const { lastBatch, batches } = plan(begin);
   return {
     origin: { firstSample: dataset.files.firstSample, sourceOfShard: null, seeds: [seed] },
+    identities: [subset.identity],
     begin,
     isOver: begin.position > 0 && batches === 0,
     batchSize,
@@ -176,9 +185,13 @@ async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest)
         positionOf: (samples) => samples,
       },
     ],
+    isOnce: options.weights === undefined && epochSamples === undefined,
     plan,
-    *upcoming({ epoch, position }) {
-      for (let e = epoch; ; e++) yield { plan: plan(e, e === epoch ? position : 0), selection: selection(e) };
+    part,
+    *upcoming(place) {
+      for (let next = place; ; next = startAfter(next)) {
+        yield { plan: plan(next), selection: selection(next.epoch) };
+      }
     },
     held: (prefetchBatches) => {
       const slabs = slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches });

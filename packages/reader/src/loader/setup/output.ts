@@ -1,16 +1,19 @@
 import { imageFields, OptionError } from '@shardtool/format';
+import type { BucketCrop } from '../../buckets/options.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import type { Dataset } from '../../dataset/dataset.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { DecoderOptions } from '../../decoder.js';
+import type { Size } from '../../transform/crops.js';
 import { checkMixing, type Mixing } from '../../transform/mix.js';
 import { entryOf } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
-import { type CompiledTransform, compileTransform } from '../../transform/transform.js';
+import { type CompiledTransform, compileTransform, coverTransforms } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
 import type { BatchOutput } from '../deliver/finished-batch.js';
 import type { CheckedOptions } from '../options.js';
 import type { Companion } from '../ring/companions.js';
+import type { RowBytes } from '../ring/slots.js';
 import { type OwnStep, type OwnSteps, resolveStep } from '../work/own-steps.js';
 import { commonShape } from './common-shape.js';
 
@@ -36,9 +39,8 @@ export interface LoaderOutput {
   readonly mixing: Mixing;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
-  /** Bytes of a finished row, and of one of each companion. */
-  readonly rowBytes: number;
-  readonly companionRowBytes: readonly number[];
+  /** Bytes of finished rows, by the number of a batch's size. */
+  readonly rowBytes: readonly RowBytes[];
   /**
    * Rows are made of uncompressed images and of nothing else: then workers can read just the crops, without any bytes in
    * between.
@@ -48,7 +50,17 @@ export interface LoaderOutput {
   readonly usesCropIndex: boolean;
 }
 
-type OutputRequest = { readonly decode: DecodeMode } & Pick<
+/** Images are resized to cover one of these sizes, and cropped to it, before the steps of the transform. */
+export interface Cover {
+  readonly sizes: readonly Size[];
+  readonly crop: BucketCrop;
+}
+
+type OutputRequest = {
+  readonly decode: DecodeMode;
+  readonly applyExifOrientation: boolean;
+  readonly cover: Cover | null;
+} & Pick<
   CheckedOptions,
   | 'transform'
   | 'collate'
@@ -60,7 +72,6 @@ type OutputRequest = { readonly decode: DecodeMode } & Pick<
   | 'textChoice'
   | 'image'
   | 'maxPixels'
-  | 'applyExifOrientation'
   | 'cropIndex'
 >;
 
@@ -83,8 +94,6 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
   if (batch.kind !== 'pixels' && (hasSteps || mixing.length > 0))
     throw needsPixels(hasSteps ? 'steps' : 'mix', options);
   if (mixing.length > 0) checkMixable(mixing, transform!, companions);
-  const rowBytes = batch.kind === 'pixels' ? rowBytesOf(batch) : 0;
-  const bytesOf = { image: rowBytes, mask: maskBytesOf(batch), field: 0 };
   const codec = decoder === null ? null : await chooseCodec();
   return {
     batch,
@@ -98,8 +107,7 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
     steps,
     mixing,
     whole: mixing.length > 0 || steps.batch !== undefined,
-    rowBytes,
-    companionRowBytes: companions.map(({ kind }) => bytesOf[kind]),
+    rowBytes: batch.kind === 'pixels' ? batch.sizes.map((size) => rowBytesOf(batch, size, companions)) : [NO_ROWS],
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, companions.length + fields.length),
     usesCropIndex: options.cropIndex !== false && codec?.name === 'turbojpeg',
   };
@@ -181,17 +189,13 @@ function isUncompressedOnly(dataset: Dataset, output: BatchOutput, options: Outp
   return isPlain && areFiles && images.length === 1 && images[0] === 'npy';
 }
 
-function maskBytesOf(output: BatchOutput): number {
-  if (output.kind !== 'pixels') return 0;
-  const { width, height } = output.size;
-  return width * height;
-}
-
 async function outputOf(
   dataset: Dataset,
   transform: CompiledTransform | null,
   options: OutputRequest,
 ): Promise<Pick<LoaderOutput, 'batch' | 'decoder'>> {
+  const { cover } = options;
+  if (cover !== null && (transform === null || options.collate === 'list')) throw needsPixels('buckets', options);
   if (transform === null) return { batch: { kind: 'raw' }, decoder: null };
   const decoder = {
     transform,
@@ -200,12 +204,24 @@ async function outputOf(
     decode: options.decode,
   };
   if (options.collate === 'list') return { batch: { kind: 'list' }, decoder };
+  const { dtype, layout } = transform;
+  if (cover !== null) {
+    const covers = coverTransforms(transform, cover.sizes, cover.crop);
+    return { batch: { kind: 'pixels', sizes: cover.sizes, dtype, layout }, decoder: { ...decoder, covers } };
+  }
   const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
-  const shape =
-    transform.layout === 'nhwc' ? ([size.height, size.width, 3] as const) : ([3, size.height, size.width] as const);
-  return { batch: { kind: 'pixels', size, shape, dtype: transform.dtype }, decoder: { ...decoder, outputSize: size } };
+  return { batch: { kind: 'pixels', sizes: [size], dtype, layout }, decoder: { ...decoder, outputSize: size } };
 }
 
-function rowBytesOf(output: Extract<BatchOutput, { kind: 'pixels' }>): number {
-  return output.shape[0] * output.shape[1] * output.shape[2] * valueBytes(output.dtype);
+/** Encoded images, and those of a list, lie elsewhere. */
+const NO_ROWS: RowBytes = { image: 0, companions: [] };
+
+function rowBytesOf(
+  { dtype }: Extract<BatchOutput, { kind: 'pixels' }>,
+  { width, height }: Size,
+  companions: readonly Companion[],
+): RowBytes {
+  const image = width * height * 3 * valueBytes(dtype);
+  const bytesOf = { image, mask: width * height, field: 0 };
+  return { image, companions: companions.map(({ kind }) => bytesOf[kind]) };
 }

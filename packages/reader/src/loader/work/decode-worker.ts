@@ -20,7 +20,7 @@ import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions, 
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixing } from '../../transform/mix.js';
 import { arenaView } from '../read/arena.js';
-import type { BatchFactsBuffers } from '../ring/batch-facts.js';
+import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
 import { type Companion, type Part, PartTable } from '../ring/companions.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, WHOLE_BATCH } from '../ring/job.js';
@@ -81,6 +81,7 @@ const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
 const shardImages = new ShardImages(data.shardPaths);
 const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.companions.length }, data.parts);
+const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
 
 /** Counted first, so that the main thread, which may look at the slot before it hears the message, waits for it. */
 function post(message: BadRow | ListImage, transfer: ArrayBuffer[] = []): void {
@@ -106,7 +107,7 @@ async function run(): Promise<void> {
     const isLast = typeof done === 'boolean' ? done : await done;
     if (!isLast || steps === null) continue;
     try {
-      await steps.wholeBatch(job.slot, control.slots.rows(job.slot));
+      await steps.wholeBatch(job.slot, control.slots.rows(job.slot), job.bucket);
     } catch (error) {
       if (!(error instanceof OwnStepFailure)) throw error;
       post({ kind: 'bad', slot: job.slot, row: WHOLE_BATCH, reason: error.message, stack: error.stack });
@@ -137,11 +138,7 @@ function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): bool
 
 /** Only plain rows of pixels come this way: without checksum, without steps on them, and with nothing beside the image. */
 function decodeStored(job: Job, decoder: Decoder): void | Promise<void> {
-  return decoder.decodeStored(
-    shardImages.at(job),
-    job,
-    slotAddress(data.plan, job.slot) + job.row * data.plan.rowBytes,
-  );
+  return decoder.decodeStored(shardImages.at(job), job, rowAddress(job));
 }
 
 function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
@@ -155,7 +152,7 @@ function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null):
       post({ kind: 'image', slot: job.slot, row: job.row, pixels, height, width }, [pixels.buffer as ArrayBuffer]);
     });
   }
-  const target = slotAddress(data.plan, job.slot) + job.row * data.plan.rowBytes;
+  const target = rowAddress(job);
   if (data.companions.length === 0 && !steps?.hasRowSteps) return decoder.decode(bytes, job, target, [], cropIndex);
   const { images, fields } = companionsOf(job);
   if (!steps?.hasRowSteps) return decoder.decode(bytes, job, target, images, cropIndex);
@@ -177,8 +174,13 @@ function report(error: unknown, { slot, row }: Job): void {
   else throw error;
 }
 
+function rowAddress({ slot, row, bucket }: Job): number {
+  return slotAddress(data.plan, slot) + row * data.plan.rowBytes[bucket]!.image;
+}
+
 function finish(job: Job, decoder: Decoder | null): boolean {
   if (decoder !== null && decoder.warnings > 0) control.countWarnings(decoder.takeWarnings());
+  if (decoder !== null && data.decoder?.covers !== undefined) facts.setShown(job.slot, job.row, decoder.shown);
   const spliced = decoder?.takeSpliced() ?? 0;
   if (spliced > 0) control.countSpliced(spliced);
   return control.slots.finish(job.slot);
@@ -197,8 +199,9 @@ function companionsOf(job: Job): { images: CompanionImage[]; fields: Record<stri
     const bytes = payloadOf(part, field);
     if (kind === 'field') fields[field] = bytes;
     else {
-      const { offset, rowBytes } = data.plan.companions[i]!;
-      images.push({ field, kind, bytes, target: slotAddress(data.plan, job.slot) + offset + job.row * rowBytes });
+      const rowBytes = data.plan.rowBytes[job.bucket]!.companions[i]!;
+      const target = slotAddress(data.plan, job.slot) + data.plan.companions[i]! + job.row * rowBytes;
+      images.push({ field, kind, bytes, target });
     }
   }
   return { images, fields };

@@ -2,7 +2,7 @@ import { Bell, OptionError } from '@shardtool/format';
 import type { DecoderOptions } from '../../decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixing } from '../../transform/mix.js';
-import { Arena } from '../read/arena.js';
+import { Arena, arenaView } from '../read/arena.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import { type Companion, PartTable } from '../ring/companions.js';
 import { Control } from '../ring/control.js';
@@ -16,8 +16,9 @@ export interface EngineOptions {
   readonly plan: MemoryPlan;
   /** Rows of a full batch. */
   readonly rows: number;
-  /** Bytes of shared memory for encoded samples. */
+  /** Bytes of shared memory for encoded samples: for those that are read in blocks, and for single ones. */
   readonly arenaBytes: number;
+  readonly heldBytes: number;
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
   readonly list: boolean;
   /** What comes along with each image. */
@@ -34,7 +35,9 @@ export interface EngineOptions {
 /** What lives longer than an iteration: the shared memory, the batch slots and the decode workers. */
 export class Engine {
   readonly control: Control;
+  /** Where blocks are, and where single samples are. */
   readonly arena: Arena;
+  readonly held: Arena;
   readonly memory: KernelMemory;
   readonly plan: MemoryPlan;
   readonly bell: Bell;
@@ -42,6 +45,7 @@ export class Engine {
   readonly facts: BatchFacts;
   /** Slots that no batch has. A batch that is held beyond its iteration keeps its slot. */
   readonly freeSlots: number[];
+  readonly #segments: readonly SharedArrayBuffer[];
   readonly #pool: DecodeWorkers<WorkerMessage>;
   #onMessage: (message: WorkerMessage) => void = () => {};
 
@@ -51,8 +55,13 @@ export class Engine {
     const bell = new Bell();
     const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
     const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: options.companions.length });
-    const facts = new BatchFacts({ slots: plan.slots, rows: options.rows });
+    const facts = new BatchFacts({
+      slots: plan.slots,
+      rows: options.rows,
+      showsParts: options.decoder?.covers !== undefined,
+    });
     const arena = reserve('readBufferBytes', () => new Arena(options.arenaBytes));
+    const held = reserve('holdBytes', () => new Arena(options.heldBytes, arena.segments.length));
     const memory = reserve(
       'batchSize, prefetchBatches or workers',
       () => new WebAssembly.Memory({ initial: plan.pages, maximum: plan.pages, shared: true }),
@@ -66,7 +75,7 @@ export class Engine {
       workerData: (worker): DecodeWorkerData => ({
         worker,
         control: control.buffers,
-        arena: arena.segments,
+        arena: [...arena.segments, ...held.segments],
         memory,
         plan,
         decoder: options.decoder,
@@ -89,16 +98,18 @@ export class Engine {
       stop: () => control.stop(),
       giveUp,
     });
-    engine = new Engine({ control, arena, memory, plan, bell, parts, facts }, pool);
+    engine = new Engine({ control, arena, held, memory, plan, bell, parts, facts }, pool);
     return engine;
   }
 
   private constructor(
-    parts: Pick<Engine, 'control' | 'arena' | 'memory' | 'plan' | 'bell' | 'parts' | 'facts'>,
+    parts: Pick<Engine, 'control' | 'arena' | 'held' | 'memory' | 'plan' | 'bell' | 'parts' | 'facts'>,
     pool: DecodeWorkers<WorkerMessage>,
   ) {
     this.control = parts.control;
     this.arena = parts.arena;
+    this.held = parts.held;
+    this.#segments = [...parts.arena.segments, ...parts.held.segments];
     this.memory = parts.memory;
     this.plan = parts.plan;
     this.bell = parts.bell;
@@ -126,19 +137,25 @@ export class Engine {
     this.#pool.unref();
   }
 
+  /** Encoded bytes, in whichever arena they are. */
+  encoded(place: number, bytes: number): Uint8Array {
+    return arenaView(this.#segments, place, bytes);
+  }
+
   /** All slots. */
   get slotMemory(): Uint8Array {
     return new Uint8Array(this.memory.buffer, 0, slotAddress(this.plan, this.plan.slots));
   }
 
-  /** The bytes of a slot that `rows` rows take. */
-  slotBytes(slot: number, rows: number): Uint8Array {
-    return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot), rows * this.plan.rowBytes);
+  /** The bytes of a slot that `rows` rows of a batch take, whose size has the number `bucket`. */
+  slotBytes(slot: number, rows: number, bucket: number): Uint8Array {
+    return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot), rows * this.plan.rowBytes[bucket]!.image);
   }
 
   /** The bytes of a slot that `rows` rows of a companion take. */
-  companionBytes(slot: number, companion: number, rows: number): Uint8Array {
-    const { offset, rowBytes } = this.plan.companions[companion]!;
+  companionBytes(slot: number, companion: number, rows: number, bucket: number): Uint8Array {
+    const offset = this.plan.companions[companion]!;
+    const rowBytes = this.plan.rowBytes[bucket]!.companions[companion]!;
     return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot) + offset, rows * rowBytes);
   }
 

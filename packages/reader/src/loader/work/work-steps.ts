@@ -6,7 +6,7 @@ import { drawMix } from '../../transform/mix.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import type { Job } from '../ring/job.js';
-import { slotAddress } from '../ring/slots.js';
+import { type RowBytes, slotAddress } from '../ring/slots.js';
 import type { DecodeWorkerData } from './decode-worker.js';
 import { mixRows } from './mix-rows.js';
 import {
@@ -48,7 +48,7 @@ export interface WorkSteps {
     target: number,
   ): Promise<void>;
   /** Works on a batch of which all rows are there. */
-  wholeBatch(slot: number, rows: number): Promise<void>;
+  wholeBatch(slot: number, rows: number, bucket: number): Promise<void>;
 }
 
 /** Loads the steps in this thread; null where there are none and nothing is mixed. */
@@ -57,10 +57,13 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
   const pixels = await loadStep<PixelsStep>('pixels', data.steps.pixels);
   const batch = await loadStep<BatchStep>('batch', data.steps.batch);
   if (fields === null && pixels === null && batch === null && data.mixing.length === 0) return null;
-  const { transform, seeds, outputSize } = data.decoder!;
+  const { transform, seeds, outputSize, covers } = data.decoder!;
   const { dtype, layout } = transform;
-  const { width, height } = outputSize!;
-  const shape = layout === 'nhwc' ? ([height, width, 3] as const) : ([3, height, width] as const);
+  const sizeOf = (bucket: number) => covers?.[bucket]?.outputShape ?? outputSize!;
+  const shapeOf = (bucket: number): readonly [number, number, number] => {
+    const { width, height } = sizeOf(bucket);
+    return layout === 'nhwc' ? [height, width, 3] : [3, height, width];
+  };
   const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
   const kernels = data.mixing.length > 0 ? new EffectKernels(data.memory) : null;
 
@@ -99,24 +102,25 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
       await decoder.decode(encoded, job, target, others, encoded === image ? cropIndex : null);
       if (pixels === null) return;
       const kept = await calling('pixels', pixels, (run) =>
-        run(valuesAt(target, data.plan.rowBytes), {
+        run(valuesAt(target, data.plan.rowBytes[job.bucket]!.image), {
           ...contextOf(job, FIRST_NUMBER.pixelsStep, pixels.options),
-          shape,
+          shape: shapeOf(job.bucket),
           dtype,
         }),
       );
       if (kept === null) throw new DroppedSample('the step "pixels" left it out');
     },
-    async wholeBatch(slot, rows) {
+    async wholeBatch(slot, rows, bucket) {
+      const rowBytes = data.plan.rowBytes[bucket]!;
       const identity = facts.first(slot);
       const address = slotAddress(data.plan, slot);
       if (batch !== null) {
         const whole: StepBatch = {
-          images: valuesAt(address, rows * data.plan.rowBytes),
-          shape: [rows, ...shape],
+          images: valuesAt(address, rows * rowBytes.image),
+          shape: [rows, ...shapeOf(bucket)],
           dtype,
           labels: facts.labels(slot, rows),
-          ...companionsAt(slot, rows),
+          ...companionsAt(slot, rows, rowBytes),
         };
         await calling('batch', batch, (run) => run(whole, contextOf(identity, FIRST_NUMBER.batchStep, batch.options)));
       }
@@ -127,19 +131,19 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         identity.occurrence,
         FIRST_NUMBER.mix,
       );
-      const mix = drawMix(data.mixing, { width, height }, random);
+      const size = sizeOf(bucket);
+      const mix = drawMix(data.mixing, size, random);
       facts.setMix(slot, mix);
-      if (mix !== null)
-        mixRows(kernels, mix, { address, rows, width, height }, transform, decoder.spare(data.plan.rowBytes));
+      if (mix !== null) mixRows(kernels, mix, { address, rows, ...size }, transform, decoder.spare(rowBytes.image));
     },
   };
 
-  function companionsAt(slot: number, rows: number): Pick<StepBatch, 'masks' | 'moreImages'> {
+  function companionsAt(slot: number, rows: number, { companions }: RowBytes): Pick<StepBatch, 'masks' | 'moreImages'> {
     const masks = nameTable<Uint8Array>();
     const moreImages = nameTable<Uint8Array | Float32Array>();
     for (const [i, { field, kind }] of data.companions.entries()) {
-      const { offset, rowBytes } = data.plan.companions[i]!;
-      const address = slotAddress(data.plan, slot) + offset;
+      const rowBytes = companions[i]!;
+      const address = slotAddress(data.plan, slot) + data.plan.companions[i]!;
       if (kind === 'image') moreImages[field] = valuesAt(address, rows * rowBytes);
       else if (kind === 'mask') masks[field] = new Uint8Array(data.memory.buffer, address, rows * rowBytes);
     }

@@ -51,6 +51,12 @@ export const SIZE = kind(
   PAIR,
   'int | Sequence[int]',
 );
+export const CROP_PART = kind(
+  z.enum(['center', 'random']),
+  'center or random',
+  "'center' | 'random'",
+  "Literal['center', 'random']",
+);
 export const PADDING = kind(
   z.union([pixels, pair(pixels), z.tuple([pixels, pixels, pixels, pixels]).readonly()]),
   'a number, [x, y] or [left, top, right, bottom]',

@@ -1,0 +1,191 @@
+import { OptionError, type PartOfIndex } from '@shardtool/format';
+import type { Dataset } from '../dataset/dataset.js';
+import type { Selection } from '../selection/selection.js';
+import type { Size } from '../transform/crops.js';
+import type { Buckets } from './options.js';
+import { bucketOf, nameOf, usedSizes } from './sizes.js';
+
+/** Which size each sample of a dataset has, and how many have it. */
+export interface SizedSamples {
+  /** In use, the narrowest first. */
+  readonly sizes: readonly Size[];
+  /** By size: samples, each counted once; and the part of their pixels that is kept of an image, on average. */
+  readonly perSize: readonly number[];
+  readonly kept: readonly number[];
+  /** Sizes of a rule that too few samples are nearest to, with how many are. */
+  readonly leftOut: readonly (Size & { readonly samples: number })[];
+  /** By the sample's number in the dataset, the number of its size; {@link NO_SIZE} where it is not selected. */
+  readonly of: Uint8Array;
+}
+
+export const NO_SIZE = 255;
+/** Indexes of which these columns are on their way. */
+const INDEXES_AT_ONCE = 8;
+
+interface SizeColumns extends PartOfIndex<'width' | 'height' | 'orientation'> {
+  readonly shard: number;
+}
+
+/** A sample of a size that so far has too few to stay. */
+interface Rare {
+  readonly number: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/**
+ * Finds the size of each selected sample. Of the indexes only widths, heights and orientations are read, and nothing is
+ * decoded. `turns`: images are shown as their EXIF orientation says. Throws {@link OptionError} for a sample without width and
+ * height, and for a size of a list that no sample is nearest to.
+ */
+export async function countSizes(
+  dataset: Dataset,
+  selection: Selection,
+  { sizes, isComputed }: Buckets,
+  turns: boolean,
+): Promise<SizedSamples> {
+  const { firstSample } = dataset.files;
+  const of = new Uint8Array(dataset.size).fill(NO_SIZE);
+  const tally = new Tally(sizes);
+  const least = isComputed ? leastOf(selection) : 0;
+  const rare: Rare[][] = sizes.map(() => []);
+  for await (const columns of sizeColumns(dataset, selection)) {
+    const { shard } = columns;
+    const rows = selection.rows(shard);
+    const count = rows?.length ?? dataset.files.samples[shard]!;
+    for (let i = 0; i < count; i++) {
+      const row = rows === null ? i : rows[i]!;
+      // With weights a row comes more than once.
+      if (rows !== null && i > 0 && rows[i - 1] === row) continue;
+      const isTurned = turns && columns.orientation[row]! >= 5;
+      const width = (isTurned ? columns.height : columns.width)[row]!;
+      const height = (isTurned ? columns.width : columns.height)[row]!;
+      if (width <= 0 || height <= 0) throw await withoutSize(dataset, shard, row);
+      const bucket = bucketOf(width, height, sizes);
+      const number = firstSample[shard]! + row;
+      of[number] = bucket;
+      tally.add(bucket, width, height);
+      // What is left out may have to go to one of two sizes that stay.
+      if (tally.samples[bucket]! * 1000 < least) rare[bucket]!.push({ number, width, height });
+      else rare[bucket]!.length = 0;
+    }
+  }
+  if (!isComputed) {
+    const empty = sizes.filter((_, b) => tally.samples[b] === 0);
+    if (empty.length > 0) throw withoutSamples(empty);
+    return { sizes, ...tally.summary(), leftOut: [], of };
+  }
+  const used = usedSizes(sizes, tally.samples);
+  if (used.length === sizes.length) return { sizes, ...tally.summary(), leftOut: [], of };
+  const leftOut = sizes.flatMap((size, b) => (used.includes(size) ? [] : [{ ...size, samples: tally.samples[b]! }]));
+  return { ...moved({ sizes, used, tally, rare: rare.flat(), of }), leftOut };
+}
+
+/** With fewer than a thousandth of these a size is left out. */
+function leastOf({ counts, rows }: Selection): number {
+  let samples = 0;
+  for (let shard = 0; shard < counts.length; shard++) {
+    const chosen = rows(shard);
+    samples += chosen === null ? counts[shard]! : new Set(chosen).size;
+  }
+  return samples;
+}
+
+/** The same with the sizes in use alone: all samples go to the nearest that stays. */
+function moved(all: {
+  sizes: readonly Size[];
+  used: readonly Size[];
+  tally: Tally;
+  rare: readonly Rare[];
+  of: Uint8Array;
+}): Omit<SizedSamples, 'leftOut'> {
+  const { sizes, used, tally, rare, of } = all;
+  const to = Uint8Array.from({ length: NO_SIZE + 1 }, (_, b) => {
+    const now = b < sizes.length ? used.indexOf(sizes[b]!) : -1;
+    return now < 0 ? NO_SIZE : now;
+  });
+  for (let number = 0; number < of.length; number++) of[number] = to[of[number]!]!;
+  const now = tally.of(used);
+  for (const { number, width, height } of rare) {
+    if (of[number] !== NO_SIZE) continue;
+    of[number] = bucketOf(width, height, used);
+    now.add(of[number]!, width, height);
+  }
+  return { sizes: used, ...now.summary(), of };
+}
+
+/** Samples a size, and how much of their images is kept. */
+class Tally {
+  readonly samples: Float64Array;
+  readonly #kept: Float64Array;
+  readonly #sizes: readonly Size[];
+
+  constructor(sizes: readonly Size[]) {
+    this.#sizes = sizes;
+    this.samples = new Float64Array(sizes.length);
+    this.#kept = new Float64Array(sizes.length);
+  }
+
+  add(bucket: number, width: number, height: number): void {
+    const size = this.#sizes[bucket]!;
+    const wider = (width * size.height) / (height * size.width);
+    this.samples[bucket]!++;
+    this.#kept[bucket]! += wider > 1 ? 1 / wider : wider;
+  }
+
+  /** What was counted of some of the sizes. */
+  of(sizes: readonly Size[]): Tally {
+    const tally = new Tally(sizes);
+    sizes.forEach((size, b) => {
+      const before = this.#sizes.indexOf(size);
+      tally.samples[b] = this.samples[before]!;
+      tally.#kept[b] = this.#kept[before]!;
+    });
+    return tally;
+  }
+
+  summary(): Pick<SizedSamples, 'perSize' | 'kept'> {
+    return {
+      perSize: Array.from(this.samples),
+      kept: Array.from(this.#kept, (kept, b) => (this.samples[b] === 0 ? 1 : kept / this.samples[b]!)),
+    };
+  }
+}
+
+/** The columns of the shards of which something is selected, in their order; some are read ahead. */
+async function* sizeColumns(dataset: Dataset, selection: Selection): AsyncGenerator<SizeColumns> {
+  const chosen = Array.from(dataset.shards.keys()).filter((shard) => selection.counts[shard]! > 0);
+  const reading: (Promise<SizeColumns> | undefined)[] = [];
+  for (let k = 0; k < chosen.length; k++) {
+    while (reading.length < Math.min(chosen.length, k + INDEXES_AT_ONCE)) {
+      const shard = chosen[reading.length]!;
+      const next = dataset.files.files[shard]!.loadParts(['width', 'height', 'orientation']).then((parts) => ({
+        ...parts,
+        shard,
+      }));
+      next.catch(() => {});
+      reading.push(next);
+    }
+    const columns = await reading[k]!;
+    reading[k] = undefined;
+    yield columns;
+  }
+}
+
+async function withoutSize(dataset: Dataset, shard: number, row: number): Promise<OptionError> {
+  const { name } = dataset.shards[shard]!;
+  const key = (await dataset.files.index(shard)).key[row]!;
+  return new OptionError(
+    { shard: name, key },
+    `${name}: the index knows no width and height of sample "${key}", so it has no place in buckets: choose the samples that ` +
+      'have them (where: "width > 0"), or run "shardtool index" on the dataset.',
+  );
+}
+
+function withoutSamples(empty: readonly Size[]): OptionError {
+  return new OptionError(
+    {},
+    `buckets: no sample is nearest to ${empty.map(nameOf).join(', ')} (width x height), so no batch would be of such a size: ` +
+      'leave it out of the list.',
+  );
+}

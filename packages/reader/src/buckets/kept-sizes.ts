@@ -1,0 +1,76 @@
+/**
+ * What was counted is kept on this machine, so that the next run begins without reading an index: a file of a header, JSON in
+ * one line, and a byte a sample. One that is damaged, or of something else, is counted anew.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { crc32, sideFolder } from '@shardtool/format';
+import { z } from 'zod';
+import type { Dataset } from '../dataset/dataset.js';
+import type { SizedSamples } from './count-sizes.js';
+import type { Buckets } from './options.js';
+
+const MARK = 'shardtool buckets 1';
+const count = z.number().int().nonnegative();
+const size = z.object({ width: count, height: count });
+const header = z.object({
+  mark: z.literal(MARK),
+  key: z.string(),
+  crc32: count,
+  sizes: z.array(size),
+  perSize: z.array(count),
+  kept: z.array(z.number()),
+  leftOut: z.array(size.extend({ samples: count })),
+});
+
+/** What sizes depend on. */
+export interface SizesKey {
+  /** Of the dataset, or of each of a mixture, and of what is selected. */
+  readonly identities: readonly string[];
+  readonly buckets: Buckets;
+  readonly turns: boolean;
+}
+
+function keyOf({ identities, buckets: { sizes, isComputed }, turns }: SizesKey): string {
+  return createHash('sha256')
+    .update(JSON.stringify([identities, sizes, isComputed, turns]))
+    .digest('hex');
+}
+
+function fileOf({ location }: Dataset, key: string): string {
+  return path.join(sideFolder(location), `buckets-${key.slice(0, 16)}`);
+}
+
+/** Null where there is nothing, or nothing that can be used. */
+export async function keptSizes(dataset: Dataset, key: SizesKey): Promise<SizedSamples | null> {
+  const wanted = keyOf(key);
+  const bytes = await readFile(fileOf(dataset, wanted)).catch(() => null);
+  const end = bytes?.indexOf(0x0a) ?? -1;
+  if (bytes === null || end < 0) return null;
+  let found: z.output<typeof header>;
+  try {
+    found = header.parse(JSON.parse(bytes.toString('utf8', 0, end)));
+  } catch {
+    return null;
+  }
+  const of = new Uint8Array(bytes.buffer, bytes.byteOffset + end + 1, bytes.length - end - 1);
+  if (found.key !== wanted || of.length !== dataset.size || crc32(of) !== found.crc32) return null;
+  const { sizes, perSize, kept, leftOut } = found;
+  return { sizes, perSize, kept, leftOut, of };
+}
+
+/** Where it cannot be kept, it is counted again the next time. */
+export async function keepSizes(dataset: Dataset, key: SizesKey, { of, ...found }: SizedSamples): Promise<void> {
+  const whole = keyOf(key);
+  const file = fileOf(dataset, whole);
+  const part = `${file}.${randomUUID()}.part`;
+  const head = JSON.stringify({ mark: MARK, key: whole, crc32: crc32(of), ...found });
+  try {
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(part, Buffer.concat([Buffer.from(`${head}\n`), of]));
+    await rename(part, file);
+  } catch {
+    await rm(part, { force: true }).catch(() => {});
+  }
+}

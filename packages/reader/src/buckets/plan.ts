@@ -1,0 +1,201 @@
+import type { EpochPlan, FoundSample, LastBatch } from '../order/batches.js';
+import type { PlannedBatch } from '../order/rows.js';
+import type { SampleNumbers } from '../order/units.js';
+import { type BucketBatch, type BucketPlace, batchCount, bucketBatches, dealBatch, lookBack } from './batches.js';
+
+/** Where an own sample is in the blocks that this rank reads. */
+export interface OwnSample {
+  readonly block: number;
+  readonly item: number;
+}
+
+/** What a batch of one size is besides its rows. */
+export interface BucketRows {
+  /** Number of its size. */
+  readonly bucket: number;
+  /** Behind the batch. */
+  readonly place: BucketPlace;
+  /** Own samples between the batch before and this one, in their order: those of the batch, and those that wait on. */
+  readonly walked: readonly OwnSample[];
+  /** Own samples that come in another rank's rows of this batch. */
+  readonly given: readonly OwnSample[];
+  /** Samples outside this rank's blocks: row r shows `singles[-1 - block[r]]` where its block is negative. */
+  readonly singles: readonly FoundSample[];
+}
+
+export interface BucketPlanOptions {
+  /** What this rank reads from the place on, exactly its own positions. */
+  readonly own: EpochPlan;
+  /** What all ranks together read from a position on. */
+  all(position: number): EpochPlan;
+  /** The number of the size of a sample. */
+  sizeOf(pass: number, number: number): number;
+  /** How many sizes there are. */
+  readonly sizes: number;
+  readonly rank: number;
+  readonly worldSize: number;
+  readonly globalBatch: number;
+  readonly lastBatch: LastBatch;
+  /** Where to go on; by default at the beginning. */
+  readonly place?: BucketPlace | undefined;
+  /** By size, samples of a whole epoch; null where only a walk tells. */
+  readonly perSize: ArrayLike<number> | null;
+  /** Throws: what was said to be waiting is not there. */
+  notThere(): never;
+}
+
+/** A rank's part of an epoch in batches of one size. Batches without rows only say what is walked past. */
+export function planBuckets(options: BucketPlanOptions): EpochPlan {
+  const { own, rank, worldSize, globalBatch, lastBatch, place, sizes } = options;
+  const { samples } = own;
+  const batches = function* (): Generator<BucketBatch, undefined> {
+    const bucketsAt = bucketsOf(options);
+    const waiting = place && (lookBack(place, bucketsAt) ?? options.notThere());
+    yield* bucketBatches({ samples, sizes, bucketsAt, globalBatch, lastBatch, start: place, waiting });
+  };
+  const isWhole = (place?.step ?? 0) === 0;
+  return {
+    samples,
+    get batches() {
+      if (isWhole && options.perSize !== null) return batchCount(options.perSize, globalBatch, lastBatch);
+      let count = 0;
+      for (const _ of batches()) count++;
+      return count;
+    },
+    get isEmpty() {
+      return batches().next().done === true;
+    },
+    batchSize: globalBatch / worldSize,
+    lastBatch,
+    unit: own.unit,
+    maxLiveBlocks: own.maxLiveBlocks,
+    blocks: () => own.blocks(),
+    at: (position) => own.at(position),
+    under: own,
+    *rows(): Generator<PlannedBatch, undefined> {
+      const walk = new OwnWalk(own, { from: place?.position ?? 0, rank, worldSize });
+      let index = 0;
+      for (const batch of batches()) {
+        const walked = walk.to(batch.place.position);
+        yield rowsOf(batch, walked, { index, rank, worldSize, walk, at: own.at });
+        index++;
+      }
+      const walked = walk.to(samples);
+      if (walked.length > 0) yield walkedOnly(walked, samples);
+    },
+  };
+}
+
+function rowsOf(
+  batch: BucketBatch,
+  walked: readonly OwnSample[],
+  part: Pick<BucketPlanOptions, 'rank' | 'worldSize'> & Pick<EpochPlan, 'at'> & { index: number; walk: OwnWalk },
+): PlannedBatch {
+  const { rank, worldSize, walk } = part;
+  const { positions, real, bucket, place } = batch;
+  const { rows, real: own } = dealBatch(batch, worldSize)[rank]!;
+  const block = new Int32Array(rows.length);
+  const item = new Int32Array(rows.length);
+  const valid = new Uint8Array(rows.length).fill(1, 0, own);
+  const singles: FoundSample[] = [];
+  rows.forEach((i, row) => {
+    const sample = walk.waiting.get(positions[i]!);
+    if (sample === undefined) block[row] = -singles.push(part.at(positions[i]!));
+    else {
+      block[row] = sample.block;
+      item[row] = sample.item;
+    }
+  });
+  const kept = new Set(rows.slice(0, own));
+  const given: OwnSample[] = [];
+  for (let i = 0; i < real; i++) {
+    const sample = walk.waiting.get(positions[i]!);
+    if (sample === undefined) continue;
+    if (!kept.has(i)) given.push(sample);
+    walk.waiting.delete(positions[i]!);
+  }
+  const of: BucketRows = { bucket, place, walked, given, singles };
+  return { index: part.index, block, item, valid, position: place.position, bucket: of };
+}
+
+function walkedOnly(walked: readonly OwnSample[], position: number): PlannedBatch {
+  const none = new Int32Array(0);
+  const place = { step: 0, position, waiting: [] };
+  const bucket = { bucket: 0, place, walked, given: [], singles: [] };
+  return { index: -1, block: none, item: none, valid: new Uint8Array(0), position, bucket };
+}
+
+/** A rank's own samples, position after position. */
+class OwnWalk {
+  /** By position, those that wait. */
+  readonly waiting = new Map<number, OwnSample>();
+  readonly #rows: Generator<PlannedBatch, undefined>;
+  readonly #worldSize: number;
+  #next: number;
+  #batch: PlannedBatch | undefined;
+  #row = 0;
+
+  constructor(own: EpochPlan, { from, rank, worldSize }: { from: number; rank: number; worldSize: number }) {
+    this.#rows = own.rows();
+    this.#worldSize = worldSize;
+    this.#next = from + ((((rank - from) % worldSize) + worldSize) % worldSize);
+  }
+
+  /** Walks up to, not including, a position; returns what it came past, which waits from now on. */
+  to(position: number): OwnSample[] {
+    const walked: OwnSample[] = [];
+    for (; this.#next < position; this.#next += this.#worldSize) {
+      while (this.#batch === undefined || this.#row === this.#batch.block.length) {
+        this.#batch = this.#rows.next().value!;
+        this.#row = 0;
+      }
+      const sample = { block: this.#batch.block[this.#row]!, item: this.#batch.item[this.#row]! };
+      this.#row++;
+      walked.push(sample);
+      this.waiting.set(this.#next, sample);
+    }
+    return walked;
+  }
+}
+
+/** The sizes of the samples at stretches of positions, which are best asked for one behind the other. */
+function bucketsOf({ all, sizeOf }: BucketPlanOptions): (from: number, to: number) => Uint8Array {
+  let walk: { next: number; take(count: number): Uint8Array } | undefined;
+  return (from, to) => {
+    if (walk?.next !== from) walk = sizeWalk(all(from), from, sizeOf);
+    return walk.take(to - from);
+  };
+}
+
+function sizeWalk(plan: EpochPlan, from: number, sizeOf: BucketPlanOptions['sizeOf']) {
+  const rows = plan.rows();
+  const blocks = plan.blocks();
+  const live = new Map<number, { readonly samples: SampleNumbers; readonly pass: number; left: number }>();
+  let batch: PlannedBatch | undefined;
+  let row = 0;
+  return {
+    next: from,
+    take(count: number): Uint8Array {
+      const found = new Uint8Array(count);
+      for (let i = 0; i < count; i++) {
+        while (batch === undefined || row === batch.block.length) {
+          batch = rows.next().value!;
+          row = 0;
+        }
+        const ordinal = batch.block[row]!;
+        let block = live.get(ordinal);
+        if (block === undefined) {
+          const { samples, pass, uses } = blocks.next().value!;
+          block = { samples, pass, left: uses };
+          live.set(ordinal, block);
+        }
+        found[i] = sizeOf(block.pass, block.samples[batch.item[row]!]!);
+        row++;
+        block.left--;
+        if (block.left === 0) live.delete(ordinal);
+      }
+      this.next += count;
+      return found;
+    },
+  };
+}

@@ -1,0 +1,238 @@
+import type { OwnSample } from '../../buckets/plan.js';
+import type { PlannedBatch } from '../../order/batches.js';
+import { firstNumbers } from '../../order/units.js';
+import type { Selection } from '../../selection/selection.js';
+import type { Arena } from './arena.js';
+import { type Block, type BlockReader, placeOf } from './block.js';
+import { blockOfOne, onlyRow, type SampleRow, type SingleSamples, sampleRow } from './single-samples.js';
+
+/** A reader of batches that are made of samples that wait. */
+export interface BatchReader extends BlockReader {
+  /** Reads on up to this batch; then its blocks and items may be asked for. */
+  walk(planned: PlannedBatch): Promise<void>;
+  /** All rows of the batch were asked for: `blocks`. Returns what gives their memory back when they are done with. */
+  done(planned: PlannedBatch, blocks: readonly Block[]): () => void;
+  /** No batch of the epoch comes any more: what waits is let go. */
+  finish(): void;
+}
+
+/** A block of the order below, as far as it was walked past. */
+interface Walked {
+  readonly block: Block;
+  /** Own samples that are still to be walked past. */
+  left: number;
+  /** By item, those that wait. */
+  readonly waiting: Map<number, Waiting>;
+  /** Batches under way that show it. */
+  inUse: number;
+  isReleased: boolean;
+}
+
+/** Where a sample is that waits: in its block, in a copy, or let go and to be read again. */
+type Waiting = { readonly block: Block } | { readonly copy: Block } | { again: SampleRow; reading?: Promise<Block> };
+
+export interface BucketReaderOptions {
+  /** Of the order below. */
+  readonly blocks: BlockReader;
+  /** Where single samples come from. */
+  singles(makeRoom: () => boolean): SingleSamples & { close?(): Promise<void> };
+  readonly selection: Selection;
+  /** Where blocks are, and where samples are held that outlive theirs; null where blocks have no memory of their own. */
+  readonly memory: { readonly blocks: Arena; readonly held: Arena } | null;
+  /** No more than this is held of samples that wait. */
+  readonly holdBytes: number;
+  /** Memory was given back. */
+  ring(): void;
+}
+
+/**
+ * Reads what batches of one size are made of: blocks in the order below, as they are walked past. When all of a block was walked
+ * past, its memory is free as soon as batches under way are done with it: samples that still wait are copied out. Over the
+ * bound the longest waiting are let go and read again by themselves, as are those that other ranks read, or that waited when
+ * the run was taken up.
+ */
+export class BucketReader implements BatchReader {
+  readonly #options: BucketReaderOptions;
+  readonly #singles: SingleSamples & { close?(): Promise<void> };
+  readonly #first: Float64Array;
+  readonly #walked = new Map<number, Walked>();
+  /** Copies of samples that wait, the oldest first. */
+  readonly #copies = new Map<Block, { readonly of: Walked; readonly item: number }>();
+  #heldBytes = 0;
+  /** Singles of the batch that is being asked for. */
+  #asked: (Block | Promise<Block>)[] = [];
+
+  constructor(options: BucketReaderOptions) {
+    this.#options = options;
+    this.#singles = options.singles(() => this.#letGo());
+    this.#first = firstNumbers(options.selection.counts);
+  }
+
+  async walk({ block: ordinals, item: items, bucket }: PlannedBatch): Promise<void> {
+    const { walked, singles } = bucket!;
+    const { selection } = this.#options;
+    // They come while this rank's own blocks are read.
+    this.#asked = singles.map((sample) => this.#read(sampleRow(sample, this.#first, selection)));
+    const isEnd = ordinals.length === 0;
+    for (const own of walked) await this.#walkPast(own, isEnd);
+    for (let row = 0; row < ordinals.length; row++) {
+      if (ordinals[row]! < 0) continue;
+      const waiting = this.#waiting(ordinals[row]!, items[row]!);
+      // From now on it is not let go.
+      if ('copy' in waiting) this.#forget(waiting.copy);
+      else if ('again' in waiting) waiting.reading ??= this.#readAgain(ordinals[row]!, waiting.again);
+    }
+  }
+
+  get(ordinal: number, item: number): Block | Promise<Block> {
+    if (ordinal < 0) return this.#asked[-1 - ordinal]!;
+    const waiting = this.#waiting(ordinal, item);
+    if ('block' in waiting) return waiting.block;
+    return 'copy' in waiting ? waiting.copy : waiting.reading!;
+  }
+
+  done({ block: ordinals, item: items, bucket }: PlannedBatch, blocks: readonly Block[]): () => void {
+    const shown = new Set<Walked>();
+    const own = new Set(blocks.filter(({ reader }) => reader === this));
+    for (let row = 0; row < ordinals.length; row++) {
+      // A row that fills up shows what another one shows.
+      const one = ordinals[row]! < 0 ? undefined : this.#walked.get(ordinals[row]!);
+      const waiting = one && this.#take(ordinals[row]!, one, items[row]!);
+      if (waiting !== undefined && 'block' in waiting) shown.add(one!);
+    }
+    for (const { block: ordinal, item } of bucket!.given) {
+      const one = this.#walked.get(ordinal);
+      const waiting = one && this.#take(ordinal, one, item);
+      if (waiting !== undefined && 'copy' in waiting) this.release(waiting.copy);
+    }
+    for (const one of shown) one.inUse++;
+    return () => {
+      for (const block of own) this.release(block);
+      for (const one of shown) {
+        one.inUse--;
+        this.#releaseIfDone(one);
+      }
+    };
+  }
+
+  /** Of a sample that was held, or read by itself. */
+  release({ place, bytes }: Block): void {
+    if (bytes === 0) return;
+    this.#options.memory!.held.free(place, bytes);
+    this.#options.ring();
+  }
+
+  finish(): void {
+    for (const copy of this.#copies.keys()) this.release(copy);
+    this.#copies.clear();
+    this.#heldBytes = 0;
+    this.#walked.clear();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#options.blocks.close(), this.#singles.close?.()]);
+  }
+
+  async #walkPast({ block: ordinal, item }: OwnSample, isEnd: boolean): Promise<void> {
+    const found = this.#options.blocks.get(ordinal, item);
+    const block = found instanceof Promise ? await found : found;
+    let one = this.#walked.get(ordinal);
+    if (one === undefined) {
+      one = { block, left: block.left, waiting: new Map(), inUse: 0, isReleased: false };
+      this.#walked.set(ordinal, one);
+    }
+    one.waiting.set(item, { block });
+    one.left--;
+    if (one.left > 0) return;
+    if (isEnd) one.waiting.clear();
+    for (const [waits, where] of one.waiting) if ('block' in where) one.waiting.set(waits, this.#copy(one, waits));
+    this.#releaseIfDone(one);
+  }
+
+  #waiting(ordinal: number, item: number): Waiting {
+    return this.#walked.get(ordinal)!.waiting.get(item)!;
+  }
+
+  /** It waits no more. */
+  #take(ordinal: number, one: Walked, item: number): Waiting | undefined {
+    const waiting = one.waiting.get(item);
+    one.waiting.delete(item);
+    if (waiting !== undefined && 'copy' in waiting) this.#forget(waiting.copy);
+    if (one.left === 0 && one.waiting.size === 0) this.#walked.delete(ordinal);
+    return waiting;
+  }
+
+  #releaseIfDone(one: Walked): void {
+    if (one.left > 0 || one.inUse > 0 || one.isReleased) return;
+    one.isReleased = true;
+    this.#options.blocks.release(one.block);
+  }
+
+  /** A sample that outlives its block. */
+  #copy(one: Walked, item: number): Waiting {
+    const { memory, holdBytes } = this.#options;
+    const { block } = one;
+    if (memory === null) return { block };
+    const shard = block.shard[item]!;
+    const row = block.row[item]!;
+    const sample = { pass: block.pass, shard, row, occurrence: block.occurrence[item]! };
+    const from = block.shards.get(shard)!;
+    const { shard: only, bytes } = onlyRow(from, row);
+    if (bytes > holdBytes) return { again: sample };
+    while (this.#heldBytes + bytes > holdBytes) this.#letGo();
+    let place = memory.held.allocate(bytes);
+    while (place < 0 && this.#letGo()) place = memory.held.allocate(bytes);
+    if (place < 0) return { again: sample };
+    const parts = [
+      { own: only.stretches, whole: from.stretches },
+      { own: only.crops?.stretches ?? [], whole: from.crops?.stretches ?? [] },
+    ];
+    for (const { own, whole } of parts) {
+      for (const { offset, bytes: length, at } of own) {
+        memory.held.view(place + at, length).set(memory.blocks.view(placeOf(block, whole, offset), length));
+      }
+    }
+    const copy = blockOfOne(sample, this, { shards: new Map([[shard, only]]), inShards: false, place, bytes });
+    const held = asItemOf(block, copy);
+    this.#copies.set(held, { of: one, item });
+    this.#heldBytes += bytes;
+    return { copy: held };
+  }
+
+  /** Lets the oldest copy go; false where there is none. */
+  #letGo(): boolean {
+    const [oldest] = this.#copies;
+    if (oldest === undefined) return false;
+    const [copy, { of, item }] = oldest;
+    const { pass, shard, row, occurrence } = copy;
+    of.waiting.set(item, {
+      again: { pass, shard: shard[item]!, row: row[item]!, occurrence: occurrence[item]! },
+    });
+    this.#forget(copy);
+    this.release(copy);
+    return true;
+  }
+
+  /** It counts as waiting no more. */
+  #forget(copy: Block): void {
+    if (this.#copies.delete(copy)) this.#heldBytes -= copy.bytes;
+  }
+
+  #readAgain(ordinal: number, sample: SampleRow): Promise<Block> {
+    const { block } = this.#walked.get(ordinal)!;
+    const reading = Promise.resolve(this.#read(sample)).then((one) => asItemOf(block, one));
+    reading.catch(() => {});
+    return reading;
+  }
+
+  #read(sample: SampleRow): Block | Promise<Block> {
+    const found = this.#singles.read(sample, this);
+    if (found instanceof Promise) found.catch(() => {});
+    return found;
+  }
+}
+
+/** A block of one sample that stands for its item of the block that it came in. */
+function asItemOf({ shard, row, occurrence, items }: Block, one: Block): Block {
+  return { ...one, shard, row, occurrence, items };
+}

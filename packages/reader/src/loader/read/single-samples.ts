@@ -1,0 +1,139 @@
+import type { Bell } from '@shardtool/format';
+import type { FoundSample } from '../../order/batches.js';
+import { lastAtMost } from '../../order/units.js';
+import type { Selection } from '../../selection/selection.js';
+import { type Arena, ReadBufferError } from './arena.js';
+import { type Block, type BlockReader, type LoadedShard, occurrenceOf } from './block.js';
+import type { Demand } from './block-reader.js';
+import { load, planLoad, type ShardStore } from './load-shards.js';
+import { stretchBytes, stretchesOf } from './stretches.js';
+
+/** Which row of which shard a sample is, and in which pass. */
+export interface SampleRow {
+  readonly pass: number;
+  readonly shard: number;
+  readonly row: number;
+  readonly occurrence: number;
+}
+
+/** Where single samples come from: as blocks of one, which `reader` takes back. */
+export interface SingleSamples {
+  read(sample: SampleRow, reader: BlockReader): Block | Promise<Block>;
+}
+
+/** The row of a shard that a sample of the line is. `first[k]` is the number of shard k's first sample on the line. */
+export function sampleRow({ pass, number }: FoundSample, first: Float64Array, selection: Selection): SampleRow {
+  const shard = lastAtMost(first, number);
+  const rows = selection.rows(shard);
+  const at = number - first[shard]!;
+  if (rows === null) return { pass, shard, row: at, occurrence: 0 };
+  return { pass, shard, row: rows[at]!, occurrence: occurrenceOf(rows, at) };
+}
+
+/** A block of one sample, whose memory begins at `place`. */
+export function blockOfOne(
+  { pass, shard, row, occurrence }: SampleRow,
+  reader: BlockReader,
+  held: Pick<Block, 'shards' | 'inShards' | 'place' | 'bytes'>,
+): Block {
+  const columns = { shard: Int32Array.of(shard), row: Uint32Array.of(row), occurrence: Uint32Array.of(occurrence) };
+  return { ...columns, ...held, reader, ordinal: -1, pass, items: 1, left: 1 };
+}
+
+/** Samples of shards that are in memory, or that workers read themselves: nothing is to be read. */
+export function singlesOf(
+  loaded: (shard: number) => LoadedShard | Promise<LoadedShard>,
+  inShards: boolean,
+): SingleSamples {
+  return {
+    read(sample, reader) {
+      const blockOf = (shard: LoadedShard): Block =>
+        blockOfOne(sample, reader, { shards: new Map([[sample.shard, shard]]), inShards, place: 0, bytes: 0 });
+      const found = loaded(sample.shard);
+      return found instanceof Promise ? found.then(blockOf) : blockOf(found);
+    },
+  };
+}
+
+/** What of a shard's stretches is about one row, laid one behind the other. */
+export function onlyRow(
+  { index, crops }: LoadedShard,
+  row: number,
+): { readonly shard: LoadedShard; readonly bytes: number } {
+  const rows = Uint32Array.of(row);
+  const stretches = stretchesOf(index, rows);
+  let bytes = stretchBytes(stretches);
+  const own = crops !== null && crops.columns.bytes[row]! > 0 ? stretchesOf(crops.columns, rows, bytes) : [];
+  bytes += stretchBytes(own);
+  return { shard: { index, stretches, crops: crops && { columns: crops.columns, stretches: own } }, bytes };
+}
+
+export interface ReadSinglesOptions {
+  readonly store: ShardStore;
+  readonly arena: Arena;
+  readonly bell: Bell;
+  readonly demand: Demand;
+  /** Lets go of what only waits; false where nothing does. */
+  makeRoom(): boolean;
+}
+
+/** Reads single samples from their shards, each with a read of its own. */
+export class ReadSingles implements SingleSamples {
+  readonly #options: ReadSinglesOptions;
+  readonly #underWay = new Set<Promise<unknown>>();
+  #closed = false;
+
+  constructor(options: ReadSinglesOptions) {
+    this.#options = options;
+  }
+
+  read(sample: SampleRow, reader: BlockReader): Promise<Block> {
+    const reading = this.#read(sample, reader);
+    this.#underWay.add(reading);
+    // Whoever waits for it hears what goes wrong.
+    reading.catch(() => {}).finally(() => this.#underWay.delete(reading));
+    return reading;
+  }
+
+  /** Resolves when no read is under way. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#options.bell.ring();
+    await Promise.allSettled(this.#underWay);
+  }
+
+  async #read(sample: SampleRow, reader: BlockReader): Promise<Block> {
+    const { arena } = this.#options;
+    const store = this.#options.store.forPass?.(sample.pass) ?? this.#options.store;
+    const parts = await planLoad([{ shard: sample.shard, rows: Uint32Array.of(sample.row) }], store);
+    const place = await this.#allocate(parts.bytes);
+    try {
+      await load(parts.shards, place, store, arena);
+    } catch (error) {
+      arena.free(place, parts.bytes);
+      throw error;
+    }
+    return blockOfOne(sample, reader, { shards: parts.shards, inShards: false, place, bytes: parts.bytes });
+  }
+
+  /** Waits for batches that give memory back; where none will, the memory is too small. */
+  async #allocate(bytes: number): Promise<number> {
+    const { arena, bell, demand, makeRoom } = this.#options;
+    for (;;) {
+      if (this.#closed) throw new ReadBufferError({}, 'Reading has ended: the loader was closed.');
+      const place = arena.allocate(bytes);
+      if (place >= 0) return place;
+      if (makeRoom()) continue;
+      if (demand.isUrgent()) throw noRoom(bytes, arena.capacity);
+      await bell.wait();
+    }
+  }
+}
+
+function noRoom(bytes: number, capacity: number): ReadBufferError {
+  return new ReadBufferError(
+    {},
+    `A sample of ${bytes} bytes that is read by itself finds no room beside those of its batch in ${capacity} bytes: raise ` +
+      'holdBytes, or choose a smaller batchSize.',
+  );
+}

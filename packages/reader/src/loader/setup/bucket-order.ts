@@ -1,0 +1,178 @@
+import { createHash } from 'node:crypto';
+import { OptionError } from '@shardtool/format';
+import { z } from 'zod';
+import { countSizes, type SizedSamples } from '../../buckets/count-sizes.js';
+import { keepSizes, keptSizes } from '../../buckets/kept-sizes.js';
+import type { BucketCrop, Buckets } from '../../buckets/options.js';
+import { planBuckets } from '../../buckets/plan.js';
+import type { Dataset } from '../../dataset/dataset.js';
+import type { EpochPlan } from '../../order/batches.js';
+import { StateError } from '../../order/state.js';
+import { firstNumbers, lastAtMost } from '../../order/units.js';
+import type { Selection } from '../../selection/selection.js';
+import type { Size } from '../../transform/crops.js';
+import type { CheckedOptions } from '../options.js';
+import type { Place } from '../progress.js';
+import type { LoaderOrder } from './order.js';
+
+const whole = z.number().int().nonnegative();
+const schema = z.object({
+  /** Hash of the sizes. */
+  sizes: z.string(),
+  /** Batches of the epoch that were delivered. */
+  step: whole,
+  /** By size, samples before the position that wait for their batch. */
+  waiting: z.array(whole),
+});
+
+/** What a state says of buckets. */
+export type BucketState = Readonly<z.output<typeof schema>>;
+
+/** The order of a loader whose batches are of one size each. */
+export interface LoaderBuckets {
+  readonly order: LoaderOrder;
+  readonly sized: SizedSamples;
+  readonly crop: BucketCrop;
+}
+
+/** So many positions are looked at together, of all ranks. */
+const STRETCH = 1024;
+
+/** Finds the size of every sample, or has it from when it was counted, and makes batches of one size out of an order. */
+export async function setUpBuckets(
+  dataset: Dataset,
+  base: LoaderOrder,
+  buckets: Buckets,
+  { turns, lastBatch, state }: { turns: boolean } & Pick<CheckedOptions, 'lastBatch' | 'state'>,
+): Promise<LoaderBuckets> {
+  const key = { identities: [dataset.identity, ...base.identities], buckets, turns };
+  let sized = await keptSizes(dataset, key);
+  if (sized === null) {
+    sized = await countSizes(dataset, base.all, buckets, turns);
+    await keepSizes(dataset, key, sized);
+  }
+  return { order: bucketOrder(dataset, base, sized, { lastBatch, state }), sized, crop: buckets.crop };
+}
+
+function bucketOrder(
+  dataset: Dataset,
+  base: LoaderOrder,
+  { sizes, perSize, of }: SizedSamples,
+  options: Pick<CheckedOptions, 'lastBatch' | 'state'>,
+): LoaderOrder {
+  const { rank, worldSize, globalBatch } = base;
+  const lastBatch = options.lastBatch ?? (worldSize === 1 ? 'partial' : 'pad');
+  const all = { rank: 0, worldSize: 1, globalBatch: STRETCH, lastBatch: 'partial', ownOnly: true } as const;
+  const digest = digestOf(sizes);
+  const sizeOf = sizeFinder(dataset, base, of);
+  const plan = (place: Place): EpochPlan =>
+    planBuckets({
+      own: base.part(place, { rank, worldSize, globalBatch, lastBatch: 'partial', ownOnly: true }),
+      all: (position) => base.part({ epoch: place.epoch, position }, all),
+      sizeOf: sizeOf(place.epoch),
+      sizes: sizes.length,
+      rank,
+      worldSize,
+      globalBatch,
+      lastBatch,
+      place: place.buckets && { ...place.buckets, position: place.position },
+      perSize: base.isOnce ? perSize : null,
+      notThere() {
+        throw new StateError({}, 'This is not a state that a loader gave (buckets.waiting: there are not so many).');
+      },
+    });
+  const begin = { ...base.begin, ...takeUpBuckets(options.state, base.begin, { digest, sizes: sizes.length }) };
+  const { withWeights: _, ...kept } = base;
+  return {
+    ...kept,
+    begin,
+    isOver: begin.position > 0 && plan(begin).isEmpty,
+    plan,
+    stateAt: (place) => ({
+      ...base.stateAt(place),
+      lastBatch,
+      buckets: {
+        sizes: digest,
+        step: place.buckets?.step ?? 0,
+        waiting: [...(place.buckets?.waiting ?? sizes.map(() => 0))],
+      },
+    }),
+    ...(base.withWeights && { withWeights: refuseWeights }),
+  };
+}
+
+function refuseWeights(): never {
+  throw new OptionError(
+    {},
+    'With buckets the weights of a mixture stay as they are within a run, since samples wait that came by the old ones: begin ' +
+      'a run with the new weights, or leave out buckets.',
+  );
+}
+
+function digestOf(sizes: readonly Size[]): string {
+  return createHash('sha256')
+    .update(JSON.stringify(sizes.map(({ width, height }) => [width, height])))
+    .digest('hex')
+    .slice(0, 16);
+}
+
+/** The number of a sample's size, by its number on the line of a pass. */
+function sizeFinder(dataset: Dataset, base: LoaderOrder, of: Uint8Array) {
+  const { firstSample } = dataset.files;
+  return (epoch: number) => {
+    let found: { readonly pass: number; readonly selection: Selection; readonly first: Float64Array } | undefined;
+    const isAll = isEverything(base.selection(epoch), dataset);
+    return (pass: number, number: number): number => {
+      if (isAll) return of[number]!;
+      if (found?.pass !== pass) {
+        const selection = base.selection(pass);
+        found = { pass, selection, first: firstNumbers(selection.counts) };
+      }
+      const shard = lastAtMost(found.first, number);
+      const at = number - found.first[shard]!;
+      const row = found.selection.rows(shard)?.[at] ?? at;
+      return of[firstSample[shard]! + row]!;
+    };
+  };
+}
+
+function isEverything({ rows }: Selection, { shards }: Dataset): boolean {
+  return shards.every((_, shard) => rows(shard) === null);
+}
+
+/** What of a state is about buckets: what waits at its place. Throws {@link StateError} where sizes differ. */
+function takeUpBuckets(
+  state: unknown,
+  { position }: Place,
+  { digest, sizes }: { digest: string; sizes: number },
+): Pick<Place, 'buckets'> {
+  if (state === undefined) return {};
+  const { buckets } = (state ?? {}) as { buckets?: unknown };
+  if (buckets === undefined) {
+    throw new StateError(
+      {},
+      'The state was saved without buckets, which is another order: leave out buckets, or start without a state.',
+    );
+  }
+  const result = schema.safeParse(buckets);
+  if (!result.success || (result.data.sizes === digest && result.data.waiting.length !== sizes))
+    throw new StateError({}, 'This is not a state that a loader gave (buckets).');
+  if (result.data.sizes !== digest) {
+    throw new StateError(
+      {},
+      'The state was saved with other sizes of buckets, which would be other batches: leave buckets as they were, or start ' +
+        'without a state.',
+    );
+  }
+  if (position === 0) return {};
+  return { buckets: { step: result.data.step, waiting: result.data.waiting } };
+}
+
+/** A loader without buckets cannot go on from a state with them. Throws {@link StateError}. */
+export function refuseBucketState(state: unknown): void {
+  if ((state as { buckets?: unknown } | null | undefined)?.buckets === undefined) return;
+  throw new StateError(
+    {},
+    'The state was saved with buckets, which is another order: give the same buckets, or start without a state.',
+  );
+}
