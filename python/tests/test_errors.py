@@ -94,3 +94,13 @@ def test_a_node_that_is_too_old_is_named(small, monkeypatch, tmp_path):
     monkeypatch.setenv("SHARDTOOL_NODE", str(old))
     with pytest.raises(shardtool.ReaderError, match=r"(?s)exit status 1.*v16\.20\.2, which is too old.*SyntaxError"):
         len(shardtool.Loader(small))
+
+
+def test_a_sample_that_is_larger_than_is_allowed_is_an_error_with_its_key(photos):
+    too_large = r'sample ".+" has \d+ bytes, .* \(max_sample_bytes\)'
+    with shardtool.Loader(str(photos), transform="raw", max_sample_bytes=1000) as loader:
+        batches = iter(loader)
+        with pytest.raises(shardtool.ShardtoolError, match=too_large) as caught:
+            next(batches)
+    assert caught.value.kind == "SampleSizeError"
+    assert caught.value.key is not None

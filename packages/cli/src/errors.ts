@@ -22,6 +22,7 @@ export {
   RefusedError,
   SampleChecksumError,
   SampleDecodeError,
+  SampleSizeError,
   ShardIndexError,
   ShardtoolError,
   UnfinishedPackError,

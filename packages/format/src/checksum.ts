@@ -43,8 +43,18 @@ export function checkFieldCrc32(field: {
   readonly bytes: Uint8Array;
   readonly expected: number;
 }): void {
-  const { shard, key, field: name, bytes, expected } = field;
-  const actual = crc32(bytes);
+  checkFieldSum({ ...field, actual: crc32(field.bytes) });
+}
+
+/** The same where the crc32 is known already. */
+export function checkFieldSum(field: {
+  readonly shard: string;
+  readonly key: string;
+  readonly field: string;
+  readonly actual: number;
+  readonly expected: number;
+}): void {
+  const { shard, key, field: name, actual, expected } = field;
   if (actual === expected) return;
   throw new SampleChecksumError(
     { shard, key, field: name, expected, actual },

@@ -94,6 +94,18 @@ export class ImageError extends ShardtoolError {
 /** A key is longer than the layout takes: LMDB's keys have 511 bytes at most. */
 export class KeyLengthError extends ShardtoolError {}
 
+/** A sample is larger than is allowed, all its fields together. `bytes` is its size, `limit` what is allowed. */
+export class SampleSizeError extends ShardtoolError {
+  readonly bytes: number;
+  readonly limit: number;
+
+  constructor(where: Whereabouts & { bytes: number; limit: number }, message: string) {
+    super(where, message);
+    this.bytes = where.bytes;
+    this.limit = where.limit;
+  }
+}
+
 /** A shard is of a kind that shardtool does not read: an LMDB file with duplicate keys, or of another version or machine. */
 export class UnsupportedShardError extends ShardtoolError {}
 

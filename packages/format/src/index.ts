@@ -1,5 +1,5 @@
 export { asFileError, countBraces, didYouMean, makeFolder, withSentences } from '@shardtool/storage';
-export { changedSincePacked, checkFieldCrc32, crc32, crc32Hex } from './checksum.js';
+export { changedSincePacked, checkFieldCrc32, checkFieldSum, crc32, crc32Hex } from './checksum.js';
 export {
   type CropIndexFile,
   type CropIndexTable,
@@ -62,6 +62,7 @@ export {
   RefusedError,
   SampleChecksumError,
   SampleDecodeError,
+  SampleSizeError,
   ShardIndexError,
   ShardtoolError,
   UnfinishedPackError,
@@ -85,6 +86,7 @@ export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { labelOfColumn } from './layouts/column-names.js';
 export { FilesSource, type ListedSamples, listSamples } from './layouts/folder/index.js';
 export {
+  type FieldInPieces,
   type FieldPosition,
   type FieldSize,
   isImageAlone,
@@ -146,6 +148,7 @@ export {
 export { philox, shuffle } from './philox.js';
 export { fieldType } from './sample/field-type.js';
 export { nameTable } from './sample/name-table.js';
+export { MAX_SAMPLE_BYTES, sampleTooLarge } from './sample/sample-check.js';
 export { fieldPayload } from './sample/sample-codec.js';
 export { packedName, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
 export {

@@ -5,6 +5,7 @@ export { CropIndexMaker } from './codec/crop-index/make.js';
 export type { CodecChoice } from './codec/select.js';
 export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
 export type { Bin, DistributionSummary } from './dataset/distribution.js';
+export { fieldBytes } from './dataset/field-bytes.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
 export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
 export type { RepeatedKeys } from './dataset/repeated-keys.js';

@@ -49,6 +49,13 @@ export const OUTPUT_OPTIONS = {
     isRecorded: true,
     help: 'Most samples in a shard',
   },
+  maxSampleBytes: {
+    kind: 'bytes',
+    from: 1,
+    default: 2 ** 30,
+    isRecorded: false,
+    help: 'Largest sample, all its fields together, as 4GiB; a larger one is an error',
+  },
   name: {
     kind: 'text',
     pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$|^$/,

@@ -26,6 +26,8 @@ export interface OutputOptions {
   maxShardBytes?: number | undefined;
   /** Upper limit of a shard in samples. */
   maxShardSamples?: number | undefined;
+  /** A sample of more bytes, all its fields together, is an error. A tar takes larger fields piece by piece. */
+  maxSampleBytes?: number | undefined;
   /** In front of the shards' numbers: `train` gives `train-000000.tar`. */
   name?: string | undefined;
   /** Worker threads. They change the time it takes, never a byte of the result. */

@@ -98,6 +98,7 @@ class Dataset:
         split: Optional[str] = None,
         layout: Optional[str] = None,
         exclude_keys: Optional[Iterable[str]] = None,
+        max_sample_bytes: Optional[int] = None,
         storage: Optional[Mapping[str, Any]] = None,
     ) -> None:
         self._own_transform = transform if callable(transform) else None
@@ -105,7 +106,7 @@ class Dataset:
         self._output = output
         self._arrays = _arrays(output)
         self._location = absolute(location)
-        self._seen = seen_for_reader(overlay, split, layout, exclude_keys, storage)
+        self._seen = seen_for_reader(overlay, split, layout, exclude_keys, max_sample_bytes, storage)
         self._options = sample_options_for_reader(
             {
                 "transform": None if callable(transform) else transform,

@@ -66,8 +66,9 @@ class ForkedLoaderError(ShardtoolError, RuntimeError):
 
 _BY_NAME = {kind.__name__: kind for kind in (OptionError, StateError, BadSampleError, FileError, UnfinishedPackError)}
 
-_CAMEL_NAME = re.compile(r"\b(" + "|".join(sorted(filter(str, OPTION_NAMES.values()))) + r")\b")
 _SNAKE_NAMES = {camel: snake for snake, camel in OPTION_NAMES.items()}
+_SNAKE_NAMES["maxSampleBytes"] = "max_sample_bytes"
+_CAMEL_NAME = re.compile(r"\b(" + "|".join(sorted(_SNAKE_NAMES)) + r")\b")
 
 
 def error_of_reader(header: Mapping[str, Any]) -> ShardtoolError:

@@ -44,6 +44,7 @@ class Loader:
     ``split`` a split: one that its files are of by their names, or one of the overlay; ``exclude_keys`` leaves samples
     out by key. ``shardtool overlay`` and ``split`` make them. ``layout`` says what a place is taken for that could be
     several things, as ``"parquet"``.
+    A sample of more than ``max_sample_bytes`` (default 1 GiB) is an error.
     A location may be ``s3://bucket/shards``, ``gs://...`` or ``https://...``; ``storage`` says how it is asked
     (``endpoint_url``, ``region``, ``unsigned``, ``requester_pays``), and what is left out comes from the environment.
 
@@ -67,6 +68,7 @@ class Loader:
         split: Optional[str] = None,
         exclude_keys: Optional[Iterable[str]] = None,
         layout: Optional[str] = None,
+        max_sample_bytes: Optional[int] = None,
         storage: Optional[Mapping[str, Any]] = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
@@ -91,7 +93,7 @@ class Loader:
             self._cuda = Cuda(None if device == "cpu" else device)
             self._pinned = PinnedSlots(self._cuda)
         self._location = location.as_location() if isinstance(location, Mixture) else absolute(location)
-        self._seen = seen_for_reader(overlay, split, layout, exclude_keys, storage)
+        self._seen = seen_for_reader(overlay, split, layout, exclude_keys, max_sample_bytes, storage)
         self._arrays = arrays(output)
         self._with_keys = with_keys
         self._hold = hold

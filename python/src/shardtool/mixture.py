@@ -18,8 +18,8 @@ class Mixture:
 
     ``parts``: a mapping for each dataset, in the order of ``batch.source``: ``{"dataset": "a/", "weight": 0.7}``. A
     part may have ``name``, ``weight`` (all parts or none; shares are exact as they are written) or ``repeat`` (2, 0.5),
-    ``overlay``, ``split``, ``layout``, ``exclude_keys``, ``classes``, ``keys`` and ``where``. Without
-    weights every sample comes once an epoch.
+    ``overlay``, ``split``, ``layout``, ``exclude_keys``, ``max_sample_bytes``, ``classes``, ``keys`` and ``where``.
+    Without weights every sample comes once an epoch.
 
     ``end``: where an epoch of weights ends, with the dataset that is used up ``"first"`` (default) or ``"last"``, or
     with the one of this name or number; ``epoch_samples`` says it in samples. ``per_batch``: rows of each dataset in
@@ -70,7 +70,7 @@ def _part(part: Mapping[str, Any], number: int) -> Dict[str, Any]:
     return plain
 
 
-_NAMES = {"exclude_keys": "excludeKeys"}
+_NAMES = {"exclude_keys": "excludeKeys", "max_sample_bytes": "maxSampleBytes"}
 
 
 def _plain(value: Any) -> Union[List[Any], Any]:

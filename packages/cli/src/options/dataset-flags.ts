@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Dataset, OpenOptions } from '@shardtool/reader';
 import { UsageError } from '../terminal/outcome.js';
+import { size } from './flags.js';
 
 /** The flags of every command that reads a dataset: how it is seen. */
 export const DATASET_FLAGS = {
@@ -25,6 +26,10 @@ export const DATASET_FLAGS = {
     requiresArg: true,
     describe: 'Leave out the samples whose keys stand in this file',
   },
+  'max-sample-bytes': {
+    ...size('--max-sample-bytes', 'Largest sample that is read, all its fields together, as 4GiB'),
+    defaultDescription: '1024MiB',
+  },
 } as const;
 
 interface DatasetGiven {
@@ -32,6 +37,7 @@ interface DatasetGiven {
   readonly split?: string | undefined;
   readonly layout?: string | undefined;
   readonly excludeKeys?: string | undefined;
+  readonly maxSampleBytes?: number | undefined;
 }
 
 /** What the flags say, as `openDataset` takes it. */
@@ -43,7 +49,7 @@ export async function viewOf({ overlay, split, layout, excludeKeys }: DatasetGiv
 /** Opens a dataset as the flags say. */
 export async function openGiven(location: string, given: DatasetGiven): Promise<Dataset> {
   const { openDataset } = await import('@shardtool/reader');
-  return openDataset(location, await viewOf(given));
+  return openDataset(location, { ...(await viewOf(given)), maxSampleBytes: given.maxSampleBytes });
 }
 
 /** The keys in a text file, one a line. */

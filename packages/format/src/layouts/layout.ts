@@ -32,6 +32,11 @@ export interface FieldSize {
   readonly bytes: number;
 }
 
+/** One field whose payload comes in pieces, `bytes` all together. */
+export interface FieldInPieces extends FieldSize {
+  pieces(): Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+}
+
 /** What a finished shard is, and where everything in it lies, in the order in which samples were committed. */
 export interface FinishedShard {
   /** Size of the file in bytes. */
@@ -68,6 +73,11 @@ export interface ShardWriter {
   commit(payloadCrc32?: readonly number[]): void;
   /** The sample that was begun is not to be written; nothing of it stays. */
   discard(): void;
+  /**
+   * Writes a whole sample of which no more is held than a piece, and returns the crc32 of each payload. Where it throws
+   * (what the pieces throw), nothing of the sample stays. Absent where a layout has to hold a sample whole.
+   */
+  writeInPieces?(key: string, fields: readonly FieldInPieces[]): Promise<readonly number[]>;
   /** Writes the rest and flushes it to the disk (fdatasync). The file descriptor stays open. */
   finish(): FinishedShard;
 }
@@ -89,8 +99,11 @@ export interface ShardLayout {
    * once `shardtool index` has read the payloads. Absent: whoever opens shards without indexes reads all of them.
    */
   readonly isOpenedByWalk?: boolean;
-  /** Opens a writer on a new, empty file. `shard` is its final name, for messages. */
-  createWriter?(fd: number, shard: string): ShardWriter;
+  /**
+   * Opens a writer on a new, empty file. `shard` is its final name, for messages. It throws `SampleSizeError` for a sample
+   * of more than `maxSampleBytes`, all payloads together.
+   */
+  createWriter?(fd: number, shard: string, maxSampleBytes?: number): ShardWriter;
   /**
    * Walks a shard by its headers and yields its samples in the order of the file, some hundreds at a time. Throws a
    * tagged error with shard and offset at the first thing that is not as the layout says.
@@ -145,7 +158,7 @@ export interface ShardPart {
 /** A layout that can be written, and repaired. */
 export interface WrittenLayout extends ShardLayout {
   readonly name: WrittenLayoutName;
-  createWriter(fd: number, shard: string): ShardWriter;
+  createWriter(fd: number, shard: string, maxSampleBytes?: number): ShardWriter;
   salvage(source: Source): AsyncGenerator<SamplePosition>;
 }
 

@@ -1,4 +1,4 @@
-import { writeSync } from 'node:fs';
+import { ftruncateSync, writeSync } from 'node:fs';
 import { crc32 } from '../checksum.js';
 import { crc32Combine } from '../crc32-combine.js';
 import { FileError, ShardtoolError } from '../errors.js';
@@ -20,6 +20,12 @@ export interface SummedBytes {
   /** From the start of the room. */
   readonly offset: number;
   readonly bytes: number;
+  readonly crc32: number;
+}
+
+/** A place in the file, and the checksum of what stands before it. */
+interface Mark {
+  readonly position: number;
   readonly crc32: number;
 }
 
@@ -89,6 +95,46 @@ export class WriteBuffer {
     if (this.#buffer.length > DOUBLED_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   }
 
+  /** Writes what was appended, and says where {@link back} can return to. */
+  mark(): Mark {
+    this.flush();
+    return { position: this.#start, crc32: this.#crc32 };
+  }
+
+  /** Takes everything back that came after {@link mark}. Throws {@link FileError}. */
+  back({ position, crc32: sum }: Mark): void {
+    try {
+      ftruncateSync(this.#fd, position);
+    } catch (cause) {
+      throw unwritable(this.#shard, cause);
+    }
+    this.#start = position;
+    this.#crc32 = sum;
+    this.#length = 0;
+    this.#summed = 0;
+  }
+
+  /** Writes pieces as they come, `bytes` all together, and returns their crc32. Throws {@link FileError}, and what the pieces throw. */
+  async pass(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bytes: number): Promise<number> {
+    this.flush();
+    let sum = 0;
+    let done = 0;
+    for await (const piece of pieces) {
+      if (done + piece.length > bytes) break;
+      try {
+        writeAt(this.#fd, piece, this.#start + done);
+      } catch (cause) {
+        throw unwritable(this.#shard, cause);
+      }
+      sum = crc32(piece, sum);
+      done += piece.length;
+    }
+    if (done !== bytes) throw new Error(`A payload of ${bytes} bytes came in pieces of other sizes.`);
+    this.#start += bytes;
+    this.#crc32 = crc32Combine(this.#crc32, sum, bytes);
+    return sum;
+  }
+
   #sumTo(end: number): void {
     this.#crc32 = crc32(this.#buffer.subarray(this.#summed, end), this.#crc32);
     this.#summed = end;
@@ -99,7 +145,7 @@ export class WriteBuffer {
       this.#buffer = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(2 * this.#buffer.length, DOUBLED_BYTES)));
     } catch (cause) {
       const shard = this.#shard;
-      const message = `${shard}: sample "${key ?? ''}" needs ${bytes} bytes of memory at once, more than there is; leave it out.`;
+      const message = `${shard}: sample "${key ?? ''}" needs ${bytes} bytes of memory at once, more than there is; leave it out, or pack to tar.`;
       throw new ShardtoolError({ shard, key }, message, { cause });
     }
   }

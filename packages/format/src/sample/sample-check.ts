@@ -1,4 +1,4 @@
-import { EntryNameError, KeyLengthError, OptionError } from '../errors.js';
+import { EntryNameError, KeyLengthError, OptionError, SampleSizeError } from '../errors.js';
 import type { FieldSize } from '../layouts/layout.js';
 import { KEY_ENTRY } from './sample-codec.js';
 import { whyUnsafe } from './sample-name.js';
@@ -7,6 +7,8 @@ import { whyUnsafe } from './sample-name.js';
 export interface SampleRules {
   readonly maxKeyBytes: number;
   readonly maxFields: number;
+  /** Of one payload; absent where it may have any length. */
+  readonly maxFieldBytes?: number;
   whyNotKey(key: string): string | null;
   whyNotField(name: string): string | null;
 }
@@ -14,12 +16,15 @@ export interface SampleRules {
 /** As many as the readers of msgpack take; far more than any sample has. */
 const MAX_MAP_FIELDS = 1000;
 const MAX_FIELD_NAME_BYTES = 1024;
+/** msgpack specification, "bin format family": bin 32. */
+const MAX_BIN_BYTES = 0xffffffff;
 
 /** Of shards whose samples are maps of msgpack. */
 export function mapRules(maxKeyBytes: number): SampleRules {
   return {
     maxKeyBytes,
     maxFields: MAX_MAP_FIELDS,
+    maxFieldBytes: MAX_BIN_BYTES,
     whyNotKey: () => null,
     whyNotField: (name) =>
       (name === KEY_ENTRY ? 'is that of the key' : null) ??
@@ -32,13 +37,15 @@ export class SampleCheck {
   readonly #shard: string;
   readonly #rules: SampleRules;
   readonly #knownFields = new Set<string>();
+  readonly #maxSampleBytes: number;
 
-  constructor(shard: string, rules: SampleRules) {
+  constructor(shard: string, rules: SampleRules, maxSampleBytes = Number.POSITIVE_INFINITY) {
     this.#shard = shard;
     this.#rules = rules;
+    this.#maxSampleBytes = maxSampleBytes;
   }
 
-  /** `fields` are sorted by name. Throws {@link EntryNameError}, {@link KeyLengthError} or {@link OptionError}. */
+  /** `fields` are sorted by name. Throws {@link EntryNameError}, {@link KeyLengthError}, {@link SampleSizeError} or {@link OptionError}. */
   check(key: string, fields: readonly FieldSize[]): void {
     const shard = this.#shard;
     const { maxKeyBytes, maxFields } = this.#rules;
@@ -54,11 +61,21 @@ export class SampleCheck {
       throw new OptionError({ shard, key }, message);
     }
     let last: string | undefined;
-    for (const { name } of fields) {
+    let total = 0;
+    for (const { name, bytes } of fields) {
+      total += bytes;
       if (name === last) throw new OptionError({ shard, key }, `${shard}: sample "${key}" has two fields "${name}".`);
       last = name;
       this.#checkField(key, name);
+      if (bytes > (this.#rules.maxFieldBytes ?? bytes)) throw this.#fieldTooLarge(key, name, bytes);
     }
+    if (total > this.#maxSampleBytes) throw sampleTooLarge(shard, key, total, this.#maxSampleBytes);
+  }
+
+  #fieldTooLarge(key: string, name: string, bytes: number): SampleSizeError {
+    const [shard, limit] = [this.#shard, this.#rules.maxFieldBytes!];
+    const message = `${shard}: field "${name}" of sample "${key}" has ${bytes} bytes, and this kind of shard takes ${limit}; leave it out, or write tars.`;
+    return new SampleSizeError({ shard, key, bytes, limit }, message);
   }
 
   #checkKeyBytes(key: string, most: number): void {
@@ -92,4 +109,15 @@ function whyNotText(name: string): string | null {
 function keyTooLong(shard: string, key: string, bytes: number, most: number): KeyLengthError {
   const message = `${shard}: the key "${key}" is ${bytes} bytes long, and this kind of shard takes ${most}; shorten it, or pack to tar.`;
   return new KeyLengthError({ shard, key }, message);
+}
+
+/** Of all commands that read or write samples, unless they are told otherwise: 1 GiB. */
+export const MAX_SAMPLE_BYTES = 2 ** 30;
+
+/** `bytes` are those of all fields of the sample together. */
+export function sampleTooLarge(shard: string, key: string, bytes: number, limit: number): SampleSizeError {
+  const message =
+    `${shard}: sample "${key}" has ${bytes} bytes, and at most ${limit} are taken (maxSampleBytes); ` +
+    'leave it out, or allow more.';
+  return new SampleSizeError({ shard, key, bytes, limit }, message);
 }

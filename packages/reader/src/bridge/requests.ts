@@ -15,6 +15,7 @@ const seen = z.object({
   split: z.string().optional(),
   layout: z.string().optional(),
   excludeKeys: z.array(z.string()).optional(),
+  maxSampleBytes: z.number().optional(),
   storage: z
     .strictObject({
       endpointUrl: z.string().optional(),

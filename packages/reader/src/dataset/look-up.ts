@@ -1,4 +1,4 @@
-import type { PartOfIndex } from '@shardtool/format';
+import { type PartOfIndex, sampleTooLarge } from '@shardtool/format';
 import { lastAtMost } from '../order/units.js';
 import { Recent } from './recent.js';
 import { fetchAgain, type Sample, sampleAt } from './samples.js';
@@ -34,13 +34,19 @@ export class LookUp {
     const row = number - this.#files.firstSample[shard]!;
     const places = await this.#places.get(shard);
     const offset = places.offset[row]!;
-    const buffer = new Uint8Array(places.bytes[row]!);
+    const bytes = places.bytes[row]!;
+    const most = this.#files.mostBytes(shard);
+    const shardName = this.#files.files[shard]!.name;
+    if (bytes > most) {
+      throw sampleTooLarge(shardName, key ?? (await this.#keys.get(shard)).key[row]!, bytes, most);
+    }
+    const buffer = new Uint8Array(bytes);
     const [{ columns, source }, keys] = await Promise.all([
       this.#columns.get(shard),
       key === undefined ? this.#keys.get(shard) : null,
       this.#files.read(shard, offset, buffer),
     ]);
-    const name = { shard: this.#files.files[shard]!.name, key: key ?? keys!.key[row]!, number };
+    const name = { shard: shardName, key: key ?? keys!.key[row]!, number };
     const read = () => sampleAt(name, { ...places, columns, source }, row, { buffer, offset }, checksum);
     try {
       return read();

@@ -40,6 +40,8 @@ export interface OpenOptions {
   readonly layout?: LayoutName | undefined;
   /** Samples that are left out. */
   readonly excludeKeys?: Iterable<string> | undefined;
+  /** A sample of more bytes, all its fields together, is an error where it is read. Default: 1 GiB. */
+  readonly maxSampleBytes?: number | undefined;
   /** How a remote location is asked. What is left out comes from the environment. */
   readonly storage?: StorageOptions | undefined;
 }
@@ -67,11 +69,11 @@ const REMOTE_PARTS = [
 export async function openDataset(location: string | readonly string[], options: OpenOptions = {}): Promise<Dataset> {
   if (typeof location === 'string' && isMixtureFile(location)) {
     const { parts, options: mixed } = await readMixtureFile(location);
-    const { storage: shared, ...others } = options;
+    const { storage, maxSampleBytes, ...others } = options;
     checkWhole(location, others);
-    return mixDatasets(parts, mixed, (place, own) => openDataset(place, { storage: shared, ...own }));
+    return mixDatasets(parts, mixed, (place, own) => openDataset(place, { storage, maxSampleBytes, ...own }));
   }
-  const { storage, excludeKeys, layout } = options;
+  const { storage, maxSampleBytes, excludeKeys, layout } = options;
   if (storage !== undefined) for (const place of [location].flat()) rememberPlace(place, storage);
   const stored = await openStored(location, {
     layout,
@@ -80,7 +82,14 @@ export async function openDataset(location: string | readonly string[], options:
   const split = stored.split === undefined ? options.split : undefined;
   const overlay = options.overlay ?? (split === undefined ? undefined : SPLIT_OVERLAY);
   const chain = overlay === undefined ? [] : await readOverlays(stored.location, overlay);
-  return new Dataset(await viewOf(stored, { chain, split, excludeKeys }));
+  const view = await viewOf(stored, { chain, split, excludeKeys });
+  if (maxSampleBytes === undefined) return new Dataset(view);
+  if (!(maxSampleBytes >= 1)) throw wrongLimit(maxSampleBytes);
+  return new Dataset({ ...view, shards: view.shards.map((shard) => ({ ...shard, maxSampleBytes })) });
+}
+
+function wrongLimit(given: unknown): OptionError {
+  return new OptionError({}, `maxSampleBytes is a number of bytes, as 4 * 2 ** 30, and not ${JSON.stringify(given)}.`);
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   SampleChecksumError,
   type ShardIndex,
 } from '@shardtool/format';
+import { consecutive } from '../loader/read/block.js';
 import { fieldBytes } from './field-bytes.js';
 import type { ShardFiles } from './shard-files.js';
 
@@ -61,6 +62,7 @@ export async function* readSamples(files: ShardFiles, options: SamplesOptions = 
     const next = await windows.next();
     if (next.done) return;
     const window = next.value;
+    files.checkSizes(window.shard, window.index, consecutive(window.from, window.to - window.from));
     let buffer = buffers.pop();
     // A single sample needs no room for more: clearing it would take longer than reading the sample.
     const room = to - from === 1 ? window.bytes : Math.max(WINDOW_BYTES, window.bytes);

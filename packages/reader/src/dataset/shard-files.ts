@@ -1,11 +1,13 @@
 import {
   FileError,
   type IndexPart,
+  MAX_SAMPLE_BYTES,
   openSource,
   type PartOfIndex,
   type ShardIndex,
   ShardtoolError,
   type Source,
+  sampleTooLarge,
 } from '@shardtool/format';
 import {
   FileChangedError,
@@ -34,6 +36,8 @@ export interface ShardFile {
   readonly path: string;
   readonly bytes: number;
   readonly samples: number;
+  /** A sample of more bytes is not read. Default: 1 GiB. */
+  readonly maxSampleBytes?: number | undefined;
   /** Opens a file whose payloads do not lie in it as they are: all reading goes through this. Absent: `path` is read as it is. */
   readonly open?: (() => Promise<Source>) | undefined;
   /** Labels can be had without finding out where payloads lie, which costs much more. */
@@ -192,6 +196,18 @@ export class ShardFiles implements ShardStore {
     this.#quickestOpenMs = Math.min(this.#quickestOpenMs, performance.now() - began);
     this.#opens++;
     return source;
+  }
+
+  /** Bytes of a sample that are still read. */
+  mostBytes(shard: number): number {
+    return this.files[shard]!.maxSampleBytes ?? MAX_SAMPLE_BYTES;
+  }
+
+  checkSizes(shard: number, { bytes, key }: Pick<ShardIndex, 'bytes' | 'key'>, rows: Iterable<number>): void {
+    const most = this.mostBytes(shard);
+    for (const row of rows) {
+      if (bytes[row]! > most) throw sampleTooLarge(this.files[shard]!.name, key[row]!, bytes[row]!, most);
+    }
   }
 
   async read(shard: number, offset: number, target: Uint8Array): Promise<void> {

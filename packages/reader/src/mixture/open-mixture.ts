@@ -32,6 +32,7 @@ export interface MixturePart {
   readonly split?: string | undefined;
   readonly layout?: LayoutName | undefined;
   readonly excludeKeys?: readonly string[] | undefined;
+  readonly maxSampleBytes?: number | undefined;
   readonly storage?: StorageOptions | undefined;
   /** Only these samples of it, as the loader's options of the same names. */
   readonly classes?: readonly (string | number)[] | undefined;
@@ -67,6 +68,7 @@ const part = z.strictObject({
   split: z.string().optional(),
   layout: z.enum(layoutNames()).optional(),
   excludeKeys: strings.optional(),
+  maxSampleBytes: z.number().positive().optional(),
   storage: z.custom<StorageOptions>((value) => typeof value === 'object').optional(),
   classes: z.array(z.union([z.string(), z.number().int()])).optional(),
   keys: strings.optional(),
@@ -99,11 +101,21 @@ export async function mixDatasets(
   try {
     const datasets = await Promise.all(
       checkedParts.map(
-        async ({ dataset, name, overlay, split, layout, excludeKeys, storage, classes, keys, where }, i) => {
+        async (
+          { dataset, name, overlay, split, layout, excludeKeys, maxSampleBytes, storage, classes, keys, where },
+          i,
+        ) => {
           const opened =
             dataset instanceof Dataset
               ? dataset
-              : await open(dataset, { overlay, split, layout, excludeKeys, ...(storage && { storage }) });
+              : await open(dataset, {
+                  overlay,
+                  split,
+                  layout,
+                  excludeKeys,
+                  ...(maxSampleBytes && { maxSampleBytes }),
+                  ...(storage && { storage }),
+                });
           if (opened !== dataset) owned.push(opened);
           const label = name ?? (typeof dataset === 'string' ? shownLocation(dataset) : `dataset ${i}`);
           return { name: label, dataset: opened, selection: { classes, keys, where } };

@@ -2,18 +2,23 @@ import {
   buildShardIndex,
   type ColumnType,
   type ColumnValue,
+  checkFieldSum,
   countOf,
+  type IndexRows,
   layoutOf,
   openShard,
   readShardIndex,
   type ShardIndex,
   ShardIndexError,
+  type ShardWriter,
 } from '@shardtool/format';
-import { Dataset, type Sample } from '@shardtool/reader';
+import { Dataset, fieldBytes, type Sample } from '@shardtool/reader';
 import type { DatasetShard } from '../shard/dataset-shards.js';
+import { goesInPieces, putLargeSample } from '../shard/large-sample.js';
 import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-shard.js';
-import { fieldOf, putSample, type SampleFacts, withClass } from '../shard/put-sample.js';
+import { fieldOf, type NewField, putSample, type SampleFacts, withClass } from '../shard/put-sample.js';
 import type { Report } from '../shard/shard-job.js';
+import { PIECE_BYTES } from '../source/file-access.js';
 import type { ViewedShard } from './view.js';
 
 /** What became of a shard. */
@@ -37,22 +42,83 @@ export async function convertShard(
 ): Promise<Omit<ConvertedShard, 'shard'>> {
   const { index, skippedEntries } =
     viewed === undefined ? await indexOf(input) : { index: await viewed.loadIndex(), skippedEntries: 0 };
-  const dataset = datasetOf(input, index, viewed);
+  const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
   try {
     const record = await createShard(target, input.stem, index.samples, async (writer, rows) => {
-      let row = 0;
-      for await (const sample of dataset.samples({ checksum: true })) {
-        const stored = fieldsOf(sample, index, row).filter(({ name }) => viewed === undefined || name !== 'cls');
-        const fields = withClass(stored, sample.cls, target.layout.imageOnly ?? false);
-        const facts = factsOf(sample, index, row++);
-        putSample(writer, rows, sample.key, fields, () => facts);
-        report(1, index.bytes[sample.number]!);
+      const imageOnly = target.layout.imageOnly ?? false;
+      const asStored = (fields: readonly NewField[], cls: number) =>
+        withClass(viewed === undefined ? fields : fields.filter(({ name }) => name !== 'cls'), cls, imageOnly);
+      for (const run of runsOf(index, writer)) {
+        if (run.isLarge) {
+          await putLarge(writer, rows, dataset, index, run.from, asStored);
+          report(1, index.bytes[run.from]!);
+          continue;
+        }
+        for await (const sample of dataset.samples({ ...run, checksum: true })) {
+          const row = sample.number;
+          const facts = factsOf(sample, index, row);
+          putSample(writer, rows, sample.key, asStored(fieldsOf(sample, index, row), sample.cls), () => facts);
+          report(1, index.bytes[row]!);
+        }
       }
       return withAll(index, target.columnTypes);
     });
     return { ...record, skippedEntries };
   } finally {
     await dataset.close();
+  }
+}
+
+/** Rows that are read one after the other, or a row alone that goes into the new shard in pieces. */
+function* runsOf({ samples, bytes }: ShardIndex, writer: ShardWriter) {
+  for (let from = 0, to = 0; from < samples; from = to) {
+    const isLarge = goesInPieces(bytes[from]!, writer);
+    to = from + 1;
+    while (!isLarge && to < samples && !goesInPieces(bytes[to]!, writer)) to++;
+    yield { from, to, isLarge };
+  }
+}
+
+/** Reads a sample from its shard piece by piece. Throws {@link SampleChecksumError} as for one that is read whole. */
+async function putLarge(
+  writer: ShardWriter,
+  rows: IndexRows,
+  dataset: Dataset,
+  index: ShardIndex,
+  row: number,
+  asStored: (fields: readonly NewField[], cls: number) => readonly NewField[],
+): Promise<void> {
+  const shard = dataset.shards[0]!.name;
+  const key = index.key[row]!;
+  const fields: NewField[] = [];
+  for (const [name, column] of index.fields) {
+    const [offset, bytes] = [column.offset[row]!, column.bytes[row]!];
+    if (offset < 0) continue;
+    if (column.msgpack?.[row] === 1) {
+      const stored = new Uint8Array(bytes);
+      await dataset.files.read(0, offset, stored);
+      fields.push(fieldOf(name, fieldBytes(stored, column, row, { shard, key, field: name })));
+    } else fields.push({ name, bytes, put: notWhole, pieces: () => piecesOf(dataset, offset, bytes) });
+  }
+  const cls = index.cls[row]!;
+  const sums = await putLargeSample(writer, rows, key, asStored(fields, cls), [], () => factsOf({ cls }, index, row));
+  for (const [name, { crc32: expected }] of index.fields) {
+    const [sum, actual] = [expected?.[row], sums.get(name)];
+    if (sum !== undefined && actual !== undefined) checkFieldSum({ shard, key, field: name, actual, expected: sum });
+  }
+}
+
+function notWhole(): never {
+  throw new Error('A large payload comes in pieces.');
+}
+
+/** A stretch of the shard piece by piece, each valid until the next. */
+async function* piecesOf(dataset: Dataset, offset: number, bytes: number): AsyncGenerator<Uint8Array> {
+  const buffer = new Uint8Array(Math.min(PIECE_BYTES, bytes));
+  for (let done = 0; done < bytes; done += PIECE_BYTES) {
+    const piece = buffer.subarray(0, Math.min(PIECE_BYTES, bytes - done));
+    await dataset.files.read(0, offset + done, piece);
+    yield piece;
   }
 }
 
@@ -91,11 +157,16 @@ function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): S
 }
 
 /** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
-function datasetOf({ name, path, format, bytes }: DatasetShard, index: ShardIndex, viewed?: ViewedShard): Dataset {
+function datasetOf(
+  { name, path, format, bytes }: DatasetShard,
+  index: ShardIndex,
+  maxSampleBytes: number,
+  viewed?: ViewedShard,
+): Dataset {
   const { samples } = index;
   const open = viewed === undefined ? () => openShard(format, path) : viewed.open;
   const shard = {
-    ...{ name, path, bytes, samples, open },
+    ...{ name, path, bytes, samples, open, maxSampleBytes },
     loadIndex: async () => index,
     loadParts: async () => index,
     findCropIndex: async () => null,
@@ -115,7 +186,7 @@ function fieldsOf({ fields }: Sample, index: ShardIndex, row: number) {
   return Object.entries(fields).map(([name, payload]) => fieldOf(name, payload, index.fields.get(name)!.crc32?.[row]));
 }
 
-function factsOf({ cls }: Sample, index: ShardIndex, row: number): SampleFacts {
+function factsOf({ cls }: Pick<Sample, 'cls'>, index: ShardIndex, row: number): SampleFacts {
   const [source, width, height] = [index.source[row]!, index.width[row]!, index.height[row]!];
   return { source, width, height, orientation: index.orientation[row]!, cls };
 }

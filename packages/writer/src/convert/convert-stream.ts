@@ -11,10 +11,12 @@ import {
   type ShardWriter,
 } from '@shardtool/format';
 import { entryBytes } from '../plan/plan-shards.js';
+import { goesInPieces, putLargeSample } from '../shard/large-sample.js';
 import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-shard.js';
-import { type NewField, putSample, withClass } from '../shard/put-sample.js';
+import { type NewField, type PayloadOf, putSample, withClass } from '../shard/put-sample.js';
 import { SeenKeys } from './seen-keys.js';
-import { type StreamedField, type StreamedSample, streamSamples } from './stream-samples.js';
+import { type StreamedSample, streamSamples } from './stream-samples.js';
+import { StreamedPayloads } from './streamed-payloads.js';
 
 /** Where shards made from a stream are cut, and how they are called. */
 export interface StreamCut {
@@ -33,8 +35,8 @@ export interface ConvertedStream {
 }
 
 /**
- * Writes the samples of a tar that comes as a stream to new shards, in the order of the stream. Memory holds one sample,
- * the write buffer, the index of the shard in hand, and some 20 bytes for each key. Throws what {@link streamSamples} and
+ * Writes the samples of a tar that comes as a stream to new shards, in the order of the stream. Memory holds one sample
+ * (of a large one 64 MiB, the rest lies on the disk meanwhile), the write buffer, the index of the shard in hand, and some 20 bytes for each key. Throws what {@link streamSamples} and
  * {@link createShard} throw, and {@link DuplicateKeyError} for a key that came before.
  */
 export async function convertStream(
@@ -46,7 +48,8 @@ export async function convertStream(
   const shards: ShardRecord[] = [];
   const seen = new SeenKeys();
   let skippedEntries = 0;
-  const samples = streamSamples(input, name, () => {
+  const payloads = new StreamedPayloads(target.output);
+  const samples = streamSamples(input, name, payloads, target.maxSampleBytes, () => {
     skippedEntries++;
   });
   try {
@@ -62,7 +65,7 @@ export async function convertStream(
           if (seen.add(sample.key) && (await hasKey(sample.key, rows, target.output, shards))) {
             throw cameBefore(name, sample.key);
           }
-          writeSample(writer, rows, sample, target.layout.imageOnly ?? false);
+          await writeSample(writer, rows, sample, target.layout.imageOnly ?? false);
           cut.report(1, payloadBytes(sample));
           next = await samples.next();
         }
@@ -72,36 +75,41 @@ export async function convertStream(
     }
   } finally {
     await samples.return(undefined);
+    payloads.close();
   }
   return { shards, skippedEntries };
 }
 
-function writeSample(writer: ShardWriter, rows: IndexRows, { key, fields }: StreamedSample, imageOnly: boolean): void {
+async function writeSample(
+  writer: ShardWriter,
+  rows: IndexRows,
+  sample: StreamedSample,
+  imageOnly: boolean,
+): Promise<void> {
+  const { key, fields } = sample;
   const cls = classOf(fields);
-  const stored = withClass(fields.map(newField), cls, imageOnly);
-  putSample(writer, rows, key, stored, (payloadOf) => {
-    const image = payloadOf(imageFieldOf(stored.toSorted((a, b) => (a.name < b.name ? -1 : 1))));
+  const stored = withClass(fields, cls, imageOnly);
+  const imageField = imageFieldOf(stored.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
+  const factsOf = (payloadOf: PayloadOf) => {
+    const image = payloadOf(imageField);
     const header = image === undefined ? null : headerOf(image);
     const { width, height, orientation } = header ?? { width: 0, height: 0, orientation: 1 };
     return { source: '', width, height, orientation, cls };
-  });
+  };
+  if (goesInPieces(payloadBytes(sample), writer)) {
+    await putLargeSample(writer, rows, key, stored, imageField === undefined ? [] : [imageField], factsOf);
+  } else putSample(writer, rows, key, stored, factsOf);
 }
 
-function newField({ name, bytes, pieces }: StreamedField): NewField {
-  return { name, bytes, put: (place) => putPieces(place, pieces) };
-}
+/** Longer text is no number. */
+const MAX_CLASS_BYTES = 64;
 
-function putPieces(target: Uint8Array, pieces: readonly Uint8Array[]): void {
-  let at = 0;
-  for (const piece of pieces) {
-    target.set(piece, at);
-    at += piece.length;
-  }
-}
-
-function classOf(fields: readonly StreamedField[]): number {
+function classOf(fields: readonly NewField[]): number {
   const field = fields.find(({ name }) => name === 'cls');
-  return field === undefined ? -1 : classNumber(Buffer.concat(field.pieces));
+  if (field === undefined || field.bytes > MAX_CLASS_BYTES) return -1;
+  const text = new Uint8Array(field.bytes);
+  field.put(text);
+  return classNumber(text);
 }
 
 /** What the sample takes in a tar, at most: all layouts are cut by that. */

@@ -186,7 +186,7 @@ async function convertDataset(
   madeFrom: string,
   isBegun: boolean,
 ): Promise<ConvertReport> {
-  const { format, lmdbValues, index: otherIndexes } = options;
+  const { format, lmdbValues, index: otherIndexes, maxSampleBytes } = options;
   const { classes, columns } = input;
   const seen = 'view' in input ? input : null;
   // A shard of which nothing is left becomes none.
@@ -200,7 +200,8 @@ async function convertDataset(
   else await folder.announce(layout, stems, otherIndexes, madeFrom);
   makeFolder(path.join(folder.path, STATE_FOLDER));
   const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
-  const target = { output: folder.path, layout: { format, lmdbValues }, columnTypes, otherIndexes, madeFrom };
+  const common = { columnTypes, otherIndexes, maxSampleBytes };
+  const target = { output: folder.path, layout: { format, lmdbValues }, ...common, madeFrom };
   const script = new URL('./convert-worker.js', import.meta.url);
   const size = Math.max(1, Math.min(options.workers, shards.length));
   const crew = new WorkerCrew<ConvertJob, ConvertedShard>(script, size);
@@ -235,14 +236,14 @@ async function convertTarStream(
   options: CheckedOutputOptions,
   madeFrom: string | null,
 ): Promise<ConvertReport> {
-  const { format, index: otherIndexes, maxShardBytes, maxShardSamples, signal } = options;
+  const { format, index: otherIndexes, maxShardBytes, maxShardSamples, maxSampleBytes, signal } = options;
   const done = { files: 0, bytes: 0 };
   const stop = () => {
     input.destroy();
   };
   return withProgress({ done, stop, close: async () => stop() }, options, async (ticker) => {
     ticker.begin('convert');
-    const target = { output: folder.path, layout, columnTypes: new Map(), otherIndexes };
+    const target = { output: folder.path, layout, columnTypes: new Map(), otherIndexes, maxSampleBytes };
     const { shards, skippedEntries } = await convertStream(input, name, target, {
       maxShardBytes,
       maxShardSamples,

@@ -1,29 +1,34 @@
 import type { Readable } from 'node:stream';
-import { DamagedShardError, DuplicateKeyError, ShardtoolError, splitEntryName, streamFiles } from '@shardtool/format';
+import {
+  DamagedShardError,
+  DuplicateKeyError,
+  ShardtoolError,
+  sampleTooLarge,
+  splitEntryName,
+  streamFiles,
+} from '@shardtool/format';
+import type { NewField } from '../shard/put-sample.js';
 import { plainBytes } from './plain-bytes.js';
+import type { StreamedPayloads } from './streamed-payloads.js';
 
 /** One sample out of a stream. */
 export interface StreamedSample {
   readonly key: string;
-  /** In the order of the stream; a payload is in the pieces in which it came. */
-  readonly fields: StreamedField[];
-}
-
-export interface StreamedField {
-  readonly name: string;
-  readonly bytes: number;
-  readonly pieces: readonly Uint8Array[];
+  /** In the order of the stream; valid until the next sample is asked for. */
+  readonly fields: Required<Omit<NewField, 'crc32'>>[];
 }
 
 /**
  * Yields the samples of a tar that comes as a stream, gzip or not, grouped as WebDataset does it: neighbours with one key.
- * Holds one sample. `name` is the stream's, for messages; `onSkipped` hears of files that belong to no sample. Throws a
- * tagged error for a damaged or cut archive, for links and devices, for names that lead out of their folder and for a
- * field that comes twice in a sample.
+ * Of one sample at a time `payloads` holds what it holds. `name` is the stream's, for messages; `onSkipped` hears of files
+ * that belong to no sample. Throws a tagged error for a damaged or cut archive, for links and devices, for names that lead
+ * out of their folder, for a field that comes twice in a sample, and for a sample of more than `maxSampleBytes`.
  */
 export async function* streamSamples(
   input: Readable,
   name: string,
+  payloads: StreamedPayloads,
+  maxSampleBytes: number,
   onSkipped: () => void,
 ): AsyncGenerator<StreamedSample> {
   let sample: StreamedSample | null = null;
@@ -37,9 +42,13 @@ export async function* streamSamples(
       if (sample !== null && sample.key !== named.key) {
         yield sample;
         sample = null;
+        payloads.forget();
       }
       sample ??= { key: named.key, fields: [] };
-      addField(sample, { name: named.field, bytes, pieces }, name);
+      const total = sample.fields.reduce((sum, field) => sum + field.bytes, bytes);
+      if (total > maxSampleBytes) throw sampleTooLarge(name, named.key, total, maxSampleBytes);
+      refuseTwice(sample, named.field, name);
+      sample.fields.push({ name: named.field, bytes, ...(await payloads.take(bytes, pieces)) });
     }
   } catch (error) {
     throw error instanceof ShardtoolError ? error : unreadable(name, error as Error);
@@ -47,13 +56,10 @@ export async function* streamSamples(
   if (sample !== null) yield sample;
 }
 
-function addField(sample: StreamedSample, field: StreamedField, shard: string): void {
-  const { key } = sample;
-  if (sample.fields.some(({ name }) => name === field.name)) {
-    const message = `${shard}: sample ${JSON.stringify(key)} has the field "${field.name}" twice; write the archive anew with one of them.`;
-    throw new DuplicateKeyError({ shard, key }, message);
-  }
-  sample.fields.push(field);
+function refuseTwice({ key, fields }: StreamedSample, field: string, shard: string): void {
+  if (!fields.some(({ name }) => name === field)) return;
+  const message = `${shard}: sample ${JSON.stringify(key)} has the field "${field}" twice; write the archive anew with one of them.`;
+  throw new DuplicateKeyError({ shard, key }, message);
 }
 
 function unreadable(shard: string, cause: Error): DamagedShardError {

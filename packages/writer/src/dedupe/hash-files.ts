@@ -60,8 +60,8 @@ export async function hashFilesAhead(
   try {
     for (let i = 0; i < numbers.length; i++) {
       const content = new Uint8Array(Math.max(0, table.bytes[i]!));
-      const [put] = await ahead.take(i, i + 1);
-      if (isPut(put!, content)) hashed.takeContent(i, content);
+      const [file] = await ahead.take(i, i + 1);
+      if (isPut(file!.put!, content)) hashed.takeContent(i, content);
       report(1, table.bytes[i]!);
     }
   } finally {

@@ -50,9 +50,27 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
 }
 
 function settingOf({ source, output, options, flight }: PrepareWork, columns: PlanHeader['columns']): PackSetting {
-  const { format, lmdbValues, index: otherIndexes, onBad, fields, pair, maxPixels, minSize, recheck } = options;
+  const {
+    format,
+    lmdbValues,
+    index: otherIndexes,
+    onBad,
+    fields,
+    pair,
+    maxPixels,
+    minSize,
+    recheck,
+    maxSampleBytes,
+  } = options;
   const columnTypes = new Map(columns.map((column) => [column.name, column.type]));
-  const target = { output, layout: { format, lmdbValues }, columnTypes, otherIndexes, naming: { fields, pair } };
+  const target = {
+    output,
+    layout: { format, lmdbValues },
+    columnTypes,
+    otherIndexes,
+    maxSampleBytes,
+    naming: { fields, pair },
+  };
   const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
   const facts = { root: rootOf(source), onBad, ...images, checkTimes: false, digest: '', recheck };
   return { ...target, ...facts, isPart: false, isCheck: false, flight: flight?.setting ?? null };

@@ -163,7 +163,9 @@ async function writeAnew(
   const unproven: QuarantinedSample[] = [];
   let restored = 0;
   const rows: number[] = [];
-  const target = { output: workFolder, layout, columnTypes, otherIndexes };
+  // What was packed once is packed again.
+  const maxSampleBytes = Number.POSITIVE_INFINITY;
+  const target = { output: workFolder, layout, columnTypes, otherIndexes, maxSampleBytes };
   const record = await createShard(target, shard.stem, samples.length, async (writer, newRows) => {
     for (const sample of samples) {
       const facts = factsOf(sample, evidence);

@@ -24,6 +24,8 @@ export interface ShardTarget {
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   /** Indexes for other loaders, beside the shard's own. */
   readonly otherIndexes: readonly OtherIndex[];
+  /** Of all fields of a sample together. */
+  readonly maxSampleBytes: number;
 }
 
 /** What is known of a shard that was written: dataset.json is made of these. */
@@ -72,7 +74,7 @@ export async function createShard(
     const fd = openSync(temporary, 'w+');
     try {
       const rows = new IndexRows(capacity);
-      const writer = layout.createWriter(fd, file);
+      const writer = layout.createWriter(fd, file, target.maxSampleBytes);
       const columns = await fill(writer, rows);
       const { bytes, crc32, ...places } = writer.finish();
       const index = { ...rows.toIndex(places), columns, columnTypes };

@@ -10,6 +10,7 @@ import { KeyCollisionError } from '../errors.js';
 import type { Naming } from '../plan/naming.js';
 import { BadFile, readSourceFile } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
+import { filePieces, goesInPieces, HELD_BYTES, putLargeSample } from './large-sample.js';
 import {
   fieldOf,
   type NewField,
@@ -27,6 +28,8 @@ export interface PlannedFile {
   readonly bytes: number;
   /** Puts it into its place, where it was read already. Throws where it could not be. */
   readonly put?: ((place: Uint8Array) => void) | undefined;
+  /** What it holds, piece by piece, where it is too large to be read ahead. */
+  readonly pieces?: (() => AsyncIterable<Uint8Array>) | undefined;
 }
 
 /** One sample of the plan. */
@@ -99,22 +102,27 @@ export function packSample(
   return { ...AS_IT_WAS, renamed: true };
 }
 
-/** Writes a sample after something was done to its image. Throws what {@link packSample} throws. */
+/**
+ * Writes a sample after something was done to its image, or, where `step` is null, in pieces where it is large. Throws what
+ * {@link packSample} throws.
+ */
 export async function packSteppedSample(
   writer: SampleWriter,
   rows: IndexRows,
   sample: PlannedSample,
   options: SampleOptions,
-  step: ImageStep,
+  step: ImageStep | null,
 ): Promise<PackedSample> {
   const { key, image, fields } = layOut(sample, options);
   const path = options.root + image.path;
-  const original = new Uint8Array(image.bytes);
-  image.put(original);
+  const original = await wholeOf(image);
   const before = probe(original, image.name, path, options.limits);
-  const { bytes: replacement, fieldFor, size, warnings, metadataKept } = await step(original, before, path);
+  const { bytes: replacement, fieldFor, size, warnings, metadataKept } = await (step ?? asItIs)(original, before, path);
   const replaced = withImage(fields, key, image, fieldFor(image.name), replacement);
-  putSample(writer, rows, key, replaced, (payloadOf) => factsOf(sample, size, payloadOf));
+  const facts = (payloadOf: PayloadOf) => factsOf(sample, size, payloadOf);
+  const bytes = replaced.reduce((sum, field) => sum + field.bytes, 0);
+  if (goesInPieces(bytes, writer)) await putLargeSample(writer, rows, key, replaced, ['cls'], facts);
+  else putSample(writer, rows, key, replaced, facts);
   return {
     renamed: kindOfField(image.name) !== before.kind,
     orientationBaked: before.orientation !== size.orientation,
@@ -122,6 +130,24 @@ export async function packSteppedSample(
     metadataKept,
   };
 }
+
+async function wholeOf({ bytes, put, pieces }: NewField): Promise<Uint8Array> {
+  const whole = new Uint8Array(bytes);
+  if (pieces === undefined) put(whole);
+  else {
+    let at = 0;
+    for await (const piece of pieces()) {
+      whole.set(piece, at);
+      at += piece.length;
+    }
+  }
+  return whole;
+}
+
+const asItIs: ImageStep = async (bytes, header) => {
+  const fieldFor = (named: string) => (kindOfField(named) === header.kind ? named : fieldOfKind(header.kind));
+  return { bytes, fieldFor, size: header, warnings: 0, metadataKept: false };
+};
 
 const AS_IT_WAS: PackedSample = { renamed: false, orientationBaked: false, warnings: 0, metadataKept: false };
 
@@ -146,10 +172,12 @@ interface LaidOut {
 
 /** The key of a sample and its fields. */
 function layOut({ files, cls }: PlannedSample, { root, naming, imageOnly }: SampleOptions): LaidOut {
-  const [image, ...sidecars] = files.map(({ path, bytes, put: putRead }): FileField => {
+  const [image, ...sidecars] = files.map(({ path, bytes, put: putRead, pieces: piecesRead }): FileField => {
     const put = putRead ?? ((place: Uint8Array) => readSourceFile(root + path, place));
+    const pieces = bytes > HELD_BYTES ? (piecesRead ?? (() => filePieces(root + path, bytes))) : undefined;
     // A file that could not be measured is met when it is read.
-    return { name: naming.fieldOf(path), bytes: Math.max(0, bytes), path, put };
+    const facts = { name: naming.fieldOf(path), bytes: Math.max(0, bytes), path };
+    return { ...facts, put, ...(pieces !== undefined && { pieces }) };
   });
   const key = naming.keyOf(image!.path);
   return { key, image: image!, fields: withClass([image!, ...sidecars], cls, imageOnly) };

@@ -4,6 +4,8 @@ import { crc32, type FieldSize, type IndexRows, type SampleRow, type ShardWriter
 export interface NewField extends FieldSize {
   /** Puts the payload into its place. Throws where it cannot be had. */
   put(place: Uint8Array): void;
+  /** The same in pieces, each valid until the next, for a payload that is not to be held. */
+  pieces?(): Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
   /** Of the payload, where it is known already. */
   readonly crc32?: number;
 }
@@ -12,7 +14,7 @@ export interface NewField extends FieldSize {
 export type SampleFacts = Pick<SampleRow, 'source' | 'width' | 'height' | 'orientation' | 'cls'>;
 
 /** What takes samples: a shard, or nothing. */
-export type SampleWriter = Pick<ShardWriter, 'begin' | 'commit' | 'discard'>;
+export type SampleWriter = Pick<ShardWriter, 'begin' | 'commit' | 'discard' | 'writeInPieces'>;
 
 /** The payload of a field by its name; undefined where the sample has none of that name. */
 export type PayloadOf = (name: string | undefined) => Uint8Array | undefined;

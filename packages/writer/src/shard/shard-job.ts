@@ -1,12 +1,13 @@
-import { ImageError, IndexRows, type ShardIndex } from '@shardtool/format';
+import { ImageError, IndexRows, SampleSizeError, type ShardIndex } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import type { FileAccess } from '../source/file-access.js';
 import { pathAt } from '../source/file-table.js';
-import { FilesAhead } from '../source/files-ahead.js';
+import { type FileAhead, FilesAhead } from '../source/files-ahead.js';
 import type { InFlight } from '../source/in-flight.js';
 import { BadFile, badFile, checkUnchanged } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
+import { goesInPieces, HELD_BYTES } from './large-sample.js';
 import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js';
 import {
   type PlannedFile,
@@ -16,6 +17,9 @@ import {
   type SampleOptions,
 } from './pack-sample.js';
 import type { SampleWriter } from './put-sample.js';
+
+/** Of any layout that holds a sample whole: no buffer of Node 20 is longer. */
+const MOST_HELD_BYTES = 2 ** 32 - 2;
 
 /** What all shards of a pack have in common. */
 export interface ShardSetting extends ShardTarget {
@@ -94,6 +98,10 @@ const NOWHERE: SampleWriter = {
   begin: (_key, fields) => fields.map(({ bytes }) => new Uint8Array(bytes)),
   commit: () => undefined,
   discard: () => undefined,
+  writeInPieces: async (_key, fields) => {
+    for (const { pieces } of fields) for await (const _ of pieces());
+    return fields.map(() => 0);
+  },
 };
 
 async function putSamples(
@@ -103,20 +111,24 @@ async function putSamples(
   rows: IndexRows,
   report: Report,
 ): Promise<PutSamples> {
-  const { sample: options, step, flight, access, checkTimes } = setting;
-  const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes);
+  const { sample: options, step, flight, access, checkTimes, maxSampleBytes } = setting;
+  // What is refused is not read ahead.
+  const heldBytes = Math.min(writer.writeInPieces === undefined ? MOST_HELD_BYTES : HELD_BYTES, maxSampleBytes);
+  const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes, heldBytes);
   const quarantined: QuarantinedFile[] = [];
   const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0 };
   const kept: number[] = [];
   try {
     for (let s = 0; s < plan.samples; s++) {
       const [from, to] = [plan.fileStart[s]!, plan.fileStart[s + 1]!];
-      const puts = ahead === null ? null : await ahead.take(from, to);
-      const sample = sampleAt(plan, s, puts);
+      const read = ahead === null ? null : await ahead.take(from, to);
+      const sample = sampleAt(plan, s, read);
+      const bytes = sourceBytes(sample);
       try {
-        if (checkTimes && puts === null) checkUnchanged(options.root, plan.files, from, to);
+        if (bytes > maxSampleBytes) throw tooLarge(sample, bytes, maxSampleBytes);
+        if (checkTimes && read === null) checkUnchanged(options.root, plan.files, from, to);
         const { renamed, orientationBaked, warnings, metadataKept } =
-          step === null
+          step === null && !goesInPieces(bytes, writer)
             ? packSample(writer, rows, sample, options)
             : await packSteppedSample(writer, rows, sample, options, step);
         kept.push(s);
@@ -127,11 +139,12 @@ async function putSamples(
         count.warnings += warnings;
       } catch (error) {
         const isCollision = error instanceof KeyCollisionError && setting.onBad === 'quarantine';
-        if (!(error instanceof BadFile || error instanceof ImageError || isCollision)) throw error;
+        const isBad = error instanceof BadFile || error instanceof ImageError || error instanceof SampleSizeError;
+        if (!(isBad || isCollision)) throw error;
         if (setting.onBad === 'stop') throw badFile(error, sample.files[0]!.path);
         quarantined.push({ path: sample.files[0]!.path, reason: error.message });
       }
-      report(sample.files.length, sourceBytes(sample));
+      report(sample.files.length, bytes);
     }
   } finally {
     ahead?.close();
@@ -139,18 +152,26 @@ async function putSamples(
   return { ...count, kept, quarantined };
 }
 
-/** `puts` has what puts each file into its place, where they were read already. */
+/** `read` has what gives each file, where they are read ahead. */
 function sampleAt(
   { fileStart, files, cls }: ShardPlan,
   sample: number,
-  puts: readonly PlannedFile['put'][] | null,
+  read: readonly FileAhead[] | null,
 ): PlannedSample {
   const members: PlannedFile[] = [];
   const from = fileStart[sample]!;
   for (let file = from; file < fileStart[sample + 1]!; file++) {
-    members.push({ path: pathAt(files, file), bytes: files.bytes[file]!, put: puts?.[file - from] });
+    members.push({ path: pathAt(files, file), bytes: files.bytes[file]!, ...read?.[file - from] });
   }
   return { files: members, cls: cls[sample]! };
+}
+
+function tooLarge({ files }: PlannedSample, bytes: number, limit: number): BadFile {
+  const [image, ...others] = files;
+  const what = others.length === 0 ? 'has' : `and the ${others.length} beside it have`;
+  return new BadFile(
+    `${image!.path} ${what} ${bytes} bytes, and a sample may have ${limit} (maxSampleBytes); exclude it, or allow more.`,
+  );
 }
 
 function sourceBytes(sample: PlannedSample): number {

@@ -1,5 +1,12 @@
-import { FileChangedError, NoSuchFileError, openStorage, RefusedError, type Storage } from '@shardtool/storage';
-import type { ExpectedFile, FileAccess } from './file-access.js';
+import {
+  FileChangedError,
+  NoSuchFileError,
+  openStorage,
+  RefusedError,
+  type Source,
+  type Storage,
+} from '@shardtool/storage';
+import { type ExpectedFile, type FileAccess, PIECE_BYTES } from './file-access.js';
 import { BadFile, changedFile } from './source-file.js';
 import type { FileFacts } from './source-files.js';
 
@@ -19,6 +26,7 @@ export function bucketFiles(root: string): FileAccess {
         (error) => done(asBadFile(path, error)),
       );
     },
+    pieces: (path, expected) => pieces(storage, path, path.slice(root.length), expected),
   };
 }
 
@@ -27,11 +35,33 @@ async function measure(storage: Promise<Storage>, name: string): Promise<FileFac
   return entry === null ? { bytes: -1, mtimeMs: 0 } : { bytes: entry.size, mtimeMs: entry.modifiedMs ?? 0 };
 }
 
-async function read(storage: Promise<Storage>, name: string, { bytes, mtimeMs }: ExpectedFile): Promise<Buffer> {
-  const content = Buffer.allocUnsafeSlow(bytes);
-  const source = await (await storage).open(name, { size: bytes, ...(mtimeMs && { modifiedMs: mtimeMs }) });
-  await source.readAt(0, content);
+async function open(storage: Promise<Storage>, name: string, { bytes, mtimeMs }: ExpectedFile): Promise<Source> {
+  return (await storage).open(name, { size: bytes, ...(mtimeMs && { modifiedMs: mtimeMs }) });
+}
+
+async function read(storage: Promise<Storage>, name: string, expected: ExpectedFile): Promise<Buffer> {
+  const content = Buffer.allocUnsafeSlow(expected.bytes);
+  await (await open(storage, name, expected)).readAt(0, content);
   return content;
+}
+
+async function* pieces(
+  storage: Promise<Storage>,
+  path: string,
+  name: string,
+  expected: ExpectedFile,
+): AsyncGenerator<Uint8Array> {
+  try {
+    const source = await open(storage, name, expected);
+    const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES);
+    for (let at = 0; at < expected.bytes; at += PIECE_BYTES) {
+      const piece = buffer.subarray(0, Math.min(PIECE_BYTES, expected.bytes - at));
+      await source.readAt(at, piece);
+      yield piece;
+    }
+  } catch (error) {
+    throw asBadFile(path, error as Error);
+  }
 }
 
 /** What is the file's own fault, and not that of the way to it. */

@@ -20,7 +20,12 @@ export interface FileAccess {
   measure(path: string, done: Done<FileFacts>): void;
   /** All of a file. Its fault is a `BadFile`; any other error ends the pack. */
   read(path: string, expected: ExpectedFile, flight: InFlight, done: Done<Buffer>): void;
+  /** The same of a large file, piece by piece, each valid until the next. */
+  pieces(path: string, expected: ExpectedFile, flight: InFlight): AsyncIterable<Uint8Array>;
 }
+
+/** Of one piece of a file. */
+export const PIECE_BYTES = 4 << 20;
 
 /** A file that is not there, or no regular one, gets the size -1: packing it will say why. */
 export function factsOf(stats: Stats | undefined): FileFacts {

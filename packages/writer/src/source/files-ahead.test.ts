@@ -36,9 +36,9 @@ function tableOf(names: readonly string[]): FileTable {
 }
 
 async function contentOf(ahead: FilesAhead, file: number, bytes: number): Promise<string> {
-  const [put] = await ahead.take(file, file + 1);
+  const [read] = await ahead.take(file, file + 1);
   const place = new Uint8Array(bytes);
-  put!(place);
+  read!.put!(place);
   return Buffer.from(place).toString();
 }
 

@@ -1,4 +1,4 @@
-import type { FileAccess } from './file-access.js';
+import type { ExpectedFile, FileAccess } from './file-access.js';
 import type { FileTable } from './file-table.js';
 import { pathAt } from './file-table.js';
 import type { InFlight } from './in-flight.js';
@@ -10,9 +10,15 @@ const MEMORY_BYTES = 64 << 20;
 /** A file that was read, or why it could not be. */
 type Outcome = Buffer | Error;
 
+/** What gives a file: where it was read, what puts it into its place (or throws its error), else what reads it in pieces. */
+export interface FileAhead {
+  readonly put?: (place: Uint8Array) => void;
+  readonly pieces?: () => AsyncIterable<Uint8Array>;
+}
+
 /**
  * Reads the files of a table many at a time and gives them in their order. A file has to have the size that it had when it
- * was measured, and with `checkTimes` the time.
+ * was measured, and with `checkTimes` the time. Files of more than `heldBytes` are read when their turn comes, in pieces.
  */
 export class FilesAhead {
   readonly #root: string;
@@ -20,6 +26,7 @@ export class FilesAhead {
   readonly #flight: InFlight;
   readonly #access: FileAccess;
   readonly #checkTimes: boolean;
+  readonly #heldBytes: number;
   readonly #outcomes = new Map<number, Outcome>();
   #next = 0;
   #held = 0;
@@ -27,19 +34,32 @@ export class FilesAhead {
   /** Who waits for a file, and which. */
   #waiting: { readonly file: number; readonly resume: () => void } | null = null;
 
-  constructor(root: string, files: FileTable, flight: InFlight, access: FileAccess, checkTimes: boolean) {
+  constructor(
+    root: string,
+    files: FileTable,
+    flight: InFlight,
+    access: FileAccess,
+    checkTimes: boolean,
+    heldBytes = Number.POSITIVE_INFINITY,
+  ) {
     this.#root = root;
     this.#files = files;
     this.#flight = flight;
     this.#access = access;
     this.#checkTimes = checkTimes || access.tellsTimes;
+    this.#heldBytes = heldBytes;
   }
 
-  /** Waits until the files `from` to `to - 1` are there, and returns what puts each into its place, or throws its error. */
-  async take(from: number, to: number): Promise<((place: Uint8Array) => void)[]> {
-    const puts: ((place: Uint8Array) => void)[] = [];
+  /** Waits until the files `from` to `to - 1` are there, as far as they are read ahead, and returns what gives each. */
+  async take(from: number, to: number): Promise<FileAhead[]> {
+    const taken: FileAhead[] = [];
     for (let file = from; file < to; file++) {
       this.#begin(file);
+      if (this.#isLarge(file)) {
+        const path = this.#root + pathAt(this.#files, file);
+        taken.push({ pieces: () => this.#access.pieces(path, this.#expected(file), this.#flight) });
+        continue;
+      }
       if (!this.#outcomes.has(file)) {
         await new Promise<void>((resume) => {
           this.#waiting = { file, resume };
@@ -48,13 +68,15 @@ export class FilesAhead {
       const outcome = this.#outcomes.get(file)!;
       this.#outcomes.delete(file);
       if (outcome instanceof Error && !(outcome instanceof BadFile)) throw outcome;
-      puts.push((place) => {
-        if (outcome instanceof Error) throw outcome;
-        place.set(outcome);
+      taken.push({
+        put: (place) => {
+          if (outcome instanceof Error) throw outcome;
+          place.set(outcome);
+        },
       });
     }
     for (let file = from; file < to; file++) this.#held -= this.#sizeOf(file);
-    return puts;
+    return taken;
   }
 
   /** Begins no more. */
@@ -62,8 +84,18 @@ export class FilesAhead {
     this.#isClosed = true;
   }
 
+  #expected(file: number): ExpectedFile {
+    const [bytes, mtimeMs] = [this.#files.bytes[file]!, this.#files.mtimeMs[file]!];
+    return { bytes: Math.max(0, bytes), mtimeMs: this.#checkTimes ? mtimeMs : null };
+  }
+
+  /** What it takes in memory. */
   #sizeOf(file: number): number {
-    return Math.max(0, this.#files.bytes[file]!);
+    return this.#isLarge(file) ? 0 : Math.max(0, this.#files.bytes[file]!);
+  }
+
+  #isLarge(file: number): boolean {
+    return this.#files.bytes[file]! > this.#heldBytes;
   }
 
   /** Begins as many files as may be in flight, and `wanted` in any case. */
@@ -75,14 +107,15 @@ export class FilesAhead {
         if (this.#held + bytes > MEMORY_BYTES) break;
       }
       this.#held += bytes;
-      void this.#read(this.#next++);
+      if (this.#isLarge(this.#next)) this.#next++;
+      else void this.#read(this.#next++);
     }
     this.#flight.starved();
   }
 
   async #read(file: number): Promise<void> {
     const path = this.#root + pathAt(this.#files, file);
-    const facts = { bytes: this.#sizeOf(file), mtimeMs: this.#checkTimes ? this.#files.mtimeMs[file]! : null };
+    const facts = this.#expected(file);
     let outcome: Outcome;
     try {
       outcome = await this.#flight.run<Buffer>(path, (done) => this.#access.read(path, facts, this.#flight, done));

@@ -1,5 +1,5 @@
 import { type BigIntStats, close, fstat, open, read, type Stats } from 'node:fs';
-import { type Done, type ExpectedFile, type FileAccess, measureFile } from './file-access.js';
+import { type Done, type ExpectedFile, type FileAccess, measureFile, PIECE_BYTES } from './file-access.js';
 import type { InFlight } from './in-flight.js';
 import { changedFile, isSystemLimit, READ_NOW, unreadableFile } from './source-file.js';
 
@@ -8,7 +8,7 @@ const MAX_READ_BYTES = 1 << 30;
 const OPEN_AGAIN_MS = 5;
 
 /** Files below a folder. */
-export const FOLDER_FILES: FileAccess = { tellsTimes: false, measure: measureFile, read: readFile };
+export const FOLDER_FILES: FileAccess = { tellsTimes: false, measure: measureFile, read: readFile, pieces };
 
 /** Opens, reads and closes a file. Its fault is a {@link BadFile}, as it is where files are read one after the other. */
 function readFile(path: string, expected: ExpectedFile, flight: InFlight, done: Done<Buffer>): void {
@@ -47,4 +47,27 @@ function readOpen(path: string, fd: number, bytes: number, end: Done<Buffer>): v
     });
   };
   readOn(0);
+}
+
+async function* pieces(path: string, { bytes, mtimeMs }: ExpectedFile, flight: InFlight): AsyncGenerator<Uint8Array> {
+  const call = <Value>(begin: (done: Done<Value>) => void) =>
+    flight.run<Value>(path, begin).catch((error: Error) => {
+      throw 'syscall' in error ? unreadableFile(path, error) : error;
+    });
+  const fd = await call<number>((done) => open(path, READ_NOW, done));
+  try {
+    const stat = await call<Stats>((done) => fstat(fd, done));
+    if (mtimeMs !== null && stat.mtimeMs !== mtimeMs) throw changedFile(path);
+    const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES);
+    for (let at = 0; ; ) {
+      const got = await call<number>((done) => read(fd, buffer, 0, PIECE_BYTES, at, done));
+      at += got;
+      if (got === 0 && at === bytes) return;
+      if (got === 0 || at > bytes) throw changedFile(path);
+      yield buffer.subarray(0, got);
+    }
+  } finally {
+    // Nobody waits for its answer.
+    close(fd, () => undefined);
+  }
 }

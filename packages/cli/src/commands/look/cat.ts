@@ -3,6 +3,8 @@ import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { UsageError, write } from '../../terminal/outcome.js';
 
+const WRITE_BYTES = 64 << 20;
+
 export const catCommand = command({
   name: 'cat',
   positionals: '<dataset> <key> [field]',
@@ -31,7 +33,8 @@ export const catCommand = command({
     if (bytes === undefined) {
       throw new UsageError(`Sample "${key}" has no field "${name}"; its fields are ${namesIn(sample)}.`);
     }
-    await write(bytes);
+    // The system takes less than 2^31 bytes at once.
+    for (let at = 0; at < bytes.length; at += WRITE_BYTES) await write(bytes.subarray(at, at + WRITE_BYTES));
     await dataset.close();
   },
 });

@@ -27,8 +27,8 @@ export const convertCommand = command({
         describe: 'Folder of shards, one shard, a .tar.gz, or - for a tar on standard input',
       })
       .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the new shards' })
-      .options(OUTPUT_FLAGS)
       .options(DATASET_FLAGS)
+      .options(OUTPUT_FLAGS)
       .example('$0 convert shards lmdb --format lmdb', 'Shards of the same names, samples in the same order')
       .example('$0 convert imagenet.tar.gz shards --max-shard-bytes 256MiB', 'A stream is cut into shards')
       .example('curl -s URL | $0 convert - shards', 'The same from standard input')

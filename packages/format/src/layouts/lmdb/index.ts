@@ -15,7 +15,7 @@ export const lmdb: WrittenLayout = {
   name: 'lmdb',
   extension: LMDB.extension,
   innerFile: LMDB.innerFile,
-  createWriter: (fd, shard) => new LmdbWriter(fd, shard, new MapEncoder(false)),
+  createWriter: (fd, shard, most) => new LmdbWriter(fd, shard, new MapEncoder(false), most),
   samples,
   salvage,
 };
@@ -24,5 +24,5 @@ export const lmdb: WrittenLayout = {
 export const lmdbImages: WrittenLayout = {
   ...lmdb,
   imageOnly: true,
-  createWriter: (fd, shard) => new LmdbWriter(fd, shard, new ImageEncoder()),
+  createWriter: (fd, shard, most) => new LmdbWriter(fd, shard, new ImageEncoder(), most),
 };

@@ -1,7 +1,7 @@
 import { fdatasyncSync, ftruncateSync } from 'node:fs';
 import { crc32 } from '../../checksum.js';
 import { crc32Combine } from '../../crc32-combine.js';
-import { DuplicateKeyError, OptionError } from '../../errors.js';
+import { DuplicateKeyError, SampleSizeError } from '../../errors.js';
 import { mapRules, SampleCheck } from '../../sample/sample-check.js';
 import { summedPayloads, type ValueEncoder } from '../../sample/sample-codec.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
@@ -45,11 +45,11 @@ export class LmdbWriter implements ShardWriter {
   #begun: { key: Buffer; room: Buffer } | null = null;
 
   /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
-  constructor(fd: number, shard: string, encoder: ValueEncoder) {
+  constructor(fd: number, shard: string, encoder: ValueEncoder, maxSampleBytes?: number) {
     this.#fd = fd;
     this.#shard = shard;
     this.#output = new WriteBuffer(fd, shard, FIRST_DATA_PAGE * PAGE_BYTES);
-    this.#check = new SampleCheck(shard, mapRules(MAX_KEY_BYTES));
+    this.#check = new SampleCheck(shard, mapRules(MAX_KEY_BYTES), maxSampleBytes);
     this.#encoder = encoder;
   }
 
@@ -136,9 +136,9 @@ export class LmdbWriter implements ShardWriter {
     return new DuplicateKeyError({ shard, key }, message);
   }
 
-  #tooLarge(key: string, bytes: number): OptionError {
+  #tooLarge(key: string, bytes: number): SampleSizeError {
     const shard = this.#shard;
     const message = `${shard}: sample "${key}" takes ${bytes} bytes, and LMDB holds ${MAX_VALUE_BYTES} at most; leave it out, or pack to tar.`;
-    return new OptionError({ shard, key }, message);
+    return new SampleSizeError({ shard, key, bytes, limit: MAX_VALUE_BYTES }, message);
   }
 }

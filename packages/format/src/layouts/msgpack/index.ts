@@ -11,7 +11,7 @@ import { MsgpackWriter } from './write.js';
 export const msgpack: WrittenLayout = {
   name: 'msgpack',
   extension: MSGPACK.extension,
-  createWriter: (fd, shard) => new MsgpackWriter(fd, shard),
+  createWriter: (fd, shard, most) => new MsgpackWriter(fd, shard, most),
   samples,
   salvage,
 };

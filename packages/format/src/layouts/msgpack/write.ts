@@ -21,11 +21,11 @@ export class MsgpackWriter implements ShardWriter {
   #begun = false;
 
   /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
-  constructor(fd: number, shard: string) {
+  constructor(fd: number, shard: string, maxSampleBytes?: number) {
     this.#fd = fd;
     this.#shard = shard;
     this.#output = new WriteBuffer(fd, shard);
-    this.#check = new SampleCheck(shard, mapRules(MAX_KEY_BYTES));
+    this.#check = new SampleCheck(shard, mapRules(MAX_KEY_BYTES), maxSampleBytes);
   }
 
   begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {

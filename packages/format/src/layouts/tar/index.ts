@@ -15,7 +15,7 @@ export { type StreamedFile, streamFiles } from './stream.js';
 export const tar: WrittenLayout = {
   name: 'tar',
   extension: TAR.extension,
-  createWriter: (fd, shard) => new TarWriter(fd, shard),
+  createWriter: (fd, shard, most) => new TarWriter(fd, shard, most),
   samples,
   salvage,
 };

@@ -2,14 +2,18 @@ import { cutBeforeEnd, cutInPayload } from './faults.js';
 import { BLOCK_BYTES } from './header.js';
 import { type TarEntry, TarWalk } from './walk.js';
 
-/** A file out of an archive that comes as a stream, its payload in the pieces in which it came. */
+/** A file out of an archive that comes as a stream. */
 export interface StreamedFile extends TarEntry {
-  readonly pieces: readonly Uint8Array[];
+  /**
+   * Its payload as it comes: to be taken before the next file is asked for, which passes over what was not taken. Of a
+   * stream that ends too early fewer bytes come, and asking for the next file throws.
+   */
+  readonly pieces: AsyncIterable<Uint8Array>;
 }
 
 /**
  * Yields the files of an archive that can only be read from its beginning to its end, by the same rules as one that lies
- * on a disk. Holds one file. Throws what {@link TarWalk} throws, and `CutShardError` where the stream ends too early.
+ * on a disk. Holds one piece. Throws what {@link TarWalk} throws, and `CutShardError` where the stream ends too early.
  */
 export async function* streamFiles(chunks: AsyncIterable<Uint8Array>, shard: string): AsyncGenerator<StreamedFile> {
   const walk = new TarWalk(shard, Number.POSITIVE_INFINITY);
@@ -23,15 +27,15 @@ export async function* streamFiles(chunks: AsyncIterable<Uint8Array>, shard: str
     walk.advance(window, found);
     const file = found.pop();
     if (file !== undefined) {
-      const pieces = await input.pieces(file.bytes);
+      yield { ...file, pieces: input.upTo(file.offset + file.bytes) };
+      for await (const _ of input.upTo(file.offset + file.bytes));
       const left = input.position - file.offset;
       if (left < file.bytes) throw cutInPayload(shard, file.offset - BLOCK_BYTES, file.name, file.bytes, left);
-      yield { ...file, pieces };
     } else if (walk.position < input.position) {
       // A record that is longer than the window: it comes once more, whole.
       input.putBack(window);
     }
-    await input.pieces(walk.position - input.position);
+    for await (const _ of input.upTo(walk.position));
     if (input.position < walk.position) throw cutBeforeEnd(shard, input.position);
   }
 }
@@ -61,20 +65,19 @@ class Incoming {
     return Buffer.from(buffer, byteOffset, taken);
   }
 
-  /** The next `bytes`, or what is left, as they come. */
-  async pieces(bytes: number): Promise<Uint8Array[]> {
-    const pieces: Uint8Array[] = [];
-    for (let left = bytes; left > 0; left -= pieces.at(-1)!.length) {
-      const piece = await this.next(left);
+  /** What stands before `end`, or is left, as it comes. */
+  async *upTo(end: number): AsyncGenerator<Uint8Array> {
+    while (this.position < end) {
+      const piece = await this.next(end - this.position);
       if (piece.length === 0) break;
-      pieces.push(piece);
+      yield piece;
     }
-    return pieces;
   }
 
-  /** The same in one piece, which begins on a multiple of 4 in memory. */
+  /** The next `bytes`, or what is left, in one piece, which begins on a multiple of 4 in memory. */
   async take(bytes: number): Promise<Buffer> {
-    const pieces = await this.pieces(bytes);
+    const pieces: Uint8Array[] = [];
+    for await (const piece of this.upTo(this.position + bytes)) pieces.push(piece);
     const whole = Buffer.allocUnsafeSlow(pieces.reduce((sum, piece) => sum + piece.length, 0));
     let at = 0;
     for (const piece of pieces) {

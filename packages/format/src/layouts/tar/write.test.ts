@@ -250,3 +250,61 @@ test.runIf(process.platform === 'linux')('a full disk is an error that says so',
     closeSync(fd);
   }
 });
+
+test('samples that come in pieces are the same bytes, and one whose pieces fail leaves nothing', async () => {
+  const property = fc.asyncProperty(
+    fc.array(
+      fc.record({
+        sample,
+        pieceBytes: fc.integer({ min: 1, max: 40 }),
+        how: fc.constantFrom('whole', 'pieces', 'fails'),
+      }),
+    ),
+    async (given) => {
+      const kept = given.filter(({ how }) => how !== 'fails').map(({ sample: { key, fields } }) => ({ key, fields }));
+      const path = join(folder, 'pieces.tar');
+      const fd = openSync(path, 'w');
+      const writer = tar.createWriter(fd, path);
+      for (const {
+        sample: { key, fields },
+        pieceBytes,
+        how,
+      } of given) {
+        if (how === 'whole') {
+          const places = writer.begin(
+            key,
+            fields.map(({ name, payload }) => ({ name, bytes: payload.length })),
+          );
+          for (const [i, place] of places.entries()) place.set(fields[i]!.payload);
+          writer.commit();
+          continue;
+        }
+        function* piecesOf(payload: Uint8Array) {
+          for (let at = 0; at < payload.length; at += pieceBytes) yield payload.subarray(at, at + pieceBytes);
+          if (how === 'fails') throw new Error('no more');
+        }
+        const sums = writer.writeInPieces!(
+          key,
+          fields.map(({ name, payload }) => ({ name, bytes: payload.length, pieces: () => piecesOf(payload) })),
+        );
+        if (how === 'fails') await expect(sums).rejects.toThrow('no more');
+        else expect(await sums).toEqual(fields.map(({ payload }) => crc32(payload)));
+      }
+      const finished = writer.finish();
+      closeSync(fd);
+      expect(finished).toEqual(write(kept));
+      expect(readFileSync(path).equals(readFileSync(join(folder, 'written.tar')))).toBe(true);
+    },
+  );
+  await fc.assert(property, { numRuns: 60 });
+});
+
+test('pieces of another length than was announced are an error', async () => {
+  const fd = openSync(join(folder, 'pieces.tar'), 'w');
+  const writer = tar.createWriter(fd, 'a.tar');
+  for (const bytes of [2, 4]) {
+    const wrong = writer.writeInPieces!('a', [{ name: 'jpg', bytes, pieces: () => [bytesOf('abc')] }]);
+    await expect(wrong).rejects.toThrow('came in pieces of other sizes');
+  }
+  closeSync(fd);
+});

@@ -1,7 +1,7 @@
 import { fdatasyncSync } from 'node:fs';
 import { SampleCheck, type SampleRules } from '../../sample/sample-check.js';
 import { readsBack } from '../../sample/sample-name.js';
-import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
+import type { FieldInPieces, FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
 import { COMBINE_BYTES, type SummedBytes, unwritable, WriteBuffer } from '../write-buffer.js';
 import { encodeEntryHeaders, maxHeaderBytes } from './entry-headers.js';
@@ -34,11 +34,11 @@ export class TarWriter implements ShardWriter {
   readonly #payloadOffset = new NumberList();
 
   /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
-  constructor(fd: number, shard: string) {
+  constructor(fd: number, shard: string, maxSampleBytes?: number) {
     this.#fd = fd;
     this.#shard = shard;
     this.#output = new WriteBuffer(fd, shard);
-    this.#check = new SampleCheck(shard, RULES);
+    this.#check = new SampleCheck(shard, RULES, maxSampleBytes);
   }
 
   begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {
@@ -76,6 +76,34 @@ export class TarWriter implements ShardWriter {
 
   discard(): void {
     this.#begun = [];
+  }
+
+  async writeInPieces(key: string, fields: readonly FieldInPieces[]): Promise<readonly number[]> {
+    this.#check.check(key, fields);
+    const output = this.#output;
+    const mark = output.mark();
+    const sums: number[] = [];
+    const offsets: number[] = [];
+    let end = 0;
+    try {
+      for (const { name, bytes, pieces } of fields) {
+        const entry = `${key}.${name}`;
+        output.append(encodeEntryHeaders(output.room(maxHeaderBytes(entry), key), 0, entry, bytes));
+        offsets.push(output.position);
+        end = output.position + bytes;
+        sums.push(await output.pass(pieces(), bytes));
+        const padding = padded(bytes) - bytes;
+        output.room(padding).fill(0);
+        output.append(padding);
+      }
+    } catch (error) {
+      output.back(mark);
+      throw error;
+    }
+    this.#sampleOffset.push(mark.position);
+    this.#sampleBytes.push(end - mark.position);
+    for (const offset of offsets) this.#payloadOffset.push(offset);
+    return sums;
   }
 
   finish(): FinishedShard {

@@ -57,6 +57,10 @@ export class CachedStore implements ShardStore {
     return this.#options.files.index(shard);
   }
 
+  checkSizes(shard: number, index: ShardIndex, rows: Iterable<number>): void {
+    this.#options.files.checkSizes(shard, index, rows);
+  }
+
   crops(shard: number): Promise<CropColumns | null> {
     return this.#options.files.crops(shard);
   }
@@ -90,6 +94,7 @@ export class CachedStore implements ShardStore {
         return store.parallel;
       },
       index: (shard) => store.index(shard),
+      checkSizes: (shard, index, rows) => store.checkSizes(shard, index, rows),
       read: (shard, offset, target) => store.#read(shard, offset, target, pass),
       readAnew: (shard, offset, target) => store.readAnew(shard, offset, target),
       crops: (shard) => store.crops(shard),

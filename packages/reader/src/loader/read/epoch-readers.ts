@@ -185,6 +185,7 @@ function whileWanted(store: ShardStore, demand: Demand): ShardStore {
       check();
       return store.index(shard);
     },
+    checkSizes: (shard, index, rows) => store.checkSizes?.(shard, index, rows),
     async read(shard, offset, target) {
       check();
       return store.read(shard, offset, target);

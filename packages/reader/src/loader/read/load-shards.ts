@@ -1,8 +1,8 @@
-import type { ShardIndex } from '@shardtool/format';
+import { SampleSizeError, type ShardIndex } from '@shardtool/format';
 import type { ReadCosts } from '@shardtool/storage';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { Selection } from '../../selection/selection.js';
-import type { Arena } from './arena.js';
+import { type Arena, SEGMENT_BYTES } from './arena.js';
 import { consecutive, type LoadedShard, type ShardRows } from './block.js';
 import { placeWithin, readsOf, type Stretch, type StretchRead, stretchBytes, stretchesOf } from './stretches.js';
 
@@ -16,6 +16,8 @@ export interface ShardStore {
    * bytes again.
    */
   readonly readAnew?: ((shard: number, offset: number, target: Uint8Array) => Promise<void>) | undefined;
+  /** Throws `SampleSizeError` for a row of the shard that has more bytes than are to be read. */
+  checkSizes?(shard: number, index: ShardIndex, rows: Iterable<number>): void;
   /** What reads cost here; without it they are those of a local disk. */
   readonly costs?: ReadCosts | undefined;
   /** Reads that are worth having under way now. */
@@ -29,7 +31,7 @@ export interface ShardStore {
 }
 
 /** What a plan of loads looks at. */
-export type PlannedStore = Pick<ShardStore, 'index' | 'crops'>;
+export type PlannedStore = Pick<ShardStore, 'index' | 'crops' | 'checkSizes'>;
 
 /** A store whose crop indexes are not looked at. */
 export function withoutCrops(store: ShardStore): ShardStore {
@@ -43,6 +45,7 @@ export function withoutCrops(store: ShardStore): ShardStore {
       return store.parallel;
     },
     index: (shard) => store.index(shard),
+    checkSizes: (shard, index, rows) => store.checkSizes?.(shard, index, rows),
     read: (shard, offset, target) => store.read(shard, offset, target),
     get readAnew() {
       return store.readAnew?.bind(store);
@@ -68,6 +71,8 @@ export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore):
   let bytes = 0;
   for (const { shard, rows } of parts) {
     const index = await store.index(shard);
+    store.checkSizes?.(shard, index, rows);
+    for (const row of rows) if (index.bytes[row]! > SEGMENT_BYTES) throw largerThanSegment(index, row);
     const stretches = stretchesOf(index, rows, bytes);
     bytes += stretchBytes(stretches);
     const columns = await store.crops(shard);
@@ -76,6 +81,13 @@ export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore):
     shards.set(shard, { index, stretches, crops });
   }
   return { shards, bytes };
+}
+
+/** However much memory there is: a sample lies in one segment. */
+function largerThanSegment({ key, bytes }: ShardIndex, row: number): SampleSizeError {
+  const [name, size, limit] = [key[row]!, bytes[row]!, SEGMENT_BYTES];
+  const message = `Sample "${name}" has ${size} bytes, and a loader takes ${limit} at most; leave it out with excludeKeys.`;
+  return new SampleSizeError({ key: name, bytes: size, limit }, message);
 }
 
 function rowsWithCrops({ bytes }: CropColumns, rows: Uint32Array): Uint32Array {

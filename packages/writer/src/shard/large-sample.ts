@@ -1,0 +1,79 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import type { FieldInPieces, IndexRows } from '@shardtool/format';
+import { PIECE_BYTES } from '../source/file-access.js';
+import { BadFile, changedFile, READ_NOW, unreadableFile } from '../source/source-file.js';
+import type { NewField, PayloadOf, SampleFacts, SampleWriter } from './put-sample.js';
+
+/** Larger samples go into a shard in pieces, where its layout can take them so. */
+export const HELD_BYTES = 64 << 20;
+
+/** Whether a sample of so many bytes is written in pieces. */
+export function goesInPieces(bytes: number, writer: SampleWriter): boolean {
+  return bytes > HELD_BYTES && writer.writeInPieces !== undefined;
+}
+
+/**
+ * The same as `putSample` for a sample that {@link goesInPieces}: of its fields that have pieces no more is held than one.
+ * `factsOf` sees the payloads of the fields that `seen` names, of those that have pieces the beginning. Returns the crc32 of
+ * each field, by its name.
+ */
+export async function putLargeSample(
+  writer: SampleWriter,
+  rows: IndexRows,
+  key: string,
+  fields: readonly NewField[],
+  seen: readonly string[],
+  factsOf: (payloadOf: PayloadOf) => SampleFacts,
+): Promise<ReadonlyMap<string, number>> {
+  const heads = new Map<string, Uint8Array>();
+  const sorted = fields
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .map((field) => inPieces(field, seen.includes(field.name) ? heads : null));
+  const sums = await writer.writeInPieces!(key, sorted);
+  rows.add({ key, fields: sorted, crc32: sums, ...factsOf((name) => heads.get(name ?? '')) });
+  return new Map(sorted.map(({ name }, i) => [name, sums[i]!]));
+}
+
+/** The field with pieces, of which the first goes into `heads`. */
+function inPieces(field: NewField, heads: Map<string, Uint8Array> | null): FieldInPieces {
+  const { name, bytes, put } = field;
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    for await (const piece of field.pieces?.() ?? [filled(bytes, put)]) {
+      if (heads !== null && !heads.has(name)) heads.set(name, field.pieces === undefined ? piece : piece.slice());
+      yield piece;
+    }
+  }
+  return { name, bytes, pieces };
+}
+
+function filled(bytes: number, put: NewField['put']): Uint8Array {
+  const payload = new Uint8Array(bytes);
+  put(payload);
+  return payload;
+}
+
+/**
+ * A file of the source piece by piece; each is valid until the next. Throws {@link BadFile} where it cannot be read or has
+ * another size than `bytes` by now.
+ */
+export function* filePieces(path: string, bytes: number): Generator<Uint8Array> {
+  let fd: number | undefined;
+  try {
+    fd = openSync(path, READ_NOW);
+    const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES);
+    let done = 0;
+    for (;;) {
+      const read = readSync(fd, buffer, 0, PIECE_BYTES, done);
+      if (read === 0) break;
+      done += read;
+      if (done > bytes) throw changedFile(path);
+      yield buffer.subarray(0, read);
+    }
+    if (done !== bytes) throw changedFile(path);
+  } catch (cause) {
+    if (!(cause instanceof Error && 'syscall' in cause) || cause instanceof BadFile) throw cause;
+    throw unreadableFile(path, cause);
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+}

@@ -1,0 +1,130 @@
+import { createReadStream, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { convert, pack, verify } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+import { JPEG, jpeg, newFolder, tree } from './pack-workbench.js';
+
+/** More than is held of a sample that goes into a tar. */
+const LARGE_BYTES = (65 << 20) + 7;
+
+/** `a` has a field of 3,000 bytes, `b` has not. */
+const source = tree({ 'a.jpg': JPEG, 'a.bin': Buffer.alloc(3000), 'b.jpg': jpeg(2) });
+const packed = newFolder();
+await pack(source, packed);
+const size = JPEG.length + 3000;
+
+test('a sample that is larger than is allowed ends a pack with its path, and goes in once more is allowed', async () => {
+  const output = newFolder();
+  await expect(pack(source, output, { maxSampleBytes: size - 1 })).rejects.toMatchObject({
+    name: 'BadFileError',
+    message: expect.stringContaining(
+      `a.jpg and the 1 beside it have ${size} bytes, and a sample may have ${size - 1} (maxSampleBytes); exclude it, or allow more.`,
+    ),
+  });
+  expect(await pack(source, output, { maxSampleBytes: size })).toMatchObject({ samples: 2 });
+  const without = await pack(source, newFolder(), { maxSampleBytes: 2000, onBad: 'quarantine', maxBad: 1 });
+  expect(without).toMatchObject({ samples: 1, quarantined: 1 });
+});
+
+test.each(['tar', 'msgpack', 'lmdb'] as const)('to %s it is not converted', async (format) => {
+  const refused = { name: 'SampleSizeError', key: 'a', limit: 2000 };
+  await expect(convert(packed, newFolder(), { format, maxSampleBytes: 2000 })).rejects.toMatchObject(refused);
+  const [tar] = (await openDataset(packed)).shards;
+  const stream = convert(createReadStream(tar!.path), newFolder(), { format, maxSampleBytes: 2000 });
+  await expect(stream).rejects.toMatchObject(refused);
+});
+
+test('it is read by nobody: by key, by number, front to back, by a loader, on the command line', async () => {
+  await using dataset = await openDataset(packed, { maxSampleBytes: 3000 });
+  const refused = {
+    name: 'SampleSizeError',
+    shard: '000000.tar',
+    key: 'a',
+    limit: 3000,
+    message: expect.stringMatching(
+      /^000000\.tar: sample "a" has \d+ bytes, and at most 3000 are taken \(maxSampleBytes\); leave it out, or allow more\.$/,
+    ),
+  };
+  const all = async () => {
+    for await (const sample of dataset.samples()) expect(sample.key).toBe('b');
+  };
+  const batches = async () => {
+    for await (const batch of dataset.loader({ transform: 'raw', shuffle: false }))
+      expect(batch.labels).toHaveLength(1);
+  };
+  await expect(dataset.get('a')).rejects.toMatchObject(refused);
+  await expect(all()).rejects.toMatchObject(refused);
+  await expect(batches()).rejects.toMatchObject(refused);
+  expect((await dataset.get('b')).key).toBe('b');
+  await expect(openDataset(packed, { maxSampleBytes: 0 })).rejects.toMatchObject({ name: 'OptionError' });
+  expect(await shardtool('cat', packed, 'a', 'bin', '--max-sample-bytes', '3000')).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^shardtool: 000000\.tar: sample "a" has .*\(--max-sample-bytes\); .*\n$/),
+  });
+  await using without = await openDataset(packed, { maxSampleBytes: 3000, excludeKeys: ['a'] });
+  for await (const batch of without.loader({ transform: 'raw' })) expect(batch.labels).toHaveLength(1);
+});
+
+test('a large field goes into a tar in pieces, from files, from shards and from streams, with the same bytes', async () => {
+  const folder = tree({ 'a.jpg': JPEG, 'a.cls': '3', 'a.json': '{}', 'a.zip': 'first', 'b.jpg': JPEG });
+  truncateSync(path.join(folder, 'a.zip'), LARGE_BYTES);
+  const options = { name: 'x', maxShardSamples: 2, shuffle: false } as const;
+  const [plain, ahead, mapped, back, streamed] = Array.from({ length: 5 }, newFolder) as [
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  const shard = (output: string) => readFileSync(path.join(output, 'x-000000.tar'));
+  await pack(folder, plain, options);
+  expect(await verify(plain)).toMatchObject({ faults: 0, samples: 2 });
+  await pack(folder, mapped, { ...options, format: 'msgpack' });
+  for (const made of [
+    () => pack(folder, ahead, { ...options, inFlight: 8 }),
+    () => convert(mapped, back, { format: 'tar' }),
+    () => convert(createReadStream(path.join(plain, 'x-000000.tar')), streamed, { name: 'x' }),
+  ]) {
+    await made();
+  }
+  for (const output of [ahead, back, streamed]) expect(shard(output).equals(shard(plain))).toBe(true);
+  await using dataset = await openDataset(streamed);
+  const { fields, cls } = await dataset.get('a');
+  expect(cls).toBe(3);
+  expect(fields.zip!.length).toBe(LARGE_BYTES);
+  expect(Buffer.from(fields.zip!.subarray(0, 6)).toString()).toBe('first\0');
+});
+
+test('damage in a large field is found when it is converted', async () => {
+  const folder = tree({ 'a.jpg': JPEG, 'a.zip': '' });
+  truncateSync(path.join(folder, 'a.zip'), LARGE_BYTES);
+  const output = newFolder();
+  await pack(folder, output);
+  const [shard] = (await openDataset(output)).shards;
+  const bytes = readFileSync(shard!.path);
+  bytes[bytes.length - 5000]! ^= 1;
+  writeFileSync(shard!.path, bytes);
+  await expect(convert(output, newFolder(), { format: 'tar' })).rejects.toMatchObject({
+    name: 'SampleChecksumError',
+    key: 'a',
+    field: 'zip',
+  });
+});
+
+test('an archive that announces more than is allowed takes no memory and no room on the disk', async () => {
+  const header = readFileSync((await openDataset(packed)).shards[0]!.path).subarray(0, 512);
+  const file = path.join(emptyFolder(), 'huge.tar');
+  // The size in octal, and the sum of the header's bytes with its own place as spaces (POSIX.1-2017 pax).
+  header.write('77777777777\0', 124, 'latin1');
+  header.fill(' ', 148, 156);
+  const sum = header.reduce((total, byte) => total + byte, 0);
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
+  writeFileSync(file, header);
+  await expect(convert(createReadStream(file), newFolder())).rejects.toMatchObject({
+    name: 'SampleSizeError',
+    limit: 2 ** 30,
+  });
+});
