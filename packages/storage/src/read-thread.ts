@@ -2,19 +2,19 @@
  * A thread that reads: remote files, whose bytes cost time to take in, and files of slow file systems, where each call
  * waits. It writes into memory that it shares with whoever asked.
  */
+import { readFileSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { FileError } from './errors.js';
+import { FileError } from './errors.js';
 import { onRetry } from './http/retry.js';
-import { isRemote } from './location.js';
-import type { ReadAnswer, ReadRequest } from './read-threads.js';
-import { openStorage, placeOf } from './schemes.js';
+import { isRemote, localPathOf } from './location.js';
+import { OPEN_FILES, type ReadAnswer, type ReadRequest } from './read-threads.js';
+import { openStorage, placeOf, readWhole } from './schemes.js';
 import type { Source, Storage, StorageCounts } from './storage.js';
 
 /** `remote`: what asks servers is loaded before anything is to be read. */
 if (workerData === 'remote') await import('./http/http-storage.js');
 post({ kind: 'ready' });
 
-const OPEN_FILES = 64;
 const opened = new Map<string, Promise<Source>>();
 
 onRetry((retry) => post({ kind: 'retry', retry }));
@@ -25,6 +25,11 @@ parentPort!.on('message', (request: ReadRequest) => {
 
 async function answer({ id, location, expected, options, offset, target }: ReadRequest): Promise<void> {
   try {
+    if (target === null) {
+      const whole = isRemote(location) ? await readWhole(location, options) : readFileNow(location);
+      post({ kind: 'read', id, got: whole.length, version: undefined, counts: null, whole });
+      return;
+    }
     const { folder } = placeOf(location);
     const storage = await openStorage(folder, options);
     const source = await sourceOf(location, { expected, options });
@@ -51,6 +56,17 @@ function newCounts(storage: Storage): StorageCounts {
     retries: now.retries - before.retries,
     hedges: now.hedges - before.hedges,
   };
+}
+
+/** One call after the other, as this thread is there for. */
+function readFileNow(location: string): Uint8Array {
+  const file = localPathOf(location)!;
+  try {
+    // Not a part of a buffer that others use: it goes to another thread.
+    return new Uint8Array(readFileSync(file));
+  } catch (cause) {
+    throw new FileError({ path: file }, `${file} cannot be read (${(cause as Error).message}).`, { cause });
+  }
 }
 
 function readAllNow(source: Source, offset: number, target: Uint8Array): number {

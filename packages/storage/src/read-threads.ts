@@ -4,14 +4,17 @@ import { tellRetry } from './http/retry.js';
 import { optionsOf } from './schemes.js';
 import type { Expected, Retry, StorageCounts, StorageOptions } from './storage.js';
 
+/** Each thread keeps so many files open: with most threads, far fewer than a process may have. */
+export const OPEN_FILES = 16;
+
 export interface ReadRequest {
   readonly id: number;
   readonly location: string;
   readonly expected: Expected | undefined;
   readonly options: StorageOptions;
   readonly offset: number;
-  /** In shared memory. */
-  readonly target: Uint8Array;
+  /** In shared memory; null: all of the file is wanted, in memory of its own. */
+  readonly target: Uint8Array | null;
 }
 
 export type ReadAnswer =
@@ -21,6 +24,8 @@ export type ReadAnswer =
       readonly got: number;
       readonly version: string | undefined;
       readonly counts: StorageCounts | null;
+      /** All of a file, where that was asked for. */
+      readonly whole?: Uint8Array;
     }
   | {
       readonly kind: 'failed';
@@ -39,27 +44,40 @@ export interface ReadBytes {
   readonly got: number;
   /** Of the remote file that the bytes are of. */
   readonly version: string | undefined;
+  readonly whole?: Uint8Array | undefined;
+}
+
+/** How many threads read, and when there is another one. */
+export interface ReadThreadsOptions {
+  /** Whether they ask servers, where many reads of a thread are under way at once; else each call waits. */
+  readonly remote: boolean;
+  readonly most: number;
+  /** So many reads wait for each thread before there is another one: starting one takes as long. */
+  readonly each: number;
+  /** Where all have something to do for so long, in milliseconds, there is another one, too. */
+  readonly growMs?: number;
 }
 
 interface Thread {
   readonly worker: Worker;
   isReady: boolean;
+  /** What it has read last, and may still have open. */
+  readonly read: Set<string>;
   readonly waiting: Map<number, { resolve(read: ReadBytes): void; reject(error: Error): void }>;
 }
 
 /** Threads that read into shared memory. They start when they are needed, and keep a process alive only while they read. */
 export class ReadThreads {
   readonly counts: StorageCounts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
-  readonly #most: number;
-  /** So many reads of a thread are under way at once before there is another thread. */
-  readonly #each: number;
+  readonly #options: ReadThreadsOptions;
   readonly #threads: Thread[] = [];
   #next = 0;
+  /** Since when no thread was idle, as far as anybody looked. */
+  #busySince = Number.POSITIVE_INFINITY;
   #closed = false;
 
-  constructor(most: number, each: number) {
-    this.#most = most;
-    this.#each = each;
+  constructor(options: ReadThreadsOptions) {
+    this.#options = options;
   }
 
   /** Starts a thread before there is anything to read: loading what it needs takes a while. */
@@ -69,13 +87,22 @@ export class ReadThreads {
 
   /** Fills `target`, which lies in shared memory, as far as there are bytes. */
   read(location: string, expected: Expected | undefined, offset: number, target: Uint8Array): Promise<ReadBytes> {
-    const thread = this.#leastBusy();
+    return this.#ask({ location, expected, offset, target });
+  }
+
+  /** All of a file. */
+  async readFile(location: string): Promise<Uint8Array> {
+    return (await this.#ask({ location, expected: undefined, offset: 0, target: null })).whole!;
+  }
+
+  #ask(read: Pick<ReadRequest, 'location' | 'expected' | 'offset' | 'target'>): Promise<ReadBytes> {
+    const { location } = read;
+    const thread = this.#threadFor(location);
     const id = this.#next++;
     return new Promise((resolve, reject) => {
       thread.waiting.set(id, { resolve, reject });
       thread.worker.ref();
-      const request: ReadRequest = { id, location, expected, options: optionsOf(location), offset, target };
-      thread.worker.postMessage(request);
+      thread.worker.postMessage({ id, options: optionsOf(location), ...read } satisfies ReadRequest);
     });
   }
 
@@ -84,25 +111,46 @@ export class ReadThreads {
     await Promise.all(this.#threads.splice(0).map(({ worker }) => worker.terminate()));
   }
 
-  #leastBusy(): Thread {
-    const threads = this.#threads;
-    const rising = threads.toSorted((a, b) => a.waiting.size - b.waiting.size);
-    const [least] = rising;
-    if (least !== undefined && (least.waiting.size < this.#each || threads.length >= this.#most)) {
-      // One that has many reads under way anyway takes some more until the next one is there.
-      return this.#each === 1 ? least : (rising.find(({ isReady }) => isReady) ?? least);
+  /** The thread that has least to do; of those, the one that has the file open. */
+  #threadFor(location: string): Thread {
+    if (this.#wantsAnother()) this.#start();
+    const ready = this.#threads.filter(({ isReady }) => isReady);
+    const among = ready.length > 0 ? ready : this.#threads;
+    const least = Math.min(...among.map(({ waiting }) => waiting.size));
+    const idle = among.filter(({ waiting }) => waiting.size === least);
+    const thread = idle.find(({ read }) => read.has(location)) ?? idle[0]!;
+    thread.read.delete(location);
+    thread.read.add(location);
+    for (const oldest of thread.read) {
+      if (thread.read.size <= OPEN_FILES) break;
+      thread.read.delete(oldest);
     }
-    const started = this.#start();
-    return this.#each === 1 ? started : (rising.find(({ isReady }) => isReady) ?? started);
+    return thread;
+  }
+
+  #wantsAnother(): boolean {
+    const { most, each, growMs = Number.POSITIVE_INFINITY } = this.#options;
+    const threads = this.#threads;
+    if (threads.length === 0) return true;
+    if (threads.length >= most) return false;
+    const waiting = threads.reduce((sum, thread) => sum + thread.waiting.size, 0);
+    if (waiting >= each * threads.length) return true;
+    const now = performance.now();
+    // Those that start have nothing to do yet.
+    const isBusy = threads.every((thread) => thread.waiting.size > 0);
+    this.#busySince = isBusy ? Math.min(this.#busySince, now) : Number.POSITIVE_INFINITY;
+    if (now - this.#busySince < growMs || !isBusy) return false;
+    this.#busySince = Number.POSITIVE_INFINITY;
+    return true;
   }
 
   #start(): Thread {
     const worker = new Worker(new URL('./read-thread.js', import.meta.url), {
       name: 'shardtool-read',
       execArgv: [],
-      workerData: this.#each > 1 ? 'remote' : 'local',
+      workerData: this.#options.remote ? 'remote' : 'local',
     });
-    const thread: Thread = { worker, isReady: false, waiting: new Map() };
+    const thread: Thread = { worker, isReady: false, read: new Set(), waiting: new Map() };
     this.#threads.push(thread);
     worker.unref();
     worker.on('message', (answer: ReadAnswer) => this.#hear(thread, answer));
@@ -133,7 +181,7 @@ export class ReadThreads {
     if (answer.kind === 'failed') waiting?.reject(revived(answer));
     else {
       if (answer.counts !== null) this.#count(answer.counts);
-      waiting?.resolve({ got: answer.got, version: answer.version });
+      waiting?.resolve({ got: answer.got, version: answer.version, whole: answer.whole });
     }
   }
 

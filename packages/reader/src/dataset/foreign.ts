@@ -1,5 +1,6 @@
 import {
   buildShardIndex,
+  decodeShardIndex,
   FileError,
   type FoundShard,
   findBeside,
@@ -107,7 +108,8 @@ async function openForeign({ name, path }: FoundShard, layout: LayoutName): Prom
         open,
         bytes,
         samples: contents.samples,
-        loadIndex: () => readShardIndex(indexPath),
+        loadIndex: async (read) =>
+          read === undefined ? readShardIndex(indexPath) : decodeShardIndex(await read(indexPath), indexPath),
         loadParts: (parts) => readShardIndex(indexPath, { parts }),
         findCropIndex,
       },

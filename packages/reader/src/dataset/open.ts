@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import {
   besidePath,
+  decodeShardIndex,
   type FoundShard,
   findShards,
   type IndexPart,
@@ -22,7 +23,7 @@ import { viewOf } from '../overlay/view.js';
 import { Dataset, type StoredParts } from './dataset.js';
 import { foreignParts } from './foreign.js';
 import { folderParts } from './plain-folder.js';
-import type { ShardFile } from './shard-files.js';
+import type { ReadFile, ShardFile } from './shard-files.js';
 
 /** What `shardtool split` makes unless told otherwise. */
 export const SPLIT_OVERLAY = 'split';
@@ -152,8 +153,9 @@ async function splitParts(
   return { ...(await open(shardsOfSplit(shards, split))), splits, split };
 }
 
-async function loadIndex(shardPath: string) {
+async function loadIndex(shardPath: string, read?: ReadFile) {
   const index = indexPathOf(shardPath);
+  if (read !== undefined && !isRemote(index)) return decodeShardIndex(await read(index), index);
   if (!isRemote(index)) return readShardIndex(index);
   return { ...(await readShardIndex(index, { parts: REMOTE_PARTS })), source: [] };
 }
@@ -174,7 +176,7 @@ function packedParts(location: string, manifest: Manifest, shards: readonly Foun
         path,
         bytes: record!.bytes,
         samples: record!.samples,
-        loadIndex: () => loadIndex(path),
+        loadIndex: (read) => loadIndex(path, read),
         loadParts: (parts) => readShardIndex(indexPathOf(path), { parts }),
         findCropIndex: async () => besidePath('crops', path),
       }),

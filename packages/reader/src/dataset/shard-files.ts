@@ -28,6 +28,9 @@ export class ShardCutError extends ShardtoolError {}
 /** A dataset was closed while something was being read from it. */
 export class DatasetClosedError extends ShardtoolError {}
 
+/** Reads all of a file of this machine. Throws {@link FileError}. */
+export type ReadFile = (path: string) => Promise<Uint8Array>;
+
 /** One shard of a dataset. */
 export interface ShardFile {
   /** As messages name it: `000000.tar`. */
@@ -42,8 +45,8 @@ export interface ShardFile {
   readonly open?: (() => Promise<Source>) | undefined;
   /** Labels can be had without finding out where payloads lie, which costs much more. */
   readonly hasLabelsApart?: true;
-  /** Reads the index, or has it from when it was made. */
-  loadIndex(): Promise<ShardIndex>;
+  /** Reads the index, or has it from when it was made. `read`: what reads its file, where that is not to be this thread. */
+  loadIndex(read?: ReadFile): Promise<ShardIndex>;
   /** Reads some parts of it, which costs less. */
   loadParts<P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>>;
   /** Where its crop index is, if it has one; there may be no such file. */
@@ -67,6 +70,10 @@ const READS_A_THREAD = 32;
 /** Opening a file that is on this machine takes a tenth of this; the quickest of the first few says which it is. */
 const SLOW_OPEN_MS = 0.8;
 const OPENS_MEASURED = 3;
+/** While a thread starts, those that are there do what they can: as many reads as take this long wait for each of them. */
+const THREAD_START_MS = 400;
+/** A slow file system gets another thread where all have been busy for so long. */
+const THREAD_GROW_MS = 100;
 
 /** What is known of a remote file need not be asked for. */
 function sizeOf({ path, bytes }: ShardFile): { readonly size: number } | undefined {
@@ -109,7 +116,9 @@ export class ShardFiles implements ShardStore {
       (shard) => this.#open(files[shard]!),
       (source) => source.close(),
     );
-    this.#indexes = new Recent(KEPT_INDEXES, (shard) => files[shard]!.loadIndex());
+    this.#indexes = new Recent(KEPT_INDEXES, (shard) =>
+      files[shard]!.loadIndex(this.#isSlow ? (path) => this.#slowThreads().readFile(path) : undefined),
+    );
     this.#crops = new Recent(KEPT_INDEXES, async (shard) => {
       if (this.#lacksCrops) return null;
       const crops = await readCrops(await files[shard]!.findCropIndex(), await this.index(shard));
@@ -188,6 +197,7 @@ export class ShardFiles implements ShardStore {
     while (this.#opens > 0 && this.#opens < OPENS_MEASURED) {
       await this.#open(this.files[0]!).then((source) => source.close());
     }
+    if (this.#isSlow) this.#slowThreads().start();
   }
 
   async #open(file: ShardFile): Promise<Source> {
@@ -262,12 +272,13 @@ export class ShardFiles implements ShardStore {
   }
 
   #remoteThreads(): ReadThreads {
-    this.#threads ??= new ReadThreads(REMOTE_THREADS, READS_A_THREAD);
+    this.#threads ??= new ReadThreads({ remote: true, most: REMOTE_THREADS, each: READS_A_THREAD });
     return this.#threads;
   }
 
   #slowThreads(): ReadThreads {
-    this.#threads ??= new ReadThreads(SLOW.parallel, 1);
+    const each = Math.max(1, Math.min(READS_A_THREAD, Math.round(THREAD_START_MS / this.#quickestOpenMs)));
+    this.#threads ??= new ReadThreads({ remote: false, most: SLOW.parallel, each, growMs: THREAD_GROW_MS });
     return this.#threads;
   }
 

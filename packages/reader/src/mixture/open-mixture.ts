@@ -226,7 +226,7 @@ function renumbered(shard: ShardFile, name: string, numbers: Int32Array | null):
   return {
     ...shard,
     name,
-    loadIndex: async () => change(await shard.loadIndex()),
+    loadIndex: async (read) => change(await shard.loadIndex(read)),
     loadParts: async <P extends IndexPart>(parts: readonly P[]) =>
       change((await shard.loadParts(parts)) as PartOfIndex<P> & Partial<ShardIndex>),
   };

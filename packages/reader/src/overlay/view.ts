@@ -61,7 +61,7 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
       (file, shard): ShardFile => ({
         ...file,
         samples: kept[shard]?.length ?? file.samples,
-        loadIndex: async () => change(await file.loadIndex(), shard) as ShardIndex,
+        loadIndex: async (read) => change(await file.loadIndex(read), shard) as ShardIndex,
         loadParts: async <P extends IndexPart>(wanted: readonly P[]) =>
           change(await file.loadParts(wanted), shard) as PartOfIndex<P>,
       }),

@@ -31,7 +31,7 @@ export interface ShardStore {
 }
 
 /** What a plan of loads looks at. */
-export type PlannedStore = Pick<ShardStore, 'index' | 'crops' | 'checkSizes'>;
+export type PlannedStore = Pick<ShardStore, 'index' | 'crops' | 'checkSizes' | 'parallel'>;
 
 /** A store whose crop indexes are not looked at. */
 export function withoutCrops(store: ShardStore): ShardStore {
@@ -64,12 +64,13 @@ export interface LoadedShards {
 /** Reads of one block that are under way at once. */
 const READS_AT_ONCE = 4;
 const FAR_READS_AT_ONCE = 32;
+const INDEXES_AHEAD = 32;
 
 /** What it takes to load these rows: indexes are read, shards are not. */
 export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore): Promise<LoadedShards> {
   const shards = new Map<number, LoadedShard>();
   let bytes = 0;
-  for (const { shard, rows } of parts) {
+  for (const { shard, rows } of aheadOf(parts, store)) {
     const index = await store.index(shard);
     store.checkSizes?.(shard, index, rows);
     for (const row of rows) if (index.bytes[row]! > SEGMENT_BYTES) throw largerThanSegment(index, row);
@@ -88,6 +89,19 @@ function largerThanSegment({ key, bytes }: ShardIndex, row: number): SampleSizeE
   const [name, size, limit] = [key[row]!, bytes[row]!, SEGMENT_BYTES];
   const message = `Sample "${name}" has ${size} bytes, and a loader takes ${limit} at most; leave it out with excludeKeys.`;
   return new SampleSizeError({ key: name, bytes: size, limit }, message);
+}
+
+/** The same parts; where indexes take a while, those of the next are on their way. */
+function* aheadOf(parts: Iterable<ShardRows>, store: PlannedStore): Generator<ShardRows, undefined> {
+  const isFar = (store.parallel ?? 0) > READS_AT_ONCE;
+  const waiting: ShardRows[] = [];
+  for (const part of parts) {
+    // What goes wrong is heard when its turn comes.
+    if (isFar) store.index(part.shard).catch(() => {});
+    waiting.push(part);
+    if (!isFar || waiting.length > INDEXES_AHEAD) yield waiting.shift()!;
+  }
+  yield* waiting;
 }
 
 function rowsWithCrops({ bytes }: CropColumns, rows: Uint32Array): Uint32Array {

@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { ReadThreads } from '@shardtool/storage';
+import { expect, test } from 'vitest';
+import { emptyFolder, packedSmall } from './datasets.js';
+import { buildSlowfs, mountSlow } from './slowfs/slow-folder.mjs';
+
+const OPTIONS = { transform: 'raw', batchSize: 16, seed: 7, workers: 1, streams: 8, blockSamples: 8 } as const;
+
+async function epoch(location: string, options: object): Promise<string[]> {
+  await using dataset = await openDataset(location);
+  await using loader = dataset.loader({ ...OPTIONS, ...options });
+  const digests: string[] = [];
+  for await (const { encoded, keys } of loader) {
+    const hash = createHash('sha256').update(keys.join());
+    for (const image of encoded!) hash.update(image);
+    digests.push(hash.digest('hex'));
+  }
+  return digests;
+}
+
+test('a slow file system gives the batches of a quick one, whatever the unit of the order', async () => {
+  const slowfs = buildSlowfs(emptyFolder());
+  if (slowfs === null) return expect(slowfs).toBeNull();
+  const shards = await packedSmall({ samples: 256, bytes: () => 10_000 }, { maxShardSamples: 16 });
+  const slow = await mountSlow(slowfs, shards, 2000, 2000);
+  if (slow === null) return expect(slow).toBeNull();
+  try {
+    for (const shuffleUnit of ['shard', 'chunk', 'sample']) {
+      const expected = await epoch(shards, { shuffleUnit });
+      expect(await epoch(slow.path, { shuffleUnit })).toEqual(expected);
+    }
+    const cache = path.join(emptyFolder(), 'cache');
+    const options = { shuffleUnit: 'shard', cache, cacheSize: '10MB' };
+    expect(await epoch(slow.path, options)).toEqual(await epoch(shards, options));
+  } finally {
+    await slow.unmount();
+  }
+});
+
+test('threads read parts of files and whole ones, and what they cannot read is an error of its class', async () => {
+  const folder = emptyFolder();
+  const files = Array.from({ length: 40 }, (_, i) => path.join(folder, String(i)));
+  for (const [i, file] of files.entries()) fs.writeFileSync(file, Buffer.alloc(1000, i));
+  const threads = new ReadThreads({ remote: false, most: 4, each: 3, growMs: 1 });
+  threads.start();
+  const parts = await Promise.all(
+    files.map(async (file) => {
+      const target = new Uint8Array(new SharedArrayBuffer(10));
+      const { got } = await threads.read(file, undefined, 995, target);
+      return [...target.subarray(0, got)];
+    }),
+  );
+  expect(parts).toEqual(files.map((_, i) => Array(5).fill(i)));
+  const whole = await Promise.all(files.map((file) => threads.readFile(file)));
+  expect(whole.map((bytes) => Buffer.from(bytes))).toEqual(files.map((_, i) => Buffer.alloc(1000, i)));
+  await expect(threads.readFile(path.join(folder, 'none'))).rejects.toMatchObject({
+    name: 'FileError',
+    path: path.join(folder, 'none'),
+  });
+  const target = new Uint8Array(new SharedArrayBuffer(10));
+  await expect(threads.read(path.join(folder, 'none'), undefined, 0, target)).rejects.toMatchObject({
+    name: 'NoSuchFileError',
+  });
+  await threads.close();
+});
