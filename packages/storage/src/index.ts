@@ -18,6 +18,7 @@ export {
   joinLocation,
   joinLocations,
   localPathOf,
+  schemeOf,
   shownLocation,
   splitLocation,
 } from './location.js';

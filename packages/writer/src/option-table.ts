@@ -65,6 +65,12 @@ export const OUTPUT_OPTIONS = {
     help: 'In front of the numbers: train gives train-000000.tar',
   },
   workers: { kind: 'whole', from: 1, to: 1024, shown: 'one a core', isRecorded: false, help: 'Threads' },
+  staging: {
+    kind: 'path',
+    shown: "the system's temporary folder",
+    isRecorded: false,
+    help: 'Folder on this machine for shards on their way to a bucket',
+  },
   overwrite: {
     kind: 'switch',
     default: false,

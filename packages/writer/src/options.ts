@@ -32,6 +32,11 @@ export interface OutputOptions {
   name?: string | undefined;
   /** Worker threads. They change the time it takes, never a byte of the result. */
   workers?: number | undefined;
+  /**
+   * Folder on this machine for shards on their way to a bucket: a few shards, whatever the size of the dataset. The system's
+   * temporary folder (TMPDIR) without it.
+   */
+  staging?: string | undefined;
   /** Removes what an earlier pack left in the output folder, and nothing else. */
   overwrite?: boolean | undefined;
   /** Called some ten times a second. */

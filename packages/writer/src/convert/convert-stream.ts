@@ -24,6 +24,8 @@ export interface StreamCut {
   readonly maxShardSamples: number;
   /** What shard `number` is called; it is about to be made. */
   begin(number: number): Promise<string>;
+  /** It is whole. Its index is read again where a hash of a key comes again. */
+  made(stem: string): Promise<void>;
   /** Called after each sample with the bytes of its payloads; throws where the work is to end. */
   report(samples: number, bytes: number): void;
 }
@@ -72,6 +74,7 @@ export async function convertStream(
         return new Map();
       });
       shards.push(record);
+      await cut.made(stem);
     }
   } finally {
     await samples.return(undefined);

@@ -13,6 +13,8 @@ export interface ConvertTarget extends Omit<ShardTarget, 'layout'> {
   readonly layout: LayoutChoice;
   /** Of all that the shards are made from. */
   readonly madeFrom: string;
+  /** Finished shards lie somewhere else; of those that are noted it was looked there whether they are as noted. */
+  readonly isElsewhere: boolean;
 }
 
 export interface ConvertJob {
@@ -24,35 +26,36 @@ export interface ConvertJob {
 }
 
 takeMessages(({ shard, input, target, view }: ConvertJob) => {
-  void answer<ConvertedShard>(async () => {
+  void answer<NumberedShard>(async () => {
     const layout = await layoutOfChoice(target.layout);
     return {
       shard,
-      ...(await keptOrConverted(
-        input,
-        { ...target, layout },
-        target.madeFrom,
-        view && (() => viewedShard(view, shard)),
-      )),
+      ...(await keptOrConverted(input, { ...target, layout }, target, view && (() => viewedShard(view, shard)))),
     };
   });
 });
+
+/** A shard that was converted now, or earlier. */
+export interface NumberedShard extends ShardOfConversion {
+  readonly shard: number;
+  readonly isKept: boolean;
+}
+
+type ShardOfConversion = Omit<ConvertedShard, 'shard'>;
 
 /** What an earlier conversion of the same has finished stays. */
 async function keptOrConverted(
   input: DatasetShard,
   target: ShardTarget,
-  madeFrom: string,
+  { madeFrom, isElsewhere }: ConvertTarget,
   viewed: (() => Promise<ViewedShard>) | undefined,
-): Promise<ShardOfConversion> {
+): Promise<Omit<NumberedShard, 'shard'>> {
   const noted = readShardNote<ShardOfConversion>(target.output, input.stem, madeFrom);
-  if (noted !== null && isAsNoted(noted, input.stem, target, false)) {
+  if (noted !== null && (isElsewhere || isAsNoted(noted, input.stem, target, false))) {
     report(noted.samples, input.bytes);
-    return noted;
+    return { ...noted, isKept: true };
   }
   const converted = await convertShard(input, target, report, await viewed?.());
   await noteShard(target, input.stem, madeFrom, converted);
-  return converted;
+  return { ...converted, isKept: false };
 }
-
-type ShardOfConversion = Omit<ConvertedShard, 'shard'>;

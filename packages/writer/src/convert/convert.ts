@@ -4,22 +4,23 @@ import { open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { FileError, makeFolder, OptionError, readManifest, type WrittenLayout, withSentences } from '@shardtool/format';
+import { isRemote } from '@shardtool/storage';
 import { WorkerCrew } from '../crew/worker-crew.js';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkOutputOptions, type OutputOptions } from '../options.js';
 import { commitDataset, type DatasetFacts, type PartialField } from '../output/commit.js';
+import { type Destination, namingPlace, openDestination } from '../output/destination.js';
 import { OutputFolder } from '../output/output-folder.js';
-import { removeState, STATE_FOLDER } from '../output/pack-state.js';
+import { noteName, removeState, STATE_FOLDER } from '../output/pack-state.js';
 import { checkShardsThere } from '../output/same-dataset.js';
 import { type DatasetShards, findDatasetShards } from '../shard/dataset-shards.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
-import { numberedStem } from '../shard/shard-paths.js';
+import { filesOfShard, numberedStem } from '../shard/shard-paths.js';
 import { withProgress } from '../with-progress.js';
-import type { ConvertedShard } from './convert-shard.js';
 import { convertStream } from './convert-stream.js';
-import type { ConvertJob } from './convert-worker.js';
+import type { ConvertJob, NumberedShard } from './convert-worker.js';
 import { foreignColumns } from './foreign-columns.js';
 import { openMixed, openView, type ViewedShards, type ViewOptions } from './view.js';
 
@@ -72,17 +73,43 @@ async function convertTo(
     await refuseSameFolder(source as string, output);
   }
   checked.signal?.throwIfAborted();
-  const folder = await OutputFolder.open(output);
+  const destination = await openDestination(output, { ...checked, part: undefined });
   try {
+    return await namingPlace(destination, () => convertInto(destination, source, input, layout, checked));
+  } finally {
+    await destination.close();
+  }
+}
+
+async function convertInto(
+  destination: Destination,
+  source: string | Readable,
+  input: DatasetShards | ViewedShards | TarStream,
+  layout: WrittenLayout,
+  checked: CheckedOutputOptions,
+): Promise<ConvertReport> {
+  const folder = await OutputFolder.open(destination.folder);
+  try {
+    await destination.fetch(false);
     const madeFrom = await digestOf(source, input, checked);
     const found = folder.lookForSame(madeFrom, checked.overwrite);
-    if (found === 'dataset') return await presentReport(folder);
+    if (found === 'dataset') {
+      const report = await presentReport(folder);
+      await destination.removeGone();
+      return report;
+    }
     // A stream begins anew.
     const isBegun = found === 'plan' && 'shards' in input;
-    if (!isBegun) await folder.clear();
-    return 'shards' in input
-      ? await convertDataset(input, folder, layout, checked, madeFrom!, isBegun)
-      : await convertTarStream(input, folder, layout, checked, madeFrom);
+    if (!isBegun) {
+      await folder.clear();
+      await destination.removeGone();
+    }
+    const report =
+      'shards' in input
+        ? await convertDataset(input, folder, destination, layout, checked, madeFrom!, isBegun)
+        : await convertTarStream(input, folder, destination, layout, checked, madeFrom);
+    await destination.commit();
+    return report;
   } finally {
     folder.release();
   }
@@ -173,7 +200,8 @@ function refuseCuts(options: ConvertOptions): void {
 
 /** With `overwrite` the input would be removed before it is read. */
 async function refuseSameFolder(source: string, output: string): Promise<void> {
-  const [input, target] = await Promise.all([source, output].map((folder) => realpath(folder).catch(() => folder)));
+  const placeOf = (place: string) => (isRemote(place) ? place.replace(/\/+$/, '') : realpath(place).catch(() => place));
+  const [input, target] = await Promise.all([source, output].map(placeOf));
   if (input !== target && path.dirname(input!) !== target) return;
   throw new OptionError({ path: output }, `${output} is where the input lies; convert to another folder.`);
 }
@@ -181,6 +209,7 @@ async function refuseSameFolder(source: string, output: string): Promise<void> {
 async function convertDataset(
   input: DatasetShards | ViewedShards,
   folder: OutputFolder,
+  destination: Destination,
   layout: WrittenLayout,
   options: CheckedOutputOptions,
   madeFrom: string,
@@ -194,34 +223,41 @@ async function convertDataset(
   const taken = numbered.filter(({ number }) => seen === null || seen.samples[number]! > 0);
   const shards = taken.map(({ shard }) => shard);
   const sourceBytes = shards.reduce((sum, { bytes }) => sum + bytes, 0);
-  folder.checkRoom(sourceBytes);
+  const { isElsewhere } = destination;
+  if (!isElsewhere) folder.checkRoom(sourceBytes);
   const stems = shards.map(({ stem }) => stem);
   if (isBegun) folder.keepNoted();
   else await folder.announce(layout, stems, otherIndexes, madeFrom);
+  await destination.sendNotes();
   makeFolder(path.join(folder.path, STATE_FOLDER));
   const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
   const common = { columnTypes, otherIndexes, maxSampleBytes };
-  const target = { output: folder.path, layout: { format, lmdbValues }, ...common, madeFrom };
+  const target = { output: folder.path, layout: { format, lmdbValues }, ...common, madeFrom, isElsewhere };
   const script = new URL('./convert-worker.js', import.meta.url);
   const size = Math.max(1, Math.min(options.workers, shards.length));
-  const crew = new WorkerCrew<ConvertJob, ConvertedShard>(script, size);
+  const crew = new WorkerCrew<ConvertJob, NumberedShard>(script, size);
   return withProgress(crew, options, async (ticker) => {
     ticker.begin(
       'convert',
       shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), 0),
       sourceBytes,
     );
-    const done: ConvertedShard[] = [];
+    const done: NumberedShard[] = [];
     try {
       const jobs = taken.map(
         ({ shard, number }): ConvertJob => ({ shard: number, input: shard, target, view: seen?.view }),
       );
-      await crew.run(jobs, (shard) => done.push(shard));
+      await crew.run(jobs, async (shard) => {
+        done.push(shard);
+        const { stem } = input.shards[shard.shard]!;
+        if (!shard.isKept) await destination.sendShard(filesOfShard(layout, stem, otherIndexes), noteName(stem));
+      });
     } catch (error) {
       await crew.close();
       folder.removeTemporaryFiles(layout);
       throw error;
     }
+    await destination.whenSent();
     done.sort((a, b) => a.shard - b.shard);
     const skippedEntries = done.reduce((sum, shard) => sum + shard.skippedEntries, 0);
     return commit(folder, done, { format, classes, columns, otherIndexes, madeFrom: seen?.madeFrom }, skippedEntries);
@@ -232,6 +268,7 @@ async function convertDataset(
 async function convertTarStream(
   { bytes: input, name }: TarStream,
   folder: OutputFolder,
+  destination: Destination,
   layout: WrittenLayout,
   options: CheckedOutputOptions,
   madeFrom: string | null,
@@ -250,7 +287,12 @@ async function convertTarStream(
       begin: async (number) => {
         const stem = numberedStem(options.name, number);
         await folder.announce(layout, [stem], otherIndexes, madeFrom ?? undefined);
+        await destination.sendNotes();
         return stem;
+      },
+      made: async (stem) => {
+        const files = filesOfShard(layout, stem, otherIndexes);
+        await destination.sendShard(files, null, files.slice(0, -1));
       },
       report: (samples, bytes) => {
         done.files += samples;
@@ -258,6 +300,7 @@ async function convertTarStream(
         signal?.throwIfAborted();
       },
     });
+    await destination.whenSent();
     if (shards.length === 0) throw new NoImagesError({}, `${name} holds no sample, so there is nothing to convert.`);
     return commit(folder, shards, { format, classes: [], columns: [], otherIndexes }, skippedEntries);
   });

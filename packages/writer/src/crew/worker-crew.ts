@@ -49,8 +49,11 @@ export class WorkerCrew<Job, Result> {
     this.#pool.broadcast(news);
   }
 
-  /** Does the jobs and hands over each result as it comes. The first failure ends the others, and is thrown. */
-  async run(jobs: Iterable<Job>, done: (result: Result) => void): Promise<void> {
+  /**
+   * Does the jobs and hands over each result as it comes; a worker gets its next job when `done` is through with its last.
+   * The first failure ends the others, and is thrown.
+   */
+  async run(jobs: Iterable<Job>, done: (result: Result) => unknown): Promise<void> {
     this.#progress.fill(0);
     await this.#pool.run(jobs, done, () => this.stop());
   }

@@ -84,10 +84,10 @@ export class WorkerPool<Job, Result> {
   }
 
   /**
-   * Runs the jobs, each on the next worker that is free, and hands each result to `done` as it comes. After a failure
+   * Runs the jobs, each on the next worker that is free, and hands each result to `done` as it comes, which it waits for. After a failure
    * `stop` is called, no further job begins, and when the running ones have ended the first error is thrown.
    */
-  async run(jobs: Iterable<Job>, done: (result: Result) => void, stop: () => void): Promise<void> {
+  async run(jobs: Iterable<Job>, done: (result: Result) => unknown, stop: () => void): Promise<void> {
     const queue = jobs[Symbol.iterator]();
     let failure: { error: unknown } | undefined;
     const work = async (worker: PoolWorker<Job, Result>): Promise<void> => {
@@ -95,7 +95,7 @@ export class WorkerPool<Job, Result> {
         const next = queue.next();
         if (next.done) return;
         try {
-          done(await worker.run(next.value));
+          await done(await worker.run(next.value));
         } catch (error) {
           this.#hangs ||= error instanceof errors.SourceTimeoutError;
           if (failure === undefined) stop();

@@ -179,6 +179,22 @@ export class OutputFolder {
     const inTheWay = wanted.filter((file) => taken.has(file));
     if (inTheWay.length > 0) throw notEmpty(this.path, inTheWay);
     this.#shards = [...new Set([...this.#shards, ...stems])];
+    await this.#note(layout, otherIndexes, madeFrom);
+  }
+
+  /** Notes down the shards of a plan that lies in the folder, where whoever laid it there was killed before the note. */
+  async announcePlanned(
+    layout: WrittenLayout,
+    stems: readonly string[],
+    otherIndexes: readonly OtherIndex[],
+    madeFrom?: string,
+  ): Promise<void> {
+    if (existsSync(join(this.path, PACK_NOTE_FILE))) return;
+    this.#shards = stems;
+    await this.#note(layout, otherIndexes, madeFrom);
+  }
+
+  async #note(layout: WrittenLayout, otherIndexes: readonly OtherIndex[], madeFrom: string | undefined): Promise<void> {
     const note: PackNote = {
       version: 1,
       format: layout.name,

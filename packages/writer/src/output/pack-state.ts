@@ -12,7 +12,12 @@ export function planPath(output: string): string {
 
 /** The note that the shard which is called `stem` is finished. */
 export function shardNotePath(output: string, stem: string): string {
-  return join(output, STATE_FOLDER, `${stem}${NOTE_ENDING}`);
+  return join(output, noteName(stem));
+}
+
+/** The same below the output folder. */
+export function noteName(stem: string): string {
+  return `${STATE_FOLDER}/${stem}${NOTE_ENDING}`;
 }
 
 export const NOTE_ENDING = '.json';

@@ -24,8 +24,7 @@ export async function noteShard(
   const { classCounts, fieldCounts, ...rest } = result;
   const indexCrc32 = crc32OfFile(join(output, shardPaths(layout, stem).index));
   const counts = { classCounts: [...classCounts], fieldCounts: [...fieldCounts] };
-  const json = JSON.stringify({ plan: digest, ...rest, indexCrc32, ...counts });
-  await writeDurably(shardNotePath(output, stem), Buffer.from(`${crc32Hex(crc32(json))} ${json}\n`));
+  await writeDurably(shardNotePath(output, stem), noteText({ plan: digest, ...rest, indexCrc32, ...counts }));
 }
 
 /** What was noted of a shard; null where there is no note, or none that can be trusted. */
@@ -34,17 +33,39 @@ export function readShardNote<Result extends ShardRecord>(
   stem: string,
   digest: string,
 ): NotedShard<Result> | null {
+  const noted = readNoteText<{ plan: string; classCounts: [number, number][]; fieldCounts: [string, number][] }>(
+    shardNotePath(output, stem),
+  );
+  if (noted === null) return null;
+  const { plan, classCounts, fieldCounts, ...rest } = noted;
+  if (plan !== digest) return null;
+  return {
+    ...rest,
+    classCounts: new Map(classCounts),
+    fieldCounts: new Map(fieldCounts),
+  } as unknown as NotedShard<Result>;
+}
+
+/** What stands in a note; null where there is none, or none that can be trusted. */
+export function readNoteText<Noted>(path: string): Noted | null {
   let text: string;
   try {
-    text = readFileSync(shardNotePath(output, stem), 'utf8');
+    text = readFileSync(path, 'utf8');
   } catch {
     return null;
   }
   const json = text.slice(9, -1);
-  if (text.slice(0, 9) !== `${crc32Hex(crc32(json))} `) return null;
-  const { plan, classCounts, fieldCounts, ...rest } = JSON.parse(json);
-  if (plan !== digest) return null;
-  return { ...rest, classCounts: new Map(classCounts), fieldCounts: new Map(fieldCounts) } as NotedShard<Result>;
+  return text.slice(0, 9) === `${crc32Hex(crc32(json))} ` ? JSON.parse(json) : null;
+}
+
+/** Writes a note anew with something more in it. */
+export async function addToNote(path: string, more: object): Promise<void> {
+  await writeDurably(path, noteText({ ...readNoteText<object>(path), ...more }));
+}
+
+function noteText(noted: object): Uint8Array {
+  const json = JSON.stringify(noted);
+  return Buffer.from(`${crc32Hex(crc32(json))} ${json}\n`);
 }
 
 export function removeShardNote(output: string, stem: string): void {

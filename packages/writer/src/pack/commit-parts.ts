@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readManifest, withSentences } from '@shardtool/format';
 import { PACK_DEFAULTS } from '../options.js';
 import type { PartialField } from '../output/commit.js';
+import { namingPlace, openDestination } from '../output/destination.js';
 import { LOCK_FILE, refuse, removeDeadLock, tryLock } from '../output/lock.js';
 import { isCommitted, planPath } from '../output/pack-state.js';
 import { countMissing, readAllNotes } from '../output/planned-shards.js';
@@ -40,7 +41,19 @@ export async function commitParts(
   output: string,
   { maxBad = PACK_DEFAULTS.maxBad }: CommitOptions = {},
 ): Promise<CommitReport> {
-  return withSentences(() => commitAll(output, { maxBad }));
+  return withSentences(async () => {
+    const destination = await openDestination(output, { part: 'commit', staging: undefined, signal: undefined });
+    try {
+      return await namingPlace(destination, async () => {
+        await destination.fetch(false);
+        const report = await commitAll(destination.folder, { maxBad });
+        await destination.commit();
+        return report;
+      });
+    } finally {
+      await destination.close();
+    }
+  });
 }
 
 async function commitAll(output: string, { maxBad = PACK_DEFAULTS.maxBad }: CommitOptions): Promise<CommitReport> {

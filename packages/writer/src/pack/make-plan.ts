@@ -1,5 +1,7 @@
 import type { WrittenLayout } from '@shardtool/format';
 import { recodeOptions } from '../options.js';
+import { SENT_AT_ONCE } from '../output/bucket-output.js';
+import type { Destination } from '../output/destination.js';
 import { SKIPPED_FILE, writeListFile } from '../output/lists.js';
 import type { OutputFolder } from '../output/output-folder.js';
 import { planPath } from '../output/pack-state.js';
@@ -7,38 +9,50 @@ import type { Part } from '../output/parts.js';
 import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
 import { BadFile, badFile } from '../source/source-file.js';
 import { planSurvey, prepare } from './prepare.js';
-import { checkPlan, checkPlannedOptions, publishPlan } from './publish-plan.js';
+import { announceFound, checkPlan, checkPlannedOptions, publishPlan } from './publish-plan.js';
 import { recordedOptions } from './recorded-options.js';
 import { type PrepareWork, surveySource } from './survey.js';
 
 /** What a pack works with. */
 export interface PackWork extends PrepareWork {
   readonly folder: OutputFolder;
+  readonly destination: Destination;
   readonly layout: WrittenLayout;
   readonly part: Part | null;
 }
 
 /** Plans, and makes the folder ready for the shards. */
 export async function makePlan(work: PackWork): Promise<PlanHeader> {
-  const { output, folder, layout, options, base } = work;
+  const { output, folder, destination, layout, options, base } = work;
   const prepared = await prepare(work);
   try {
-    if (base === null) await folder.clear();
+    if (base === null) {
+      await folder.clear();
+      await destination.removeGone();
+    }
     // How large an image will be when it is encoded anew is not known.
-    if (recodeOptions(options) === null) folder.checkRoom(prepared.facts.shardBytes);
-    const header = await publishPlan(folder, layout, prepared);
+    if (recodeOptions(options) === null) folder.checkRoom(roomFor(work, prepared.facts.shardBytes));
+    const header = await publishPlan(folder, destination, layout, prepared);
     await prepared.duplicates?.write(output);
+    await destination.sendNotes();
     return header;
   } finally {
     prepared.close();
   }
 }
 
+/** What the disk of the folder has to have room for: shards that are sent on leave it again. */
+function roomFor({ destination, options }: PackWork, shardBytes: number): number {
+  if (!destination.isElsewhere) return shardBytes;
+  return Math.min(shardBytes, (options.workers + SENT_AT_ONCE) * options.maxShardBytes);
+}
+
 /** Looks whether the plan that lies in the folder is still that of the source: where anything is new, by planning again. */
 export async function resumePlan(work: PackWork): Promise<PlanHeader> {
-  const { output } = work;
+  const { output, folder, destination, layout } = work;
   const header = readPlanHeader(planPath(output));
   checkPlannedOptions(output, header, await recordedOptions(work.options, work.base));
+  await announceFound(folder, destination, layout, header);
   const survey = await surveySource(work);
   // Which images are duplicates is not known by sizes and times.
   if (!work.options.dedupe && survey.digest === header.sourceDigest) {

@@ -1,11 +1,13 @@
 import { TooManyBadError } from '../errors.js';
 import { imageStepOptions } from '../options.js';
+import { noteName } from '../output/pack-state.js';
 import { isTurnOf } from '../output/parts.js';
 import { plannedSamples, stemsOf } from '../output/planned-shards.js';
 import { checkBadShare, writeQuarantine } from '../output/quarantine.js';
 import type { PlanHeader, PlanPlace } from '../plan/plan-record.js';
 import { encodeShardPlan } from '../plan/shard-plan.js';
 import type { CheckedShard, QuarantinedFile } from '../shard/shard-job.js';
+import { filesOfShard } from '../shard/shard-paths.js';
 import { rootOf } from '../source/source-kinds.js';
 import type { PackWork } from './make-plan.js';
 import type { PackedShard, PackJob, PackNews, PackSetting, PlannedShard } from './pack-worker.js';
@@ -15,8 +17,8 @@ import type { PrepareWork } from './survey.js';
 
 /** Writes the shards whose turn it is, or keeps those that are finished. */
 export async function packShards(work: PackWork, header: PlanHeader, checkTimes: boolean): Promise<PackedShard[]> {
-  const { output, folder, layout, options, part, workers, ticker } = work;
-  const { maxBad } = options;
+  const { output, folder, destination, layout, options, part, workers, ticker } = work;
+  const { maxBad, index: otherIndexes } = options;
   const stems = stemsOf(header);
   const mine = header.shards
     .map((place, shard) => ({ shard, stem: stems[shard]!, place }))
@@ -30,10 +32,14 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
   const packed: PackedShard[] = [];
   const allBad = () => [...(header.quarantined ?? []), ...quarantinedIn(packed)];
   try {
-    const setting = { ...settingOf(work, header.columns), checkTimes, digest: header.digest, isPart: part !== null };
-    await writeShards(workers, setting, mine, (shard) => {
+    const { isElsewhere } = destination;
+    const facts = { checkTimes, digest: header.digest, isPart: part !== null, isElsewhere };
+    const setting = { ...settingOf(work, header.columns), ...facts };
+    await writeShards(workers, setting, mine, async (shard) => {
       packed.push(shard);
       checkBadShare(allBad(), plannedSamples(header), maxBad);
+      const stem = stems[shard.shard]!;
+      if (!shard.isKept) await destination.sendShard(filesOfShard(layout, stem, otherIndexes), noteName(stem));
     });
     return packed;
   } catch (error) {
@@ -43,8 +49,10 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
       mine.map(({ stem }) => stem),
     );
     // What was found by then; without the limit all of it would be.
-    if (error instanceof TooManyBadError)
+    if (error instanceof TooManyBadError) {
       await writeQuarantine(output, [...(work.base?.quarantined ?? []), ...allBad()]);
+      await destination.sendNotes();
+    }
     throw error;
   }
 }
@@ -73,7 +81,7 @@ function settingOf({ source, output, options, flight }: PrepareWork, columns: Pl
   };
   const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
   const facts = { root: rootOf(source), onBad, ...images, checkTimes: false, digest: '', recheck };
-  return { ...target, ...facts, isPart: false, isCheck: false, flight: flight?.setting ?? null };
+  return { ...target, ...facts, isPart: false, isCheck: false, isElsewhere: false, flight: flight?.setting ?? null };
 }
 
 /** Looks at all files as {@link packShards} does, and writes nothing: says what became of each shard's samples. */
@@ -99,7 +107,7 @@ async function writeShards(
   workers: PackWorkers,
   setting: PackSetting,
   shards: Iterable<PlannedShard>,
-  done: (result: PackedShard) => void,
+  done: (result: PackedShard) => Promise<void>,
 ): Promise<void> {
   const news: PackNews = { type: 'setting', ...setting };
   workers.tell(news);

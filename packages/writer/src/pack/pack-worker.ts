@@ -43,6 +43,8 @@ export interface PackSetting extends Omit<ShardSetting, 'layout' | 'sample' | 's
   readonly recheck: boolean;
   /** Nothing is written: there is no record of a plan. */
   readonly isCheck: boolean;
+  /** Finished shards lie somewhere else; of those that are noted it was looked there whether they are as noted. */
+  readonly isElsewhere: boolean;
   /** Others pack parts of the same plan, and may commit it. */
   readonly isPart: boolean;
 }
@@ -116,7 +118,7 @@ function work(job: PackJob): PackResult | Promise<PackResult> {
 }
 
 async function open(given: PackSetting): Promise<Session> {
-  const { layout: choice, root, step, limits, naming, flight, digest: _, recheck: __, isPart: ___, ...rest } = given;
+  const { layout: choice, root, step, limits, naming, flight, ...rest } = given;
   const layout = await layoutOfChoice(choice);
   const sample = { root, naming: new Naming(naming), imageOnly: layout.imageOnly ?? false, limits };
   const ahead = flight && new InFlight(flight);
@@ -138,7 +140,7 @@ async function pack({ shard, stem, place }: PlannedShard): Promise<PackedShard> 
   const { output, digest } = given;
   const noted = readShardNote<ShardResult>(output, stem, digest);
   if (noted !== null) {
-    if (isAsNoted(noted, stem, setting, given.recheck)) return keep(noted, place, setting);
+    if (given.isElsewhere || isAsNoted(noted, stem, setting, given.recheck)) return keep(noted, place, setting);
     removeShardNote(output, stem);
   }
   // Where all parts are finished, another one may have committed at this moment, and taken the note away.

@@ -1,6 +1,9 @@
-import { readManifest, withSentences } from '@shardtool/format';
-import { isRemote } from '@shardtool/storage';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { besidePath, readManifest, withSentences } from '@shardtool/format';
+import { isRemote, OptionError, shownLocation } from '@shardtool/storage';
 import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
+import { type Destination, folderDestination, namingPlace, openDestination } from '../output/destination.js';
 import { listBeforePack } from '../output/lists.js';
 import { OutputFolder, type PackState } from '../output/output-folder.js';
 import { isMadeFrom } from '../output/pack-note.js';
@@ -24,7 +27,7 @@ import { packApart } from './pack-apart.js';
 import { checkPlanned, packShards } from './pack-shards.js';
 import { createPackWorkers } from './pack-workers.js';
 import { prepare } from './prepare.js';
-import { checkPlannedOptions, sharedPlan } from './publish-plan.js';
+import { announceFound, checkPlannedOptions, sharedPlan } from './publish-plan.js';
 import { madeFrom, recordedOptions } from './recorded-options.js';
 import {
   checkedReport,
@@ -66,36 +69,56 @@ export async function packHere(
   const timeoutMs = isRemote(source) ? Number.POSITIVE_INFINITY : checked.ioTimeout * 1000;
   const flight = isAhead ? new InFlight(flightSetting(checked.inFlight, timeoutMs, checked.workers + 1)) : null;
   try {
-    return await packWith(source, output, options, checked, flight);
+    const destination = await destinationOf(output, checked, isListing(options));
+    try {
+      return await namingPlace(destination, () => packWith(source, destination, options, checked, flight));
+    } finally {
+      await destination.close();
+    }
   } finally {
     flight?.close();
   }
 }
 
+async function destinationOf(output: string, checked: CheckedOptions, isListed: boolean): Promise<Destination> {
+  if (!isRemote(output)) return openDestination(output, checked);
+  if (checked.append) {
+    const path = shownLocation(output);
+    const message = `The option "append" needs a local folder, and ${path} is remote: append to a copy of the dataset, or pack what is new to a prefix of its own.`;
+    throw new OptionError({ path }, message);
+  }
+  // Nothing is made then, there or here.
+  const isNothing = checked.dryRun && !isListed;
+  return isNothing ? folderDestination(join(tmpdir(), 'shardtool-plan')) : openDestination(output, checked);
+}
+
 async function packWith(
   source: string,
-  output: string,
+  destination: Destination,
   options: PackOptions,
   checked: CheckedOptions,
   flight: InFlight | null,
 ): Promise<PackReport> {
+  const output = destination.folder;
   const part = partOf(checked);
   await sourceKind(source).check(source, flight);
   checkOtherIndexes(checked.format, checked.index);
   const layout = await layoutOfChoice(checked);
   checked.signal?.throwIfAborted();
-  // A dry run leaves nothing, unless it was asked to look at the files: then lists of what it has found.
-  const isListing = checked.dryRun && options.check !== undefined;
-  const folder = checked.dryRun && !isListing ? null : await OutputFolder.open(output, part, checked.signal);
+  const folder = checked.dryRun && !isListing(options) ? null : await OutputFolder.open(output, part, checked.signal);
   try {
+    if (folder !== null) await destination.fetch(checked.recheck);
     const found = checked.append ? null : folder?.look(checked);
-    if (found === 'dataset') folder?.removeLeftState();
+    if (found === 'dataset') {
+      folder?.removeLeftState();
+      await destination.removeGone();
+    }
     const workers = createPackWorkers(checked.workers);
     return await withProgress(workers, checked, async (ticker) => {
       const given = { source, output, options: checked, base: null, workers, ticker, flight };
       if (folder === null) return planOnly(given);
-      const work = { ...given, folder, layout, part };
-      if (isListing) return listOnly({ ...work, options: { ...checked, onBad: 'quarantine' } }, found);
+      const work = { ...given, folder, destination, layout, part };
+      if (isListing(options)) return listOnly({ ...work, options: { ...checked, onBad: 'quarantine' } }, found);
       if (checked.append) return packMore(work, options);
       if (found === 'dataset' && part === null) return checkMade(work);
       return part === null ? packWhole(work, found === 'plan') : packPart(work);
@@ -103,6 +126,11 @@ async function packWith(
   } finally {
     folder?.release();
   }
+}
+
+/** A dry run leaves nothing, unless it was asked to look at the files: then lists of what it has found. */
+function isListing({ dryRun, check }: PackOptions): boolean {
+  return dryRun === true && check !== undefined;
 }
 
 /** One part of one is the whole. */
@@ -119,13 +147,14 @@ async function planOnly(work: PrepareWork): Promise<PackReport> {
 
 /** Looks at every file as a pack would, and lays down what would be left out. */
 async function listOnly(work: PackWork, found: PackState | null | undefined): Promise<PackReport> {
-  const { folder, output, options } = work;
+  const { folder, output, destination, options } = work;
   if (found !== 'nothing') folder.refuseDataset();
   const prepared = await prepare(work);
   try {
     const checked = await checkPlanned(work, prepared);
     const bad = [...(prepared.facts.quarantined ?? []), ...checked.flatMap(({ quarantined }) => quarantined)];
     await listBeforePack(output, options.format, bad, prepared.skipped());
+    await destination.sendNotes();
     return checkedReport(prepared, checked);
   } finally {
     prepared.close();
@@ -156,19 +185,34 @@ async function packAndCommit(work: PackWork, header: PlanHeader): Promise<PackRe
   const shards = await packShards(work, header, false);
   work.ticker.begin('commit', header.files, header.sourceBytes);
   shards.sort((a, b) => a.shard - b.shard);
+  await work.destination.whenSent();
   const partialFields = await completePack(work.output, header, shards, work.base);
+  await work.destination.commit();
   return { ...writtenReport(header, shards), partialFields, isCommitted: true };
 }
 
 async function packPart(work: PackWork): Promise<PackReport> {
-  const { output, options, ticker } = work;
+  const { output, folder, destination, layout, options } = work;
   const found = await sharedPlan(output, () => makePlan(work), options.signal);
   if (found === null) return checkCommitted(work);
   const { header, isMine } = found;
-  if (!isMine) checkPlannedOptions(output, header, await recordedOptions(options));
+  if (!isMine) {
+    checkPlannedOptions(output, header, await recordedOptions(options));
+    await announceFound(folder, destination, layout, header);
+  }
+  const report = await packTurns(work, header, isMine);
+  if (report.isCommitted) await destination.commit();
+  return report;
+}
+
+/** Packs the shards whose turn it is, and makes them a dataset with those of other parts where none is missing. */
+async function packTurns(work: PackWork, header: PlanHeader, isMine: boolean): Promise<PackReport> {
+  const { output, destination, options, ticker } = work;
   try {
     const shards = await packShards(work, header, !isMine);
     ticker.begin('commit', header.files, header.sourceBytes);
+    // What other parts have done meanwhile.
+    await destination.fetch(false);
     const { pendingShards, partialFields } = await commitWhenComplete(output, header, options);
     return { ...writtenReport(header, shards), partialFields, pendingShards, isCommitted: pendingShards === 0 };
   } catch (error) {
@@ -192,7 +236,9 @@ async function checkMade(work: PackWork): Promise<PackReport> {
 
 /** Throws OutputNotEmptyError unless the dataset in the folder is what this part was to help with. */
 async function checkCommitted(work: PackWork): Promise<PackReport> {
-  const { folder, layout, output, options } = work;
+  const { folder, destination, layout, output, options } = work;
+  const { shards } = await readManifest(output);
+  await destination.fetchFiles(shards.map(({ file }) => besidePath('index', file)));
   const prepared = await prepare(work);
   try {
     if (!(await isDatasetOf(output, layout, options.name, prepared))) folder.refuseDataset();

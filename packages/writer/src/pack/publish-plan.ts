@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { makeFolder, type WrittenLayout } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
 import { PlanChangedError } from '../errors.js';
+import type { Destination } from '../output/destination.js';
 import { SKIPPED_FILE, writeListFile } from '../output/lists.js';
 import { tryLock } from '../output/lock.js';
 import type { OutputFolder } from '../output/output-folder.js';
@@ -51,6 +52,7 @@ export async function sharedPlan(
  */
 export async function publishPlan(
   folder: OutputFolder,
+  destination: Destination,
   layout: WrittenLayout,
   pack: PreparedPack,
 ): Promise<PlanHeader> {
@@ -64,6 +66,7 @@ export async function publishPlan(
     // A pack that goes on with the plan does not look for them again.
     await writeListFile(folder.path, SKIPPED_FILE, pack.skipped());
     place(mine, path);
+    await destination.placePlan(path);
     const placed = readPlanHeader(path);
     if (placed.digest !== header.digest) checkPlan(folder.path, placed, pack);
     return header;
@@ -72,6 +75,17 @@ export async function publishPlan(
   } finally {
     rmSync(mine, { force: true });
   }
+}
+
+/** Announces the shards of the plan that was found in the folder, unless that was done. */
+export async function announceFound(
+  folder: OutputFolder,
+  destination: Destination,
+  layout: WrittenLayout,
+  header: PlanHeader,
+): Promise<void> {
+  await folder.announcePlanned(layout, stemsOf(header), plannedTarget(header).index, madeFrom(header));
+  await destination.sendNotes();
 }
 
 /** What file systems answer that have no hard links. */

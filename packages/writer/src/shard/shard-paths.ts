@@ -1,4 +1,5 @@
 import { besidePath, besideShard, type WrittenLayout } from '@shardtool/format';
+import type { OtherIndex } from './other-indexes.js';
 
 /** Where a shard lies below the folder of its dataset. */
 export interface ShardPaths {
@@ -23,6 +24,11 @@ export function shardPaths(layout: WrittenLayout, stem: string): ShardPaths {
   return layout.innerFile === undefined
     ? { file: shard, folder: null, ...others }
     : { file: `${shard}/${layout.innerFile}`, folder: shard, ...others };
+}
+
+/** All files of a shard that has these indexes, below the folder of its dataset: its own file comes last. */
+export function filesOfShard(layout: WrittenLayout, stem: string, otherIndexes: readonly OtherIndex[]): string[] {
+  return [...besideShard(stem + layout.extension, ['index', ...otherIndexes]), shardPaths(layout, stem).file];
 }
 
 /** A file carries this at the end of its name until it is whole; `writeDurably` uses the same. */

@@ -13,7 +13,7 @@ export const commitCommand = command({
   describe: 'Make a dataset of what parts have packed, where the last of them did not',
   builder: (yargs) =>
     yargs
-      .positional('output', { type: 'string', demandOption: true, describe: 'Folder of the shards' })
+      .positional('output', { type: 'string', demandOption: true, describe: 'Folder of the shards; s3:// too' })
       .option('max-bad', {
         ...share('--max-bad', 'Share of bad images at which it is refused'),
         defaultDescription: '1%',

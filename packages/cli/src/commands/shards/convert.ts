@@ -26,7 +26,7 @@ export const convertCommand = command({
         demandOption: true,
         describe: 'Folder of shards, one shard, a .tar.gz, or - for a tar on standard input',
       })
-      .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the new shards' })
+      .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the new shards; s3:// too' })
       .options(DATASET_FLAGS)
       .options(OUTPUT_FLAGS)
       .example('$0 convert shards lmdb --format lmdb', 'Shards of the same names, samples in the same order')

@@ -24,7 +24,7 @@ export const packCommand = command({
         demandOption: true,
         describe: 'Folder with a folder for each class; s3:// too',
       })
-      .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the shards' })
+      .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the shards; s3:// too' })
       .options(OUTPUT_FLAGS)
       .options(flagsOf(PACK_OPTIONS))
       .option('split', {
@@ -36,6 +36,7 @@ export const packCommand = command({
       })
       .example('$0 pack photos shards', 'photos/cat/1.jpg becomes sample cat/1 of class cat')
       .example('$0 pack s3://bucket/photos shards', 'From a bucket, many objects at a time')
+      .example('$0 pack photos s3://bucket/shards', 'To a bucket, without room for all shards here')
       .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
       .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
       .example("$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Some of the files')
@@ -59,6 +60,9 @@ export const packCommand = command({
     if (split !== undefined && (dryRun || options.part !== undefined)) {
       throw new UsageError('--split is for a pack that is complete: run "shardtool split" when it is.');
     }
+    const { isRemote } = await import('@shardtool/storage');
+    if (split !== undefined && isRemote(output))
+      throw new UsageError('--split is for shards in a folder: what says the split is made on this machine only.');
     let report: PackReport;
     try {
       report = await stoppable(remedy, (signal) => pack(source, output, { ...options, signal, onProgress }));

@@ -1,0 +1,364 @@
+import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir, userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
+import {
+  BESIDE_NAMES,
+  besideAll,
+  crc32,
+  FileError,
+  MANIFEST_FILE,
+  makeFolder,
+  PACK_NOTE_FILE,
+} from '@shardtool/format';
+import {
+  type Entry,
+  FileExistsError,
+  NoSuchFileError,
+  openStorage,
+  readWhole,
+  type Storage,
+  shownLocation,
+} from '@shardtool/storage';
+import { OutputNotEmptyError, PlanChangedError } from '../errors.js';
+import type { ShardRecord } from '../shard/new-shard.js';
+import type { Destination } from './destination.js';
+import { LIST_FILES } from './lists.js';
+import { NOTE_ENDING, STATE_FOLDER } from './pack-state.js';
+import { isLockFile } from './parts.js';
+import { addToNote, readNoteText } from './shard-note.js';
+
+/** Shards that are sent at a time, each in several parts. */
+export const SENT_AT_ONCE = 2;
+/** Small files that are fetched at a time. */
+const FETCHED_AT_ONCE = 32;
+/** A prefix with more objects is hardly meant. */
+const MOST_OBJECTS = 200_000;
+const PIECE_BYTES = 8 << 20;
+
+const PLAN = `${STATE_FOLDER}/plan`;
+/** What is read on this machine, and not only looked at; notes beside them. */
+const READ_HERE = new Set([MANIFEST_FILE, PACK_NOTE_FILE, PLAN, ...LIST_FILES]);
+/** What lies beside shards and dataset.json, one for all. */
+const BESIDE_SHARDS = [PACK_NOTE_FILE, ...LIST_FILES, ...besideAll(BESIDE_NAMES)];
+
+export interface StagingOptions {
+  /** Which of several that pack to the same place. */
+  readonly part: string | undefined;
+  /** Where the folder is made; the system's temporary folder without it. */
+  readonly staging: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * A bucket as the place of a dataset. The folder where shards are made shows what lies in the bucket: files that a pack
+ * reads as they are, and of all others the name and the size alone (files without content). So the rules of a folder hold
+ * for the bucket, and what they remove from the folder is removed there.
+ *
+ * Order in the bucket: the plan (only if absent), pack.json, each shard with its indexes and then its note, dataset.json
+ * (only if absent), and then plan and notes go. Nobody holds a lock: of two that plan, the plan that came first counts,
+ * and equal parts write equal bytes.
+ */
+export class BucketOutput implements Destination {
+  readonly location: string;
+  readonly folder: string;
+  readonly isElsewhere = true;
+  readonly #storage: Storage;
+  readonly #place: string;
+  readonly #stopped = new AbortController();
+  /** What lies in the bucket, by its name there, and what shows it in the folder. */
+  readonly #there = new Map<string, { readonly entry: Entry; readonly shadow: string; readonly isShown?: true }>();
+  readonly #sending = new Set<Promise<void>>();
+  #failures: unknown[] = [];
+  /** Of the plan that counts. */
+  #planVersion: string | null = null;
+
+  private constructor(place: string, storage: Storage, folder: string, signal: AbortSignal | undefined) {
+    this.location = shownLocation(place);
+    this.folder = folder;
+    this.#place = place;
+    this.#storage = storage;
+    // Of each request under way.
+    setMaxListeners(0, this.#stopped.signal);
+    const stop = () => this.#stopped.abort(signal!.reason);
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop, { once: true });
+  }
+
+  static async open(place: string, { part, staging, signal }: StagingOptions): Promise<BucketOutput> {
+    const storage = await openStorage(place);
+    return new BucketOutput(place, storage, stagingFolder(shownLocation(place), part, staging), signal);
+  }
+
+  async fetch(recheck: boolean): Promise<void> {
+    await this.whenSent();
+    for (const name of readdirSync(this.folder)) {
+      if (!isLockFile(name)) rmSync(join(this.folder, name), { recursive: true, force: true });
+    }
+    this.#there.clear();
+    for await (const entry of this.#storage.list('', { deep: true, signal: this.#stopped.signal })) {
+      if (this.#there.size === MOST_OBJECTS) throw tooMany(this.location);
+      this.#there.set(entry.name, { entry, shadow: this.#show(entry), isShown: true });
+    }
+    const read = [...this.#there.keys()].filter((name) => READ_HERE.has(name) || isNote(name));
+    await eachOf(read, FETCHED_AT_ONCE, (name) => this.#fetchFile(name));
+    await eachOf(read.filter(isNote), recheck ? SENT_AT_ONCE : FETCHED_AT_ONCE, async (name) => {
+      if (!(await this.#isAsNoted(name, recheck))) rmSync(join(this.folder, name), { force: true });
+    });
+    this.#planVersion ??= this.#there.get(PLAN)?.entry.version ?? null;
+  }
+
+  async fetchFiles(names: readonly string[]): Promise<void> {
+    await eachOf(names, FETCHED_AT_ONCE, (name) => this.#fetchFile(name));
+  }
+
+  async removeGone(): Promise<void> {
+    const gone = [...this.#there].filter(([, { shadow }]) => !existsSync(join(this.folder, shadow)));
+    // Without dataset.json it is no dataset any more, and without pack.json nobody knows whose the rest is.
+    const turn = (name: string) => (name === MANIFEST_FILE ? 0 : name === PACK_NOTE_FILE ? 3 : name === PLAN ? 2 : 1);
+    for (const now of [0, 1, 2, 3]) {
+      const names = gone.map(([name]) => name).filter((name) => turn(name) === now);
+      await eachOf(names, FETCHED_AT_ONCE, async (name) => {
+        await this.#storage.remove(name, this.#stopped.signal);
+        this.#there.delete(name);
+      });
+    }
+  }
+
+  async placePlan(path: string): Promise<void> {
+    try {
+      await this.#putOnce(PLAN, path);
+    } catch (error) {
+      if (!(error instanceof FileExistsError)) throw error;
+      await writeFile(path, await readWhole(`${this.#place.replace(/\/+$/, '')}/${PLAN}`));
+    }
+    this.#planVersion = (await this.#storage.entry(PLAN))?.version ?? null;
+  }
+
+  async sendNotes(): Promise<void> {
+    for (const name of BESIDE_SHARDS) {
+      const path = join(this.folder, name);
+      if (!existsSync(path) || this.#isShown(name)) continue;
+      if (name === PACK_NOTE_FILE && !this.#there.has(name)) {
+        await this.#putOnce(name, path).catch((error) => {
+          throw error instanceof FileExistsError ? anotherDataset(this.location) : error;
+        });
+        continue;
+      }
+      await this.#storage.put(name, { file: path }, { signal: this.#stopped.signal });
+      await this.#sent(name, statSync(path).size);
+    }
+  }
+
+  async sendShard(files: readonly string[], note: string | null, kept: readonly string[] = []): Promise<void> {
+    this.#throwFailure();
+    const sending = this.#send(files, note, kept)
+      .catch((error) => {
+        this.#failures.push(error);
+      })
+      .finally(() => this.#sending.delete(sending));
+    this.#sending.add(sending);
+    while (this.#sending.size >= SENT_AT_ONCE) await Promise.race(this.#sending);
+    this.#throwFailure();
+  }
+
+  async whenSent(): Promise<void> {
+    await Promise.all(this.#sending);
+    this.#throwFailure();
+  }
+
+  async commit(): Promise<void> {
+    await this.sendNotes();
+    const plan = await this.#storage.entry(PLAN);
+    if (plan !== null && plan.version !== this.#planVersion) throw anotherPlan(this.location);
+    const path = join(this.folder, MANIFEST_FILE);
+    await this.#putOnce(MANIFEST_FILE, path).catch((error) => {
+      throw error instanceof FileExistsError ? anotherDataset(this.location) : error;
+    });
+    await this.removeGone();
+  }
+
+  async close(): Promise<void> {
+    this.#stopped.abort(new Error('closed'));
+    await Promise.allSettled(this.#sending);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #throwFailure(): void {
+    if (this.#failures.length > 0) throw this.#failures[0];
+  }
+
+  async #send(files: readonly string[], note: string | null, kept: readonly string[]): Promise<void> {
+    const stored: [string, number, string][] = [];
+    for (const name of files) {
+      const path = join(this.folder, name);
+      const { size } = statSync(path);
+      await this.#storage.put(name, { file: path }, { signal: this.#stopped.signal });
+      const { version } = await this.#sent(name, size);
+      stored.push([name, size, version]);
+      if (kept.includes(name)) continue;
+      truncateSync(path, 0);
+      truncateSync(path, size);
+    }
+    if (note === null) return;
+    await addToNote(join(this.folder, note), { stored });
+    const bytes = readFileSync(join(this.folder, note));
+    await this.#storage.put(note, bytes, { signal: this.#stopped.signal });
+    this.#there.set(note, { entry: { name: note, size: bytes.length, version: '' }, shadow: note });
+  }
+
+  /** What the bucket says of a file that was put there; another size is an error. */
+  async #sent(name: string, size: number): Promise<Entry> {
+    const entry = await this.#storage.entry(name, this.#stopped.signal);
+    if (entry?.size !== size) {
+      const path = `${this.location}/${name}`;
+      throw new FileError(
+        { path },
+        `${path} was written and has ${entry?.size ?? 'no'} bytes instead of ${size}; run the same command again, and see that nobody else writes there.`,
+      );
+    }
+    this.#there.set(name, { entry, shadow: name });
+    return entry;
+  }
+
+  /** Throws {@link FileExistsError} where something else is there. What a lost answer left behind is the same. */
+  async #putOnce(name: string, path: string): Promise<void> {
+    const bytes = readFileSync(path);
+    try {
+      await this.#storage.put(name, bytes, { ifAbsent: true, signal: this.#stopped.signal });
+    } catch (error) {
+      if (!(error instanceof FileExistsError)) throw error;
+      const found = await readWhole(`${this.#place.replace(/\/+$/, '')}/${name}`);
+      if (!Buffer.from(found).equals(bytes)) throw error;
+    }
+    await this.#sent(name, bytes.length);
+  }
+
+  /** Shows an object in the folder, by its size alone. An object whose name no folder can have is shown by another. */
+  #show({ name, size }: Entry): string {
+    const isPlain = name.split('/').every((part) => /^(?!\.{1,2}$)[^\\\0]{1,200}$/.test(part));
+    const own = `object-${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
+    for (const shadow of isPlain ? [name, own] : [own]) {
+      const path = join(this.folder, shadow);
+      try {
+        makeFolder(dirname(path));
+        writeFileSync(path, '', { flag: 'wx' });
+        truncateSync(path, size);
+        return shadow;
+      } catch (error) {
+        // One object has the name of another one's folder.
+        if (shadow === own) throw error;
+      }
+    }
+    return own;
+  }
+
+  /** The folder has its name and its size alone. */
+  #isShown(name: string): boolean {
+    return !READ_HERE.has(name) && this.#there.get(name)?.isShown === true;
+  }
+
+  async #fetchFile(name: string): Promise<void> {
+    const shadow = this.#there.get(name)?.shadow;
+    if (shadow === undefined) return;
+    try {
+      await writeFile(join(this.folder, shadow), await readWhole(`${this.#place.replace(/\/+$/, '')}/${name}`));
+    } catch (error) {
+      if (!(error instanceof NoSuchFileError)) throw error;
+      // Another part has committed at this moment, and taken it away.
+      rmSync(join(this.folder, shadow), { force: true });
+      this.#there.delete(name);
+    }
+  }
+
+  /** Whether the files that a note names lie in the bucket as they were stored. */
+  async #isAsNoted(note: string, recheck: boolean): Promise<boolean> {
+    const noted = readNoteText<ShardRecord & { stored?: [string, number, string][] }>(join(this.folder, note));
+    if (noted?.stored === undefined) return false;
+    const isSame = noted.stored.every(([name, size, version]) => {
+      const entry = this.#there.get(name)?.entry;
+      return entry !== undefined && entry.size === size && entry.version === version;
+    });
+    if (!isSame || !recheck) return isSame;
+    return (await this.#crc32Of(noted.file)) === noted.crc32;
+  }
+
+  async #crc32Of(name: string): Promise<number> {
+    const { size } = this.#there.get(name)!.entry;
+    const source = await this.#storage.open(name, { size });
+    const piece = new Uint8Array(Math.min(PIECE_BYTES, size));
+    let sum = 0;
+    for (let done = 0; done < size; ) {
+      const read = await source.readAt(done, piece, this.#stopped.signal);
+      sum = crc32(piece.subarray(0, read), sum);
+      done += read;
+    }
+    await source.close();
+    return sum;
+  }
+}
+
+function isNote(name: string): boolean {
+  return name.startsWith(`${STATE_FOLDER}/`) && name.endsWith(NOTE_ENDING);
+}
+
+/** One folder for each place and part: two packs of the same meet in it, and what one that was killed left is taken away. */
+export function stagingFolder(location: string, part: string | undefined, staging: string | undefined): string {
+  const name = createHash('sha256')
+    .update(JSON.stringify([location.replace(/\/+$/, ''), part ?? null, userInfo().uid]))
+    .digest('hex')
+    .slice(0, 16);
+  const folder = join(staging ?? tmpdir(), `shardtool-staging-${name}`);
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    const found = lstatSync(folder);
+    if (!found.isDirectory() || found.uid !== (process.getuid?.() ?? found.uid)) {
+      const message = `${folder} is not a folder of this user; remove it, or name another place for shards on their way ("staging", --staging).`;
+      throw new FileError({ path: folder }, message);
+    }
+  }
+  return folder;
+}
+
+/** Does `work` for each, so many at a time. */
+async function eachOf<Item>(
+  items: readonly Item[],
+  atOnce: number,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < items.length) await work(items[next++]!);
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, lane));
+}
+
+function tooMany(path: string): OutputNotEmptyError {
+  const message = `${path} holds more than ${MOST_OBJECTS} objects; give the dataset a prefix of its own.`;
+  return new OutputNotEmptyError({ path }, message);
+}
+
+function anotherPlan(path: string): PlanChangedError {
+  const message = `${path} has got another plan while this pack was at work; see that one pack alone writes there, and begin anew with "restart" (--restart).`;
+  return new PlanChangedError({ path }, message);
+}
+
+function anotherDataset(path: string): OutputNotEmptyError {
+  const message = `${path} has become another dataset while this one was made; write to another prefix, or replace it with "overwrite" (--overwrite).`;
+  return new OutputNotEmptyError({ path }, message);
+}

@@ -1,0 +1,372 @@
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { commitParts, convert, type PackOptions, pack } from '@shardtool/writer';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type BucketServer, bucketServer } from './bucket-server.js';
+import { emptyFolder, smallImages } from './datasets.js';
+import { startPack } from './pack-processes.js';
+import { digestsOf, filesIn, JPEG, jpeg, newFolder, tree } from './pack-workbench.js';
+import { TIMES } from './repetitions.js';
+import { rclone, S3_KEYS, s3Server } from './s3-server.js';
+
+const before = { ...process.env };
+let server: BucketServer;
+let source: string;
+/** Where shards wait to be sent. */
+let staging: string;
+
+beforeAll(async () => {
+  server = await bucketServer();
+  source = await smallImages({ samples: 60, classes: 3, bytes: (sample) => 2000 + sample * 100 });
+});
+afterAll(async () => {
+  process.env = before;
+  await server.stop();
+});
+beforeEach(() => {
+  Object.assign(process.env, {
+    AWS_ACCESS_KEY_ID: 'somebody',
+    AWS_SECRET_ACCESS_KEY: 'very-secret',
+    AWS_ENDPOINT_URL: server.endpoint,
+  });
+  server.objects.clear();
+  server.uploads.clear();
+  server.asked.length = 0;
+  Object.assign(server, { pageSize: 1000, latencyMs: 0, fault: () => undefined });
+  staging = emptyFolder();
+});
+
+const OPTIONS: PackOptions = { maxShardSamples: 7, workers: 2 };
+const OUTPUT = 's3://out/shards';
+
+const packTo = (options: PackOptions = {}, output = OUTPUT) =>
+  pack(source, output, { ...OPTIONS, staging, ...options });
+
+/** What lies in the bucket, as a folder: by name the sha256. */
+function inBucket(): Record<string, string> {
+  const files = Object.fromEntries(
+    server.names('out').map((name) => [name.slice('shards/'.length), server.objects.get(`out/${name}`)!.bytes]),
+  );
+  return digestsOf(tree(files));
+}
+
+async function inFolder(options: PackOptions = {}): Promise<Record<string, string>> {
+  const output = newFolder();
+  await pack(source, output, { ...OPTIONS, ...options });
+  return digestsOf(output);
+}
+
+async function failure(work: Promise<unknown>): Promise<Error & { path?: string }> {
+  return work.then(
+    () => new Error('it went well'),
+    (error) => error,
+  );
+}
+
+const kinds: [string, PackOptions][] = [
+  ['tars with all indexes', { index: ['wids', 'dali', 'crops'] }],
+  ['LMDB', { format: 'lmdb' }],
+  ['msgpack, duplicates left out', { format: 'msgpack', dedupe: true }],
+];
+test.each(kinds)('a bucket gets the bytes that a folder gets: %s', async (_, options) => {
+  const report = await packTo(options);
+  expect(report).toMatchObject({ samples: 60, isCommitted: true, keptShards: 0 });
+  expect(inBucket()).toEqual(await inFolder(options));
+  expect(readdirSync(staging)).toEqual([]);
+  server.asked.length = 0;
+  expect(await packTo(options)).toMatchObject({ wasCommitted: true, samples: 60 });
+  expect(server.asked.every(({ method }) => method === 'GET')).toBe(true);
+});
+
+test('the plan comes first, a shard before its note, and dataset.json when all else is there', async () => {
+  await packTo();
+  const puts = server.asked.filter(({ method }) => method === 'PUT').map(({ key }) => key.slice('shards/'.length));
+  expect(puts.slice(0, 2)).toEqual(['pack.state/plan', 'pack.json']);
+  expect(puts.at(-1)).toBe('dataset.json');
+  for (let shard = 0; shard < 9; shard++) {
+    const [file, index, note] = ['.tar', '.parquet', '.json'].map((ending) => puts.indexOf(`00000${shard}${ending}`));
+    expect(Math.max(file!, index!)).toBeLessThan(puts.indexOf(`pack.state/00000${shard}.json`));
+    expect(note).toBe(-1);
+  }
+  expect(server.asked.find(({ method, key }) => method === 'PUT' && key.endsWith('plan'))!.headers).toMatchObject({
+    'if-none-match': '*',
+  });
+});
+
+test('long shards go up in parts, and the folder that they wait in never holds more than a few', async () => {
+  const large = tree(Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`${i}.jpg`, longImage(i)])));
+  let most = 0;
+  server.fault = () => {
+    most = Math.max(most, blocksIn(staging));
+    return undefined;
+  };
+  await pack(large, OUTPUT, { staging, workers: 1, maxShardSamples: 1 });
+  expect(server.asked.filter(({ query }) => query.has('partNumber')).length).toBe(12);
+  expect(server.uploads.size).toBe(0);
+  const shard = 17 << 20;
+  expect(most).toBeGreaterThan(shard / 2);
+  expect(most).toBeLessThan(4.5 * shard);
+  expect(server.objects.get('out/shards/000003.tar')!.bytes.length).toBeGreaterThan(shard);
+});
+
+/** 17 MiB, of which the image is the beginning. */
+function longImage(i: number): Uint8Array {
+  return Buffer.concat([jpeg(i), Buffer.alloc((17 << 20) - JPEG.length, i + 1)]);
+}
+
+/** What all files below a folder take on the disk, in bytes. */
+function blocksIn(folder: string): number {
+  let sum = 0;
+  for (const file of filesBelow(folder)) sum += 512 * (lstatSync(file, { throwIfNoEntry: false })?.blocks ?? 0);
+  return sum;
+}
+
+function filesBelow(folder: string): string[] {
+  try {
+    return filesIn(folder).map((file) => path.join(folder, file));
+  } catch {
+    // One went away meanwhile.
+    return [];
+  }
+}
+
+test('a pack that is killed at any moment, again and again, goes on to the same bytes with what is there', {
+  timeout: 120_000 + TIMES * 20_000,
+}, async () => {
+  const expected = await inFolder();
+  const options = { ...OPTIONS, workers: 1, staging };
+  server.latencyMs = 5;
+  for (let round = 0; round < TIMES; round++) {
+    server.objects.clear();
+    // After how many requests the process is killed.
+    for (const moment of [3, 14, 22].map((requests) => requests + Math.floor(Math.random() * 6))) {
+      const child = startPack(source, OUTPUT, options);
+      let requests = 0;
+      server.fault = () => {
+        if (++requests === moment) child.process.kill('SIGKILL');
+        return undefined;
+      };
+      expect((await child.ended).code).toBeNull();
+    }
+    server.fault = () => undefined;
+    const finished = server.names('out').filter((name) => /pack\.state\/.*\.json$/.test(name)).length;
+    expect(finished).toBeGreaterThan(0);
+    const { code, stdout } = await startPack(source, OUTPUT, options).ended;
+    expect(code, stdout).toBe(0);
+    expect(JSON.parse(stdout).keptShards).toBe(finished);
+    expect(inBucket()).toEqual(expected);
+    expect(readdirSync(staging)).toEqual([]);
+  }
+});
+
+/** Ends a pack when it wants to write its `count`-th note. */
+async function interrupted(count: number, options: PackOptions = {}): Promise<void> {
+  const stop = new AbortController();
+  let notes = 0;
+  server.fault = ({ method, key }) => {
+    if (method === 'PUT' && /pack\.state\/0.*json$/.test(key) && ++notes === count) stop.abort();
+    return undefined;
+  };
+  await failure(packTo({ ...options, workers: 1, signal: stop.signal }));
+  server.fault = () => undefined;
+}
+
+test('a pack that ended between its plan and its note writes the note when it goes on', async () => {
+  server.fault = ({ method, key }) =>
+    method === 'PUT' && key.endsWith('pack.json') ? { status: 403, code: 'AccessDenied' } : undefined;
+  await failure(packTo());
+  server.fault = () => undefined;
+  expect(server.names('out')).toEqual(['shards/pack.state/plan']);
+  await packTo();
+  expect(inBucket()).toEqual(await inFolder());
+});
+
+test('a shard that is another one by now, or gone, is made again', async () => {
+  await interrupted(5);
+  const finished = server.names('out').filter((name) => /pack\.state\/0.*\.json$/.test(name));
+  expect(finished.length).toBeGreaterThanOrEqual(4);
+  const { bytes } = server.objects.get('out/shards/000000.tar')!;
+  server.put('out/shards/000000.tar', Buffer.from(bytes).fill(1));
+  server.objects.delete('out/shards/000001.parquet');
+  expect((await packTo()).keptShards).toBe(finished.length - 2);
+  expect(inBucket()).toEqual(await inFolder());
+});
+
+test('with recheck the shards that are there are summed again', async () => {
+  await interrupted(4);
+  const stored = server.objects.get('out/shards/000000.tar')!;
+  // Damage that the store itself does not know of.
+  server.objects.set('out/shards/000000.tar', { ...stored, bytes: Buffer.from(stored.bytes).fill(7, 600, 700) });
+  const finished = server.names('out').filter((name) => /pack\.state\/0.*\.json$/.test(name)).length;
+  expect((await packTo({ recheck: true })).keptShards).toBe(finished - 1);
+  expect(inBucket()).toEqual(await inFolder());
+});
+
+test('parts pack side by side without a lock, and whoever is last commits', async () => {
+  const expected = await inFolder();
+  server.latencyMs = 2;
+  const reports = await Promise.all([1, 2, 3].map((part) => packTo({ part: `${part}/3`, workers: 1 })));
+  expect(reports.reduce((sum, { shards }) => sum + shards, 0)).toBe(9);
+  expect(inBucket()).toEqual(expected);
+  expect(await packTo({ part: '2/3' })).toMatchObject({ isCommitted: true });
+});
+
+test('parts that ended without a commit are committed by hand, when none is missing', async () => {
+  const expected = await inFolder();
+  expect(await packTo({ part: '1/2' })).toMatchObject({ isCommitted: false, pendingShards: 4 });
+  expect(await failure(commitParts(OUTPUT))).toMatchObject({
+    name: 'PartsMissingError',
+    message: expect.stringContaining('4 of the 9 shards of s3://out/shards are not finished (000001, 000003'),
+  });
+  server.fault = ({ method, key }) =>
+    method === 'PUT' && key.endsWith('dataset.json') ? { status: 403, code: 'AccessDenied' } : undefined;
+  expect((await failure(packTo({ part: '2/2' }))).message).toMatch(
+    /^s3:\/\/out\/shards\/dataset\.json cannot be written: access is denied/,
+  );
+  server.fault = () => undefined;
+  expect(await commitParts(OUTPUT)).toMatchObject({ samples: 60, shards: 9, wasCommitted: false });
+  expect(inBucket()).toEqual(expected);
+  expect(await commitParts(OUTPUT)).toMatchObject({ wasCommitted: true });
+});
+
+test('of two packs that begin at once with different plans one gives way', async () => {
+  server.latencyMs = 5;
+  const [one, other] = await Promise.allSettled([packTo({ part: '1/2' }), packTo({ part: '2/2', seed: 5 })]);
+  const refused = [one!, other!].filter(({ status }) => status === 'rejected') as PromiseRejectedResult[];
+  expect(refused).toHaveLength(1);
+  expect(refused[0]!.reason).toMatchObject({ name: 'PlanChangedError', path: OUTPUT });
+});
+
+test('what shardtool did not write is never replaced, and what it wrote only when asked to', async () => {
+  server.put('out/shards/notes.txt', 'mine');
+  expect(await failure(packTo())).toMatchObject({ name: 'OutputNotEmptyError', path: OUTPUT });
+  server.objects.delete('out/shards/notes.txt');
+  server.put('out/shards-of-another/000000.tar', 'theirs');
+  await packTo();
+  server.put('out/shards/../secret', 'theirs');
+  expect((await failure(packTo({ seed: 1 }))).message).toBe(
+    'The output folder s3://out/shards holds a dataset already; pack to another folder, or replace what an earlier ' +
+      'pack left with "overwrite" (--overwrite).',
+  );
+  server.put('out/shards/mine/notes.txt', 'mine');
+  await packTo({ seed: 1, overwrite: true, maxShardSamples: 30 });
+  const names = server.names('out').filter((name) => /notes|secret|another/.test(name));
+  expect(names).toEqual(['shards-of-another/000000.tar', 'shards/../secret', 'shards/mine/notes.txt']);
+  for (const name of names) server.objects.delete(`out/${name}`);
+  expect(inBucket()).toEqual(await inFolder({ seed: 1, maxShardSamples: 30 }));
+  // An unfinished one goes on, or begins anew.
+  server.objects.clear();
+  await interrupted(3);
+  expect((await failure(packTo({ seed: 2 }))).message).toMatch(/s3:\/\/out\/shards holds a pack that did not end/);
+  await packTo({ seed: 2, restart: true });
+  expect(inBucket()).toEqual(await inFolder({ seed: 2 }));
+});
+
+test('a dataset.json that comes meanwhile stays', async () => {
+  server.fault = ({ method, key }) => {
+    if (method === 'PUT' && key.endsWith('000008.tar')) server.put('out/shards/dataset.json', '{}');
+    return undefined;
+  };
+  expect(await failure(packTo())).toMatchObject({
+    name: 'OutputNotEmptyError',
+    message: expect.stringContaining('s3://out/shards has become another dataset'),
+  });
+  expect(server.objects.get('out/shards/dataset.json')!.bytes.toString()).toBe('{}');
+});
+
+test('lost answers, resets and busy servers change nothing', async () => {
+  let asked = 0;
+  server.fault = () => {
+    asked++;
+    if (asked % 7 === 0) return 'lost';
+    if (asked % 11 === 0) return { status: 503, code: 'SlowDown' };
+    return asked % 13 === 0 ? 'reset' : undefined;
+  };
+  await packTo();
+  expect(inBucket()).toEqual(await inFolder());
+});
+
+test('what may not be done there is one sentence without a secret, and no upload stays half done', async () => {
+  const large = tree({ '1.jpg': longImage(1) });
+  server.fault = ({ query }) => (query.get('partNumber') === '2' ? { status: 403, code: 'AccessDenied' } : undefined);
+  const refused = await failure(pack(large, OUTPUT, { staging }));
+  expect(refused.message).toMatch(/^s3:\/\/out\/shards\/000000\.tar cannot be written: access is denied/);
+  expect(server.uploads.size).toBe(0);
+  expect(readdirSync(staging)).toEqual([]);
+  server.fault = ({ method, key }) =>
+    method === 'GET' && key === '' ? { status: 403, code: 'AccessDenied' } : undefined;
+  const unlisted = await failure(packTo());
+  expect(unlisted.message).toMatch(/^s3:\/\/out\/shards cannot be listed: access is denied/);
+  for (const { message, stack, cause } of [refused, unlisted]) {
+    expect(`${message}${stack}${String(cause)}`).not.toMatch(/very-secret|Signature=/);
+  }
+  expect((await failure(packTo({ append: true }))).message).toMatch(/"append" needs a local folder/);
+  expect((await failure(packTo({}, 'https://host/shards?token=very-secret'))).message).toBe(
+    'https://host/shards cannot be written: write to a folder, to s3:// or to gs://.',
+  );
+});
+
+test('a conversion to a bucket gets the bytes of one to a folder, and goes on where it was killed', async () => {
+  const [tars, expected] = [newFolder(), newFolder()];
+  await pack(source, tars, OPTIONS);
+  await convert(tars, expected, { format: 'msgpack' });
+  const stop = new AbortController();
+  server.fault = ({ method, key }) => {
+    if (method === 'PUT' && key.endsWith('pack.state/000004.json')) stop.abort();
+    return undefined;
+  };
+  const options = { format: 'msgpack', workers: 1, staging } as const;
+  await failure(convert(tars, OUTPUT, { ...options, signal: stop.signal }));
+  expect(server.objects.has('out/shards/000002.msgpack')).toBe(true);
+  server.fault = () => undefined;
+  server.asked.length = 0;
+  expect(await convert(tars, OUTPUT, options)).toMatchObject({ samples: 60, wasCommitted: false });
+  expect(inBucket()).toEqual(digestsOf(expected));
+  expect(server.asked.filter(({ method, key }) => method === 'PUT' && key.endsWith('000001.msgpack'))).toEqual([]);
+  expect(await convert(tars, OUTPUT, options)).toMatchObject({ wasCommitted: true });
+  expect((await failure(convert(OUTPUT, `${OUTPUT}/`, {}))).message).toMatch(/is where the input lies/);
+});
+
+test('from one bucket to another, and from a stream', async () => {
+  for (const file of filesIn(source))
+    server.put(`raw/${file}`, readFileSync(path.join(source, file)), statSync(path.join(source, file)).mtimeMs);
+  await pack('s3://raw', OUTPUT, { ...OPTIONS, staging });
+  const { 'pack.json': _, ...made } = inBucket();
+  expect(await inFolder()).toMatchObject(made);
+  const tar = server.objects.get('out/shards/000000.tar')!.bytes;
+  const folder = newFolder();
+  mkdirSync(folder);
+  const cut = { maxShardSamples: 2 };
+  const { Readable } = await import('node:stream');
+  await convert(Readable.from([tar]), folder, { ...cut, overwrite: true });
+  server.objects.clear();
+  await convert(Readable.from([tar]), OUTPUT, { ...cut, staging });
+  expect(inBucket()).toEqual(digestsOf(folder));
+  expect(existsSync(staging)).toBe(true);
+  expect(readdirSync(staging)).toEqual([]);
+});
+
+describe.skipIf(rclone === null)('with the server of rclone', () => {
+  test('pack, go on, replace and convert', async () => {
+    const folder = emptyFolder();
+    mkdirSync(path.join(folder, 'other'));
+    const other = await s3Server(folder);
+    try {
+      Object.assign(process.env, S3_KEYS, { AWS_ENDPOINT_URL: other.endpoint });
+      const shards = path.join(folder, 'other/shards');
+      await packTo({}, 's3://other/shards');
+      expect(digestsOf(shards)).toEqual(await inFolder());
+      expect(await packTo({}, 's3://other/shards')).toMatchObject({ wasCommitted: true });
+      await packTo({ seed: 3, overwrite: true }, 's3://other/shards');
+      expect(digestsOf(shards)).toEqual(await inFolder({ seed: 3 }));
+      await convert('s3://other/shards', 's3://other/lmdb', { format: 'lmdb', staging });
+      const [tars, lmdb] = [newFolder(), newFolder()];
+      await pack(source, tars, { ...OPTIONS, seed: 3 });
+      await convert(tars, lmdb, { format: 'lmdb' });
+      const { 'pack.json': _, ...expected } = digestsOf(lmdb);
+      expect(digestsOf(path.join(folder, 'other/lmdb'))).toMatchObject(expected);
+    } finally {
+      await other.stop();
+    }
+  });
+});
