@@ -1,8 +1,11 @@
-/** A picture of the first batch of an epoch: every image with its class below. */
+/** A picture of the first samples of an epoch: every image with its masks beside it and its class below. */
 import { writeFile } from 'node:fs/promises';
-import { type Batch, type Dataset, type LoaderOptions, normalizationOf, type TransformInput } from '@shardtool/reader';
-import sharp from 'sharp';
-import { drawText, TEXT_HEIGHT } from './bitmap-font.js';
+import path from 'node:path';
+import type { Batch, Dataset, LoaderOptions, TransformInput } from '@shardtool/reader';
+import sharp, { type FormatEnum } from 'sharp';
+import { Canvas } from './canvas.js';
+import { LABEL_HEIGHT, Labels } from './labels.js';
+import { imageTile, maskTile, sizeOf, valueRange } from './tiles.js';
 
 export interface Grid {
   readonly columns: number;
@@ -11,122 +14,110 @@ export interface Grid {
 
 export interface PreviewOptions {
   readonly transform: TransformInput;
-  /** Of the loader whose first batch is shown. */
+  /** Of the loader whose first samples are shown. */
   readonly loader: LoaderOptions;
   readonly grid: Grid;
-  /** PNG file. */
+  /** File to write: .png, .jpg, .jpeg or .webp. */
   readonly output: string;
-}
-
-/** RGB, 3 bytes a pixel. */
-export interface Canvas {
-  readonly width: number;
-  readonly height: number;
-  readonly pixels: Uint8Array;
 }
 
 /** Between images, and around their labels. */
 const GAP = 6;
 const BACKGROUND = 24;
+const INK = 230;
 
-/** How many images are shown, and of which size each is. */
+/** How many images are shown, of which size each is, and what could not be. */
 export interface Shown {
   readonly images: number;
   readonly width: number;
   readonly height: number;
+  /** Samples on the way that could not be decoded. */
+  readonly bad: readonly { readonly key: string; readonly reason: string }[];
+  /** Null where they are drawn; without a font the classes of the images, in their order. */
+  readonly classes: readonly string[] | null;
 }
 
-/** Writes the picture. Throws what the loader throws. */
+interface Cell {
+  /** The image, and its masks. */
+  readonly tiles: readonly Uint8Array[];
+  readonly label: string;
+}
+
+/** Writes the picture; bad samples are gone past. Throws what the loader throws. */
 export async function writePreview(dataset: Dataset, options: PreviewOptions): Promise<Shown> {
   const { transform, grid, output } = options;
-  const batchSize = Math.min(grid.columns * grid.rows, dataset.size);
+  const most = Math.min(grid.columns * grid.rows, dataset.size);
   const loader = dataset.loader({
     ...options.loader,
     transform,
-    batchSize,
-    prefetchBatches: 1,
+    batchSize: most,
+    prefetchBatches: 2,
     lastBatch: 'partial',
+    onBadSample: 'skip',
   });
+  const cells: Cell[] = [];
+  let size = { width: 0, height: 0 };
   try {
+    const range = valueRange(transform);
     for await (const batch of loader) {
-      const { pixels, width, height } = drawBatch(batch, dataset.classes, grid, valueRange(transform));
-      await writeFile(
-        output,
-        await sharp(pixels, { raw: { width, height, channels: 3 } })
-          .png()
-          .toBuffer(),
-      );
-      return { images: batch.size, ...sizeOf(batch) };
+      size = sizeOf(batch);
+      for (let row = 0; row < batch.size && cells.length < most; row++) {
+        if (batch.valid[row] === 0) continue;
+        const masks = Object.values(batch.masks).map((mask) => maskTile(rowOf(mask, row, size)));
+        cells.push({ tiles: [imageTile(batch, row, range), ...masks], label: labelOf(batch, row, dataset.classes) });
+      }
+      if (cells.length >= most) break;
     }
   } finally {
     await loader.close();
   }
-  return { images: 0, width: 0, height: 0 };
+  const labels = new Labels();
+  const hasFonts = await labels.hasFonts();
+  if (cells.length > 0) await write(await draw(cells, size, grid, hasFonts ? labels : null), output);
+  const bad = loader.report().badSamples.map(({ key, reason }) => ({ key, reason }));
+  return { images: cells.length, ...size, bad, classes: hasFonts ? null : cells.map(({ label }) => label) };
 }
 
-function sizeOf({ shape }: Batch): { width: number; height: number } {
-  const [, first, second, third] = shape!;
-  return third === 3 ? { height: first, width: second } : { height: second, width: third };
+function rowOf(mask: Uint8Array, row: number, { width, height }: { width: number; height: number }): Uint8Array {
+  return mask.subarray(row * width * height, (row + 1) * width * height);
 }
 
-/** Undoes `normalize` and `toDtype`: a value times `scale` plus `bias` is 0 to 255, per channel. */
-interface ValueRange {
-  readonly scale: readonly [number, number, number];
-  readonly bias: readonly [number, number, number];
+function labelOf({ labels }: Batch, row: number, classes: readonly string[]): string {
+  const label = labels[row]!;
+  return label < 0 ? '-' : (classes[label] ?? String(label));
 }
 
-function valueRange(transform: TransformInput): ValueRange {
-  const { mean, std } = normalizationOf(transform) ?? { mean: [0, 0, 0], std: [1, 1, 1] };
-  const triple = (of: (channel: number) => number) => [of(0), of(1), of(2)] as const;
-  return { scale: triple((c) => std[c]! * 255), bias: triple((c) => mean[c]! * 255) };
-}
-
-/** Draws the images of a batch, which are uint8, float32 or float16, in rows of `grid.columns`. */
-export function drawBatch(batch: Batch, classes: readonly string[], { columns }: Grid, range: ValueRange): Canvas {
-  const { width, height } = sizeOf(batch);
-  const across = Math.min(columns, batch.size);
-  const down = Math.ceil(batch.size / across);
-  const pitchY = height + TEXT_HEIGHT + 2 * GAP;
-  const canvas = blank(GAP + across * (width + GAP), GAP + down * pitchY);
-  const valueAt = valuesOf(batch, width * height, range);
-  for (let row = 0; row < batch.size; row++) {
-    const left = GAP + (row % across) * (width + GAP);
-    const top = GAP + Math.floor(row / across) * pitchY;
-    for (let pixel = 0; pixel < width * height; pixel++) {
-      const at = ((top + Math.floor(pixel / width)) * canvas.width + left + (pixel % width)) * 3;
-      for (let channel = 0; channel < 3; channel++) canvas.pixels[at + channel] = valueAt(row, pixel, channel);
-    }
-    drawText(canvas, labelOf(batch.labels[row]!, classes), left, top + height + GAP / 2, width);
+async function draw(
+  cells: readonly Cell[],
+  { width, height }: { width: number; height: number },
+  { columns }: Grid,
+  labels: Labels | null,
+): Promise<Canvas> {
+  const across = Math.min(columns, cells.length);
+  const down = Math.ceil(cells.length / across);
+  const cellWidth = width * cells[0]!.tiles.length;
+  const pitchY = height + LABEL_HEIGHT + 2 * GAP;
+  const canvas = new Canvas(GAP + across * (cellWidth + GAP), GAP + down * pitchY, BACKGROUND);
+  for (const [i, { tiles, label }] of cells.entries()) {
+    const left = GAP + (i % across) * (cellWidth + GAP);
+    const top = GAP + Math.floor(i / across) * pitchY;
+    tiles.forEach((tile, at) => {
+      canvas.paste(tile, width, left + at * width, top);
+    });
+    if (labels === null) continue;
+    const { ink, width: inkWidth } = await labels.draw(label, cellWidth);
+    canvas.write(ink, inkWidth, left, top + height + GAP / 2, INK);
   }
   return canvas;
 }
 
-function labelOf(label: number, classes: readonly string[]): string {
-  return label < 0 ? '-' : (classes[label] ?? String(label));
-}
-
-function valuesOf(batch: Batch, pixels: number, { scale, bias }: ValueRange) {
-  const { images, dtype, shape } = batch;
-  const isPlanar = shape![3] !== 3;
-  const halves =
-    dtype === 'float16' ? new Uint16Array(images!.buffer, images!.byteOffset, images!.byteLength / 2) : null;
-  return (row: number, pixel: number, channel: number): number => {
-    const at = row * pixels * 3 + (isPlanar ? channel * pixels + pixel : pixel * 3 + channel);
-    if (dtype === 'uint8') return images![at]!;
-    const value = halves === null ? images![at]! : halfFloat(halves[at]!);
-    return Math.round(Math.max(0, Math.min(255, value * scale[channel]! + bias[channel]!)));
-  };
-}
-
-/** IEEE 754 binary16. */
-function halfFloat(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 31;
-  const fraction = bits & 1023;
-  if (exponent === 31) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25));
-}
-
-function blank(width: number, height: number): Canvas {
-  return { width, height, pixels: new Uint8Array(width * height * 3).fill(BACKGROUND) };
+/** In the format that the ending of the name says. */
+async function write({ pixels, width, height }: Canvas, output: string): Promise<void> {
+  const ending = path.extname(output).slice(1).toLowerCase() as keyof FormatEnum;
+  await writeFile(
+    output,
+    await sharp(pixels, { raw: { width, height, channels: 3 } })
+      .toFormat(ending)
+      .toBuffer(),
+  );
 }

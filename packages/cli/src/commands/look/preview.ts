@@ -1,11 +1,12 @@
-import { readFile } from 'node:fs/promises';
-import { visible } from '@shardtool/format/visible';
-import type { StepInput, TransformInput } from '@shardtool/reader';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { sentence, visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
-import type { Grid } from '../../preview/preview.js';
-import { print, UsageError } from '../../terminal/outcome.js';
+import { readTransform, TRANSFORM_FLAG } from '../../options/transform-flag.js';
+import type { Grid, Shown } from '../../preview/preview.js';
+import { foundFault, print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
 export const previewCommand = command({
@@ -16,12 +17,7 @@ export const previewCommand = command({
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
       .options(DATASET_FLAGS)
-      .option('transform', {
-        type: 'string',
-        requiresArg: true,
-        default: 'train224',
-        describe: 'train224, eval224, or a JSON file with a list of steps',
-      })
+      .option('transform', TRANSFORM_FLAG)
       .options(loaderFlags('preview'))
       .option('grid', {
         type: 'string',
@@ -30,7 +26,13 @@ export const previewCommand = command({
         describe: 'Columns x rows',
         coerce: gridOf,
       })
-      .option('output', { type: 'string', requiresArg: true, demandOption: true, describe: 'PNG file to write' })
+      .option('output', {
+        type: 'string',
+        requiresArg: true,
+        demandOption: true,
+        describe: 'File to write: .png, .jpg or .webp',
+        coerce: outputOf,
+      })
       .example('$0 preview shards --output grid.png', 'The first 64 samples of an epoch')
       .example('$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight, by your own list'),
   handler: async ({ dataset: location, transform, grid, output, ...given }) => {
@@ -43,11 +45,24 @@ export const previewCommand = command({
       grid,
       output,
     });
-    await print(
-      `Wrote ${visible(output)}: ${countOf(shown.images, 'image')} of ${shown.width}x${shown.height} pixels.`,
-    );
+    await print(describe(shown, output));
+    if (shown.images === 0) foundFault();
   },
 });
+
+function describe({ images, width, height, bad, classes }: Shown, output: string): string {
+  const examples = bad.slice(0, 10).map(({ key, reason }) => `  ${visible(key)}: ${sentence(reason)}`);
+  return [
+    images === 0
+      ? 'No sample could be shown, and nothing was written.'
+      : `Wrote ${visible(output)}: ${countOf(images, 'image')} of ${width}x${height} pixels.`,
+    ...(bad.length === 0 ? [] : [`${countOf(bad.length, 'bad sample')} on the way:`, ...examples]),
+    ...(bad.length > 10 ? [`  and ${countOf(bad.length - 10, 'more', 'more')}`] : []),
+    ...(classes === null ? [] : [`There is no font on this system; the classes are: ${visible(classes.join(', '))}`]),
+  ].join('\n');
+}
+
+const ENDINGS = ['.png', '.jpg', '.jpeg', '.webp'];
 
 function gridOf(given: unknown): Grid {
   const match = /^(\d{1,3})x(\d{1,3})$/.exec(String(given));
@@ -56,20 +71,13 @@ function gridOf(given: unknown): Grid {
   throw new UsageError(`--grid takes columns x rows, as 8x8, and not "${given}".`);
 }
 
-/** A preset by its name, or the list in a file. */
-async function readTransform(given: string): Promise<TransformInput> {
-  if (given === 'train224' || given === 'eval224') return given;
-  let text: string;
-  try {
-    text = await readFile(given, 'utf8');
-  } catch (cause) {
-    throw new UsageError(
-      `--transform takes train224, eval224 or a JSON file, and ${given} cannot be read (${(cause as Error).message}).`,
-    );
+/** Where the picture goes. Throws {@link UsageError} for a kind that is not written, and where there is no such folder. */
+function outputOf(given: unknown): string {
+  const output = String(given);
+  if (!ENDINGS.includes(path.extname(output).toLowerCase())) {
+    throw new UsageError(`--output takes a file that ends with ${ENDINGS.join(', ')}, and not "${output}".`);
   }
-  try {
-    return JSON.parse(text) as StepInput[];
-  } catch (cause) {
-    throw new UsageError(`${given} is not JSON (${(cause as Error).message}); it is to be a list of steps.`);
-  }
+  const folder = path.dirname(output);
+  if (!existsSync(folder)) throw new UsageError(`The folder ${folder} of --output does not exist: make it first.`);
+  return output;
 }

@@ -1,0 +1,29 @@
+import { readFile } from 'node:fs/promises';
+import type { StepInput, TransformInput } from '@shardtool/reader';
+import { UsageError } from '../terminal/outcome.js';
+
+/** `--transform` of the commands that transform: a preset by its name, or a file with a list. */
+export const TRANSFORM_FLAG = {
+  type: 'string',
+  requiresArg: true,
+  default: 'train224',
+  describe: 'train224, eval224, or a JSON file with a list of steps',
+} as const;
+
+/** What the flag says. Throws {@link UsageError} where that is no preset and no file with JSON. */
+export async function readTransform(given: string): Promise<TransformInput> {
+  if (given === 'train224' || given === 'eval224') return given;
+  let text: string;
+  try {
+    text = await readFile(given, 'utf8');
+  } catch (cause) {
+    throw new UsageError(
+      `--transform takes train224, eval224 or a JSON file, and ${given} cannot be read (${(cause as Error).message}).`,
+    );
+  }
+  try {
+    return JSON.parse(text) as StepInput[];
+  } catch (cause) {
+    throw new UsageError(`${given} is not JSON (${(cause as Error).message}); it is to be a list of steps.`);
+  }
+}
