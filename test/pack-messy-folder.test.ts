@@ -1,10 +1,10 @@
 /** All that is printed when people pack what they have. */
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { collidingFolder, fileWith, listOf, maskedFolders, messyFolder, say } from './messy-folder.js';
-import { newFolder, PNG, samplesOf } from './pack-workbench.js';
+import { jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 
 const SRC = messyFolder();
 
@@ -160,4 +160,73 @@ test('files of a paired folder are never images: those without one, and with oth
   expect(stdout).toContain('3 samples');
   expect(stdout).toContain('  2 files skipped: 1 with another ending, 1 without an image (skipped.jsonl lists them)\n');
   expect(listOf(output, 'skipped.jsonl').map((file) => file.path)).toEqual(['masks/cat/alone.png', 'masks/cat/i1.txt']);
+});
+
+test('train and val above class folders become two datasets with one list of classes', async () => {
+  const source = tree({
+    'train/cat/1.jpg': jpeg(1),
+    'train/dog/2.jpg': jpeg(2),
+    'val/dog/3.jpg': jpeg(3),
+    'README.md': 'x',
+  });
+  expect((await pack(source, ['--dry-run'])).stdout).toContain(
+    '  the classes are called train, val, as the parts of a dataset are: --splits makes a dataset of each, or pack one of them (SRC/train)\n',
+  );
+  const { stdout, stderr, output } = await pack(source, ['--splits']);
+  expect(stderr).toBe('');
+  expect(stdout).toMatch(
+    /^Packed 2 files \(\S+ k?B\), 2 samples of 2 classes, into 1 shard in OUT\/train \(\S+ kB\)\.\nPacked 1 file \(\S+ k?B\), 1 sample of 2 classes, into 1 shard in OUT\/val \(\S+ kB\)\.\nLeft out beside them: README\.md\.\n$/,
+  );
+  expect((await samplesOf(path.join(output, 'val'))).map(({ key, cls }) => [key, cls])).toEqual([['dog/3', 1]]);
+  const again = await pack(source, ['--splits'], output);
+  expect(again.stdout).toContain('OUT/val has all of SRC/val already.\n');
+  // A class that is new in one of them is new in both.
+  mkdirSync(path.join(source, 'train/ant'));
+  writeFileSync(path.join(source, 'train/ant/4.jpg'), jpeg(4));
+  expect((await pack(source, ['--splits', '--append'], output)).stdout).toContain('Added 1 file');
+  await using val = await openDataset(path.join(output, 'val'));
+  expect(val.classes).toEqual(['cat', 'dog', 'ant']);
+  expect((await pack(SRC, ['--splits'])).stderr).toBe(
+    'shardtool: The option --splits packs the folders train, val and test, and SRC has cat, dog; leave it out, or rename them.\n',
+  );
+});
+
+test('metadata.csv and metadata.jsonl with file_name are taken as labels, and that is said', async () => {
+  const files = { '1.jpg': jpeg(1), '2.jpg': jpeg(2), '3.jpg': jpeg(3) };
+  const csv = tree({
+    ...files,
+    'metadata.csv': '\ufefffile_name,text,label\r\n1.jpg,"a ""cat"", sitting",cat\r\n2.jpg,,dog\r\n',
+  });
+  const dry = await pack(csv, ['--dry-run']);
+  expect(dry.stdout).toContain('  SRC/metadata.csv was taken as labels, for its column file_name\n');
+  expect(dry.stdout).toContain('  1 file skipped: 1 without a row (');
+  const { output } = await pack(csv, []);
+  const samples = (await samplesOf(output)).sort((a, b) => (a.key < b.key ? -1 : 1));
+  expect(samples).toMatchObject([
+    { key: '1', cls: 0, columns: { text: 'a "cat", sitting' } },
+    { key: '2', cls: 1, columns: { text: null } },
+  ]);
+  const json = tree({ ...files, 'metadata.jsonl': '{"file_name": "3.jpg", "score": 0.5}\n' });
+  expect((await pack(json, [])).stdout).toContain('1 sample of 0 classes');
+  expect((await pack(json, ['--exclude', 'metadata.jsonl'])).stdout).toContain('3 samples of 0 classes');
+  writeFileSync(path.join(json, 'metadata.csv'), 'file_name\n1.jpg\n');
+  expect((await pack(json, [])).stderr).toContain(
+    'both say what the images show; name one with --labels, or exclude one.',
+  );
+});
+
+test('a flat folder has no classes, as packing warns of and a loader says once', async () => {
+  const source = tree({ '1.jpg': jpeg(1), '2.jpg': jpeg(2) });
+  const { stdout, output } = await pack(source, []);
+  expect(stdout).toContain(
+    '  no image lies in a folder below SRC, so none has a class: its label is -1 in training. Put each class into a folder of its own, or give --labels\n',
+  );
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  await using dataset = await openDataset(output);
+  const loader = dataset.loader({ batchSize: 1, transform: 'raw', repeat: 2 });
+  for await (const batch of loader) expect([...batch.labels]).toEqual([-1]);
+  await loader.close();
+  const said = warn.mock.calls.map(([message]) => String(message)).filter((message) => message.includes('no class'));
+  warn.mockRestore();
+  expect(said).toEqual([expect.stringMatching(/^Sample "\d" has no class, so its label is -1\./)]);
 });

@@ -97,6 +97,12 @@ export const PACK_OPTIONS = {
     help: 'Text file with the classes in the order of their numbers',
   },
   labels: { kind: 'path', isRecorded: false, help: 'CSV or JSON Lines: path, class, further columns for the index' },
+  splits: {
+    kind: 'switch',
+    default: false,
+    isRecorded: false,
+    help: 'Pack train/, val/ and test/ below the source, each to a dataset below the output, with one list of classes',
+  },
   files: { kind: 'list', isRecorded: false, help: 'Text file with the paths to pack, instead of the whole folder' },
   fields: {
     kind: 'texts',

@@ -53,8 +53,16 @@ export interface PackOptions extends OutputOptions {
   shuffle?: boolean | undefined;
   /** The classes in the order of their numbers: their names, or a text file with one name a line. */
   classes?: string | readonly string[] | undefined;
-  /** CSV with a header row, or JSON Lines: `path`, `class` if it has one, and further columns for the index. */
+  /**
+   * CSV with a header row, or JSON Lines: `path`, `class` if it has one, and further columns for the index. Without it a
+   * `metadata.csv` or `metadata.jsonl` in the source with a column `file_name` is taken, whose class is called `label`.
+   */
   labels?: string | undefined;
+  /**
+   * Packs `train`, `val` and `test` below the source, or what else such parts are called, each to a dataset of that name below
+   * the output, all with one list of classes.
+   */
+  splits?: boolean | undefined;
   /** The files to be packed instead of the whole folder: their paths, or a text file with one path a line. */
   files?: string | readonly string[] | undefined;
   /**

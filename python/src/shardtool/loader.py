@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -107,6 +108,7 @@ class Loader:
         self._epoch: Optional[int] = None
         #: The loop that was begun last has delivered a batch.
         self._has_delivered = False
+        self._has_warned = False
         #: After the last batch that was delivered.
         self._delivered: Optional[Dict[str, Any]] = None
         #: Numbers of the batches whose slots are in use here, each with the event that ends the use, if there is one.
@@ -295,6 +297,13 @@ class Loader:
             return None
         if header["images"] is not None:
             self._held.append((header["number"], None))
+        if header["hasUnlabelled"] and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "Samples without a class have the label -1. Where labels are trained on, pack with class folders or "
+                "--labels.",
+                stacklevel=3,
+            )
         return read_batch(frame, reader.memory, self._arrays), header
 
     def _hold_until(self, event: Any) -> None:

@@ -11,7 +11,7 @@ test('class folders, and images whose classes a table says, need no advice', () 
 test('a flat folder, parts of a dataset, and masks beside images are recognised', () => {
   expect(adviceOnClasses([], 2, 'photos', false)).toEqual([expect.stringContaining('its label is -1')]);
   expect(adviceOnClasses(['train', 'val'], 2, 'photos', false)).toEqual([
-    expect.stringContaining('photos/train, photos/val'),
+    expect.stringContaining('--splits makes a dataset of each, or pack one of them (photos/train)'),
   ]);
   expect(adviceOnClasses(['images', 'masks'], 2, 'photos', false)).toEqual([
     expect.stringContaining('--pair masks=seg.png'),

@@ -23,9 +23,9 @@ export function adviceOnClasses(
   const names = classes.map((name) => name.toLowerCase());
   const splits = classes.filter((name) => SPLITS.has(name.toLowerCase()));
   if (splits.length === classes.length) {
-    const each = splits.map((name) => `${source}/${name}`).join(', ');
     return [
-      `  the classes are called ${splits.join(', ')}, as the parts of a dataset are: pack each by itself (${each})`,
+      `  the classes are called ${splits.join(', ')}, as the parts of a dataset are: --splits makes a dataset of each, or ` +
+        `pack one of them (${source}/${splits[0]})`,
     ];
   }
   if (names.some((name) => IMAGES.has(name)) && names.some((name) => BESIDE_IMAGES.has(name))) {

@@ -2,6 +2,7 @@ import type { NpyArray } from '@shardtool/format';
 import { nameTable } from '@shardtool/format';
 import type { FieldValue } from '../dataset/field-values.js';
 import type { Batch } from '../loader/deliver/batch.js';
+import { hasUnlabelled } from '../loader/deliver/unlabelled.js';
 import type { LoaderState } from '../loader/loader-state.js';
 import type { Dtype } from '../transform/values.js';
 
@@ -49,6 +50,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     encoded: encoded?.map((bytes) => bytes.length) ?? null,
     isMixture: source !== null,
     crops: crops.length,
+    hasUnlabelled: hasUnlabelled(batch),
     keys: shown.withKeys ? batch.keys : null,
     fields: Object.entries(batch.fields).map(([name, values]) => ({ name, ...frameField(values, parts) })),
   };

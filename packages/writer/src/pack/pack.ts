@@ -15,6 +15,7 @@ import type { PlanHeader } from '../plan/plan-record.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
 import { flightSetting, InFlight } from '../source/in-flight.js';
+import { findMetadata } from '../source/metadata.js';
 import { mayHang } from '../source/mount.js';
 import { isSlow } from '../source/probe.js';
 import { sourceKind } from '../source/source-kinds.js';
@@ -25,6 +26,7 @@ import { completePack } from './complete-pack.js';
 import { makePlan, type PackWork, resumePlan } from './make-plan.js';
 import { packApart } from './pack-apart.js';
 import { checkPlanned, packShards } from './pack-shards.js';
+import { packSplits } from './pack-splits.js';
 import { createPackWorkers } from './pack-workers.js';
 import { prepare } from './prepare.js';
 import { announceFound, checkPlannedOptions, sharedPlan } from './publish-plan.js';
@@ -46,7 +48,9 @@ import { type PrepareWork, surveySource } from './survey.js';
  * wrong; without dataset.json the folder then says that its pack did not end.
  */
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
-  return withSentences(() => packFrom(source, output, options));
+  return withSentences(() =>
+    checkOptions(options).splits ? packSplits(source, output, options, packFrom) : packFrom(source, output, options),
+  );
 }
 
 async function packFrom(source: string, output: string, options: PackOptions): Promise<PackReport> {
@@ -69,9 +73,14 @@ export async function packHere(
   const timeoutMs = isRemote(source) ? Number.POSITIVE_INFINITY : checked.ioTimeout * 1000;
   const flight = isAhead ? new InFlight(flightSetting(checked.inFlight, timeoutMs, checked.workers + 1)) : null;
   try {
+    await sourceKind(source).check(source, flight);
+    const metadata = options.labels === undefined ? await findMetadata(source, checked.exclude) : null;
+    const labels = metadata === null ? {} : { labels: metadata };
+    const given = { ...options, ...labels };
     const destination = await destinationOf(output, checked, isListing(options));
     try {
-      return await namingPlace(destination, () => packWith(source, destination, options, checked, flight));
+      const pack = () => packWith(source, destination, given, { ...checked, ...labels }, flight);
+      return { ...(await namingPlace(destination, pack)), metadata };
     } finally {
       await destination.close();
     }
@@ -101,7 +110,6 @@ async function packWith(
 ): Promise<PackReport> {
   const output = destination.folder;
   const part = partOf(checked);
-  await sourceKind(source).check(source, flight);
   checkOtherIndexes(checked.format, checked.index);
   const layout = await layoutOfChoice(checked);
   checked.signal?.throwIfAborted();

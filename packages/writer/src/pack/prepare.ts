@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { countOf } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../dedupe/dedupe.js';
@@ -53,7 +54,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     const planOptions = {
       ...options,
       classes: survey.classes,
-      labels: labels && { rowOfFile: labels.rowOfFile, cls: labels.table.cls },
+      labels: labels && { rowOfFile: labels.rowOfFile, cls: labels.table.cls, ownFile: numberOf(files, root, labels) },
       base: base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed } : undefined,
     };
     const whole = planShards(files, planOptions);
@@ -111,6 +112,12 @@ async function checkPlannedBad(
     await listBeforePack(output, options.format, quarantined, []);
     throw error;
   }
+}
+
+/** The number of the labels file, where it is one of the source; -1 elsewhere. */
+function numberOf(files: SourceFiles, root: string, { table }: FileLabels): number {
+  const path = resolve(table.location);
+  return path.startsWith(root) ? files.reader().find(path.slice(root.length)) : -1;
 }
 
 function baseFacts({ manifest, quarantined }: AppendBase, name: string): BaseFacts {

@@ -50,6 +50,12 @@ export interface PackReport {
   readonly pendingShards: number;
   /** The dataset is whole: dataset.json is written, by this pack or by another part. */
   readonly isCommitted: boolean;
+  /** The table in the source that was taken as labels, since it has a column `file_name`; null where none was. */
+  readonly metadata: string | null;
+  /** Of a pack of several parts: what each made. The rest is the sum of these. */
+  readonly splits?: readonly { readonly name: string; readonly report: PackReport }[];
+  /** Of a pack of several parts: files and folders of the source that are in none of them. */
+  readonly besideSplits?: readonly string[];
   /** The folder was the dataset of this source and these options already: nothing was written. */
   readonly wasCommitted: boolean;
 }
@@ -57,7 +63,7 @@ export interface PackReport {
 /** What a pack reports that wrote nothing. */
 const NOTHING = {
   ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
-  ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0, crops: null },
+  ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0, crops: null, metadata: null },
   ...{ partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false, wasCommitted: false },
 };
 

@@ -1,7 +1,12 @@
-import { type ColumnValue, LabelsError, type LabelTable, readLabelTable } from '@shardtool/format';
+import { type ColumnValue, LabelsError, type LabelTable, labelOfColumn, readLabelTable } from '@shardtool/format';
 import { codePointOrderOf, compareCodePoints } from './file-table.js';
 import { pathBelow, readTextFile } from './list.js';
 import type { SourceFiles } from './source-files.js';
+
+/** The column of the path in a `metadata.csv` or `metadata.jsonl`, as the hub of Hugging Face has them. */
+export const FILE_NAME = 'file_name';
+/** What such a table calls the class, where it has no column `class`. */
+const LABEL = 'label';
 
 /** What a labels file says, one row an image. */
 export interface Labels {
@@ -22,7 +27,7 @@ export interface Labels {
  * it. Throws {@link LabelsError} with the line.
  */
 export function readLabels(location: string, source: string): Labels {
-  const { id, line, cls, columns } = tableOf(location, ['path']);
+  const { id, line, cls, columns } = tableOf(location, ['path', FILE_NAME]);
   const path = id.map((named, row) => pathBelow(source, named, `${location}:${line[row]}`));
   return { location, path, line, cls, columns };
 }
@@ -37,11 +42,23 @@ export interface PackedLabels {
 
 /** Reads a labels file for samples that are packed already. Throws {@link LabelsError} with the line. */
 export function readPackedLabels(location: string): PackedLabels {
-  return tableOf(location, ['key', 'path']);
+  const { by, ...table } = tableOf(location, ['key', 'path', FILE_NAME]);
+  return { by: by === 'key' ? 'key' : 'path', ...table };
 }
 
 function tableOf<Name extends string>(location: string, named: readonly Name[]): LabelTable<Name> {
-  return readLabelTable(location, readTextFile(location), named);
+  const table = readLabelTable(location, readTextFile(location), named);
+  if (table.by !== FILE_NAME) return table;
+  const columns = new Map([...table.columns].map(([name, values]) => [labelOfColumn(name), values]));
+  const labels = columns.get(LABEL);
+  const isClass = table.cls === null && labels?.every((value) => value === null || isClassLabel(value));
+  if (!isClass) return { ...table, columns };
+  columns.delete(LABEL);
+  return { ...table, cls: labels!.map((value) => String(value ?? '')), columns };
+}
+
+function isClassLabel(value: ColumnValue): boolean {
+  return typeof value === 'string' || (Number.isInteger(value) && (value as number) >= 0);
 }
 
 /**

@@ -40,6 +40,7 @@ export const packCommand = command({
       .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
       .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
       .example("$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Some of the files')
+      .example('$0 pack imagenet shards --splits', 'imagenet/train and imagenet/val to shards/train and shards/val')
       .example('$0 pack photos shards --check decode --on-bad quarantine', 'Decode all, go on past damaged images')
       .example('$0 pack photos shards --crop-index', 'With what makes random crops faster')
       .example('$0 pack photos shards --append', 'Add what is new since the last pack')
@@ -57,6 +58,11 @@ export const packCommand = command({
     const rate = new WriteRate();
     const onProgress = (progress: PackProgress) => view?.show(rate.describe(progress));
     const remedy = dryRun ? '' : ` What is in ${output} is not complete: the same command goes on with it.`;
+    if (split !== undefined && options.splits) {
+      throw new UsageError(
+        '--split cuts one dataset by keys, and --splits takes the folders that are there: leave one out.',
+      );
+    }
     if (split !== undefined && (dryRun || options.part !== undefined)) {
       throw new UsageError('--split is for a pack that is complete: run "shardtool split" when it is.');
     }
@@ -70,8 +76,15 @@ export const packCommand = command({
       view?.hide();
     }
     if (json) await print(JSON.stringify(report));
-    else if (!quiet)
-      await print(describe(report, source, output, { ...options, hasOtherBytes: changesBytes(options) }));
+    else if (!quiet) {
+      const parts = report.splits ?? [{ name: '', report }];
+      for (const { name, report: part } of parts) {
+        const [from, to] = [source, output].map((place) => (name === '' ? place : `${place}/${name}`));
+        await print(describe(part, from!, to!, { ...options, hasOtherBytes: changesBytes(options) }));
+      }
+      const beside = report.besideSplits ?? [];
+      if (beside.length > 0) await print(`Left out beside them: ${beside.map((name) => visible(name)).join(', ')}.`);
+    }
     if (split === undefined) return;
     const { splitDataset } = await import('@shardtool/reader');
     const made = await splitDataset(output, { shares: split });
@@ -130,8 +143,11 @@ function describe(
       report.classes.map((name) => visible(name)),
       report.samples,
       visible(source),
-      labels !== undefined,
+      labels !== undefined || report.metadata !== null,
     ),
+    ...(report.metadata === null
+      ? []
+      : [`  ${visible(report.metadata)} was taken as labels, for its column file_name`]),
     ...countLine(keptShards, 'shard was finished already, and stayed', 'shards were finished already, and stayed'),
     ...(part === undefined ? [] : [`  part ${part}: ${partLine(pendingShards)}`]),
     ...countLine(

@@ -10,6 +10,7 @@ import { type FinishedBatchOptions, finishedBatch } from './finished-batch.js';
 import type { PendingBatch } from './pending-batch.js';
 import type { Statistics } from './statistics.js';
 import { TextChoice } from './text-choice.js';
+import { tellUnlabelled } from './unlabelled.js';
 
 export interface IterationOptions {
   readonly engine: Engine;
@@ -100,6 +101,8 @@ export class Iteration {
       if (keepsBytes) this.#feeder.retire(pending);
       this.#feeder.freeSlot(pending.slot);
     });
+    // Statistics live as long as the loader.
+    tellUnlabelled(batch, this.#options.statistics);
     if (!keepsBytes) this.#feeder.retire(pending);
     return batch;
   }

@@ -1,0 +1,24 @@
+import type { Batch } from './batch.js';
+
+/** Whether a row that counts has no class: its label is -1. */
+export function hasUnlabelled({ labels, valid }: Pick<Batch, 'labels' | 'valid'>): boolean {
+  let row = labels.indexOf(-1);
+  while (row !== -1 && valid[row] === 0) row = labels.indexOf(-1, row + 1);
+  return row !== -1;
+}
+
+/** What Node calls the warning. */
+const CODE = 'SHARDTOOL_NO_CLASS';
+
+/** Says once for each `loader`, by a warning of the process, that it gives labels of -1. */
+export function tellUnlabelled(batch: Batch, loader: object): void {
+  if (told.has(loader) || !hasUnlabelled(batch)) return;
+  told.add(loader);
+  const row = batch.labels.findIndex((label, i) => label === -1 && batch.valid[i] !== 0);
+  const message =
+    `Sample "${batch.keys[row]}" has no class, so its label is -1. Where labels are trained on, pack with class folders or ` +
+    '"labels", or give the samples classes: shardtool relabel.';
+  process.emitWarning(message, { type: 'ShardtoolWarning', code: CODE });
+}
+
+const told = new WeakSet<object>();

@@ -1,0 +1,144 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { OptionError, readManifest } from '@shardtool/format';
+import { isRemote } from '@shardtool/storage';
+import type { PackOptions } from '../options.js';
+import { addClasses } from '../plan/classes.js';
+import { sortByCodePoint } from '../source/file-table.js';
+import { checkSource } from '../source/scan.js';
+import type { PackReport } from './report.js';
+
+/** What people call the parts of a dataset. */
+const NAMES = new Set(['train', 'training', 'val', 'valid', 'validation', 'dev', 'eval', 'test', 'testing']);
+
+type PackOne = (source: string, output: string, options: PackOptions) => Promise<PackReport>;
+
+/**
+ * Packs `train`, `val` and other parts that lie in a folder, each to a dataset of its own below `output`, all with one list of
+ * classes: that of all parts together. Throws {@link OptionError} where there is no such folder, and what `packOne` throws.
+ */
+export async function packSplits(
+  source: string,
+  output: string,
+  { splits: _, ...options }: PackOptions,
+  packOne: PackOne,
+): Promise<PackReport> {
+  const given = (['labels', 'files'] as const).find((name) => options[name] !== undefined);
+  if (given !== undefined) {
+    const message = `The option "${given}" is about one dataset, and "splits" makes several; pack each folder by itself, with the same "classes".`;
+    throw new OptionError({}, message);
+  }
+  const names = splitsIn(source);
+  const classes = options.classes ?? (await classesOfAll(source, output, names, options, packOne));
+  const splits: { name: string; report: PackReport }[] = [];
+  for (const name of names) {
+    const report = await packOne(join(source, name), below(output, name), { ...options, classes });
+    splits.push({ name, report });
+  }
+  return { ...sumOf(splits), besideSplits: besideSplits(source, names) };
+}
+
+/** What lies beside the parts, and so is in none of them. */
+function besideSplits(source: string, names: readonly string[]): string[] {
+  return sortByCodePoint(readdirSync(source).filter((name) => !name.startsWith('.') && !names.includes(name)));
+}
+
+function splitsIn(source: string): string[] {
+  if (isRemote(source))
+    throw new OptionError({}, 'The option "splits" is for folders; pack each part of a bucket by itself.');
+  checkSource(source);
+  const folders = readdirSync(source).filter(
+    (name) => !name.startsWith('.') && statSync(join(source, name), { throwIfNoEntry: false })?.isDirectory(),
+  );
+  const names = folders.filter((name) => NAMES.has(name.toLowerCase()));
+  if (names.length > 0) return sortByCodePoint(names);
+  const there = folders.length === 0 ? 'no folder' : folders.slice(0, 5).join(', ');
+  const message = `The option "splits" packs the folders train, val and test, and ${source} has ${there}; leave it out, or rename them.`;
+  throw new OptionError({ path: source }, message);
+}
+
+/** The classes of all parts, by planning each; those of datasets that are there keep their numbers. */
+async function classesOfAll(
+  source: string,
+  output: string,
+  names: readonly string[],
+  {
+    include,
+    exclude,
+    fields,
+    pair,
+    onBad,
+    maxBad,
+    workers,
+    inFlight,
+    ioTimeout,
+    planMemory,
+    signal,
+    append,
+  }: PackOptions,
+  packOne: PackOne,
+): Promise<readonly string[] | undefined> {
+  const seen = { include, exclude, fields, pair, onBad, maxBad, workers, inFlight, ioTimeout, planMemory, signal };
+  const found = new Set<string>();
+  let fromLabels = false;
+  let known: readonly string[] = [];
+  for (const name of names) {
+    const { classes, metadata } = await packOne(join(source, name), below(output, name), { ...seen, dryRun: true });
+    for (const cls of classes) found.add(cls);
+    fromLabels ||= metadata !== null;
+    if (!append) continue;
+    // Where it cannot be read, adding to it says so.
+    const manifest = await readManifest(below(output, name)).catch(() => null);
+    const there = manifest?.classes.map((cls) => cls.name) ?? [];
+    if (there.length > known.length) known = there;
+  }
+  const all = addClasses(known, [...found], fromLabels);
+  return all.length === 0 ? undefined : all;
+}
+
+/** A folder in the output, which may be a bucket. */
+function below(output: string, name: string): string {
+  return isRemote(output) ? `${output.replace(/\/*$/, '')}/${name}` : join(output, name);
+}
+
+function sumOf(splits: readonly { readonly name: string; readonly report: PackReport }[]): PackReport {
+  const reports = splits.map(({ report }) => report);
+  const [first] = reports;
+  const sum = (
+    count: keyof {
+      [Name in keyof PackReport as PackReport[Name] extends number ? Name : never]: unknown;
+    },
+  ) => reports.reduce((total, report) => total + report[count], 0);
+  return {
+    ...first!,
+    files: sum('files'),
+    samples: sum('samples'),
+    shards: sum('shards'),
+    bytes: sum('bytes'),
+    sourceBytes: sum('sourceBytes'),
+    skippedFiles: sum('skippedFiles'),
+    skipped: addUp(reports.map(({ skipped }) => skipped)),
+    skippedFolders: reports.flatMap(({ skippedFolders }) => skippedFolders),
+    hiddenFolders: reports.flatMap(({ hiddenFolders }) => hiddenFolders),
+    duplicates: sum('duplicates'),
+    classConflicts: sum('classConflicts'),
+    quarantined: sum('quarantined'),
+    renamed: sum('renamed'),
+    orientationBaked: sum('orientationBaked'),
+    warnings: sum('warnings'),
+    metadataKept: sum('metadataKept'),
+    keptShards: sum('keptShards'),
+    pendingShards: sum('pendingShards'),
+    partialFields: [],
+    crops: null,
+    isCommitted: reports.every(({ isCommitted }) => isCommitted),
+    wasCommitted: reports.every(({ wasCommitted }) => wasCommitted),
+    splits,
+  };
+}
+
+function addUp(counts: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const all: Record<string, number> = {};
+  for (const one of counts) for (const [name, count] of Object.entries(one)) all[name] = (all[name] ?? 0) + count;
+  return all;
+}
