@@ -150,7 +150,7 @@ export { fieldType } from './sample/field-type.js';
 export { nameTable } from './sample/name-table.js';
 export { MAX_SAMPLE_BYTES, sampleTooLarge } from './sample/sample-check.js';
 export { fieldPayload } from './sample/sample-codec.js';
-export { packedName, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
+export { packedName, readsBack, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
 export {
   buildShardIndex,
   classNumber,

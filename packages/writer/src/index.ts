@@ -26,6 +26,8 @@ export { pack } from './pack/pack.js';
 export type { PackReport } from './pack/report.js';
 export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan/plan-shards.js';
 export { type RepairOptions, type RepairReport, repair } from './repair/repair.js';
+export type { NewSample, NewValue } from './samples/new-sample.js';
+export { Writer, type WriterOptions, type WriterReport } from './samples/writer.js';
 export type { CropIndexCounts } from './shard/crop-index.js';
 export type { LmdbValues } from './shard/layout-choice.js';
 export type { OtherIndex } from './shard/other-indexes.js';

@@ -199,6 +199,11 @@ export function checkOutputOptions(options: OutputOptions): CheckedOutputOptions
   return complete<CheckedOutputOptions>('A conversion', OUTPUT_TABLE, options);
 }
 
+/** The same for a writer of samples from code. */
+export function checkWriterOptions(options: OutputOptions): CheckedOutputOptions {
+  return complete<CheckedOutputOptions>('A writer', OUTPUT_TABLE, options);
+}
+
 /** The options of the table, checked, with the workers that this machine is good for. */
 function complete<Checked extends CheckedOutputOptions>(
   name: string,

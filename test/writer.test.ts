@@ -1,0 +1,153 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { type NewSample, verify, Writer, type WriterOptions } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { bucketServer } from './bucket-server.js';
+import { emptyFolder } from './datasets.js';
+import { filesIn, jpeg, newFolder, PNG, samplesOf } from './pack-workbench.js';
+
+const LAYOUTS = ['tar', 'msgpack', 'lmdb'] as const;
+
+async function written(samples: Iterable<NewSample>, options: WriterOptions = {}, output = newFolder()) {
+  const writer = new Writer(output, options);
+  for (const sample of samples) await writer.add(sample);
+  return { output, report: await writer.close() };
+}
+
+const numbered = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({ key: `a/${i}`, jpg: jpeg(i), cls: i % 2 }));
+
+test.each(LAYOUTS)(
+  '%s: what was added is in the dataset, field by field, in the order of the calls',
+  async (format) => {
+    const { output, report } = await written(
+      [
+        { key: 'cat/2', jpg: jpeg(2), cls: 'cat', json: { age: 3 }, txt: 'größer', columns: { score: 0.5, ok: true } },
+        { key: 'dog/1', png: PNG, cls: 1, count: 7, bin: Uint8Array.of(1, 2), columns: { score: null } },
+        { key: '__proto__', jpg: jpeg(3) },
+      ],
+      { format, classes: ['cat', 'dog'], columns: { score: 'double', ok: 'bool' } },
+    );
+    expect(report).toMatchObject({ samples: 3, shards: 1 });
+    expect(report.partialFields.map(({ name }) => name)).toContain('json');
+    const samples = await samplesOf(output);
+    expect(samples.map(({ key, cls, columns }) => [key, cls, columns])).toEqual([
+      ['cat/2', 0, { score: 0.5, ok: true }],
+      ['dog/1', 1, { score: null, ok: null }],
+      ['__proto__', -1, { score: null, ok: null }],
+    ]);
+    const text = (sample: number, field: string) => Buffer.from(samples[sample]!.fields[field]!, 'latin1').toString();
+    expect([text(0, 'json'), text(0, 'txt'), text(0, 'cls'), text(1, 'count')]).toEqual([
+      '{"age":3}',
+      'größer',
+      '0',
+      '7',
+    ]);
+    expect(samples[0]!.fields.jpg).toBe(jpeg(2).toString('latin1'));
+    expect(samples[1]!.fields.bin).toBe('\x01\x02');
+    expect(samples[1]!.size).toEqual([320, 240]);
+    await using dataset = await openDataset(output);
+    expect(dataset.classes).toEqual(['cat', 'dog']);
+    expect((await verify(output)).faults).toBe(0);
+  },
+);
+
+test('shards are cut as a pack cuts them, named alike, and the same calls give the same bytes', async () => {
+  const options = { maxShardSamples: 4, name: 'train', index: ['dali'] } as const;
+  const [one, two] = [await written(numbered(10), options), await written(numbered(10), options)];
+  expect(one.report.shards).toBe(3);
+  const shards = filesIn(one.output).filter((file) => file.endsWith('.tar'));
+  expect(shards).toEqual(['train-000000.tar', 'train-000001.tar', 'train-000002.tar']);
+  for (const file of filesIn(one.output)) {
+    expect(readFileSync(path.join(one.output, file)).equals(readFileSync(path.join(two.output, file)))).toBe(true);
+  }
+  expect((await openDataset(one.output)).size).toBe(10);
+});
+
+test.each([
+  ['a key that leads out', { key: '../a', jpg: jpeg(1) }, /"\.\.\/a" has a key that is none/],
+  ['a key with a dot', { key: 'a.b', jpg: jpeg(1) }, /without a dot/],
+  ['a class that is not there', { key: 'b', jpg: jpeg(1), cls: 'cow' }, /"cow", which is none of the 2/],
+  ['a class number that is not there', { key: 'b', jpg: jpeg(1), cls: 2 }, /2, which is none of the 2/],
+  ['text for an image', { key: 'b', jpg: 'text' }, /no bytes in its field "jpg"/],
+  ['bytes that are no image', { key: 'b', jpg: Buffer.from('text') }, /"jpg" of sample "b" is no image/],
+  ['a field that is none', { key: 'b', 'X.JPG': jpeg(1) }, /field called "X.JPG"/],
+  ['JSON that is none', { key: 'b', jpg: jpeg(1), json: 1n as never }, /that JSON cannot hold/],
+  ['no field', { key: 'b' }, /has no field/],
+  ['a column that is not there', { key: 'b', jpg: jpeg(1), columns: { x: 1 } }, /column "x" that the writer does not/],
+  ['a key that came before', { key: 'a/0', jpg: jpeg(1) }, /"a\/0" was written before/],
+] as const)('%s is refused at the sample, and the others are written', async (_, wrong, sentence) => {
+  const writer = new Writer(newFolder(), { classes: ['cat', 'dog'], maxShardSamples: 2 });
+  const samples = numbered(6);
+  for (const sample of samples.slice(0, 3)) await writer.add(sample);
+  await expect(writer.add(wrong as NewSample)).rejects.toThrow(sentence);
+  for (const sample of samples.slice(3)) await writer.add(sample);
+  expect(await writer.close()).toMatchObject({ samples: 6, shards: 3 });
+  expect((await samplesOf(writer.output)).map(({ key }) => key)).toEqual(samples.map(({ key }) => key));
+});
+
+test('samples that are not awaited come in the order of the calls', async () => {
+  const writer = new Writer(newFolder(), { maxShardSamples: 7 });
+  const added = numbered(30).map((sample) => writer.add(sample));
+  const report = await writer.close();
+  await Promise.all(added);
+  expect(report).toMatchObject({ samples: 30, shards: 5 });
+  expect((await samplesOf(writer.output)).map(({ key }) => key)).toEqual(numbered(30).map(({ key }) => key));
+});
+
+test('until it is closed the folder is no dataset, and only overwriting takes it again', async () => {
+  const output = newFolder();
+  const writer = new Writer(output, { maxShardSamples: 2 });
+  for (const sample of numbered(5)) await writer.add(sample);
+  await expect(openDataset(output)).rejects.toThrow('its pack did not end');
+  await expect(written(numbered(1), {}, output)).rejects.toThrow('at work in this folder');
+  await writer.abandon();
+  await expect(writer.add(numbered(1)[0]!)).rejects.toThrow('is closed');
+  await expect(written(numbered(1), {}, output)).rejects.toThrow('holds a pack that did not end');
+  await written(numbered(1), { overwrite: true }, output);
+  expect((await openDataset(output)).size).toBe(1);
+  await expect(written(numbered(1), {}, output)).rejects.toThrow('holds a dataset already');
+});
+
+test('a dataset of nothing is an error, and leaves no folder', async () => {
+  const output = path.join(emptyFolder(), 'out');
+  await expect(new Writer(output).close()).rejects.toThrow('No sample was written');
+  expect(existsSync(output)).toBe(false);
+});
+
+test('a signal ends it, and leaves nothing half written', async () => {
+  const stop = new AbortController();
+  const writer = new Writer(newFolder(), { signal: stop.signal, maxShardSamples: 3 });
+  for (const sample of numbered(4)) await writer.add(sample);
+  stop.abort(new Error('enough'));
+  await expect(writer.add(numbered(9)[8]!)).rejects.toThrow('enough');
+  await expect(writer.close()).rejects.toThrow('enough');
+  expect(filesIn(writer.output).filter((file) => /\.part$|\.lock$|dataset\.json$/.test(file))).toEqual([]);
+});
+
+test('options that do not fit are errors when the writer is made', () => {
+  expect(() => new Writer('out', { format: 'zip' as never })).toThrow(/format/);
+  expect(() => new Writer('out', { classes: ['a', 'a'] })).toThrow('twice');
+  expect(() => new Writer('out', { format: 'lmdb', index: ['wids'] })).toThrow(/tar/);
+});
+
+test('samples that go to a bucket are the bytes that a folder gets, and dataset.json comes last', async () => {
+  const server = await bucketServer();
+  const before = { ...process.env };
+  const own = { AWS_ACCESS_KEY_ID: 'somebody', AWS_SECRET_ACCESS_KEY: 'secret', AWS_ENDPOINT_URL: server.endpoint };
+  Object.assign(process.env, own);
+  try {
+    await written(numbered(9), { maxShardSamples: 4 }, 's3://out/made');
+    const { output } = await written(numbered(9), { maxShardSamples: 4 });
+    expect(server.names('out').sort()).toEqual(filesIn(output).map((file) => `made/${file}`));
+    for (const file of filesIn(output)) {
+      const { bytes } = server.objects.get(`out/made/${file}`)!;
+      expect(Buffer.from(bytes).equals(readFileSync(path.join(output, file)))).toBe(true);
+    }
+    await expect(written(numbered(1), {}, 's3://out/made')).rejects.toThrow('s3://out/made holds a dataset already');
+  } finally {
+    process.env = before;
+    await server.stop();
+  }
+});
