@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { CacheFolder } from '@shardtool/storage';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { shardtool, shardtoolWith } from './cli-process.js';
+import { shardtool, shardtoolWith, terminal } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
 
@@ -30,13 +30,53 @@ test('bench says what storage gave, and a cache is listed and cleared', async ()
     ];
     return JSON.parse((await shardtool(...args)).stdout).storage;
   };
-  expect((await bench()).fetchedBytes).toBeGreaterThan(1e6);
-  expect(await bench()).toMatchObject({ fetchedBytes: 0, retries: 0 });
+  const first = await bench();
+  expect(first.fetchedBytes).toBeGreaterThan(1e6);
+  expect(first.waitShare).toBeGreaterThan(0);
+  expect(first.waitShare).toBeLessThanOrEqual(1);
+  expect(first.neededBytesPerSecond).toBeGreaterThan(0);
+  expect(first.hadBytesPerSecond).toBeGreaterThan(0);
+  expect(await bench()).toMatchObject({ fetchedBytes: 0, retries: 0, samplesAgain: 0 });
   expect((await shardtool('cache', 'ls', cache)).stdout).toMatch(/^6 pieces, 2\.\d MB\n$/);
   expect((await shardtool('cache', 'clear', cache)).stdout).toMatch(/^removed 6 pieces/);
   expect(CacheFolder.contents(cache).pieces).toBe(0);
   fs.writeFileSync(path.join(cache, '..', 'other'), '');
   expect(await shardtool('cache', 'clear', path.dirname(cache))).toMatchObject({ code: 2 });
+});
+
+test('retries are one line on a terminal, written anew with each, and nothing of them elsewhere', async () => {
+  const faulty = await faultyServer(path.dirname(shards));
+  faulty.fault = ({ before }) => (before < 3 ? { status: 503 } : undefined);
+  const { code, stdout } = await terminal(`shardtool ls ${faulty.url}/shards`);
+  expect(code).toBe(0);
+  const lines = stdout.split('\n').filter((line) => line.includes('retry'));
+  expect(lines).toHaveLength(1);
+  for (const n of [1, 2, 3]) {
+    expect(lines[0]).toMatch(
+      new RegExp(`\\r\\x1b\\[K${faulty.url}/shards/dataset.json: the server answers 503; retry ${n}, in \\d`),
+    );
+  }
+  expect(stdout).toContain('6 tar shards');
+  faulty.clear();
+  expect(await shardtool('ls', `${faulty.url}/shards`)).toMatchObject({ code: 0, stderr: '' });
+  await faulty.stop();
+});
+
+test('plan says before a run whether it is going to wait for storage', async () => {
+  const plan = async (...args: string[]) => await shardtool('plan', shards, '--step-ms', '100', ...args);
+  // 60 photos of some 45 KB are one batch of 64: 27 MB/s.
+  const slow = JSON.parse(
+    (await plan('--bandwidth', '13MB', '--streams', '2', '--shuffle-buffer-size', '10', '--json')).stdout,
+  ).storage;
+  expect(slow.first.bytesPerSecond).toBeCloseTo(slow.later.bytesPerSecond);
+  expect(slow.first.waitShare).toBeGreaterThan(0.4);
+  const { code, stdout } = await plan('--bandwidth', '1GB', '--cache-size', '10MB');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /storage: each of 1 machine with 1.0 GB\/s and a cache of 10 MB: the first epoch fetches 2\.\d MB, needs \d+ MB\/s and does not wait; a later one fetches 0 B/,
+  );
+  expect((await shardtool('plan', shards, '--bandwidth', '1GB')).stderr).toMatch(/--step-ms has to say how long/);
+  expect((await plan('--cache-size', '1GB')).stderr).toMatch(/count where --bandwidth says/);
 });
 
 test('what only works on this machine is one sentence with the remedy', async () => {

@@ -55,7 +55,7 @@ export type { ClassLists } from './mixture/class-lists.js';
 export type { Mixture } from './mixture/mixture.js';
 export type { MixtureOptions, MixturePart } from './mixture/open-mixture.js';
 export { type MixturePlanOptions, type MixtureReport, planOfMixture } from './mixture/report.js';
-export type { PlanReport } from './order/report.js';
+export type { PlanReport, StorageEpoch, StorageNeeds } from './order/report.js';
 export { StateError } from './order/state.js';
 export {
   type AddOverlayOptions,

@@ -30,6 +30,12 @@ export interface DatasetPlanOptions
   readonly transform?: TransformInput | undefined;
   /** What a training step takes, in milliseconds. */
   readonly stepMs?: number | undefined;
+  /** Bytes a second that a machine gets from where the shards are: with `stepMs`, says whether it is going to wait. */
+  readonly bandwidth?: number | undefined;
+  /** Bytes of the cache on each machine. Default 0: there is none. */
+  readonly cacheSize?: number | undefined;
+  /** Machines among which the ranks are shared out evenly. Default 1. */
+  readonly machines?: number | undefined;
 }
 
 /** What an epoch of a dataset will cost each rank, and how well it is mixed. Reads the indexes and no shard. */
@@ -59,6 +65,9 @@ export async function planOf(dataset: Dataset, options: DatasetPlanOptions = {})
     rowBytes: shape.width * shape.height * 3,
     classes: await classesInOrder(dataset, selection),
     stepMs: options.stepMs,
+    bandwidth: options.bandwidth,
+    cacheSize: options.cacheSize,
+    machines: options.machines,
   });
 }
 

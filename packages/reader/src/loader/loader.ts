@@ -304,7 +304,10 @@ export class Loader<Content extends BatchContent = BatchContent>
       name,
       count - (before[name as keyof StorageCounted] ?? 0),
     ]);
-    return { ...(Object.fromEntries(since) as StorageCounted), samplesAgain: this.#statistics.samplesAgain };
+    const counted = Object.fromEntries(since) as unknown as StorageCounted;
+    const { bytes, size } = this.#dataset;
+    const came = counted.fetchedBytes + counted.cacheHitBytes;
+    return { ...counted, ...this.#statistics.ofStorage(came, size === 0 ? 0 : bytes / size) };
   }
 
   #measure(): Measured {
@@ -319,7 +322,7 @@ export class Loader<Content extends BatchContent = BatchContent>
 }
 
 /** What is counted from the first iteration on. */
-type StorageCounted = Omit<StorageReport, 'samplesAgain'>;
+type StorageCounted = Omit<StorageReport, keyof ReturnType<Statistics['ofStorage']>>;
 
 const NOTHING_FETCHED = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
 

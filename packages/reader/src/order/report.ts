@@ -1,5 +1,6 @@
 import { type LastBatch, type PlanOptions, planEpoch, type Unit } from './batches.js';
 import { blockAt, type EpochOrder, epochOrder, streamLength } from './epoch-order.js';
+import { fetchShare } from './fetch-share.js';
 import { type MixingOptions, type MixingScore, mixingScore } from './mixing.js';
 import { slabCount } from './slabs.js';
 
@@ -12,6 +13,12 @@ export interface PlanReportOptions extends Omit<PlanOptions, 'rank' | 'position'
   readonly classes?: MixingOptions['classes'];
   /** What a training step takes, in milliseconds. */
   readonly stepMs?: number | undefined;
+  /** Bytes a second that a machine gets from where the shards are. */
+  readonly bandwidth?: number | undefined;
+  /** Bytes of the cache on each machine. Default 0: there is none. */
+  readonly cacheSize?: number | undefined;
+  /** Machines among which the ranks are shared out evenly. Default 1. */
+  readonly machines?: number | undefined;
 }
 
 /** What an epoch will be like for one rank, before anything is read. Sizes in bytes. */
@@ -47,6 +54,27 @@ export interface PlanReport {
   readonly mixing: MixingScore;
   /** What keeps a training step of `stepMs` fed; null without it. */
   readonly step: StepNeeds | null;
+  /** Whether a machine with this bandwidth is going to wait for storage; null without `stepMs` and `bandwidth`. */
+  readonly storage: StorageNeeds | null;
+}
+
+/** Of one machine, in bytes and bytes a second. */
+export interface StorageNeeds {
+  readonly machines: number;
+  readonly bandwidth: number;
+  readonly cacheSize: number;
+  /** In the first epoch; and in a later one, of which the cache has a part. */
+  readonly first: StorageEpoch;
+  readonly later: StorageEpoch;
+}
+
+export interface StorageEpoch {
+  readonly fetchedBytes: number;
+  /** So that nobody waits. */
+  readonly bytesPerSecond: number;
+  /** Of the time that the epoch takes, the share that steps wait for storage: 0 where the bandwidth suffices. */
+  readonly waitShare: number;
+  readonly seconds: number;
 }
 
 /** Per second, over all ranks where not said otherwise. */
@@ -76,6 +104,7 @@ export function planReport(options: PlanReportOptions): PlanReport {
   const slabBytes = Math.ceil(blockSamples * meanSampleBytes);
   const readBytes = unit === 'sample' ? bytes : slabs * slabBytes;
   const slotBytes = prefetchBatches * batchSize * options.rowBytes;
+  const machineBytes = (bytes * passes) / (options.machines ?? 1);
   return {
     samples,
     shards: counts.length,
@@ -98,6 +127,7 @@ export function planReport(options: PlanReportOptions): PlanReport {
       stepMs === undefined
         ? null
         : stepNeeds(stepMs, options, bytes, unit === 'sample' ? 0 : reads.count, order.samples),
+    storage: storageNeeds(options, { bytes, batches, machineBytes: unit === 'sample' ? bytes : machineBytes, unit }),
   };
 }
 
@@ -164,6 +194,32 @@ function stepNeeds(
     bytes: share * bytes,
     reads: share * reads,
     fileReads: images,
+  };
+}
+
+/** What is kept in memory as a whole is fetched once, by each machine. */
+function storageNeeds(
+  { stepMs, bandwidth, cacheSize = 0, machines = 1 }: PlanReportOptions,
+  epoch: { readonly bytes: number; readonly batches: number; readonly machineBytes: number; readonly unit: Unit },
+): StorageNeeds | null {
+  if (stepMs === undefined || bandwidth === undefined) return null;
+  const seconds = (epoch.batches * stepMs) / 1000;
+  const epochOf = (fetchedBytes: number): StorageEpoch => {
+    const takes = Math.max(seconds, fetchedBytes / bandwidth);
+    return {
+      fetchedBytes: Math.round(fetchedBytes),
+      bytesPerSecond: seconds === 0 ? 0 : fetchedBytes / seconds,
+      waitShare: takes === 0 ? 0 : (takes - seconds) / takes,
+      seconds: takes,
+    };
+  };
+  const later = epoch.unit === 'sample' || epoch.bytes === 0 ? 0 : fetchShare(cacheSize / epoch.bytes, machines);
+  return {
+    machines,
+    bandwidth,
+    cacheSize,
+    first: epochOf(epoch.machineBytes),
+    later: epochOf(later * epoch.machineBytes),
   };
 }
 

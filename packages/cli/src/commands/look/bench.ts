@@ -47,13 +47,15 @@ export const benchCommand = command({
 });
 
 /** What storage gave, and what was needed of it. */
-function storageLine(storage: NonNullable<BenchResult['storage']>, { seconds }: BenchResult): string {
+function storageLine(storage: NonNullable<BenchResult['storage']>): string {
   const { requests, fetchedBytes, retries, hedges, cacheHitBytes } = storage;
   const all = fetchedBytes + cacheHitBytes;
   const share = all === 0 ? 0 : Math.round((cacheHitBytes / all) * 100);
   return (
-    `storage: ${formatSize(fetchedBytes)} in ${countOf(requests, 'request')}, ${formatSize(fetchedBytes / seconds)}/s; ` +
-    `${share} % of the bytes from the cache; ${countOf(retries, 'retry', 'retries')}, ${formatCount(hedges)} asked for twice`
+    `storage: ${formatSize(storage.hadBytesPerSecond)}/s came, and ${formatSize(storage.neededBytesPerSecond)}/s were needed; ` +
+    `${Math.round(storage.waitShare * 100)} % of the waiting was for it; ${formatSize(fetchedBytes)} in ` +
+    `${countOf(requests, 'request')}, ${share} % of the bytes from the cache; ` +
+    `${countOf(retries, 'retry', 'retries')}, ${formatCount(hedges)} asked for twice`
   );
 }
 
@@ -73,7 +75,7 @@ function describe(result: BenchResult): string {
     `time: ${percent(boundBy.io)} waiting for reads, ${percent(boundBy.decode)} for decoding, ` +
       `${percent(boundBy.consumer)} in the consumer`,
   ];
-  if (result.storage !== null) lines.push(storageLine(result.storage, result));
+  if (result.storage !== null) lines.push(storageLine(result.storage));
   if (result.codec !== null) lines.push(`JPEG by ${result.codec.name}: ${result.codec.reason}`);
   const { used, spliced, others } = result.cropIndex;
   if (used) {

@@ -1,7 +1,7 @@
-import type { MixtureReport, PlanReport } from '@shardtool/reader';
+import type { MixtureReport, PlanReport, StorageEpoch } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
-import { milliseconds } from '../../options/flags.js';
+import { milliseconds, size, wholeNumber } from '../../options/flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
 import { withDefault } from '../../options/option-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
@@ -21,26 +21,54 @@ export const planCommand = command({
       // A plan is made before there are ranks.
       .option('world-size', withDefault(FLAGS['world-size'], 1))
       .option('step-ms', milliseconds('--step-ms', 'What a training step takes'))
+      .option('bandwidth', size('--bandwidth', 'Bytes a second that a machine gets from storage: does a step wait?'))
+      .option('cache-size', size('--cache-size', 'Bytes of the cache on each machine; without it there is none'))
+      .option('machines', wholeNumber('--machines', 'Machines among which the ranks are shared out', { default: 1 }))
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
       .example('$0 plan shards --world-size 8 --batch-size 128', 'Batches, memory and mixing of 8 GPUs')
-      .example('$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs'),
-  handler: async ({ dataset: location, json, stepMs, ...given }) => {
+      .example('$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs')
+      .example(
+        '$0 plan s3://bucket/shards --step-ms 87 --bandwidth 200MB --cache-size 500GB',
+        'Will it wait for storage?',
+      ),
+  handler: async ({ dataset: location, json, stepMs, bandwidth, cacheSize, machines, ...given }) => {
+    checkStorage({ stepMs, bandwidth, cacheSize, machines, worldSize: given.worldSize });
     const { planOf, planOfMixture } = await import('@shardtool/reader');
     const options = loaderOptions('plan', given);
     const dataset = await openGiven(location, given);
     if (dataset.mixture !== null) {
       const { where, streams, ...others } = options;
-      refuseForMixture({ where, streams, stepMs });
+      refuseForMixture({ where, streams, stepMs, bandwidth, cacheSize });
       const mixed = await planOfMixture(dataset, others);
       await dataset.close();
       await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
       return;
     }
-    const report = await planOf(dataset, { ...options, stepMs });
+    const report = await planOf(dataset, { ...options, stepMs, bandwidth, cacheSize, machines });
     await dataset.close();
     await print(json ? JSON.stringify(report) : describe(report));
   },
 });
+
+/** What storage has to give is told of a step, and by a bandwidth. */
+function checkStorage(given: {
+  readonly stepMs: number | undefined;
+  readonly bandwidth: number | undefined;
+  readonly cacheSize: number | undefined;
+  readonly machines: number;
+  readonly worldSize: number;
+}): void {
+  const { stepMs, bandwidth, cacheSize, machines, worldSize } = given;
+  if (bandwidth !== undefined && stepMs === undefined) {
+    throw new UsageError('--bandwidth says whether steps wait, so --step-ms has to say how long one takes.');
+  }
+  if (bandwidth === undefined && (cacheSize !== undefined || machines > 1)) {
+    throw new UsageError('--cache-size and --machines count where --bandwidth says what storage gives.');
+  }
+  if (worldSize % machines !== 0) {
+    throw new UsageError(`${worldSize} ranks cannot be shared out evenly among ${machines} machines.`);
+  }
+}
 
 /** What is not asked of a mixture as a whole. */
 function refuseForMixture(given: Readonly<Record<string, unknown>>): void {
@@ -87,5 +115,18 @@ function describe(report: PlanReport): string {
         `${step.reads.toFixed(1)} reads/s; file by file it would be ${formatCount(Math.round(step.fileReads))} file reads/s`,
     );
   }
+  if (report.storage !== null) {
+    const { machines, cacheSize, bandwidth, first, later } = report.storage;
+    const cache = cacheSize === 0 ? 'no cache' : `a cache of ${formatSize(cacheSize)}`;
+    lines.push(
+      `storage: each of ${countOf(machines, 'machine')} with ${formatSize(bandwidth)}/s and ${cache}: ` +
+        `the first epoch ${epochLine(first)}; a later one ${epochLine(later)}`,
+    );
+  }
   return lines.join('\n');
+}
+
+function epochLine({ fetchedBytes, bytesPerSecond, waitShare }: StorageEpoch): string {
+  const waits = waitShare === 0 ? 'does not wait' : `waits ${Math.ceil(waitShare * 100)} % of its time`;
+  return `fetches ${formatSize(fetchedBytes)}, needs ${formatSize(bytesPerSecond)}/s and ${waits}`;
 }

@@ -46,6 +46,12 @@ export interface StorageReport {
   readonly hedges: number;
   /** Samples that were fetched once more, since their crc32 was wrong. */
   readonly samplesAgain: number;
+  /** Of the time that the consumer waited for batches, the share in which these had not been read yet. */
+  readonly waitShare: number;
+  /** Bytes a second that would have had to come so that nobody waited for them; by samples of mean size. */
+  readonly neededBytesPerSecond: number;
+  /** Those that came, from servers and from the cache. */
+  readonly hadBytesPerSecond: number;
   /** Reads that the cache answered. */
   readonly cacheHits: number;
   readonly cacheHitBytes: number;
@@ -102,8 +108,19 @@ export class Statistics {
     this.#samplesAgain++;
   }
 
-  get samplesAgain(): number {
-    return this.#samplesAgain;
+  /** Of storage: `bytes` is what came of it. */
+  ofStorage(
+    bytes: number,
+    meanSampleBytes: number,
+  ): Pick<StorageReport, 'samplesAgain' | 'waitShare' | 'neededBytesPerSecond' | 'hadBytesPerSecond'> {
+    const waitedMs = this.#ioMs + this.#decodeMs;
+    const perSecond = (count: number, ms: number): number => (ms === 0 ? 0 : Math.round((count / ms) * 1000));
+    return {
+      samplesAgain: this.#samplesAgain,
+      waitShare: waitedMs === 0 ? 0 : this.#ioMs / waitedMs,
+      neededBytesPerSecond: perSecond(this.#samples * meanSampleBytes, this.#decodeMs + this.#consumerMs),
+      hadBytesPerSecond: perSecond(bytes, waitedMs + this.#consumerMs),
+    };
   }
 
   /** Of the iteration so far. */
