@@ -21,6 +21,7 @@ export {
   placeBeside,
   sideFolder,
 } from './dataset/beside.js';
+export { type ClassUnion, renumberClasses, uniteClasses } from './dataset/class-union.js';
 export {
   type FoundShard,
   findShards,

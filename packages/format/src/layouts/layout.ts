@@ -12,6 +12,8 @@ export interface FieldPosition {
    * `fieldPayload` gives the payload in either case. Absent means false.
    */
   readonly msgpack?: boolean;
+  /** Of the payload, where the layout itself keeps it. */
+  readonly crc32?: number;
 }
 
 /** Where one sample lies in its shard: the smallest span that holds all of it, headers included. */
@@ -135,7 +137,7 @@ export type PartReader = (open: () => Promise<Source>) => Promise<PartedShard>;
 
 /** A shard in parts that are found and read one by one. */
 export interface PartedShard {
-  /** Names of the classes, where it says them. */
+  /** Names of the classes, where it says them; another shard may have others, or in another order. */
   readonly classes: readonly string[];
   readonly parts: readonly ShardPart[];
 }

@@ -9,6 +9,7 @@ import { MSGPACK } from './msgpack/entry.js';
 import { PARQUET } from './parquet/entry.js';
 import { TAR } from './tar/entry.js';
 import { TFRECORD } from './tfrecord/entry.js';
+import { ZIP } from './zip/entry.js';
 
 /** How shards of a layout are told and opened. Each layout's folder has one, in a file that loads nothing else of it. */
 export interface LayoutEntry {
@@ -38,6 +39,7 @@ export const LAYOUTS = {
   mds: MDS,
   tfrecord: TFRECORD,
   parquet: PARQUET,
+  zip: ZIP,
   folder: FOLDER,
 };
 

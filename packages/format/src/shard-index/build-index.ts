@@ -11,7 +11,7 @@ import type { Source } from '../source.js';
 import { IndexRows } from './index-rows.js';
 import type { ColumnValue } from './label-column.js';
 import { planRuns, type Span } from './read-runs.js';
-import type { ShardIndex } from './shard-index.js';
+import type { FieldColumns, ShardIndex } from './shard-index.js';
 
 /** Longer payloads are summed piece by piece, and their header is read from the first piece. */
 const HELD_BYTES = 64 << 20;
@@ -20,7 +20,7 @@ const CLASS_FIELD = 'cls';
 
 /**
  * Makes the index of a shard from its headers alone: where everything lies, and what stands there of classes and labels.
- * Sizes and checksums of what nobody has read are absent, or 0. Throws what the layout's walk throws.
+ * Sizes of what nobody has read are 0, and checksums absent that the layout does not keep. Throws what the layout's walk throws.
  */
 export function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
   return indexOfPositions(layout.headers?.(source) ?? layout.samples(source, onSkipped));
@@ -115,11 +115,21 @@ class FoundRows {
   readonly #payloadOffset = new NumberList();
   readonly #payloadMsgpack = new NumberList();
   readonly #labels = new Map<string, ColumnValue[]>();
+  /** The layout does not keep the checksum of every payload. */
+  #lacksCrc32 = false;
 
   /** Takes up a sample and returns its payloads, which are to be read and noted. */
   add({ key, offset, bytes, fields, cls = -1, labels }: SamplePosition): Payload[] {
     const row = this.#rows.samples;
-    const unread = { source: '', crc32: fields.map(() => 0), width: 0, height: 0, orientation: 1, cls };
+    this.#lacksCrc32 ||= fields.some(({ crc32: known }) => known === undefined);
+    const unread = {
+      source: '',
+      crc32: fields.map(({ crc32: known = 0 }) => known),
+      width: 0,
+      height: 0,
+      orientation: 1,
+      cls,
+    };
     this.#rows.add({ key, fields, ...unread });
     this.#sampleOffset.push(offset);
     this.#sampleBytes.push(bytes);
@@ -158,8 +168,12 @@ class FoundRows {
   /** The same, where no payload was noted. */
   toWalkedIndex(): ShardIndex {
     const index = this.toIndex();
-    const fields = [...index.fields].map(([name, { crc32, ...columns }]) => [name, columns] as const);
-    return { ...index, fields: new Map(fields), orientation: new Uint8Array(index.samples) };
+    const known = (columns: FieldColumns): FieldColumns => {
+      const { crc32: sums, ...places } = columns;
+      return this.#lacksCrc32 || sums === undefined ? places : columns;
+    };
+    const fields = new Map([...index.fields].map(([name, columns]) => [name, known(columns)]));
+    return { ...index, fields, orientation: new Uint8Array(index.samples) };
   }
 
   /** The values of a label column, with null for samples up to `row` that have none. */

@@ -5,14 +5,14 @@ import {
   identityOf,
   indexOfPositions,
   type LayoutName,
-  OptionError,
   openSource,
-  type PartedShard,
   type PartReader,
   readShardIndex,
+  renumberClasses,
   type ShardIndex,
   ShardIndexError,
   type ShardPart,
+  uniteClasses,
 } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
 import type { StoredParts } from './dataset.js';
@@ -30,7 +30,7 @@ const SPLIT_COLUMN = 'split';
 
 /**
  * Shards that are read in parts, each part a shard of the dataset. Of each shard only what says how many samples its parts have is
- * read here, and one part, for the names of its fields. Class names are those that the first shard says. Throws what the layout does.
+ * read here, and one part, for the names of its fields. Classes are joined by name where shards say different ones. Throws what the layout does.
  */
 export async function partedParts(
   found: readonly FoundShard[],
@@ -49,13 +49,19 @@ export async function partedParts(
     const [parted, indexPath] = await Promise.all([opening, findBeside('index', path)]);
     return { ...parted, indexPath };
   });
-  const { classes } = shards[0]!;
-  checkClasses(found, shards);
+  const { classes, numbers } = uniteClasses(shards.map((shard) => shard.classes));
   const hasSplits = new Set(found.map(({ split }) => split)).size > 1;
   const indexes = new Recent<string, ShardIndex>(KEPT_INDEXES, (path) => readShardIndex(path));
   const files = shards.flatMap(({ parts, indexPath }, k) => {
     const whole = indexPath === null ? null : () => indexes.get(indexPath);
-    return parts.map((part, number) => partFile(found[k]!, part, number, { whole, hasSplits }));
+    return parts.map((part, number) =>
+      partFile(found[k]!, part, {
+        whole,
+        hasSplits,
+        classNumbers: numbers[k]!,
+        number: parts.length === 1 ? null : number,
+      }),
+    );
   });
   const some = files.find(({ samples }) => samples > 0);
   const { fields } = some === undefined ? { fields: new Map() } : await some.loadParts(['fields']);
@@ -78,22 +84,26 @@ interface PartContext {
   readonly whole: (() => Promise<ShardIndex>) | null;
   /** Whether the dataset has files of several splits. */
   readonly hasSplits: boolean;
+  /** Numbers of the file's classes in the dataset; null where they stay. */
+  readonly classNumbers: readonly number[] | null;
+  /** Which part it is; null where it is all of the file. */
+  readonly number: number | null;
 }
 
-function partFile(found: FoundShard, part: ShardPart, number: number, { whole, hasSplits }: PartContext): ShardFile {
+function partFile(found: FoundShard, part: ShardPart, context: PartContext): ShardFile {
+  const { whole, hasSplits, classNumbers, number } = context;
   const { path, split } = found;
-  const name = `${found.name}[${number}]`;
+  const name = number === null ? found.name : `${found.name}[${number}]`;
   const { samples } = part;
-  const withSplit = (index: ShardIndex): ShardIndex =>
-    hasSplits && !index.columns.has(SPLIT_COLUMN)
-      ? {
-          ...index,
-          columns: new Map([...index.columns, [SPLIT_COLUMN, new Array<string | null>(samples).fill(split ?? null)]]),
-        }
-      : index;
+  const asSeen = (read: ShardIndex): ShardIndex => {
+    const index = { ...read, cls: renumberClasses(read.cls, classNumbers) };
+    if (!hasSplits || index.columns.has(SPLIT_COLUMN)) return index;
+    const ofSplit = new Array<string | null>(samples).fill(split ?? null);
+    return { ...index, columns: new Map([...index.columns, [SPLIT_COLUMN, ofSplit]]) };
+  };
   const loadIndex = async () => {
     const kept = await whole?.();
-    return withSplit(kept === undefined ? await indexOfPositions(part.positions()) : rowsOf(kept, part, found));
+    return asSeen(kept === undefined ? await indexOfPositions(part.positions()) : rowsOf(kept, part, found));
   };
   return {
     name,
@@ -105,7 +115,7 @@ function partFile(found: FoundShard, part: ShardPart, number: number, { whole, h
     loadIndex,
     loadParts: async (parts) => {
       const isOfLabels = whole === null && parts.every((one) => LABEL_PARTS.has(one));
-      return isOfLabels ? withSplit(await indexOfPositions(part.labels())) : loadIndex();
+      return isOfLabels ? asSeen(await indexOfPositions(part.labels())) : loadIndex();
     },
     findCropIndex: async () => null,
   };
@@ -143,15 +153,6 @@ function rowsOf(index: ShardIndex, { firstSample, samples }: ShardPart, { path }
     columns: new Map(Array.from(index.columns, ([name, values]) => [name, values.slice(firstSample, end)])),
     ...(index.columnTypes && { columnTypes: index.columnTypes }),
   };
-}
-
-/** Throws {@link OptionError} where files number their classes differently. */
-function checkClasses(found: readonly FoundShard[], shards: readonly PartedShard[]): void {
-  const [first] = shards;
-  const other = shards.findIndex(({ classes }) => classes.join('\n') !== first!.classes.join('\n'));
-  if (other === -1) return;
-  const message = `${found[0]!.path} and ${found[other]!.path} name other classes, so their numbers mean other things: open them one by one, and mix them.`;
-  throw new OptionError({ path: found[other]!.path }, message);
 }
 
 /** What `work` makes of each, in their order, some at a time. The first error ends it. */

@@ -4,10 +4,13 @@ import {
   type ColumnValue,
   checkFieldSum,
   countOf,
+  headerOf,
   type IndexRows,
+  imageFieldOf,
   layoutOf,
   openShard,
   readShardIndex,
+  renumberClasses,
   type ShardIndex,
   ShardIndexError,
   type ShardWriter,
@@ -40,8 +43,11 @@ export async function convertShard(
   report: Report,
   viewed?: ViewedShard,
 ): Promise<Omit<ConvertedShard, 'shard'>> {
-  const { index, skippedEntries } =
+  const { index: own, skippedEntries } =
     viewed === undefined ? await indexOf(input) : { index: await viewed.loadIndex(), skippedEntries: 0 };
+  // A view has the numbers of its dataset.
+  const numbers = viewed === undefined ? (input.classNumbers ?? null) : null;
+  const index = { ...own, cls: renumberClasses(own.cls, numbers) };
   const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
   try {
     const record = await createShard(target, input.stem, index.samples, async (writer, rows) => {
@@ -186,7 +192,18 @@ function fieldsOf({ fields }: Sample, index: ShardIndex, row: number) {
   return Object.entries(fields).map(([name, payload]) => fieldOf(name, payload, index.fields.get(name)!.crc32?.[row]));
 }
 
-function factsOf({ cls }: Pick<Sample, 'cls'>, index: ShardIndex, row: number): SampleFacts {
+/** Where nobody has looked at the image yet, that is done now. */
+function factsOf(
+  { cls, fields }: Pick<Sample, 'cls'> & Partial<Pick<Sample, 'fields'>>,
+  index: ShardIndex,
+  row: number,
+): SampleFacts {
+  if (index.orientation[row] === 0 && fields !== undefined) {
+    const image = imageFieldOf(Object.keys(fields).map((name) => ({ name })));
+    const header = image === undefined ? null : headerOf(fields[image]!);
+    const { width, height, orientation } = header ?? { width: 0, height: 0, orientation: 1 };
+    return { source: index.source[row]!, width, height, orientation, cls };
+  }
   const [source, width, height] = [index.source[row]!, index.width[row]!, index.height[row]!];
   return { source, width, height, orientation: index.orientation[row]!, cls };
 }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import {
   besidePath,
+  type ClassUnion,
   type FoundShard,
   findBeside,
   findShards,
@@ -15,6 +16,7 @@ import {
   shardsOfSplit,
   splitsOf,
   stemOfShard,
+  uniteClasses,
 } from '@shardtool/format';
 
 /** One shard of a dataset: where it lies, and what is known of it. */
@@ -33,6 +35,8 @@ export interface DatasetShard {
   readonly cropsPath: string | null;
   /** What the manifest says; null for a shard of other software. */
   readonly record: ManifestShard | null;
+  /** What numbers its own classes have in the dataset; absent or null where they are the same. */
+  readonly classNumbers?: readonly number[] | null;
 }
 
 /** Which of the shards that a place has. */
@@ -66,20 +70,25 @@ export async function findDatasetShards(
   if (manifest !== null) return packedShards(location, manifest);
   const hasSplits = splitsOf(all).length > 0;
   const shards = split !== undefined && hasSplits ? shardsOfSplit(all, split) : all;
+  const { classes, numbers } = await classesOf(shards, layout);
   return {
-    shards: await Promise.all(shards.map((shard) => foreignShard(shard, layout))),
-    classes: await classesOf(shards[0], layout),
+    shards: await Promise.all(shards.map((shard, k) => foreignShard(shard, layout, numbers[k] ?? null))),
+    classes,
     columns: [],
     manifest: null,
     ...(split !== undefined && hasSplits && { split }),
   };
 }
 
-/** The class names that the first shard says; none where its layout has none. */
-async function classesOf(first: FoundShard | undefined, layout: LayoutName): Promise<readonly string[]> {
+/** The class names that shards say; none where their layout has none. */
+async function classesOf(shards: readonly FoundShard[], layout: LayoutName): Promise<ClassUnion> {
   const { partReader } = await layoutOf(layout);
-  if (partReader === undefined || first === undefined) return [];
-  return (await partReader()(() => openSource(first.path))).classes;
+  const lists: (readonly string[])[] = [];
+  if (partReader !== undefined) {
+    const read = partReader();
+    for (const { path } of shards) lists.push((await read(() => openSource(path))).classes);
+  }
+  return uniteClasses(lists);
 }
 
 /** The shards that a manifest in the folder `location` names. */
@@ -106,11 +115,15 @@ export function packedShards(location: string, manifest: Manifest): DatasetShard
   };
 }
 
-async function foreignShard({ name, path, record }: FoundShard, format: LayoutName): Promise<DatasetShard> {
+async function foreignShard(
+  { name, path, record }: FoundShard,
+  format: LayoutName,
+  classNumbers: readonly number[] | null,
+): Promise<DatasetShard> {
   // Where there is no such file, opening it says so.
   const bytes = (await stat(path).catch(() => null))?.size ?? 0;
   const [indexPath, cropsPath] = [await findBeside('index', path), await findBeside('crops', path)];
   // One that lies in a folder below is named by it.
   const stem = stemOfShard(name).replaceAll('/', '-');
-  return { name, stem, path, format, bytes, indexPath, cropsPath, record };
+  return { name, stem, path, format, bytes, indexPath, cropsPath, record, classNumbers };
 }

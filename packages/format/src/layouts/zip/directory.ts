@@ -1,0 +1,177 @@
+import { CutShardError, DamagedShardError, UnsupportedEntryError, UnsupportedShardError } from '../../errors.js';
+import type { Source } from '../../source.js';
+import { becameShorter } from '../file-window.js';
+
+/** One file in a zip, as its central directory says. */
+export interface ZipEntry {
+  readonly name: string;
+  /** Where what the file holds of it lies: its local header, its bytes, and what may follow. */
+  readonly offset: number;
+  readonly extent: number;
+  readonly isDeflated: boolean;
+  /** As they are stored, and when they are inflated. */
+  readonly storedBytes: number;
+  readonly bytes: number;
+  readonly crc32: number;
+}
+
+/** APPNOTE.TXT, 4.3.7, 4.3.12, 4.3.14, 4.3.15, 4.3.16: signatures and lengths of what has a fixed one. */
+export const LOCAL = { signature: 0x04034b50, bytes: 30 };
+const CENTRAL = { signature: 0x02014b50, bytes: 46 };
+const END = { signature: 0x06054b50, bytes: 22 };
+const END_64 = { signature: 0x06064b50, bytes: 56 };
+const LOCATOR_64 = { signature: 0x07064b50, bytes: 20 };
+const MOST_COMMENT_BYTES = 0xffff;
+/** Such a number stands in the extra field of zip64 (4.5.3). */
+const IN_EXTRA = 0xffffffff;
+const ZIP64 = 1;
+const STORED = 0;
+const DEFLATED = 8;
+const ENCRYPTED = 1;
+const UTF8 = 1 << 11;
+/** Deflate makes at most so many times its own length. */
+const MOST_RATIO = 1032;
+/** Names of some ten million files. */
+const MOST_DIRECTORY_BYTES = 1 << 30;
+/** One read. */
+const READ_BYTES = 4 << 20;
+
+/**
+ * Reads the central directory of a zip, zip64 included: its files in the order in which they lie, folders left out. Throws
+ * {@link CutShardError}, {@link DamagedShardError}, {@link UnsupportedEntryError} for encrypted files and for other methods than stored and
+ * deflated, {@link UnsupportedShardError} for a zip in several pieces.
+ */
+export async function readDirectory(source: Source): Promise<ZipEntry[]> {
+  const { location: shard } = source;
+  const { offset, bytes, count } = await findDirectory(source);
+  if (offset + bytes > source.size) throw cut(shard, source.size);
+  if (bytes > MOST_DIRECTORY_BYTES || count * CENTRAL.bytes > bytes)
+    throw damaged(shard, offset, 'its directory has another length than it says');
+  const directory = Buffer.from(new ArrayBuffer(bytes));
+  for (let at = 0; at < bytes; at += READ_BYTES)
+    await fill(source, offset + at, directory.subarray(at, at + READ_BYTES));
+  const found: Omit<ZipEntry, 'extent'>[] = [];
+  let at = 0;
+  for (let i = 0; i < count; i++) {
+    if (at + CENTRAL.bytes > bytes || directory.readUInt32LE(at) !== CENTRAL.signature)
+      throw damaged(shard, offset + at, `its directory has no entry ${i} of ${count}`);
+    const [nameBytes, extraBytes, commentBytes] = [28, 30, 32].map((field) => directory.readUInt16LE(at + field));
+    const end = at + CENTRAL.bytes + nameBytes! + extraBytes! + commentBytes!;
+    if (end > bytes) throw damaged(shard, offset + at, 'an entry of its directory is cut');
+    const entry = entryAt(directory, at, shard);
+    if (!entry.name.endsWith('/')) {
+      if (entry.offset + LOCAL.bytes + entry.storedBytes > offset)
+        throw damaged(shard, offset + at, `the file ${entry.name} would lie behind its end`);
+      found.push(entry);
+    }
+    at = end;
+  }
+  found.sort((a, b) => a.offset - b.offset);
+  return found.map((entry, i) => ({ ...entry, extent: (found[i + 1]?.offset ?? offset) - entry.offset }));
+}
+
+async function findDirectory(source: Source): Promise<{ offset: number; bytes: number; count: number }> {
+  const { location: shard, size } = source;
+  const tail = Buffer.alloc(Math.min(size, LOCATOR_64.bytes + END.bytes + MOST_COMMENT_BYTES));
+  const base = size - tail.length;
+  await fill(source, base, tail);
+  let at = tail.length - END.bytes;
+  while (
+    at >= 0 &&
+    !(tail.readUInt32LE(at) === END.signature && at + END.bytes + tail.readUInt16LE(at + 20) <= tail.length)
+  )
+    at--;
+  if (at < 0) throw cut(shard, size);
+  const [disk, of] = [tail.readUInt16LE(at + 4), tail.readUInt16LE(at + 6)];
+  const plain = {
+    count: tail.readUInt16LE(at + 10),
+    bytes: tail.readUInt32LE(at + 12),
+    offset: tail.readUInt32LE(at + 16),
+  };
+  const locator = at - LOCATOR_64.bytes;
+  const isLarge = locator >= 0 && tail.readUInt32LE(locator) === LOCATOR_64.signature;
+  if (!isLarge) {
+    if (disk !== 0 || of !== 0) throw inPieces(shard);
+    return plain;
+  }
+  const end = Number(tail.readBigUInt64LE(locator + 8));
+  const head = Buffer.alloc(END_64.bytes);
+  if (end + head.length > size) throw damaged(shard, base + locator, 'the end of its directory lies behind its own');
+  await fill(source, end, head);
+  if (head.readUInt32LE(0) !== END_64.signature) throw damaged(shard, end, 'the end of its directory is none');
+  if (head.readUInt32LE(16) !== 0 || head.readUInt32LE(20) !== 0) throw inPieces(shard);
+  const [count, bytes, offset] = [32, 40, 48].map((field) => Number(head.readBigUInt64LE(field)));
+  return { count: count!, bytes: bytes!, offset: offset! };
+}
+
+function entryAt(directory: Buffer, at: number, shard: string): Omit<ZipEntry, 'extent'> {
+  const flags = directory.readUInt16LE(at + 8);
+  const method = directory.readUInt16LE(at + 10);
+  const nameEnd = at + CENTRAL.bytes + directory.readUInt16LE(at + 28);
+  const extra = directory.subarray(nameEnd, nameEnd + directory.readUInt16LE(at + 30));
+  const name = nameOf(directory.subarray(at + CENTRAL.bytes, nameEnd), (flags & UTF8) !== 0);
+  const short = {
+    bytes: directory.readUInt32LE(at + 24),
+    storedBytes: directory.readUInt32LE(at + 20),
+    offset: directory.readUInt32LE(at + 42),
+  };
+  const { bytes, storedBytes, offset } = withExtra(short, extra) ?? { bytes: -1, storedBytes: -1, offset: -1 };
+  const isFolder = name.endsWith('/');
+  if (!isFolder && (flags & ENCRYPTED) !== 0)
+    throw unsupported(shard, name, 'is encrypted', 'unpack it, and pack it anew without a password');
+  if (!isFolder && method !== STORED && method !== DEFLATED)
+    throw unsupported(shard, name, `is compressed by method ${method}`, 'make the zip anew, stored or deflated');
+  const isPossible = method === STORED ? bytes === storedBytes : bytes <= storedBytes * MOST_RATIO + MOST_RATIO;
+  if (!(bytes >= 0 && isPossible)) throw damaged(shard, at, `the lengths of the file ${name} do not fit each other`);
+  return { name, offset, storedBytes, bytes, isDeflated: method === DEFLATED, crc32: directory.readUInt32LE(at + 16) };
+}
+
+/** Numbers that are too long for the entry, from its extra field; null where they are not there. */
+function withExtra<T extends { bytes: number; storedBytes: number; offset: number }>(
+  short: T,
+  extra: Buffer,
+): T | null {
+  const long = (['bytes', 'storedBytes', 'offset'] as const).filter((name) => short[name] === IN_EXTRA);
+  if (long.length === 0) return short;
+  for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
+    if (extra.readUInt16LE(at) !== ZIP64) continue;
+    const field = extra.subarray(at + 4, at + 4 + extra.readUInt16LE(at + 2));
+    if (field.length < 8 * long.length) return null;
+    return { ...short, ...Object.fromEntries(long.map((name, i) => [name, Number(field.readBigUInt64LE(8 * i))])) };
+  }
+  // A file may really be of that length.
+  return short;
+}
+
+/** Names without the flag for UTF-8 are of some code page: most are UTF-8 nevertheless. */
+function nameOf(bytes: Buffer, isUtf8: boolean): string {
+  const text = bytes.toString('utf8');
+  return !isUtf8 && text.includes('\ufffd') ? bytes.toString('latin1') : text;
+}
+
+export async function fill(source: Source, offset: number, target: Uint8Array): Promise<void> {
+  const read = await source.readAt(offset, target);
+  if (read < target.length) throw becameShorter(source.location, offset + read);
+}
+
+function cut(shard: string, size: number): CutShardError {
+  const message = `${shard}: it does not end as a zip does, so it is none, or was cut at byte ${size}; fetch or write it again.`;
+  return new CutShardError({ shard, offset: size }, message);
+}
+
+export function damaged(shard: string, offset: number, what: string, cause?: unknown): DamagedShardError {
+  return new DamagedShardError({ shard, offset }, `${shard}: ${what}; it is damaged: fetch or write it again.`, {
+    cause,
+  });
+}
+
+function unsupported(shard: string, path: string, what: string, remedy: string): UnsupportedEntryError {
+  return new UnsupportedEntryError({ shard, path }, `${shard}: the file ${path} ${what}; ${remedy}.`);
+}
+
+function inPieces(shard: string): UnsupportedShardError {
+  return new UnsupportedShardError(
+    { shard },
+    `${shard}: it is one of several pieces of a zip; join them first ("zip -s 0").`,
+  );
+}

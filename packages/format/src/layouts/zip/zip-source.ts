@@ -1,0 +1,127 @@
+import { inflateRawSync } from 'node:zlib';
+import { crc32 } from '../../checksum.js';
+import { planRuns } from '../../shard-index/read-runs.js';
+import type { Source } from '../../source.js';
+import { damaged, fill, LOCAL, readDirectory, type ZipEntry } from './directory.js';
+
+/** Reads that are under way at once for one read. */
+const READS_AT_ONCE = 8;
+/** The files used last stay in memory up to so many bytes. */
+const KEPT_BYTES = 8 << 20;
+
+/** The files of a zip one behind the other, without headers, as they are when they are inflated. Owns `source`. */
+export class ZipSource implements Source {
+  readonly location: string;
+  readonly size: number;
+  readonly entries: readonly ZipEntry[];
+  /** Where each entry begins here, and the last one ends. */
+  readonly starts: Float64Array;
+  readonly #source: Source;
+  /** The one used last comes last. */
+  readonly #kept = new Map<number, Uint8Array>();
+  #keptBytes = 0;
+
+  constructor(source: Source, entries: readonly ZipEntry[]) {
+    this.location = source.location;
+    this.entries = entries;
+    this.starts = new Float64Array(entries.length + 1);
+    for (const [i, { bytes }] of entries.entries()) this.starts[i + 1] = this.starts[i]! + bytes;
+    this.size = this.starts.at(-1)!;
+    this.#source = source;
+  }
+
+  /** `choose` says which files, in which order. */
+  static async open(source: Source, choose: (entries: readonly ZipEntry[]) => readonly ZipEntry[]): Promise<ZipSource> {
+    return new ZipSource(source, choose(await readDirectory(source)));
+  }
+
+  async readAt(offset: number, target: Uint8Array): Promise<number> {
+    const { starts } = this;
+    const end = Math.min(offset + target.length, this.size);
+    if (offset >= end) return 0;
+    const put = (number: number, bytes: Uint8Array): void => {
+      const from = Math.max(offset, starts[number]!);
+      const to = Math.min(end, starts[number + 1]!);
+      if (from < to) target.set(bytes.subarray(from - starts[number]!, to - starts[number]!), from - offset);
+    };
+    const wanted: (Pick<ZipEntry, 'offset'> & { readonly bytes: number; readonly number: number })[] = [];
+    for (let number = this.#entryAt(offset); number < this.entries.length && starts[number]! < end; number++) {
+      const { offset: at, extent, bytes } = this.entries[number]!;
+      const kept = this.#kept.get(number);
+      if (kept !== undefined) put(number, kept);
+      else if (bytes > 0) wanted.push({ offset: at, bytes: extent, number });
+    }
+    const runs = planRuns(wanted);
+    let next = 0;
+    const lane = async (): Promise<void> => {
+      while (next < runs.length) {
+        const run = runs[next++]!;
+        const stored = Buffer.from(new ArrayBuffer(run.bytes));
+        await fill(this.#source, run.offset, stored);
+        for (const { offset: at, bytes, number } of run.spans) {
+          const payload = this.#payload(
+            this.entries[number]!,
+            stored.subarray(at - run.offset, at - run.offset + bytes),
+          );
+          put(number, payload);
+          // Who reads part of it comes for the rest.
+          if (starts[number]! < offset || starts[number + 1]! > end) this.#keep(number, payload);
+        }
+      }
+    };
+    const lanes = await Promise.allSettled(Array.from({ length: Math.min(runs.length, READS_AT_ONCE) }, lane));
+    for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+    return end - offset;
+  }
+
+  close(): Promise<void> {
+    this.#kept.clear();
+    return this.#source.close();
+  }
+
+  /** What a file holds, from its local header on. Throws DamagedShardError where that is not what the directory says. */
+  #payload({ name, offset, isDeflated, storedBytes, bytes, crc32: expected }: ZipEntry, stored: Buffer): Uint8Array {
+    const wrong = (what: string, cause?: unknown) => damaged(this.location, offset, `the file ${name} ${what}`, cause);
+    if (stored.length < LOCAL.bytes || stored.readUInt32LE(0) !== LOCAL.signature)
+      throw wrong('is not where its directory says');
+    const at = LOCAL.bytes + stored.readUInt16LE(26) + stored.readUInt16LE(28);
+    if (at + storedBytes > stored.length) throw wrong('is longer than there is room for');
+    const data = stored.subarray(at, at + storedBytes);
+    let payload: Uint8Array = data;
+    if (isDeflated) {
+      try {
+        payload = inflateRawSync(data, { maxOutputLength: Math.max(1, bytes) });
+      } catch (cause) {
+        throw wrong(`cannot be inflated (${(cause as Error).message})`, cause);
+      }
+    }
+    if (payload.length !== bytes || crc32(payload) !== expected)
+      throw wrong('has changed since it was written (its crc32 is another)');
+    return payload;
+  }
+
+  #keep(number: number, payload: Uint8Array): void {
+    if (this.#kept.has(number) || payload.length > KEPT_BYTES) return;
+    // What it lies in is larger.
+    this.#kept.set(number, payload.slice());
+    this.#keptBytes += payload.length;
+    for (const [oldest, { length }] of this.#kept) {
+      if (this.#keptBytes <= KEPT_BYTES) return;
+      this.#kept.delete(oldest);
+      this.#keptBytes -= length;
+    }
+  }
+
+  /** The last entry that begins at or before `offset`. */
+  #entryAt(offset: number): number {
+    const { starts } = this;
+    let low = 0;
+    let high = starts.length - 1;
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1;
+      if (starts[middle]! <= offset) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+}

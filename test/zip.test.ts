@@ -1,0 +1,145 @@
+import { createHash } from 'node:crypto';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { layoutOf, readManifest, ShardtoolError, type Source } from '@shardtool/format';
+import { type Dataset, openDataset } from '@shardtool/reader';
+import { convert, indexShards, verify } from '@shardtool/writer';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { emptyFolder } from './datasets.js';
+import { TIMES } from './repetitions.js';
+
+/** Made by Python's zipfile: see make.py there. */
+const fixtures = 'test/fixtures/zip';
+const expected: Record<string, string> = JSON.parse(readFileSync(path.join(fixtures, 'expected.json'), 'utf8'));
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+/** sha256 by name of the file, and the class of each sample. */
+async function contents(dataset: Dataset, prefix = '') {
+  const files: Record<string, string> = {};
+  const classes = new Set<string>();
+  for await (const { key, cls, fields } of dataset.samples({ checksum: true })) {
+    const name = key.slice(prefix.length);
+    expect(name.startsWith(`${dataset.classes[cls]}/`)).toBe(true);
+    classes.add(dataset.classes[cls]!);
+    for (const [field, bytes] of Object.entries(fields)) if (field !== 'cls') files[`${name}.${field}`] = sha256(bytes);
+  }
+  return { files, classes: [...classes].sort() };
+}
+const all = { files: expected, classes: ['ant', 'bee', 'ångström'] };
+
+test('zip files of class folders open as they are: stored, deflated and zip64', async () => {
+  for (const [name, prefix] of [
+    ['stored.zip', ''],
+    ['deflated.zip', 'photos/train/'],
+    ['zip64.zip', ''],
+  ] as const) {
+    await using dataset = await openDataset(path.join(fixtures, name));
+    expect([dataset.format, dataset.size, dataset.classes], name).toEqual(['zip', 18, all.classes]);
+    expect(await contents(dataset, prefix), name).toEqual(all);
+    await expect(dataset.get(`${prefix}bee/04`)).resolves.toMatchObject({ cls: 1 });
+  }
+});
+
+test('several zips are one dataset, whose classes are those of all of them', async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'several'));
+  expect([dataset.shards.length, dataset.classes]).toEqual([2, all.classes]);
+  expect(await contents(dataset)).toEqual(all);
+  const loader = dataset.loader({
+    batchSize: 4,
+    transform: 'train224',
+    workers: 1,
+    classes: ['bee'],
+    checksum: 'always',
+  });
+  const labels: number[] = [];
+  for await (const batch of loader) labels.push(...batch.labels.subarray(0, batch.size));
+  await loader.close();
+  expect(new Set(labels)).toEqual(new Set([1]));
+});
+
+test('folders called train and val are the label column split', async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'deflated.zip'));
+  expect((await dataset.files.index(0)).columns.get('split')).toEqual(new Array(18).fill('train'));
+});
+
+test('convert and index take them, with the classes of all zips', async () => {
+  const output = path.join(emptyFolder(), 'tars');
+  await convert(path.join(fixtures, 'several'), output);
+  expect((await readManifest(output)).classes.map(({ name, samples }) => [name, samples])).toEqual([
+    ['ant', 6],
+    ['bee', 6],
+    ['ångström', 6],
+  ]);
+  await using tars = await openDataset(output);
+  expect(await contents(tars)).toEqual(all);
+  const folder = path.join(emptyFolder(), 'zips');
+  cpSync(path.join(fixtures, 'several'), folder, { recursive: true });
+  await indexShards([folder]);
+  expect((await verify(folder)).faults).toBe(0);
+  await using indexed = await openDataset(folder);
+  expect(await contents(indexed)).toEqual(all);
+  expect((await indexed.files.index(1)).width.every((width) => width > 0)).toBe(true);
+});
+
+test('what cannot be read is refused by a sentence', async () => {
+  await expect(openDataset(path.join(fixtures, 'lzma.zip'))).rejects.toThrow(
+    'is compressed by method 14; make the zip anew',
+  );
+  const folder = emptyFolder();
+  const whole = readFileSync(path.join(fixtures, 'stored.zip'));
+  writeFileSync(path.join(folder, 'cut.zip'), whole.subarray(0, whole.length >> 1));
+  await expect(openDataset(path.join(folder, 'cut.zip'))).rejects.toThrow('does not end as a zip does');
+  const changed = Buffer.from(whole);
+  changed[200]! ^= 1;
+  writeFileSync(path.join(folder, 'changed.zip'), changed);
+  await using dataset = await openDataset(path.join(folder, 'changed.zip'));
+  await expect(dataset.get(0)).rejects.toThrow('has changed since it was written');
+  const outside = Buffer.from(whole.toString('latin1').replaceAll('ant/00.jpg', '../../.jpg'), 'latin1');
+  writeFileSync(path.join(folder, 'outside.zip'), outside);
+  await expect(openDataset(path.join(folder, 'outside.zip'))).rejects.toThrow('leads out of its folder');
+});
+
+const sourceOf = (bytes: Buffer): Source => ({
+  location: 'a.zip',
+  size: bytes.length,
+  readAt: async (offset, target) => bytes.copy(target, 0, offset, offset + target.length),
+  close: async () => undefined,
+});
+
+test(
+  'a damaged zip gives what was written or an error of ours',
+  async () => {
+    const files = ['stored', 'deflated', 'zip64'].map((name) => readFileSync(path.join(fixtures, `${name}.zip`)));
+    const known = new Set(Object.values(expected));
+    const { expand, samples } = await layoutOf('zip');
+    const place = fc.oneof(fc.nat(1_000_000), fc.integer({ min: 850_000, max: 1_000_000 }));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(files.length - 1),
+        fc.array(fc.record({ at: place, bit: fc.nat(7) }), { minLength: 1, maxLength: 4 }),
+        fc.option(fc.record({ at: place, number: fc.constantFrom(0, 64, 0x7fffffff, 0xffffffff) })),
+        async (which, flips, number) => {
+          const bytes = Buffer.from(files[which]!);
+          const at = (part: number) => Math.floor((part / 1_000_001) * bytes.length);
+          for (const flip of flips) bytes[at(flip.at)]! ^= 1 << flip.bit;
+          if (number !== null) bytes.writeUInt32LE(number.number, Math.min(at(number.at), bytes.length - 4));
+          try {
+            const source = await expand!(sourceOf(bytes));
+            for await (const found of samples(source)) {
+              for (const { offset, bytes: length } of found.flatMap(({ fields }) => fields)) {
+                const target = Buffer.alloc(length);
+                expect(await source.readAt(offset, target)).toBe(length);
+                expect(length === 0 || known.has(sha256(target))).toBe(true);
+              }
+            }
+          } catch (error) {
+            if (!(error instanceof ShardtoolError)) throw error;
+          }
+        },
+      ),
+      { numRuns: 500 * TIMES },
+    );
+  },
+  60_000 * TIMES,
+);
