@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { layoutOf, readManifest, type Source } from '@shardtool/format';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { layoutOf, openToConvert, readManifest, type Source } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
 import { convert, indexShards, verify } from '@shardtool/writer';
 import fc from 'fast-check';
@@ -165,4 +166,25 @@ test('a damaged shard gives samples inside it or an error of ours', async () => 
     }),
     { numRuns: 500 * TIMES },
   );
+});
+
+test('convert reads compressed shards, as their writer compressed them', async () => {
+  const folder = path.join(emptyFolder(), 'compressed');
+  cpSync(path.join(fixtures, 'compressed'), folder, { recursive: true });
+  const output = path.join(emptyFolder(), 'tars');
+  expect(await convert(folder, output)).toMatchObject({ shards: 1, samples: 1 });
+  expect(readdirSync(output)).toContain('shard.00000.tar');
+  const source = await openToConvert('mds', path.join(folder, 'shard.00000.mds.zstd'));
+  const plain = Buffer.alloc(source.size);
+  expect(await source.readAt(0, plain)).toBe(993);
+  await source.close();
+  await using dataset = await openDataset(output);
+  const { fields } = await dataset.get('shard.00000/000000');
+  expect(plain.includes(fields.jpg!)).toBe(true);
+  for (const [ending, compress] of Object.entries({ gz: gzipSync, br: brotliCompressSync })) {
+    const other = emptyFolder();
+    writeFileSync(path.join(other, `shard.00000.mds.${ending}`), compress(plain));
+    const again = path.join(emptyFolder(), 'tars');
+    expect(await convert(other, again)).toMatchObject({ samples: 1 });
+  }
 });

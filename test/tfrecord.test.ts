@@ -153,3 +153,22 @@ test('a damaged file gives the samples that were written, or an error of ours; i
     { numRuns: 500 * TIMES },
   );
 });
+
+test('convert reads records that are compressed by gzip, whatever their name says', async () => {
+  const folder = emptyFolder();
+  const plain = readFileSync(path.join(fixtures, 'short.tfrecord'));
+  writeFileSync(path.join(folder, 'short-1.tfrecord.gz'), gzipSync(plain));
+  writeFileSync(path.join(folder, 'short-2.tfrecord'), gzipSync(plain));
+  const output = path.join(emptyFolder(), 'tars');
+  expect(await convert(folder, output)).toMatchObject({ shards: 2, samples: 4 });
+  await using dataset = await openDataset(output);
+  expect(dataset.shards.map(({ name }) => name)).toEqual(['short-1.tar', 'short-2.tar']);
+  await using whole = await openDataset(path.join(fixtures, 'short.tfrecord'));
+  for (let i = 0; i < 4; i++) {
+    const { fields } = await dataset.get(i);
+    expect(Buffer.from(fields.png!).equals((await whole.get(i % 2)).fields.png!)).toBe(true);
+  }
+  const cut = gzipSync(plain);
+  writeFileSync(path.join(folder, 'short-2.tfrecord'), cut.subarray(0, cut.length - 100));
+  await expect(convert(folder, path.join(emptyFolder(), 'tars'))).rejects.toThrow('it cannot be decompressed');
+});

@@ -111,6 +111,7 @@ export {
   layoutOf,
   layoutOfName,
   openShard,
+  openToConvert,
   shardNameOf,
   stemOfShard,
   WRITTEN_LAYOUTS,
@@ -118,6 +119,7 @@ export {
   writtenLayoutOf,
 } from './layouts/registry.js';
 export { streamFiles, tar } from './layouts/tar/index.js';
+export { plainName } from './layouts/unpacked.js';
 export {
   encodeNpyHeader,
   encodeNpyImage,

@@ -126,6 +126,11 @@ export interface ShardLayout {
    */
   expand?(source: Source): Promise<Source>;
   /**
+   * A shard that is compressed as a whole, so that no sample of it can be read by itself, as it was before; any other as it is. Conversion
+   * does this, and nothing else. It owns `source`.
+   */
+  unpack?(source: Source): Promise<Source>;
+  /**
    * Reads shards in parts, as if each were a shard: where finding out where everything lies takes reading most of a shard, which is
    * large. Shards that one reader opens share memory.
    */

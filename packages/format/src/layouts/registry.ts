@@ -103,6 +103,12 @@ export function shardNameOf(file: string): string {
   return slash === -1 ? file : file.slice(0, slash);
 }
 
+/** The same for conversion: a shard that is compressed as a whole is unpacked first. */
+export async function openToConvert(name: LayoutName, path: string): Promise<Source> {
+  const { unpack } = await layoutOf(name);
+  return unpack === undefined ? openShard(name, path) : unpack(await openShard(name, path));
+}
+
 /** Opens the file of a shard so that payloads lie where its index says. Throws {@link FileError}, and what its layout throws. */
 export async function openShard(name: LayoutName, path: string): Promise<Source> {
   const source = isRemote(path) ? readAhead(await openSource(path)) : await openSource(path);

@@ -8,7 +8,7 @@ import {
   type IndexRows,
   imageFieldOf,
   layoutOf,
-  openShard,
+  openToConvert,
   readShardIndex,
   renumberClasses,
   type ShardIndex,
@@ -146,7 +146,7 @@ async function indexOf(input: DatasetShard): Promise<{ index: ShardIndex; skippe
     if (input.record !== null && input.record.samples !== index.samples) throw wrongIndex(input, index.samples);
     return { index, skippedEntries };
   }
-  const source = await openShard(input.format, input.path);
+  const source = await openToConvert(input.format, input.path);
   try {
     const index = await buildShardIndex(await layoutOf(input.format), source, () => {
       skippedEntries++;
@@ -170,7 +170,7 @@ function datasetOf(
   viewed?: ViewedShard,
 ): Dataset {
   const { samples } = index;
-  const open = viewed === undefined ? () => openShard(format, path) : viewed.open;
+  const open = viewed === undefined ? () => openToConvert(format, path) : viewed.open;
   const shard = {
     ...{ name, path, bytes, samples, open, maxSampleBytes },
     loadIndex: async () => index,

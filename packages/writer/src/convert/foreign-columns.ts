@@ -3,7 +3,7 @@ import {
   columnTypeOf,
   layoutOf,
   type Manifest,
-  openShard,
+  openToConvert,
   readShardIndex,
   type ShardIndex,
   walkShardIndex,
@@ -35,7 +35,7 @@ async function labelsOf({ indexPath, format, path, record }: DatasetShard): Prom
   if (indexPath !== null) return (await readShardIndex(indexPath, { parts: ['columns'] })).columns;
   const layout = await layoutOf(format);
   if (!layout.isOpenedByWalk) return new Map();
-  const source = await openShard(format, path);
+  const source = await openToConvert(format, path);
   try {
     return (await walkShardIndex(layout, source)).columns;
   } finally {

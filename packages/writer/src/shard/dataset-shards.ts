@@ -13,6 +13,7 @@ import {
   type ManifestShard,
   manifestShards,
   openSource,
+  plainName,
   shardsOfSplit,
   splitsOf,
   stemOfShard,
@@ -124,6 +125,6 @@ async function foreignShard(
   const bytes = (await stat(path).catch(() => null))?.size ?? 0;
   const [indexPath, cropsPath] = [await findBeside('index', path), await findBeside('crops', path)];
   // One that lies in a folder below is named by it.
-  const stem = stemOfShard(name).replaceAll('/', '-');
+  const stem = stemOfShard(plainName(name)).replaceAll('/', '-');
   return { name, stem, path, format, bytes, indexPath, cropsPath, record, classNumbers };
 }

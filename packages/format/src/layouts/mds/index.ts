@@ -6,6 +6,7 @@ import type { Source } from '../../source.js';
 import { classColumnOf, fieldOfColumn, imageColumnOf, labelOfColumn } from '../column-names.js';
 import { FileWindow } from '../file-window.js';
 import type { FieldPosition, SamplePosition, ShardLayout } from '../layout.js';
+import { unpacked } from '../unpacked.js';
 import { type MdsColumn, roleOf } from './columns.js';
 
 /**
@@ -14,7 +15,14 @@ import { type MdsColumn, roleOf } from './columns.js';
  * differs, then all values (mosaicml-streaming, base/format/mds/writer.py). Samples have no keys there: theirs are the
  * shard's name and their number. Pickled columns are refused: to read them is to run what is in them.
  */
-export const mds: ShardLayout = { name: 'mds', extension: '.mds', isOpenedByWalk: true, samples };
+export const mds: ShardLayout = { name: 'mds', extension: '.mds', isOpenedByWalk: true, samples, unpack };
+
+async function unpack(source: Source): Promise<Source> {
+  return IS_PLAIN.test(source.location) ? source : unpacked(source);
+}
+
+/** What follows "?" in an address is no part of a name. */
+const IS_PLAIN = /\.mds(\?.*)?$/s;
 
 const WORD = 4;
 /** A shard holds less than 4 GiB, and its JSON a few names. */
@@ -32,7 +40,7 @@ const CONFIG = z.object({
 
 async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[]> {
   const { location: shard } = source;
-  if (!/\.mds$/.test(shard.replace(/\?.*$/s, ''))) throw compressed(shard);
+  if (!IS_PLAIN.test(shard)) throw compressed(shard);
   const window = new FileWindow(source);
   const places = await readPlaces(source, window);
   const columns = await readColumns(source, window, places);
@@ -214,6 +222,6 @@ function unsupported(shard: string, what: string): UnsupportedShardError {
 function compressed(shard: string): UnsupportedShardError {
   return unsupported(
     shard,
-    'it is compressed, so no sample of it can be read by itself; decompress its shards, or write it anew without compression',
+    'it is compressed, so no sample of it can be read by itself: "shardtool convert" reads it, or write it anew without compression',
   );
 }

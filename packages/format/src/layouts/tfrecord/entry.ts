@@ -1,7 +1,7 @@
 import type { ShardLayout } from '../layout.js';
 
-/** `train.tfrecord`, `a.tfrec`, and TensorFlow's own numbering, with an ending before it or none: `train-00000-of-01024`. */
-const SHARD_NAME = /(\.tfrecords?|\.tfrec|-\d{5}-of-\d{5})$/;
+/** `train.tfrecord`, `a.tfrec`, and TensorFlow's own numbering, with an ending before it or none: `train-00000-of-01024`; by gzip, too. */
+const SHARD_NAME = /(\.tfrecords?|\.tfrec|-\d{5}-of-\d{5})(\.gz)?$/;
 
 export const TFRECORD = {
   extension: '.tfrecord',

@@ -6,6 +6,7 @@ import type { Source } from '../../source.js';
 import { classColumnOf, fieldOfColumn, imageColumnOf, labelOfColumn, labelValue } from '../column-names.js';
 import { becameShorter, FileWindow } from '../file-window.js';
 import type { FieldPosition, SamplePosition, ShardLayout } from '../layout.js';
+import { unpacked } from '../unpacked.js';
 import { ExampleError, type Feature, readExample } from './example.js';
 
 /**
@@ -20,6 +21,7 @@ export const tfrecord: ShardLayout = {
   isOpenedByWalk: true,
   samples: (source) => walk(source, true),
   headers: (source) => walk(source, false),
+  unpack: async (source) => ((await isGzip(source)) ? unpacked(source, 'gz') : source),
 };
 
 const HEAD_BYTES = 12;
@@ -27,6 +29,14 @@ const FOOT_BYTES = 4;
 /** A record is held in memory while its crc32c is taken. */
 const MOST_RECORD_BYTES = 1 << 30;
 const YIELDED = 256;
+
+/** Nothing in the name need say it: no length that fits its crc32c begins so. */
+async function isGzip(source: Source): Promise<boolean> {
+  const head = Buffer.alloc(HEAD_BYTES);
+  const read = await source.readAt(0, head);
+  const isRecord = read === HEAD_BYTES && maskedCrc32c(head.subarray(0, 8)) === head.readUInt32LE(8);
+  return head[0] === 0x1f && head[1] === 0x8b && !isRecord;
+}
 
 async function* walk(source: Source, isChecked: boolean): AsyncGenerator<readonly SamplePosition[]> {
   const { location: shard, size } = source;
@@ -60,7 +70,7 @@ async function recordBytes(window: FileWindow, shard: string, offset: number, si
   if (offset === 0 && head[0] === 0x1f && head[1] === 0x8b) {
     throw new UnsupportedShardError(
       { shard },
-      `${shard}: it is compressed by gzip, so no sample of it can be read by itself; decompress it with "gunzip" first.`,
+      `${shard}: it is compressed by gzip, so no sample of it can be read by itself: "shardtool convert" reads it, or decompress it with "gunzip".`,
     );
   }
   if (maskedCrc32c(head.subarray(0, 8)) !== head.readUInt32LE(8)) {
