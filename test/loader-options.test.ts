@@ -49,7 +49,8 @@ function snake(name: string): string {
 
 /** A program that compiles where the types are those of the table. */
 function programOf(options: typeof OPTIONS): string {
-  const types = "import type { BucketsInput, LoaderOptions, MixInput, OwnSteps, TransformInput } from 'shardtool';";
+  const types =
+    "import type { AnnotationOptions, BucketsInput, LoaderOptions, MixInput, OwnSteps, TransformInput } from 'shardtool';";
   const same = 'type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;';
   // The type of weights has no name outside.
   const weights = "type Weights = NonNullable<LoaderOptions['weights']>;";

@@ -199,6 +199,7 @@ export class Upload implements Uploads {
       );
     const images = arrays[0]!.array;
     const { epoch, index, labels, crop, mix, valid, numbers, source, fields } = host;
+    const { offsets, boxes, boxLabels, boxRows, keypoints, polygons } = host;
     return {
       epoch,
       index,
@@ -213,6 +214,12 @@ export class Upload implements Uploads {
         return host.keys;
       },
       fields,
+      offsets,
+      boxes,
+      boxLabels,
+      boxRows,
+      keypoints,
+      polygons,
       ...images,
       images,
       moreImages: named('image'),

@@ -13,6 +13,7 @@ import { EffectKernels } from './kernels/effects.js';
 import { halfFloatTable } from './kernels/half-float.js';
 import type { KernelMemory } from './kernels/kernel-memory.js';
 import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES, scratchBytes } from './kernels/resize.js';
+import type { Annotations, GivenAnnotations } from './transform/annotations.js';
 import { LARGEST_SIDE, type Size } from './transform/crops.js';
 import { eraseValues } from './transform/erase-values.js';
 import { transformMask } from './transform/mask.js';
@@ -107,6 +108,7 @@ export class Decoder {
   #warnings = 0;
   #spliced = 0;
   #shown: ShownPart | null = null;
+  #annotations: Annotations | null = null;
 
   constructor(options: DecoderOptions, codecs: OpenCodecs) {
     const { memory, scratch, transform } = options;
@@ -135,6 +137,11 @@ export class Decoder {
     return this.#warnings;
   }
 
+  /** What lies on the image that was decoded last, moved as its pixels were. Null where nothing was given with it. */
+  get annotations(): Annotations | null {
+    return this.#annotations;
+  }
+
   /** Images of which only a crop's own data were decoded, by their crop index, since the last call. */
   takeSpliced(): number {
     const spliced = this.#spliced;
@@ -158,7 +165,7 @@ export class Decoder {
    * Writes the transformed image to address `target`, in the transform's layout and output shape. Throws, or rejects with,
    * {@link SampleDecodeError}; then the target may hold anything. Returns nothing where the codec is synchronous. One call
    * must end before the next begins. `companions` are transformed as the image is, with the same random numbers. `cropIndex` is
-   * the image's, packed: the pixels are the same with it and without.
+   * the image's, packed: the pixels are the same with it and without. `given` is what lies on the image: see {@link annotations}.
    */
   decode(
     bytes: Uint8Array,
@@ -166,17 +173,19 @@ export class Decoder {
     target: number,
     companions: readonly CompanionImage[] = [],
     cropIndex: Uint8Array | null = null,
+    given: GivenAnnotations | null = null,
   ): void | Promise<void> {
-    const image = this.#start(bytes, sample, cropIndex);
+    const image = this.#start(bytes, sample, cropIndex, given);
+    this.#annotations = image.full.annotations;
     if (this.#options.covers !== undefined) this.#shown = shownPart(image);
     if (image.pixels instanceof Promise) {
       return image.pixels.then((pixels) => {
         this.#finish(image, pixels, target);
-        return this.#decodeCompanions(image, sample, companions);
+        return this.#decodeCompanions(image, sample, companions, given);
       });
     }
     this.#finish(image, image.pixels, target);
-    if (companions.length > 0) return this.#decodeCompanions(image, sample, companions);
+    if (companions.length > 0) return this.#decodeCompanions(image, sample, companions, given);
   }
 
   /** As {@link decode}, of an image that is still where it is stored: of an uncompressed one only the crop is read. */
@@ -190,7 +199,7 @@ export class Decoder {
     }
     checkPixels(header, this.#options.maxPixels);
     this.#scratch.reset();
-    const image = this.#plan(header, sample, (crop) => npy.readRegion(stored, crop, this.#scratch));
+    const image = this.#plan(header, sample, null, (crop) => npy.readRegion(stored, crop, this.#scratch));
     if (this.#options.covers !== undefined) this.#shown = shownPart(image);
     this.#finish(image, image.pixels, target);
   }
@@ -200,8 +209,10 @@ export class Decoder {
     bytes: Uint8Array,
     sample: SampleIdentity,
     cropIndex: Uint8Array | null = null,
+    given: GivenAnnotations | null = null,
   ): Promise<DecodedImage> {
-    const image = this.#start(bytes, sample, cropIndex);
+    const image = this.#start(bytes, sample, cropIndex, given);
+    this.#annotations = image.full.annotations;
     const pixels = await image.pixels;
     const { width, height } = image.plan;
     const size = width * height * 3 * valueBytes(this.#options.transform.dtype);
@@ -225,6 +236,7 @@ export class Decoder {
     { size, full }: ImageUnderWay<unknown>,
     sample: SampleIdentity,
     companions: readonly CompanionImage[],
+    given: GivenAnnotations | null,
   ): Promise<void> {
     for (const { field, kind, bytes, target } of companions) {
       try {
@@ -233,7 +245,8 @@ export class Decoder {
           checkAlike(mask, size);
           this.#scratch.memory.set(transformMask(mask, full.passes).values, target);
         } else {
-          const image = this.#start(bytes, sample);
+          // Some steps go by what lies on the image.
+          const image = this.#start(bytes, sample, null, given);
           const pixels = await image.pixels;
           checkAlike(image.size, size);
           this.#finish(image, pixels, target);
@@ -249,11 +262,12 @@ export class Decoder {
   #start(
     bytes: Uint8Array,
     sample: SampleIdentity,
-    cropIndex: Uint8Array | null = null,
+    cropIndex: Uint8Array | null,
+    given: GivenAnnotations | null,
   ): ImageUnderWay<Pixels | Promise<Pixels>> {
     this.#scratch.reset();
     const { codec, header } = openImage(this.#codecs, bytes, this.#options.maxPixels);
-    return this.#plan(header, sample, (crop, reduction) => {
+    return this.#plan(header, sample, given, (crop, reduction) => {
       const splicer = cropIndex === null || codec !== this.#codecs.jpeg ? null : this.#splicer;
       if (splicer !== null && isWorthSplicing(header, crop, reduction)) {
         const pixels = this.#decodeSpliced(splicer, bytes, cropIndex!, crop, reduction);
@@ -286,6 +300,7 @@ export class Decoder {
   #plan<P>(
     header: ImageHeader,
     sample: SampleIdentity,
+    given: GivenAnnotations | null,
     decodeRegion: (crop: Rect, reduction: Reduction) => P,
   ): ImageUnderWay<P> {
     const { covers, applyExifOrientation } = this.#options;
@@ -293,7 +308,7 @@ export class Decoder {
     const orientation = applyExifOrientation ? sample.orientation : UPRIGHT;
     const size = turnedSize(header, orientation);
     const random = this.#randoms[sample.source]!.start(sample.epoch, sample.number, sample.occurrence);
-    const full = planSample(transform, size.width, size.height, random);
+    const full = planSample(transform, size.width, size.height, random, given);
     checkSize(full, covers === undefined ? this.#options.outputSize : transform.outputShape!);
     const reduction =
       header.reducible && orientation === UPRIGHT ? reductionOf(full, this.#options.decode ?? 'scaled') : 1;

@@ -24,6 +24,29 @@ class Mix(NamedTuple):
     other_labels: Any
 
 
+class Polygons(NamedTuple):
+    """The polygons of all objects of a batch, one after the other."""
+
+    #: float32 [p, 2]: x and y of all corners.
+    points: Any
+    #: int64 [q + 1]: the corners of polygon i are those from ``point_offsets[i]`` on.
+    point_offsets: Any
+    #: int64 [n + 1]: the polygons of object i are those from ``object_offsets[i]`` on.
+    object_offsets: Any
+
+    def lists(self) -> List[List[Any]]:
+        """For each object its polygons, arrays [p, 2]."""
+        ends = [int(end) for end in self.point_offsets]
+        rings = [self.points[at:end] for at, end in zip(ends, ends[1:])]
+        objects = [int(end) for end in self.object_offsets]
+        return [rings[at:end] for at, end in zip(objects, objects[1:])]
+
+
+def _like(array: NDArray[Any], other: Any) -> Any:
+    """The array as a tensor, where the other is one."""
+    return array if isinstance(other, np.ndarray) else _torch().from_numpy(array)
+
+
 class Crop(NamedTuple):
     """Which part of its image each row shows, in pixels: what SDXL's conditioning takes. int64 [n, 2] each."""
 
@@ -59,8 +82,50 @@ class Batch(Tuple[Any, ...]):
     masks: Mapping[str, Any] = MappingProxyType({})
     #: With ``mix``: how the images were mixed.
     mix: Optional[Mix] = None
+    #: With ``annotations``: what lies on the images, one row after the other. None without.
+    #: int64 [size + 1]: the objects of row i are those from ``offsets[i]`` up to ``offsets[i + 1]``.
+    offsets: Any = None
+    #: float32 [n, 4] in ``box_format``; int64 [n] class numbers; int64 [n] which object of its sample each is.
+    boxes: Any = None
+    box_labels: Any = None
+    box_rows: Any = None
+    #: float32 [n, count, 3]: x, y and what was given with them (COCO: 0 not labelled, 1 hidden, 2 visible).
+    keypoints: Any = None
+    polygons: Optional[Polygons] = None
     #: With ``fields``: by name, the values of each row; None where a sample lacks the field.
     fields: Mapping[str, List[Any]] = MappingProxyType({})
+
+    def targets(self) -> List[Dict[str, Any]]:
+        """For each image what torchvision's detection models take: ``boxes`` (with ``box_format="xyxy"``), ``labels``,
+        ``keypoints``, where they were asked for, and ``polygons``, for each object a list of arrays [p, 2]."""
+        if self.offsets is None:
+            raise ValueError("The loader was not asked for annotations.")
+        ends = [int(end) for end in self.offsets]
+        polygons = None if self.polygons is None else self.polygons.lists()
+        named = {"boxes": self.boxes, "labels": self.box_labels, "keypoints": self.keypoints, "polygons": polygons}
+        given = {name: values for name, values in named.items() if values is not None}
+        return [{name: values[at:end] for name, values in given.items()} for at, end in zip(ends, ends[1:])]
+
+    def padded(self, fill: float = 0) -> Dict[str, Any]:
+        """``boxes`` [size, most, 4], ``labels`` [size, most] and ``keypoints`` [size, most, count, 3], where they were
+        asked for, with ``fill`` (labels: -1) behind the objects of each image; ``mask``, bool [size, most], is true for
+        objects.
+        """
+        if self.offsets is None:
+            raise ValueError("The loader was not asked for annotations.")
+        offsets = np.asarray(self.offsets)
+        counts = np.diff(offsets)
+        mask = np.arange(counts.max(initial=0)) < counts[:, None]
+        named = {"boxes": self.boxes, "labels": self.box_labels, "keypoints": self.keypoints}
+        result = {"mask": _like(mask, self.offsets)}
+        for name, values in named.items():
+            if values is None:
+                continue
+            rows = np.asarray(values)
+            padded = np.full(mask.shape + rows.shape[1:], -1 if name == "labels" else fill, rows.dtype)
+            padded[mask] = rows
+            result[name] = _like(padded, values)
+        return result
 
     @property
     def images(self) -> Any:
@@ -153,6 +218,8 @@ def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Ba
     if header["mix"] is not None:
         others = np.frombuffer(take(4 * size), np.int32).astype(np.int64)
         batch.mix = Mix(header["mix"]["name"], header["mix"]["weight"], to.values(others))
+    if header["objects"] is not None:
+        _add_objects(batch, header["objects"], take, to)
     batch.fields = {field["name"]: _field(field, take) for field in header["fields"]}
     return batch
 
@@ -188,6 +255,21 @@ def _companions(
         {name: image(offset) for name, offset in header["moreImages"].items()},
         {name: mask(offset) for name, offset in header["masks"].items()},
     )
+
+
+def _add_objects(batch: Batch, objects: Dict[str, Any], take: _Cutter, to: Arrays) -> None:
+    floats = ("boxes", "keypoints", "points")
+    found: Dict[str, Any] = {}
+    for part in objects["arrays"]:
+        name, data = part["name"], bytearray(take(4 * part["length"]))
+        values = np.frombuffer(data, np.float32) if name in floats else np.frombuffer(data, np.int32).astype(np.int64)
+        shape = {"boxes": (-1, 4), "points": (-1, 2), "keypoints": (-1, objects["keypoints"], 3)}.get(name, (-1,))
+        found[name] = to.values(values.reshape(shape))
+    batch.offsets, batch.box_rows = found["offsets"], found["boxRows"]
+    batch.boxes, batch.box_labels = found.get("boxes"), found.get("boxLabels")
+    batch.keypoints = found.get("keypoints")
+    if "points" in found:
+        batch.polygons = Polygons(found["points"], found["pointOffsets"], found["objectOffsets"])
 
 
 def _image(take: _Cutter, dtype: str, layout: str, height: int, width: int) -> NDArray[Any]:

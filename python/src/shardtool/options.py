@@ -12,16 +12,16 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Sequence, TypedDict, Union
 
-from shardtool.steps import Step
-
 if TYPE_CHECKING:
     from typing import Literal
+
+    from .steps import Step
 
 #: A folder, or a list of tars: paths, or locations as ``s3://bucket/shards`` and ``https://host/shards``.
 Location = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
 #: A preset (``"train224"``, ``"eval224"``), ``"raw"``, or a list of steps: ``[{"name": "resize", "size": 256}, ...]``.
-Transform = Union[str, Sequence[Union[Step, Mapping[str, Any]]]]
+Transform = Union[str, Sequence[Union["Step", Mapping[str, Any]]]]
 
 #: A rule (``{"area": 1024 * 1024, "step": 64, "max_ratio": 2, "crop": "random"}``), ``{"sizes": [...], "crop": "center"}``,
 #: or a list of sizes, each ``[height, width]``.
@@ -88,6 +88,8 @@ class LoaderOptions(TypedDict, total=False):
     more_images: Sequence[str] | None
     #: Fields that are masks of the image's size: they share its crop, flips and rotation, as ``batch.masks``.
     masks: Sequence[str] | None
+    #: Boxes, keypoints and polygons that move with the image: ``batch.boxes`` and the like, ``batch.targets()``.
+    annotations: Mapping[str, Any] | None
     #: Own code in JavaScript that runs in the workers, by where it runs: ``{"pixels": {"module": "steps.mjs"}}``.
     steps: Mapping[str, Mapping[str, Any]] | None
     #: Mixes each image with the one before it, ``{"name": "mixup", "alpha": 0.2}``, or a list: ``batch.mix`` says how.
@@ -153,6 +155,8 @@ def _plain(name: str, value: Any) -> Any:
         return [_step(step) for step in value]
     if name == "buckets" and isinstance(value, Mapping):
         return {_camel(key): part for key, part in value.items()}
+    if name == "annotations":
+        return {_camel(key): _camel_keys(part) for key, part in value.items()}
     if name == "weights":
         if not isinstance(value, Mapping):
             raise TypeError("weights is a mapping from a class (name or number) to how often its samples come.")
@@ -167,6 +171,10 @@ def _plain(name: str, value: Any) -> Any:
             raise TypeError(f"{name} is a list: [{value!r}].")
         return [_class(name, cls) for cls in value] if name == "classes" else list(value)
     return value
+
+
+def _camel_keys(part: Any) -> Any:
+    return {_camel(key): value for key, value in part.items()} if isinstance(part, Mapping) else part
 
 
 def _class(option: str, cls: Any) -> str | int:

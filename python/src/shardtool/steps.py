@@ -68,7 +68,7 @@ class Cover(_Cover, total=False):
     """Resizes until the image covers the size, sides alike, and takes that much of it."""
 
     #: Which part is taken. Center or random. Default "center".
-    crop: Literal['center', 'random']
+    crop: Literal["center", "random"]
 
 
 class _Pad(TypedDict):

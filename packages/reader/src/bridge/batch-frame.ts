@@ -10,8 +10,8 @@ export interface FramedBatch {
   readonly header: object;
   /**
    * int32 labels [n], uint8 valid [n], float64 numbers [n], of a mixture int32 source [n]; with buckets int32 [n, 2] three times,
-   * of the crops; then the images that lie in no slot; then the other labels of a
-   * mix, int32 [n]; then the fields' bytes.
+   * of the crops; then the images that lie in no slot; then the other labels of a mix, int32 [n]; then what lies on the images; then
+   * the fields' bytes.
    */
   readonly parts: readonly Uint8Array[];
 }
@@ -33,6 +33,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
   for (const { pixels } of list ?? []) parts.push(pixels);
   for (const bytes of encoded ?? []) parts.push(bytes);
   if (mix !== null) parts.push(bytesOf(mix.otherLabels));
+  const objects = frameObjects(batch, parts);
   const header = {
     kind: 'batch',
     number,
@@ -48,6 +49,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     mix: mix && { name: mix.name, weight: mix.weight },
     list: list?.map(({ height, width }) => ({ height, width })) ?? null,
     encoded: encoded?.map((bytes) => bytes.length) ?? null,
+    objects,
     isMixture: source !== null,
     crops: crops.length,
     hasUnlabelled: hasUnlabelled(batch),
@@ -55,6 +57,26 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     fields: Object.entries(batch.fields).map(([name, values]) => ({ name, ...frameField(values, parts) })),
   };
   return { header, parts };
+}
+
+/** How many numbers each part has that follows, in this order; null without annotations. */
+function frameObjects(batch: Batch, parts: Uint8Array[]): object | null {
+  const { offsets, boxes, boxLabels, boxRows, keypoints, polygons } = batch;
+  if (offsets === null) return null;
+  const arrays = {
+    offsets,
+    boxes,
+    boxLabels,
+    boxRows,
+    keypoints: keypoints?.values ?? null,
+    points: polygons?.points ?? null,
+    pointOffsets: polygons?.pointOffsets ?? null,
+    objectOffsets: polygons?.objectOffsets ?? null,
+  };
+  const given = Object.entries(arrays).flatMap(([name, values]) => (values === null ? [] : [{ name, values }]));
+  for (const { values } of given) parts.push(bytesOf(values));
+  const lengths = given.map(({ name, values }) => ({ name, length: values.length }));
+  return { arrays: lengths, keypoints: keypoints?.count ?? null };
 }
 
 function placesOf(arrays: Readonly<Record<string, Uint8Array | Float32Array>>): object {

@@ -210,7 +210,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   async #startEngine({ order, output, store, memory }: LoaderSetup, giveUp: AbortSignal): Promise<Running> {
     const { files } = this.#dataset;
     const { checksum, readConcurrency, slotFile } = this.#options;
-    const { decoder, companions, steps, mixing, isUncompressedOnly } = output;
+    const { decoder, companions, annotations, steps, mixing, isUncompressedOnly } = output;
     const engineOptions = {
       plan: memory.slots,
       rows: order.batchSize,
@@ -219,6 +219,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       decoder: decoder && { ...decoder, seeds: order.origin.seeds },
       list: output.batch.kind === 'list',
       companions,
+      annotations,
       steps,
       mixing,
       shardPaths: isUncompressedOnly && !files.isRemote ? files.files.map(({ path }) => path) : [],

@@ -170,6 +170,14 @@ export const LOADER_OPTIONS = {
     commands: ['preview'],
     help: 'Fields that are masks of the image: they share its crop, flips and rotation, as `batch.masks`',
   },
+  annotations: {
+    kind: 'own',
+    type: 'AnnotationOptions',
+    must: "is { boxes: { field: 'json', path: 'boxes', format: 'xywh' }, labels, keypoints, polygons } (docs/detection.md)",
+    python: 'Mapping[str, Any]',
+    shown: null,
+    help: 'Boxes, keypoints and polygons that move with the image, as `batch.boxes` and the like (docs/detection.md)',
+  },
   steps: {
     kind: 'own',
     type: 'OwnSteps',

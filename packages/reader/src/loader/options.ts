@@ -1,4 +1,5 @@
 import { type CheckedValues, checkGiven, type OwnChecks } from '@shardtool/format';
+import { type AnnotationOptions, checkAnnotations } from '../annotations/options.js';
 import { type BucketsInput, checkBuckets } from '../buckets/options.js';
 import type { Weights } from '../selection/weights.js';
 import { checkMixing, type MixInput } from '../transform/mix.js';
@@ -71,6 +72,11 @@ export interface LoaderOptions {
    * their values, and come as `batch.masks`.
    */
   readonly masks?: readonly string[] | undefined;
+  /**
+   * Boxes, keypoints and polygons that lie on the image, and where they stand: they move as its pixels do and come as
+   * `batch.boxes`, `batch.boxLabels` and `batch.offsets`, `batch.keypoints`, `batch.polygons`.
+   */
+  readonly annotations?: AnnotationOptions | undefined;
   /**
    * Your own code, which runs in the workers: on the fields of a sample before they are decoded, on its finished pixels, on
    * the whole batch. A step that returns null for a sample leaves it out: the next one of its block takes its row.
@@ -153,6 +159,7 @@ const OWNER = { name: 'A loader', wrong: (option: string) => `The loader's optio
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   transform: (value) => typeof value === 'string' || Array.isArray(value),
   weights: isWeights,
+  annotations: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   steps: isOwnSteps,
   buckets: (value) => typeof value === 'object' && value !== null,
   mix: (value) => typeof value === 'object' && value !== null,
@@ -166,9 +173,10 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
  */
 export function checkOptions(options: LoaderOptions): CheckedOptions {
   const { steps = {}, ...checked } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
-  const { transform, mix, buckets } = checked;
+  const { transform, mix, annotations, buckets } = checked;
   if (transform !== undefined && transform !== 'raw') compileTransform(transform);
   checkMixing(mix);
+  if (annotations !== undefined) checkAnnotations(annotations);
   if (buckets !== undefined) checkBuckets(buckets);
   return { ...checked, steps };
 }

@@ -134,13 +134,12 @@ function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRow
   pending.valid[row] = 0;
   for (const values of Object.values(pending.fields)) values[row] = null;
   const { slot, rows, bucket } = pending;
+  engine.plan.rowBytes[bucket]!.companions.forEach((rowBytes, i) => {
+    engine.companionBytes(slot, i, rows, bucket).fill(0, row * rowBytes, (row + 1) * rowBytes);
+  });
   if (output.kind === 'pixels') {
-    const { image, companions } = engine.plan.rowBytes[bucket]!;
+    const { image } = engine.plan.rowBytes[bucket]!;
     engine.slotBytes(slot, rows, bucket).fill(0, row * image, (row + 1) * image);
-    companions.forEach((rowBytes, i) => {
-      const bytes = engine.companionBytes(slot, i, rows, bucket);
-      bytes.fill(0, row * rowBytes, (row + 1) * rowBytes);
-    });
     engine.facts.setShown(slot, row, null);
   } else if (output.kind === 'list') pending.list[row] = { pixels: new Uint8Array(0), height: 0, width: 0 };
 }

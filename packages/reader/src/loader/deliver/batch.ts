@@ -1,3 +1,4 @@
+import type { BatchObjects } from '../../annotations/record.js';
 import type { FieldValue } from '../../dataset/field-values.js';
 import type { Dtype } from '../../transform/values.js';
 import type { BatchCrop } from '../ring/batch-facts.js';
@@ -18,6 +19,9 @@ export interface BatchMix {
   readonly otherLabels: Int32Array;
 }
 
+/** {@link BatchObjects}, or nothing but null without the option `annotations`. */
+type Objects = { readonly [Part in keyof BatchObjects]: BatchObjects[Part] | null };
+
 /** What the images of a batch may be; {@link ContentOf} says which of it, by the options. */
 export interface BatchContent {
   readonly images: Uint8Array | Float32Array | null;
@@ -31,7 +35,7 @@ export interface BatchContent {
  * What the consumer gets. Arrays over shared memory (`images`, `encoded`) are valid until the next batch is asked for,
  * or until {@link Batch.release}; copy what is to live longer. What `images` are follows from the loader's options.
  */
-export interface Batch<Content extends BatchContent = BatchContent> {
+export interface Batch<Content extends BatchContent = BatchContent> extends Objects {
   readonly epoch: number;
   /** Number of the batch since the start of the epoch or of the resumed part. */
   readonly index: number;

@@ -1,4 +1,6 @@
 import { nameTable } from '@shardtool/format';
+import type { CheckedAnnotations } from '../../annotations/options.js';
+import { layOutRecord, readRecords } from '../../annotations/record.js';
 import type { Size } from '../../transform/crops.js';
 import type { Dtype } from '../../transform/values.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
@@ -25,6 +27,7 @@ export interface FinishedBatchOptions {
   readonly image: string | undefined;
   readonly output: BatchOutput;
   readonly companions: readonly Companion[];
+  readonly annotations: CheckedAnnotations | null;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
   readonly isMixture: boolean;
@@ -47,6 +50,7 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     dtype: output.kind === 'pixels' ? output.dtype : null,
     shape: output.kind === 'pixels' ? shapeOf(output, rows, pending.bucket) : null,
     ...companionsOf(pending, options),
+    ...objectsOf(pending, options),
     list: output.kind === 'list' ? pending.list : null,
     encoded: output.kind === 'raw' ? encodedImages(pending, options) : null,
     labels: pending.labels,
@@ -86,9 +90,18 @@ function companionsOf(
   for (const [i, { field, kind }] of companions.entries()) {
     const bytes = engine.companionBytes(slot, i, rows, bucket);
     if (kind === 'mask') masks[field] = bytes;
-    else moreImages[field] = valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8');
+    else if (kind === 'image') moreImages[field] = valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8');
   }
   return { moreImages, masks };
+}
+
+/** Without annotations there is nothing. */
+const NO_OBJECTS = { offsets: null, boxes: null, boxLabels: null, boxRows: null, keypoints: null, polygons: null };
+
+function objectsOf({ slot, rows, bucket }: PendingBatch, { engine, annotations, companions }: FinishedBatchOptions) {
+  if (annotations === null) return NO_OBJECTS;
+  const bytes = engine.companionBytes(slot, companions.length, rows, bucket);
+  return readRecords(bytes, rows, layOutRecord(annotations), annotations);
 }
 
 function encodedImages(pending: PendingBatch, { engine, image }: FinishedBatchOptions): Uint8Array[] {

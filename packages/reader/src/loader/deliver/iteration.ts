@@ -35,7 +35,7 @@ export class Iteration {
 
   constructor(options: IterationOptions) {
     const { engine, output, statistics, onBadSample, release, origin, shardName } = options;
-    const { whole, image, companions, fields } = output;
+    const { whole, image, companions, annotations, fields } = output;
     this.#options = options;
     const delivery = new Delivery({
       engine,
@@ -44,7 +44,15 @@ export class Iteration {
       badRows: { engine, statistics, shardName, onBadSample, output: output.batch },
     });
     this.#delivery = delivery;
-    this.#finish = { engine, image, output: output.batch, companions, whole, isMixture: origin.sourceOfShard !== null };
+    this.#finish = {
+      engine,
+      image,
+      output: output.batch,
+      companions,
+      annotations,
+      whole,
+      isMixture: origin.sourceOfShard !== null,
+    };
     this.#feeder = new Feeder({
       control: engine.control,
       bell: engine.bell,

@@ -1,3 +1,4 @@
+import type { BatchObjects } from '../../annotations/record.js';
 import type { Batch } from '../deliver/batch.js';
 import type { LoaderState } from '../loader-state.js';
 
@@ -41,7 +42,8 @@ type HostPart =
   | 'numbers'
   | 'source'
   | 'keys'
-  | 'fields';
+  | 'fields'
+  | keyof BatchObjects;
 
 /**
  * A batch whose pixels are in the memory of a GPU, or on their way: valid until the next is asked for, or until

@@ -2,13 +2,13 @@ import { layOut } from './fields.js';
 import { UNCHECKED } from './job.js';
 
 /**
- * Further fields of a sample that workers need: more images and masks, which become pixels with it, and what a person's own
- * step looks at. Where their bytes lie is written into shared memory beside the ring of jobs, so that a job itself stays as
+ * Further fields of a sample that workers need: more images and masks, which become pixels with it, what a person's own
+ * step looks at, and what has the objects on it. Where their bytes lie is written into shared memory beside the ring of jobs, so that a job itself stays as
  * small as it is.
  */
 export interface Companion {
   readonly field: string;
-  readonly kind: 'image' | 'mask' | 'field';
+  readonly kind: 'image' | 'mask' | 'field' | 'annotation';
 }
 
 /** Where the bytes of one companion of a row are in the arena. */

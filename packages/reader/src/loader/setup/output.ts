@@ -1,4 +1,6 @@
 import { imageFields, OptionError } from '@shardtool/format';
+import { annotationFields, type CheckedAnnotations, checkAnnotations } from '../../annotations/options.js';
+import { layOutRecord } from '../../annotations/record.js';
 import type { BucketCrop } from '../../buckets/options.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import type { Dataset } from '../../dataset/dataset.js';
@@ -30,6 +32,8 @@ export interface LoaderOutput {
   readonly image: string | undefined;
   /** What comes along with each image. */
   readonly companions: readonly Companion[];
+  /** Where the objects on images stand; null where they are not asked for. */
+  readonly annotations: CheckedAnnotations | null;
   /** Names of the fields that come as values. */
   readonly fields: readonly string[];
   /** Of several texts in a field one is drawn. */
@@ -39,7 +43,7 @@ export interface LoaderOutput {
   readonly mixing: Mixing;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
-  /** Bytes of finished rows, by the number of a batch's size. */
+  /** Bytes of finished rows, by the number of a batch's size; behind the companions, of a row's objects. */
   readonly rowBytes: readonly RowBytes[];
   /**
    * Rows are made of uncompressed images and of nothing else: then workers can read just the crops, without any bytes in
@@ -66,6 +70,7 @@ type OutputRequest = {
   | 'collate'
   | 'mix'
   | 'steps'
+  | 'annotations'
   | 'moreImages'
   | 'masks'
   | 'fields'
@@ -78,14 +83,17 @@ type OutputRequest = {
 /** Settles what batches are made of. Throws OptionError. */
 export async function setUpOutput(dataset: Dataset, options: OutputRequest): Promise<LoaderOutput> {
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
-  if (transform !== null) checkBoxes(transform);
+  const annotations = options.annotations === undefined ? null : checkAnnotations(options.annotations);
+  if (transform !== null && annotations?.boxes === undefined) refuseBoxSteps(transform);
   const { batch, decoder } = await outputOf(dataset, transform, options);
   const mixing = checkMixing(options.mix);
   const steps = stepsOf(options.steps);
   const companions = companionsOf(options, batch);
+  if (annotations !== null) companions.push(...annotatedFields(annotations, batch));
   checkFields('image', options.image === undefined ? [] : [options.image], dataset);
   checkFields('moreImages', options.moreImages, dataset);
   checkFields('masks', options.masks, dataset);
+  if (annotations !== null) checkFields('annotations', annotationFields(annotations), dataset);
   if (options.fields !== undefined) await checkFieldsAndColumns('fields', options.fields, dataset);
   const fields = options.fields ?? fieldsOf(dataset, companions);
   if (options.fields === undefined) checkFieldsAlike(dataset, fields);
@@ -94,6 +102,8 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
   if (batch.kind !== 'pixels' && (hasSteps || mixing.length > 0))
     throw needsPixels(hasSteps ? 'steps' : 'mix', options);
   if (mixing.length > 0) checkMixable(mixing, transform!, companions);
+  const objectBytes = annotations === null ? [] : [layOutRecord(annotations).bytes];
+  const withObjects = ({ image, companions }: RowBytes) => ({ image, companions: [...companions, ...objectBytes] });
   const codec = decoder === null ? null : await chooseCodec();
   return {
     batch,
@@ -102,12 +112,13 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
     decode: options.decode,
     image: options.image,
     companions,
+    annotations,
     fields,
     drawsTexts: options.textChoice === 'random',
     steps,
     mixing,
     whole: mixing.length > 0 || steps.batch !== undefined,
-    rowBytes: batch.kind === 'pixels' ? batch.sizes.map((size) => rowBytesOf(batch, size, companions)) : [NO_ROWS],
+    rowBytes: rowBytesOf(batch, companions).map(withObjects),
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, companions.length + fields.length),
     usesCropIndex: options.cropIndex !== false && codec?.name === 'turbojpeg',
   };
@@ -127,13 +138,22 @@ function companionsOf(options: OutputRequest, output: BatchOutput): Companion[] 
   throw needsPixels(masks.length > 0 ? 'masks' : 'moreImages', options);
 }
 
+/** The fields that have the objects, where images are decoded. */
+function annotatedFields(annotations: CheckedAnnotations, output: BatchOutput): Companion[] {
+  if (output.kind !== 'raw') return annotationFields(annotations).map((field) => ({ field, kind: 'annotation' }));
+  throw new OptionError(
+    {},
+    "What lies on images moves as they are decoded: leave out annotations, or transform 'raw'.",
+  );
+}
+
 /** Steps that go by boxes need some. */
-function checkBoxes({ steps }: CompiledTransform): void {
+function refuseBoxSteps({ steps }: CompiledTransform): void {
   const step = steps.find((step) => entryOf(step).needsBoxes);
   if (step === undefined) return;
   throw new OptionError(
     {},
-    `The step ${step.name} goes by boxes: name them with the option annotations, or leave it out.`,
+    `The step ${step.name} goes by boxes: say with the option annotations where they stand, or leave it out.`,
   );
 }
 
@@ -155,7 +175,7 @@ function stepsOf(steps: OutputRequest['steps']): OwnSteps {
 
 function checkMixable(mixing: Mixing, { dtype }: CompiledTransform, companions: readonly Companion[]): void {
   if (companions.some(({ kind }) => kind !== 'field')) {
-    throw new OptionError({}, 'mix takes images and labels: leave out moreImages and masks, or mix.');
+    throw new OptionError({}, 'mix takes images and labels: leave out moreImages, masks and annotations, or mix.');
   }
   if (dtype === 'float16' && mixing.some(({ name }) => name === 'mixup')) {
     throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
@@ -213,15 +233,12 @@ async function outputOf(
   return { batch: { kind: 'pixels', sizes: [size], dtype, layout }, decoder: { ...decoder, outputSize: size } };
 }
 
-/** Encoded images, and those of a list, lie elsewhere. */
-const NO_ROWS: RowBytes = { image: 0, companions: [] };
-
-function rowBytesOf(
-  { dtype }: Extract<BatchOutput, { kind: 'pixels' }>,
-  { width, height }: Size,
-  companions: readonly Companion[],
-): RowBytes {
-  const image = width * height * 3 * valueBytes(dtype);
-  const bytesOf = { image, mask: width * height, field: 0 };
-  return { image, companions: companions.map(({ kind }) => bytesOf[kind]) };
+/** By the number of a batch's size. Encoded images, and those of a list, lie elsewhere. */
+function rowBytesOf(output: BatchOutput, companions: readonly Companion[]): RowBytes[] {
+  if (output.kind !== 'pixels') return [{ image: 0, companions: companions.map(() => 0) }];
+  return output.sizes.map(({ width, height }) => {
+    const image = width * height * 3 * valueBytes(output.dtype);
+    const bytesOf = { image, mask: width * height, field: 0, annotation: 0 };
+    return { image, companions: companions.map(({ kind }) => bytesOf[kind]) };
+  });
 }

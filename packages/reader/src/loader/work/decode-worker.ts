@@ -15,9 +15,13 @@ import {
   nameTable,
   SampleDecodeError,
 } from '@shardtool/format';
+import type { CheckedAnnotations } from '../../annotations/options.js';
+import { readAnnotations } from '../../annotations/read.js';
+import { layOutRecord, writeRecord } from '../../annotations/record.js';
 import { notAValue } from '../../dataset/field-bytes.js';
 import { type CompanionImage, createDecoder, type Decoder, type DecoderOptions, OtherSize } from '../../decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
+import type { GivenAnnotations } from '../../transform/annotations.js';
 import type { Mixing } from '../../transform/mix.js';
 import { arenaView } from '../read/arena.js';
 import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
@@ -42,6 +46,7 @@ export interface DecodeWorkerData {
   /** Rows of a full batch. */
   readonly rows: number;
   readonly companions: readonly Companion[];
+  readonly annotations: CheckedAnnotations | null;
   /** Memory of a {@link PartTable}. */
   readonly parts: SharedArrayBuffer;
   readonly facts: BatchFactsBuffers;
@@ -82,6 +87,9 @@ const control = new Control(data.control);
 const shardImages = new ShardImages(data.shardPaths);
 const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.companions.length }, data.parts);
 const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
+
+const { annotations } = data;
+const record = annotations && layOutRecord(annotations);
 
 /** Counted first, so that the main thread, which may look at the slot before it hears the message, waits for it. */
 function post(message: BadRow | ListImage, transfer: ArrayBuffer[] = []): void {
@@ -147,16 +155,30 @@ function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null):
   if (decoder === null) return;
   if (job.orientation === 0) job.orientation = headerOf(bytes)?.orientation ?? 1;
   const cropIndex = job.cropBytes === 0 ? null : cropIndexAt(job);
+  const isPlain = data.companions.length === 0 && !steps?.hasRowSteps;
+  const { images, fields, given } = isPlain ? NOTHING : companionsOf(job);
   if (data.list) {
-    return decoder.decodeToArray(bytes, job, cropIndex).then(({ pixels, height, width }) => {
+    return decoder.decodeToArray(bytes, job, cropIndex, given).then(({ pixels, height, width }) => {
+      writeObjects(job, decoder);
       post({ kind: 'image', slot: job.slot, row: job.row, pixels, height, width }, [pixels.buffer as ArrayBuffer]);
     });
   }
   const target = rowAddress(job);
-  if (data.companions.length === 0 && !steps?.hasRowSteps) return decoder.decode(bytes, job, target, [], cropIndex);
-  const { images, fields } = companionsOf(job);
-  if (!steps?.hasRowSteps) return decoder.decode(bytes, job, target, images, cropIndex);
-  return steps.row({ bytes, cropIndex }, images, fields, job, target);
+  const done = steps?.hasRowSteps
+    ? steps.row({ bytes, cropIndex, given }, images, fields, job, target)
+    : decoder.decode(bytes, job, target, images, cropIndex, given);
+  if (given === null) return done;
+  if (done !== undefined) return done.then(() => writeObjects(job, decoder));
+  writeObjects(job, decoder);
+}
+
+/** Puts what lies on the image into its row of the slot. */
+function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decoder): void {
+  if (placed === null) return;
+  const part = data.companions.length;
+  const { companions, rowBytes } = data.plan;
+  const address = slotAddress(data.plan, slot) + companions[part]! + row * rowBytes[bucket]!.companions[part]!;
+  writeRecord(placed, record!, annotations!.boxFormat, data.memory.buffer, address);
 }
 
 /** Null where it has changed: the image is decoded without it then, as all of them can be. */
@@ -186,10 +208,19 @@ function finish(job: Job, decoder: Decoder | null): boolean {
   return control.slots.finish(job.slot);
 }
 
-/** The images and masks that come along with a job's image, and the bytes of the fields that a step looks at. */
-function companionsOf(job: Job): { images: CompanionImage[]; fields: Record<string, Uint8Array> } {
+/** What comes along with an image. */
+interface Accompanied {
+  readonly images: readonly CompanionImage[];
+  /** The bytes of the fields that a step looks at. */
+  readonly fields: Readonly<Record<string, Uint8Array>>;
+  readonly given: GivenAnnotations | null;
+}
+const NOTHING: Accompanied = { images: [], fields: {}, given: null };
+
+function companionsOf(job: Job): Accompanied {
   const images: CompanionImage[] = [];
   const fields = nameTable<Uint8Array>();
+  const annotated = nameTable<Uint8Array>();
   for (const [i, { field, kind }] of data.companions.entries()) {
     const part = parts.get(job.slot, job.row, i);
     if (part === null) {
@@ -198,13 +229,14 @@ function companionsOf(job: Job): { images: CompanionImage[]; fields: Record<stri
     }
     const bytes = payloadOf(part, field);
     if (kind === 'field') fields[field] = bytes;
+    else if (kind === 'annotation') annotated[field] = bytes;
     else {
       const rowBytes = data.plan.rowBytes[job.bucket]!.companions[i]!;
       const target = slotAddress(data.plan, job.slot) + data.plan.companions[i]! + job.row * rowBytes;
       images.push({ field, kind, bytes, target });
     }
   }
-  return { images, fields };
+  return { images, fields, given: annotations && readAnnotations(annotations, annotated) };
 }
 
 /** The bytes of a companion as they were packed, checked where that is wanted. */

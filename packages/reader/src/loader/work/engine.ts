@@ -1,4 +1,5 @@
 import { Bell, OptionError } from '@shardtool/format';
+import type { CheckedAnnotations } from '../../annotations/options.js';
 import type { DecoderOptions } from '../../decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixing } from '../../transform/mix.js';
@@ -23,6 +24,8 @@ export interface EngineOptions {
   readonly list: boolean;
   /** What comes along with each image. */
   readonly companions: readonly Companion[];
+  /** Where the objects on images stand; their rows of a slot lie behind those of all companions. */
+  readonly annotations: CheckedAnnotations | null;
   /** A person's own code, its paths whole. */
   readonly steps: OwnSteps;
   readonly mixing: Mixing;
@@ -82,6 +85,7 @@ export class Engine {
         list: options.list,
         rows: options.rows,
         companions: options.companions,
+        annotations: options.annotations,
         parts: parts.buffer,
         facts: facts.buffers,
         steps: options.steps,

@@ -2,6 +2,7 @@
 import { nameTable } from '@shardtool/format';
 import type { CompanionImage, Decoder } from '../../decoder.js';
 import { EffectKernels } from '../../kernels/effects.js';
+import type { GivenAnnotations } from '../../transform/annotations.js';
 import { drawMix } from '../../transform/mix.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import { BatchFacts } from '../ring/batch-facts.js';
@@ -35,13 +36,20 @@ export class OwnStepFailure extends Error {
 /** Which sample it is. */
 type Identity = Pick<Job, 'epoch' | 'source' | 'number' | 'occurrence'>;
 
+/** An encoded image, its crop index, and what lies on it. */
+interface StepImage {
+  readonly bytes: Uint8Array;
+  readonly cropIndex: Uint8Array | null;
+  readonly given: GivenAnnotations | null;
+}
+
 /** The work of one worker beside decoding. */
 export interface WorkSteps {
   /** Whether there are steps on samples: then {@link row} takes the place of the decoder's `decode`. */
   readonly hasRowSteps: boolean;
   /** Decodes a row between the steps on its fields and on its pixels. Rejects with {@link DroppedSample} too. */
   row(
-    image: { readonly bytes: Uint8Array; readonly cropIndex: Uint8Array | null },
+    image: StepImage,
     companions: readonly CompanionImage[],
     fields: Readonly<Record<string, Uint8Array>>,
     job: Job,
@@ -83,7 +91,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
 
   return {
     hasRowSteps: fields !== null || pixels !== null,
-    async row({ bytes: image, cropIndex }, companions, values, job, target) {
+    async row({ bytes: image, cropIndex, given: annotations }, companions, values, job, target) {
       let encoded = image;
       let others = companions;
       if (fields !== null) {
@@ -99,7 +107,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
           bytes: (Object.hasOwn(changed, one.field) ? changed[one.field] : undefined) ?? one.bytes,
         }));
       }
-      await decoder.decode(encoded, job, target, others, encoded === image ? cropIndex : null);
+      await decoder.decode(encoded, job, target, others, encoded === image ? cropIndex : null, annotations);
       if (pixels === null) return;
       const kept = await calling('pixels', pixels, (run) =>
         run(valuesAt(target, data.plan.rowBytes[job.bucket]!.image), {

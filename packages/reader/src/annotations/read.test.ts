@@ -1,0 +1,84 @@
+import { SampleDecodeError } from '@shardtool/format';
+import { expect, test } from 'vitest';
+import { type AnnotationOptions, checkAnnotations } from './options.js';
+import { readAnnotations } from './read.js';
+
+const all: AnnotationOptions = {
+  boxes: { field: 'json', path: 'boxes', format: 'xyxy' },
+  labels: { field: 'json', path: 'labels' },
+  keypoints: { field: 'json', path: 'points', count: 1 },
+  polygons: { field: 'json', path: 'polygons' },
+};
+const one = { boxes: [[1, 2, 3, 4]], labels: [0], points: [[1, 2]], polygons: [[1, 1, 5, 1, 5, 5]] };
+
+function read(json: unknown, options: AnnotationOptions = all) {
+  const text = typeof json === 'string' ? json : JSON.stringify(json);
+  return readAnnotations(checkAnnotations(options), { json: Buffer.from(text) });
+}
+
+test.each<[unknown, RegExp]>([
+  [
+    { ...one, boxes: [[1, 2, null, 4]] },
+    /number 0 of "boxes" of its field "json" has a value that is no finite number/,
+  ],
+  [{ ...one, boxes: [[3, 2, 1, 4]] }, /box 0 of .*\[3, 2, 1, 4\] as xyxy, cannot be: its corners are swapped/],
+  [{ ...one, boxes: [[1, 2, 3]] }, /number 0 of .* is not 4 numbers/],
+  [{ ...one, boxes: ['1, 2, 3, 4'] }, /number 0 of .* is not 4 numbers/],
+  [{ ...one, boxes: 7 }, /"boxes" of its field "json" is no list/],
+  [{ labels: [0] }, /"boxes" of its field "json" is not there/],
+  [{ ...one, labels: [0, 1] }, /it has 1 boxes and 2 labels: there must be as many of each/],
+  [{ ...one, labels: ['cat'] }, /label 0 of .*, "cat", is no class number/],
+  [{ ...one, labels: [1.5] }, /label 0 of .*, 1.5, is no class number/],
+  [{ ...one, points: [[1, 2, 3, 4]] }, /is 4 numbers, and 1 keypoints are 2 or 3 numbers each/],
+  [{ ...one, polygons: [[1, 1, 5, 5]] }, /polygon 0 of .* has 4 numbers: it takes x and y of three corners or more/],
+  [{ ...one, polygons: [[1, 1, 5, 5, 7, 'x']] }, /number 0 of .*polygons.* no finite number/],
+  ['{"boxes": [[', /its field "json" is not what its name says/],
+  ['null', /"boxes" of its field "json" is not there/],
+])('%j is a bad sample that says so', (json, message) => {
+  expect(() => read(json)).toThrow(SampleDecodeError);
+  expect(() => read(json)).toThrow(message);
+});
+
+test('boxes with a negative size, and more objects or corners than there is room for, name the remedy', () => {
+  const boxes = { boxes: { field: 'json' } } as const;
+  expect(() => read([[1, 2, -3, 4]], boxes)).toThrow(/box 0 of its field "json".* its size is negative/);
+  expect(() => read([one.boxes[0], one.boxes[0]], { ...boxes, maxBoxes: 1 })).toThrow(
+    /2 objects.*maxBoxes is 1: raise it/,
+  );
+  const polygons = { polygons: { field: 'json', path: 'polygons' }, maxPoints: 2 };
+  expect(() => read(one, polygons)).toThrow(/more than 2 corners.*annotations.maxPoints: raise it/);
+});
+
+test('a path goes through lists, and polygons come as numbers, pairs, several, or none', () => {
+  const objects = [
+    { box: [1, 2, 3, 4], at: { polygons: [0, 0, 1, 0, 1, 1] } },
+    {
+      box: [1, 2, 3, 4],
+      at: {
+        polygons: [
+          [0, 0],
+          [1, 0],
+          [1, 1],
+        ],
+      },
+    },
+    {
+      box: [1, 2, 3, 4],
+      at: {
+        polygons: [
+          [0, 0, 1, 0, 1, 1],
+          [5, 5, 6, 5, 6, 6, 5, 6],
+        ],
+      },
+    },
+    { box: [1, 2, 3, 4], at: { polygons: { size: [3, 3], counts: 'RLE' } } },
+  ];
+  const options = {
+    boxes: { field: 'json', path: 'objects.box', format: 'xywh' },
+    polygons: { field: 'json', path: 'objects.at.polygons' },
+  } as const;
+  const { boxes, polygons, count } = read({ objects }, options);
+  expect(count).toBe(4);
+  expect([...boxes!.subarray(0, 4)]).toEqual([1, 2, 4, 6]);
+  expect(polygons!.map((rings) => rings.map((ring) => ring.length))).toEqual([[6], [6], [6, 8], []]);
+});

@@ -1,0 +1,191 @@
+/** The objects of a sample from the bytes of its fields. */
+import { type NpyArray, readNpy, SampleDecodeError } from '@shardtool/format';
+import type { GivenAnnotations } from '../transform/annotations.js';
+import type { AnnotationSource, BoxFormat, CheckedAnnotations } from './options.js';
+
+/** Parts of polygons that are fewer numbers than a triangle has are no polygon. */
+const LEAST_NUMBERS = 6;
+
+/** Throws {@link SampleDecodeError} for what cannot be: the reason names the field, the object and what is wrong. */
+export function readAnnotations(
+  options: CheckedAnnotations,
+  fields: Readonly<Record<string, Uint8Array>>,
+): GivenAnnotations {
+  const { boxes, labels, keypoints, polygons, maxBoxes } = options;
+  const values = valuesIn(fields);
+  const lists = {
+    boxes: boxes && rowsOf(values(boxes), boxes, 4),
+    keypoints: keypoints && rowsOf(values(keypoints), keypoints, null),
+    polygons: polygons && listOf(values(polygons), polygons),
+    labels: labels && listOf(values(labels), labels),
+  };
+  const [first, ...others] = Object.entries(lists).flatMap(([name, list]) =>
+    list === undefined ? [] : [{ name, list }],
+  );
+  const count = first!.list.length;
+  const other = others.find(({ list }) => list.length !== count);
+  if (other !== undefined) {
+    throw bad(`it has ${count} ${first!.name} and ${other.list.length} ${other.name}: there must be as many of each`);
+  }
+  if (count > maxBoxes) {
+    throw bad(`it has ${count} objects and the option annotations.maxBoxes is ${maxBoxes}: raise it`);
+  }
+  return {
+    count,
+    boxes: boxes === undefined ? null : cornersOf(lists.boxes!, boxes.format, boxes),
+    labels: labels === undefined ? null : Int32Array.from(lists.labels!, (value, i) => labelOf(value, i, labels)),
+    keypoints: keypoints === undefined ? null : keypointsOf(lists.keypoints!, keypoints),
+    polygons: polygons === undefined ? null : polygonsOf(lists.polygons!, polygons, options.maxPoints),
+    normalized: {
+      boxes: boxes?.normalized ?? false,
+      keypoints: keypoints?.normalized ?? false,
+      polygons: polygons?.normalized ?? false,
+    },
+  };
+}
+
+function bad(reason: string): SampleDecodeError {
+  return new SampleDecodeError({}, reason);
+}
+
+function nameOf({ field, path }: AnnotationSource): string {
+  return path === undefined ? `its field "${field}"` : `"${path}" of its field "${field}"`;
+}
+
+/** What stands at a place of the fields, each of which is parsed once. */
+function valuesIn(fields: Readonly<Record<string, Uint8Array>>): (source: AnnotationSource) => unknown {
+  const parsed = new Map<string, unknown>();
+  return (source) => {
+    const { field, path } = source;
+    if (!parsed.has(field)) parsed.set(field, parse(field, fields[field]!));
+    const value = path === undefined ? parsed.get(field) : follow(parsed.get(field), path.split('.'));
+    if (value === undefined || value === null) throw bad(`${nameOf(source)} is not there`);
+    return value;
+  };
+}
+
+function parse(field: string, bytes: Uint8Array): unknown {
+  try {
+    if (field === 'npy' || field.endsWith('.npy')) return rowsOfArray(readNpy(bytes));
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
+  } catch (cause) {
+    throw new SampleDecodeError({}, `its field "${field}" is not what its name says (${(cause as Error).message})`, {
+      cause,
+    });
+  }
+}
+
+/** The rows of an array of numbers, each in a row whatever its further shape. */
+function rowsOfArray({ data, shape, fortranOrder }: NpyArray): unknown[] {
+  const [rows = 0, ...each] = shape;
+  const length = each.reduce((product, size) => product * size, 1);
+  if (shape.length === 0 || (fortranOrder && shape.length > 2) || data.length !== rows * length) {
+    throw new Error('it is an array of shape or kind that objects cannot have: save it as float32, row by row');
+  }
+  const at = (row: number, i: number) => Number(data[fortranOrder ? i * rows + row : row * length + i]);
+  if (shape.length === 1) return Array.from({ length: rows }, (_, row) => at(row, 0));
+  return Array.from({ length: rows }, (_, row) => Array.from({ length }, (_value, i) => at(row, i)));
+}
+
+/** What a path leads to; through a list it leads to a list. */
+function follow(value: unknown, [name, ...rest]: readonly string[]): unknown {
+  if (name === undefined) return value;
+  if (Array.isArray(value)) return value.map((item) => follow(item, [name, ...rest]));
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+  return follow((value as Readonly<Record<string, unknown>>)[name], rest);
+}
+
+function listOf(value: unknown, source: AnnotationSource): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw bad(`${nameOf(source)} is no list`);
+}
+
+/** Lists of finite numbers, `length` of them each, or any number of them. */
+function rowsOf(value: unknown, source: AnnotationSource, length: number | null): readonly (readonly number[])[] {
+  return listOf(value, source).map((row, i) => {
+    const numbers = Array.isArray(row) ? row.flat() : null;
+    if (numbers === null || (length !== null && numbers.length !== length)) {
+      throw bad(`number ${i} of ${nameOf(source)} is not ${length === null ? 'a list of' : length} numbers`);
+    }
+    checkFinite(numbers, i, source);
+    return numbers;
+  });
+}
+
+function checkFinite(numbers: readonly unknown[], i: number, source: AnnotationSource): void {
+  if (numbers.every((number) => typeof number === 'number' && Number.isFinite(number))) return;
+  throw bad(`number ${i} of ${nameOf(source)} has a value that is no finite number`);
+}
+
+function cornersOf(rows: readonly (readonly number[])[], format: BoxFormat, source: AnnotationSource): Float64Array {
+  const corners = new Float64Array(rows.length * 4);
+  rows.forEach((row, i) => {
+    const [a, b, c, d] = row as readonly [number, number, number, number];
+    if (format === 'xyxy' ? c < a || d < b : c < 0 || d < 0) {
+      const fault = format === 'xyxy' ? 'its corners are swapped' : 'its size is negative';
+      throw bad(`box ${i} of ${nameOf(source)}, [${row.join(', ')}] as ${format}, cannot be: ${fault}`);
+    }
+    if (format === 'xyxy') corners.set(row, i * 4);
+    else if (format === 'xywh') corners.set([a, b, a + c, b + d], i * 4);
+    else corners.set([a - c / 2, b - d / 2, a + c / 2, b + d / 2], i * 4);
+  });
+  return corners;
+}
+
+function labelOf(value: unknown, i: number, source: AnnotationSource): number {
+  const [label] = [value].flat();
+  if (typeof label === 'number' && Number.isInteger(label) && Math.abs(label) < 2 ** 31) return label;
+  throw bad(`label ${i} of ${nameOf(source)}, ${JSON.stringify(value)}, is no class number`);
+}
+
+function keypointsOf(
+  rows: readonly (readonly number[])[],
+  source: AnnotationSource & { readonly count: number },
+): NonNullable<GivenAnnotations['keypoints']> {
+  const { count: perObject } = source;
+  const values = new Float64Array(rows.length * perObject * 3);
+  rows.forEach((row, i) => {
+    const each = row.length / perObject;
+    if (each !== 2 && each !== 3) {
+      throw bad(
+        `number ${i} of ${nameOf(source)} is ${row.length} numbers, and ${perObject} keypoints are 2 or 3 numbers each: set ` +
+          'annotations.keypoints.count',
+      );
+    }
+    for (let point = 0; point < perObject; point++) {
+      const at = (i * perObject + point) * 3;
+      values[at] = row[point * each]!;
+      values[at + 1] = row[point * each + 1]!;
+      values[at + 2] = each === 3 ? row[point * 3 + 2]! : 2;
+    }
+  });
+  return { perObject, values };
+}
+
+function polygonsOf(objects: readonly unknown[], source: AnnotationSource, maxPoints: number): Float64Array[][] {
+  let points = 0;
+  return objects.map((object, i) => {
+    const rings = ringsOf(object).map((ring) => {
+      const numbers = ring.flat();
+      if (numbers.length < LEAST_NUMBERS || numbers.length % 2 !== 0) {
+        throw bad(
+          `polygon ${i} of ${nameOf(source)} has ${numbers.length} numbers: it takes x and y of three corners or more`,
+        );
+      }
+      checkFinite(numbers, i, source);
+      points += numbers.length / 2;
+      return Float64Array.from(numbers as number[]);
+    });
+    if (points <= maxPoints) return rings;
+    throw bad(`its polygons have more than ${maxPoints} corners, which is the option annotations.maxPoints: raise it`);
+  });
+}
+
+/** One polygon, or a list of them: a list of numbers, of pairs, or of such lists. What is no list (COCO's RLE) has none. */
+function ringsOf(object: unknown): readonly (readonly unknown[])[] {
+  if (!Array.isArray(object) || object.length === 0) return [];
+  const [first] = object as readonly unknown[];
+  if (!Array.isArray(first)) return [object];
+  const isPair = first.length === 2 && object.every((point) => Array.isArray(point) && !Array.isArray(point[0]));
+  return isPair ? [object] : (object as readonly (readonly unknown[])[]);
+}
