@@ -120,6 +120,6 @@ def test_without_annotations_there_are_no_targets(objects):
 
 
 def test_wrong_annotations_are_an_option_error(objects):
-    with pytest.raises(shardtool.OptionError, match='no sample has "jsn"'):
-        with shardtool.Loader(objects, annotations={"boxes": {"field": "jsn"}}) as loader:
-            next(iter(loader))
+    loader = shardtool.Loader(objects, annotations={"boxes": {"field": "jsn"}})
+    with loader, pytest.raises(shardtool.OptionError, match='no sample has "jsn"'):
+        next(iter(loader))

@@ -18,6 +18,16 @@ export interface BatchObjects {
   readonly polygons: BatchPolygons | null;
 }
 
+/** Without annotations there is nothing. */
+export const NO_OBJECTS = {
+  offsets: null,
+  boxes: null,
+  boxLabels: null,
+  boxRows: null,
+  keypoints: null,
+  polygons: null,
+} as const;
+
 export interface BatchPolygons {
   /** float32 [p, 2]: x and y of the corners of all polygons. */
   readonly points: Float32Array;

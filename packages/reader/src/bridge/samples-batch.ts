@@ -1,4 +1,5 @@
 import { nameTable } from '@shardtool/format';
+import { NO_OBJECTS } from '../annotations/record.js';
 import { type FieldValue, fieldValue } from '../dataset/field-values.js';
 import type { DecodedSample } from '../dataset/sample-decoder.js';
 import type { Sample } from '../dataset/samples.js';
@@ -39,6 +40,7 @@ function facts(samples: readonly Pick<Sample, 'number' | 'key' | 'cls'>[], epoch
     shape: null,
     moreImages: {},
     masks: {},
+    ...NO_OBJECTS,
     list: null,
     encoded: null,
     labels: Int32Array.from(samples, ({ cls }) => cls),

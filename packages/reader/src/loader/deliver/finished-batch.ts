@@ -1,6 +1,6 @@
 import { nameTable } from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
-import { layOutRecord, readRecords } from '../../annotations/record.js';
+import { layOutRecord, NO_OBJECTS, readRecords } from '../../annotations/record.js';
 import type { Size } from '../../transform/crops.js';
 import type { Dtype } from '../../transform/values.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
@@ -94,9 +94,6 @@ function companionsOf(
   }
   return { moreImages, masks };
 }
-
-/** Without annotations there is nothing. */
-const NO_OBJECTS = { offsets: null, boxes: null, boxLabels: null, boxRows: null, keypoints: null, polygons: null };
 
 function objectsOf({ slot, rows, bucket }: PendingBatch, { engine, annotations, companions }: FinishedBatchOptions) {
   if (annotations === null) return NO_OBJECTS;
