@@ -86,9 +86,8 @@ spec = importlib.util.spec_from_file_location("options", "python/src/shardtool/o
 options = importlib.util.module_from_spec(spec)
 sys.modules["options"] = options
 spec.loader.exec_module(options)
-# It imports these for type checkers alone.
+# It imports this for type checkers alone.
 options.Literal = typing.Literal
-options.Step = typing.Any
 names = {name: getattr(typing, name) for name in typing.__all__} | vars(options)
 hints = typing.get_type_hints(options.LoaderOptions, names)
 expected = {name: eval(f"Optional[{text}]", names) for name, text in json.load(sys.stdin).items()}

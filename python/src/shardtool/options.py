@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 Location = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
 #: A preset (``"train224"``, ``"eval224"``), ``"raw"``, or a list of steps: ``[{"name": "resize", "size": 256}, ...]``.
-Transform = Union[str, Sequence[Union["Step", Mapping[str, Any]]]]
+if TYPE_CHECKING:
+    Transform = Union[str, Sequence[Union[Step, Mapping[str, Any]]]]
+else:
+    Transform = Union[str, Sequence[Mapping[str, Any]]]
 
 #: A rule (``{"area": 1024 * 1024, "step": 64, "max_ratio": 2, "crop": "random"}``), ``{"sizes": [...], "crop": "center"}``,
 #: or a list of sizes, each ``[height, width]``.
