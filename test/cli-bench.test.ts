@@ -1,7 +1,9 @@
+import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-process.js';
-import { packedPhotos } from './datasets.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
 
 const shards = await packedPhotos();
 
@@ -50,6 +52,25 @@ test('a step bounds the rate, and the workers keep up with it', async () => {
   expect(result.boundBy.consumer).toBeGreaterThan(0.5);
 });
 
+test('bench takes a list of steps, answers whether a step waits, and says whether the first batch is in its rate', async () => {
+  const list = path.join(emptyFolder(), 'list.json');
+  writeFileSync(list, '[{"name":"resize","size":[32,32]}]');
+  const one = await shardtool('bench', shards, '--transform', list, '--batch-size', '60', '--step-ms', '5');
+  expect(one.stdout).toMatch(/^[\d,]+ images\/s with the first batch, over 60 images in 1 batch of 60;/);
+  const { code, stdout } = await shardtool(
+    'bench',
+    shards,
+    '--transform',
+    list,
+    '--batch-size',
+    '6',
+    '--step-ms',
+    '150',
+  );
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^a step of 150 ms waited in \d of 9 batches, \d+\.\d % of the time$/m);
+});
+
 test('bench drops a dataset from the page cache on demand, and says its figures in words', async () => {
   const { code, stdout } = await shardtool(
     'bench',
@@ -64,12 +85,15 @@ test('bench drops a dataset from the page cache on demand, and says its figures 
   );
   expect(code).toBe(0);
   expect(stdout.trimEnd().split('\n')).toEqual([
-    expect.stringMatching(/^[\d,]+ images\/s over 60 images in 4 batches of 16; \d+ workers?, checksum never$/),
+    expect.stringMatching(
+      /^[\d,]+ images\/s behind the first batch, over 60 images in 4 batches of 16; \d+ workers?, checksum never$/,
+    ),
     expect.stringMatching(/^batch wait: p50 [\d.]+ ms, largest [\d.]+ ms; first batch [\d.]+ ms$/),
     expect.stringMatching(/^memory: \d+ MB at most, of which read buffers [\d.]+ MB and batch slots [\d.]+ MB$/),
     expect.stringMatching(/^main thread: [\d.]+ microseconds a sample$/),
     expect.stringMatching(/^time: \d+ % waiting for reads, \d+ % for decoding, \d+ % in the consumer$/),
     expect.stringMatching(/^JPEG by \w+: /),
+    ...stdout.trimEnd().split('\n').slice(6),
   ]);
 });
 

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { besidePath, indexPathOf, ShardtoolError } from '@shardtool/format';
-import type { CodecChoice, Dataset, LoaderOptions, LoaderReport } from '@shardtool/reader';
+import type { CodecChoice, Dataset, LoaderInfo, LoaderOptions, LoaderReport } from '@shardtool/reader';
+import { adviceOn, type Findings } from './advice.js';
 
 export interface BenchOptions {
   /** The loader that is measured. */
@@ -15,6 +17,12 @@ export interface BenchOptions {
 }
 
 export interface BenchResult {
+  /** Whether the first batch, and with it the workers' start, is in the rate: only where there is no other batch. */
+  readonly isFirstInRate: boolean;
+  /** Whether a step waited for its batch, behind the first; null without a step. */
+  readonly step: Findings['step'];
+  /** What to do about it. */
+  readonly advice: readonly string[];
   readonly imagesPerSecond: number;
   readonly images: number;
   readonly batches: number;
@@ -82,9 +90,27 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   const report = loader.report();
   const info = await loader.info();
   await loader.close();
+  const stored = await storedSize(dataset);
   waits.sort((a, b) => a - b);
+  const late = waits.filter((wait) => wait > READY_MS);
+  const step =
+    stepMs === 0
+      ? null
+      : { stepMs, batches: waits.length, waited: late.length, share: sumOf(late) / 1000 / Math.max(1e-9, seconds) };
   const total = Math.max(1e-9, report.ioMs + report.decodeMs + report.consumerMs);
+  const boundBy = { io: report.ioMs / total, decode: report.decodeMs / total, consumer: report.consumerMs / total };
+  const { cache, prefetchBatches = 4 } = options.loader;
+  const findings = {
+    ...{ boundBy, workers: info.workers, cores: availableParallelism(), prefetchBatches, step },
+    stored: info.codec === null ? null : stored,
+    lacksCropIndex: lacksCropIndex(info),
+    isRemote: dataset.files.isRemote,
+    hasCache: cache !== undefined,
+  };
   return {
+    isFirstInRate: timed === 0,
+    step,
+    advice: adviceOn(findings),
     imagesPerSecond: timed === 0 ? images / (firstBatchMs / 1000) : timed / seconds,
     images,
     batches: report.batches,
@@ -98,7 +124,7 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
     readBufferPeakBytes: report.readBufferPeakBytes,
     slotBytes: info.slotBytes,
     mainThreadMicrosPerSample: timed === 0 ? 0 : cpu / timed,
-    boundBy: { io: report.ioMs / total, decode: report.decodeMs / total, consumer: report.consumerMs / total },
+    boundBy,
     codec: info.codec,
     cropIndex: info.cropIndex,
     seconds,
@@ -107,6 +133,27 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
     bad: report.bad,
     badKeys: report.badSamples.map(({ key }) => key),
   };
+}
+
+/** A batch that is there is handed out within this time. */
+const READY_MS = 1;
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+function lacksCropIndex({ cropIndex, codec }: LoaderInfo): boolean {
+  return codec?.name === 'turbojpeg' && !cropIndex.used && cropIndex.reason.includes('--crops');
+}
+
+/** The mean size of the images of one shard, which stands for all; null where its index does not say. */
+async function storedSize(dataset: Dataset): Promise<{ width: number; height: number } | null> {
+  const shard = dataset.shards.findIndex(({ samples }) => samples > 0);
+  if (shard < 0) return null;
+  const { width, height } = await dataset.files.index(shard);
+  const known = Array.from(width, (value, row) => [value, height[row]!] as const).filter(([value]) => value > 0);
+  const mean = (of: (size: readonly [number, number]) => number) => sumOf(known.map(of)) / known.length;
+  return known.length === 0 ? null : { width: mean(([value]) => value), height: mean(([, value]) => value) };
 }
 
 function quantile(rising: readonly number[], q: number): number {

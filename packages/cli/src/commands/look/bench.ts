@@ -1,10 +1,12 @@
 import { visible } from '@shardtool/format/visible';
+import { answerOn } from '../../bench/advice.js';
 import type { BenchResult } from '../../bench/bench.js';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { milliseconds, wholeNumber } from '../../options/flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
 import { withDefault } from '../../options/option-flags.js';
+import { readTransform, TRANSFORM_FLAG } from '../../options/transform-flag.js';
 import { print } from '../../terminal/outcome.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
@@ -21,11 +23,7 @@ export const benchCommand = command({
       .options(FLAGS)
       .option('batch-size', withDefault(FLAGS['batch-size'], 256))
       .option('epochs', wholeNumber('--epochs', 'Epochs to go through', { default: 1 }))
-      .option('transform', {
-        choices: ['train224', 'eval224', 'raw'] as const,
-        default: 'train224' as const,
-        describe: 'What becomes of the images; raw: they are not decoded',
-      })
+      .option('transform', { ...TRANSFORM_FLAG, describe: `${TRANSFORM_FLAG.describe}; raw: images are not decoded` })
       .option('step-ms', milliseconds('--step-ms', 'Stand for a training step of so many milliseconds a batch'))
       .option('cold', {
         type: 'boolean',
@@ -39,7 +37,8 @@ export const benchCommand = command({
   handler: async ({ dataset: location, json, stepMs = 0, epochs, cold, transform, ...given }) => {
     const { benchDataset } = await import('../../bench/bench.js');
     const dataset = await openGiven(location, given);
-    const loader = { ...loaderOptions('bench', given), transform };
+    const steps = transform === 'raw' ? ('raw' as const) : await readTransform(transform);
+    const loader = { ...loaderOptions('bench', given), transform: steps };
     const result = await benchDataset(dataset, { loader, epochs, cold, stepMs });
     await dataset.close();
     await print(json ? JSON.stringify(result) : describe(result));
@@ -64,7 +63,7 @@ function describe(result: BenchResult): string {
   const percent = (part: number) => `${Math.round(part * 100)} %`;
   const { boundBy, batches, badKeys } = result;
   const lines = [
-    `${formatCount(Math.round(result.imagesPerSecond))} images/s over ${countOf(result.images, 'image')} in ` +
+    `${formatCount(Math.round(result.imagesPerSecond))} images/s ${result.isFirstInRate ? 'with' : 'behind'} the first batch, over ${countOf(result.images, 'image')} in ` +
       `${countOf(batches, 'batch', 'batches')} of ${formatCount(result.batchSize)}; ${countOf(result.workers, 'worker')}, ` +
       `checksum ${result.checksum}`,
     `batch wait: p50 ${ms(result.batchWaitP50Ms)}, ${batches < 100 ? 'largest' : 'p99'} ${ms(result.batchWaitP99Ms)}; ` +
@@ -87,5 +86,7 @@ function describe(result: BenchResult): string {
     );
   }
   if (result.warnings > 0) lines.push(`${countOf(result.warnings, 'image')} decoded with warnings`);
+  if (result.step !== null) lines.push(answerOn(result.step));
+  lines.push(...result.advice);
   return lines.join('\n');
 }

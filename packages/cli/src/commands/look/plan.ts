@@ -4,6 +4,7 @@ import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { milliseconds, size, wholeNumber } from '../../options/flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
 import { withDefault } from '../../options/option-flags.js';
+import { readTransform, TRANSFORM_FLAG } from '../../options/transform-flag.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
@@ -20,6 +21,7 @@ export const planCommand = command({
       .options(FLAGS)
       // A plan is made before there are ranks.
       .option('world-size', withDefault(FLAGS['world-size'], 1))
+      .option('transform', TRANSFORM_FLAG)
       .option('step-ms', milliseconds('--step-ms', 'What a training step takes'))
       .option('bandwidth', size('--bandwidth', 'Bytes a second that a machine gets from storage: does a step wait?'))
       .option('cache-size', size('--cache-size', 'Bytes of the cache on each machine; without it there is none'))
@@ -31,10 +33,10 @@ export const planCommand = command({
         '$0 plan s3://bucket/shards --step-ms 87 --bandwidth 200MB --cache-size 500GB',
         'Will it wait for storage?',
       ),
-  handler: async ({ dataset: location, json, stepMs, bandwidth, cacheSize, machines, ...given }) => {
+  handler: async ({ dataset: location, json, stepMs, bandwidth, cacheSize, machines, transform: named, ...given }) => {
     checkStorage({ stepMs, bandwidth, cacheSize, machines, worldSize: given.worldSize });
     const { planOf, planOfMixture } = await import('@shardtool/reader');
-    const options = loaderOptions('plan', given);
+    const options = { ...loaderOptions('plan', given), transform: await readTransform(named) };
     const dataset = await openGiven(location, given);
     if (dataset.mixture !== null) {
       const { where, streams, ...others } = options;

@@ -1,0 +1,101 @@
+import { countOf } from '../terminal/size.js';
+
+/** What a bench has found, as far as advice follows from it. Shares are of the time of the consumer's thread, 0 to 1. */
+export interface Findings {
+  readonly boundBy: { readonly io: number; readonly decode: number; readonly consumer: number };
+  readonly workers: number;
+  readonly cores: number;
+  /** Mean width and height of the images as they are stored, in pixels; null where the index does not say, or nothing is decoded. */
+  readonly stored: { readonly width: number; readonly height: number } | null;
+  /** Whether shards of JPEGs lack a crop index that this machine could use. */
+  readonly lacksCropIndex: boolean;
+  readonly isRemote: boolean;
+  readonly hasCache: boolean;
+  readonly prefetchBatches: number;
+  /** How many batches a step of `stepMs` waited for, behind the first; null without a step. */
+  readonly step: {
+    readonly stepMs: number;
+    readonly batches: number;
+    readonly waited: number;
+    readonly share: number;
+  } | null;
+}
+
+/** The shorter side that training on 224x224 mostly is packed with. */
+const PACKED_SIDE = 256;
+/** Less is within what two runs differ by. */
+const LEAST_GAIN = 1.1;
+/** Shares of the time that a step waits: below the one nobody would notice, from the other on batches come too slowly. */
+const SELDOM = 0.01;
+const OFTEN = 0.1;
+const CROP_INDEX_GAIN = '1.2 to 1.4';
+
+/** Sentences that name the option and what it is expected to bring, the largest gain first; what bounds the rate, where no option helps. */
+export function adviceOn(findings: Findings): string[] {
+  const { boundBy, step } = findings;
+  const { io, decode, consumer } = boundBy;
+  if (consumer >= Math.max(io, decode)) {
+    if (step === null) return [];
+    const keepsUp = 'The loader keeps up with the step; faster loading would not be noticed.';
+    if (step.share < SELDOM) return [keepsUp];
+    if (step.share < OFTEN) return waitingAdvice(findings);
+  }
+  return decode >= io ? decodingAdvice(findings) : readingAdvice(findings);
+}
+
+/** How many times as fast all is where a part of it, a share of the time, becomes `times` as fast (Amdahl, 1967). */
+function overall(share: number, times: number): number {
+  return 1 / (1 - share + share / times);
+}
+
+function decodingAdvice({ boundBy, workers, cores, stored, lacksCropIndex }: Findings): string[] {
+  const found: { readonly gain: number; readonly text: string }[] = [];
+  const offer = (times: number, about: string, text: string) => {
+    const gain = overall(boundBy.decode, times);
+    if (gain >= LEAST_GAIN) found.push({ gain, text: `${text}: ${about} ${gain.toFixed(1)} times as fast` });
+  };
+  if (stored !== null) {
+    const shrink = Math.min(stored.width, stored.height) / PACKED_SIDE;
+    const fewer = `(${(shrink * shrink).toFixed(1)} times fewer pixels; crops then come out of smaller images)`;
+    if (shrink > 1) offer(shrink * shrink, 'about', `--resize ${PACKED_SIDE} when packing ${fewer}`);
+  }
+  if (workers < cores) offer(cores / workers, 'up to', `--workers ${cores}, one a core`);
+  found.sort((a, b) => b.gain - a.gain);
+  const lines = found.map(({ text }) => text);
+  if (lacksCropIndex) {
+    lines.push(
+      `shardtool index FOLDER --crops: random crops of baseline JPEGs ${CROP_INDEX_GAIN} times as fast, pixel for pixel the same`,
+    );
+  }
+  if (workers >= cores)
+    lines.push(
+      `${countOf(workers, 'worker')} already ${workers === 1 ? 'has' : 'have'} ${countOf(cores, 'core')}: more of them on another machine bring as much`,
+    );
+  return [`${percent(boundBy.decode)} of the time is spent waiting for decoding:`, ...lines.map((line) => `  ${line}`)];
+}
+
+function readingAdvice({ boundBy, isRemote, hasCache }: Findings): string[] {
+  const gain = overall(boundBy.io, Number.POSITIVE_INFINITY).toFixed(1);
+  const way =
+    isRemote && !hasCache
+      ? `  --cache FOLDER on a local disk: up to ${gain} times as fast from the second epoch on, as far as the dataset has room in it`
+      : `  what is read once more comes out of memory, where it has room: up to ${gain} times as fast from the second epoch on (--epochs 2)`;
+  return [`${percent(boundBy.io)} of the time is spent waiting for reads:`, way];
+}
+
+function waitingAdvice({ prefetchBatches, boundBy }: Findings): string[] {
+  const what = boundBy.decode >= boundBy.io ? 'decoding' : 'reads';
+  return [
+    `Waiting is for ${what}, now and then:`,
+    `  --prefetch-batches ${prefetchBatches * 2}: batches are made further ahead, which bridges waits of up to ${countOf(prefetchBatches * 2 - 1, 'step')}`,
+  ];
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+
+/** The answer to whether a step ever waits. */
+export function answerOn({ stepMs, batches, waited, share }: NonNullable<Findings['step']>): string {
+  return `a step of ${stepMs} ms waited in ${waited} of ${countOf(batches, 'batch', 'batches')}, ${(share * 100).toFixed(1)} % of the time`;
+}
