@@ -1,5 +1,5 @@
 /** All that is printed when people pack what they have. */
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { expect, test, vi } from 'vitest';
@@ -229,4 +229,38 @@ test('a flat folder has no classes, as packing warns of and a loader says once',
   const said = warn.mock.calls.map(([message]) => String(message)).filter((message) => message.includes('no class'));
   warn.mockRestore();
   expect(said).toEqual([expect.stringMatching(/^Sample "\d" has no class, so its label is -1\./)]);
+});
+
+test('adding to a dataset keeps its options, and tells of files that have changed or gone', async () => {
+  const source = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2), 'cat/3.jpg': jpeg(3), 'cat/1.seg.png': PNG });
+  const { output } = await pack(source, ['--dedupe', '--fields', 'seg.png', '--max-shard-samples', '2']);
+  expect((await pack(source, ['--append'], output)).stdout).toBe('OUT has all of SRC already.\n');
+
+  const ago = new Date(Date.now() - 3_600_000);
+  for (const [name, bytes] of [
+    ['4', 1],
+    ['5', 5],
+    ['6', 6],
+    ['7', 7],
+  ] as const)
+    writeFileSync(path.join(source, `cat/${name}.jpg`), jpeg(bytes));
+  writeFileSync(path.join(source, 'cat/7.seg.png'), PNG);
+  writeFileSync(path.join(source, 'cat/2.jpg'), jpeg('longer'));
+  utimesSync(path.join(source, 'cat/2.jpg'), ago, ago);
+  const later = new Date(Date.now() + 3_600_000);
+  utimesSync(path.join(source, 'cat/1.jpg'), later, later);
+  rmSync(path.join(source, 'cat/3.jpg'));
+  const { stdout } = await pack(source, ['--append'], output);
+  expect(stdout).toMatch(
+    /^Added 4 files \(\S+ k?B\), 3 samples of 1 class, in 2 shards to OUT \(\S+ kB\)\.\n {2}1 image has the bytes of another one and was left out: duplicates\.jsonl says of which\n {2}with the options that the dataset was made with: --dedupe --fields seg\.png --max-shard-samples 2\n {2}2 files have changed since, and 1 file is gone: the dataset has what was packed \(changed\.jsonl lists them; the first: cat\/\d\.jpg\)\n$/,
+  );
+  expect(
+    listOf(output, 'changed.jsonl')
+      .map((file) => file.path)
+      .sort(),
+  ).toEqual(['cat/1.jpg', 'cat/2.jpg', 'cat/3.jpg']);
+  const again = await pack(source, ['--append'], output);
+  expect(again.stdout).toMatch(/\n {2}2 files have changed since, and 1 file is gone: /);
+  const sizes = await pack(source, ['--append', '--max-shard-samples', '9'], output);
+  expect(sizes.stdout).not.toContain('--max-shard-samples 2');
 });

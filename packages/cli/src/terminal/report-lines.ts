@@ -19,6 +19,30 @@ export function skippedLine(
   ];
 }
 
+/** What has become of the files that a growing dataset has. */
+export function changesLine({ changes }: Pick<PackReport, 'changes'>): string[] {
+  if (changes === undefined) return [];
+  const { changed, gone, first } = changes;
+  const parts = [
+    ...(changed > 0 ? [`${countOf(changed, 'file has', 'files have')} changed since`] : []),
+    ...(gone > 0 ? [`${countOf(gone, 'file is', 'files are')} gone`] : []),
+  ];
+  return [
+    `  ${parts.join(', and ')}: the dataset has what was packed (changed.jsonl lists them; the first: ${visible(first)})`,
+  ];
+}
+
+/** The options of a growing dataset that were left out, as flags. */
+export function keptLine({ keptOptions = {} }: Pick<PackReport, 'keptOptions'>): string[] {
+  const flags = Object.entries(keptOptions).map(([name, value]) => {
+    const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    if (value === true) return flag;
+    if (value === false) return flag.replace('--', '--no-');
+    return `${flag} ${visible(Array.isArray(value) ? value.join(',') : String(value))}`;
+  });
+  return flags.length === 0 ? [] : [`  with the options that the dataset was made with: ${flags.join(' ')}`];
+}
+
 /** Which images have a crop index, and which have none for what they are; none where no crop index was made. */
 export function cropLines(crops: CropIndexCounts | null): string[] {
   if (crops === null) return [];

@@ -227,7 +227,7 @@ async function convertDataset(
   if (!isElsewhere) folder.checkRoom(sourceBytes);
   const stems = shards.map(({ stem }) => stem);
   if (isBegun) folder.keepNoted();
-  else await folder.announce(layout, stems, otherIndexes, madeFrom);
+  else await folder.announce(layout, stems, otherIndexes, { madeFrom });
   await destination.sendNotes();
   makeFolder(path.join(folder.path, STATE_FOLDER));
   const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
@@ -286,7 +286,7 @@ async function convertTarStream(
       maxShardSamples,
       begin: async (number) => {
         const stem = numberedStem(options.name, number);
-        await folder.announce(layout, [stem], otherIndexes, madeFrom ?? undefined);
+        await folder.announce(layout, [stem], otherIndexes, { madeFrom: madeFrom ?? undefined });
         await destination.sendNotes();
         return stem;
       },

@@ -9,16 +9,22 @@ import { readNote, writeNote } from './pack-note.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 
 export const SKIPPED_FILE = 'skipped.jsonl';
+/** Files of a dataset that have changed or gone since they were packed, as the last `append` has found. */
+export const CHANGED_FILE = 'changed.jsonl';
 
 /** Lists that a pack lays beside its shards, one JSON object a line: what was left out, and why. */
-export const LIST_FILES = [QUARANTINE_FILE, DUPLICATES_FILE, SKIPPED_FILE] as const;
+export const LIST_FILES = [QUARANTINE_FILE, DUPLICATES_FILE, SKIPPED_FILE, CHANGED_FILE] as const;
 
 /** Writes a list line by line, in place of an earlier one; no file where nothing is to be listed. Throws {@link FileError}. */
-export async function writeListFile(folder: string, name: string, entries: Iterable<object>): Promise<void> {
+export async function writeListFile(
+  folder: string,
+  name: string,
+  entries: Iterable<object> | AsyncIterable<object>,
+): Promise<void> {
   const path = join(folder, name);
   let count = 0;
-  function* lines(): Generator<string> {
-    for (const entry of entries) {
+  async function* lines(): AsyncGenerator<string> {
+    for await (const entry of entries) {
       count++;
       yield `${JSON.stringify(entry)}\n`;
     }

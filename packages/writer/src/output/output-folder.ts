@@ -24,6 +24,12 @@ import { QUARANTINE_FILE } from './quarantine.js';
 /** What a pack finds in its output folder: with `plan`, work that did not end. */
 export type PackState = 'nothing' | 'dataset' | 'plan';
 
+/** What shards are made of, as {@link PackNote} has it. */
+interface MadeOf {
+  readonly madeFrom?: string | undefined;
+  readonly options?: PackNote['options'];
+}
+
 /** What lies in the folder before the plan does; a pack that is killed then has made no shard. */
 const OF_BEGINNING: ReadonlySet<string> = new Set([PACK_NOTE_FILE, `${PACK_NOTE_FILE}${TEMPORARY}`, STATE_FOLDER]);
 
@@ -34,6 +40,8 @@ export class OutputFolder {
   readonly #unlock: Unlock;
   /** Shards that were announced. */
   #shards: readonly string[] = [];
+  /** What the shards were made with that are there already. */
+  #options: PackNote['options'];
 
   private constructor(path: string, made: boolean, unlock: Unlock) {
     this.path = path;
@@ -109,12 +117,14 @@ export class OutputFolder {
 
   /** The shards that are announced next come beside those that an earlier pack has noted down. */
   keepNoted(): void {
-    this.#shards = readNote(this.path).shards;
+    const { shards, options } = readNote(this.path);
+    this.#shards = shards;
+    this.#options = options;
   }
 
-  /** The indexes for other loaders that lie beside the shards. */
-  notedIndexes(): readonly OtherIndex[] {
-    return readNote(this.path).otherIndexes;
+  /** What was noted down when the shards that are there were made. */
+  noted(): PackNote {
+    return readNote(this.path);
   }
 
   /** Removes what a pack left here that was to add to the dataset of these shards. */
@@ -155,14 +165,14 @@ export class OutputFolder {
 
   /**
    * Notes down which shards are going to be made, in addition to those of earlier calls, and with which indexes for
-   * other loaders. `madeFrom` is what {@link PackNote} says. Throws {@link OutputNotEmptyError} where one is in the way, {@link OptionError} for a name that no
+   * other loaders. `made` is what {@link PackNote} says. Throws {@link OutputNotEmptyError} where one is in the way, {@link OptionError} for a name that no
    * shard can have.
    */
   async announce(
     layout: WrittenLayout,
     stems: readonly string[],
     otherIndexes: readonly OtherIndex[],
-    madeFrom?: string,
+    made: MadeOf = {},
   ): Promise<void> {
     const wrong = stems.find((stem) => !SHARD_STEM.test(stem));
     if (wrong !== undefined) {
@@ -179,7 +189,7 @@ export class OutputFolder {
     const inTheWay = wanted.filter((file) => taken.has(file));
     if (inTheWay.length > 0) throw notEmpty(this.path, inTheWay);
     this.#shards = [...new Set([...this.#shards, ...stems])];
-    await this.#note(layout, otherIndexes, madeFrom);
+    await this.#note(layout, otherIndexes, made);
   }
 
   /** Notes down the shards of a plan that lies in the folder, where whoever laid it there was killed before the note. */
@@ -187,20 +197,26 @@ export class OutputFolder {
     layout: WrittenLayout,
     stems: readonly string[],
     otherIndexes: readonly OtherIndex[],
-    madeFrom?: string,
+    made: MadeOf = {},
   ): Promise<void> {
     if (existsSync(join(this.path, PACK_NOTE_FILE))) return;
     this.#shards = stems;
-    await this.#note(layout, otherIndexes, madeFrom);
+    await this.#note(layout, otherIndexes, made);
   }
 
-  async #note(layout: WrittenLayout, otherIndexes: readonly OtherIndex[], madeFrom: string | undefined): Promise<void> {
+  async #note(
+    layout: WrittenLayout,
+    otherIndexes: readonly OtherIndex[],
+    { madeFrom, options }: MadeOf,
+  ): Promise<void> {
+    const ofAll = this.#options ?? options;
     const note: PackNote = {
       version: 1,
       format: layout.name,
       shards: [...this.#shards],
       otherIndexes: [...otherIndexes],
       ...(madeFrom !== undefined && { madeFrom }),
+      ...(ofAll !== undefined && { options: ofAll }),
     };
     await writeNote(this.path, note);
   }

@@ -23,6 +23,8 @@ const NOTE = z.object({
    * where they were made in several goes, or have been changed since.
    */
   madeFrom: z.string().optional(),
+  /** The options of a pack that its shards depend on, by name: what is added later is packed with the same. Absent in earlier notes. */
+  options: z.record(z.string(), z.unknown()).optional(),
 });
 
 export type PackNote = z.infer<typeof NOTE>;

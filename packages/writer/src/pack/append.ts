@@ -8,10 +8,11 @@ import {
   shardNameOf,
 } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
-import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
+import { OUTPUT_OPTIONS, PACK_OPTIONS } from '../option-table.js';
+import { type CheckedOptions, checkOptions, PACK_DEFAULTS, type PackOptions } from '../options.js';
+import type { PackNote } from '../output/pack-note.js';
 import type { Naming } from '../plan/naming.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
-import type { OtherIndex } from '../shard/other-indexes.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
 import { pathAt } from '../source/file-table.js';
 import type { SourceFiles } from '../source/source-files.js';
@@ -31,15 +32,50 @@ export interface AppendBase {
 export function settleAppend(
   output: string,
   { format, shards }: Manifest,
-  otherIndexes: readonly OtherIndex[],
+  { otherIndexes, options: made = {} }: Pick<PackNote, 'otherIndexes' | 'options'>,
   options: PackOptions,
-): CheckedOptions {
+): SettledOptions {
   if (options.format !== undefined && options.format !== format) {
     const message = `The dataset ${output} has shards of the format ${format}, and the option "format" is ${options.format}; leave it out.`;
     throw new OptionError({ path: output }, message);
   }
   const { name, index } = options;
-  return checkOptions({ ...options, format, name: name ?? nameOf(shards.at(-1)?.file), index: index ?? otherIndexes });
+  const kept = Object.fromEntries(
+    Object.entries(made).filter(([name, value]) => {
+      const isPattern = name === 'include' || name === 'exclude';
+      return KEPT.has(name) && value !== undefined && isLeftOut(options, name) && !(isPattern && options.files);
+    }),
+  );
+  const checked = checkOptions({
+    ...options,
+    ...kept,
+    format,
+    name: name ?? nameOf(shards.at(-1)?.file),
+    index: index ?? otherIndexes,
+  });
+  const said = Object.entries(kept).filter(([name, value]) => !isDefault(name, value));
+  return { options: checked, kept: Object.fromEntries(said) };
+}
+
+/** Options of a pack that adds to a dataset, and which of them are as the dataset was made with, and not by default. */
+export interface SettledOptions {
+  readonly options: CheckedOptions;
+  readonly kept: Readonly<Record<string, unknown>>;
+}
+
+/** What a pack notes down of itself; the dataset itself says what its layout is, and labels come with each pack. */
+const KEPT: ReadonlySet<string> = new Set(
+  Object.entries({ ...OUTPUT_OPTIONS, ...PACK_OPTIONS })
+    .filter(([name, { isRecorded }]) => isRecorded && !['format', 'name', 'index', 'labels'].includes(name))
+    .map(([name]) => name),
+);
+
+function isLeftOut(options: PackOptions, name: string): boolean {
+  return (options as Record<string, unknown>)[name] === undefined;
+}
+
+function isDefault(name: string, value: unknown): boolean {
+  return JSON.stringify((PACK_DEFAULTS as Record<string, unknown>)[name]) === JSON.stringify(value);
 }
 
 /** What stands in front of a shard's number and a dash. */

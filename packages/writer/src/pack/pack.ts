@@ -177,7 +177,7 @@ async function packWhole(work: PackWork, isBegun: boolean): Promise<PackReport> 
 async function packMore(work: PackWork, given: PackOptions): Promise<PackReport> {
   const { folder, output } = work;
   const manifest = await readManifest(output);
-  const options = settleAppend(output, manifest, folder.notedIndexes(), given);
+  const { options, kept } = settleAppend(output, manifest, folder.noted(), given);
   checkOtherIndexes(options.format, options.index);
   const layout = await layoutOfChoice(options);
   if (options.restart) folder.clearAdded(layout, manifest.shards);
@@ -186,7 +186,8 @@ async function packMore(work: PackWork, given: PackOptions): Promise<PackReport>
   // What a pack that did not end has put there comes anew.
   const quarantined = readQuarantine(output).slice(0, earlier?.base?.quarantined);
   const growing = { ...work, options, layout, base: { folder: output, manifest, quarantined } };
-  return packAndCommit(growing, earlier === null ? await makePlan(growing) : await resumePlan(growing));
+  const header = earlier === null ? await makePlan(growing) : await resumePlan(growing);
+  return { ...(await packAndCommit(growing, header)), keptOptions: kept };
 }
 
 async function packAndCommit(work: PackWork, header: PlanHeader): Promise<PackReport> {

@@ -17,6 +17,7 @@ import type { SourceFiles } from '../source/source-files.js';
 import { type AppendBase, findTakenKeys, nextNumber } from './append.js';
 import { countSkipped, plannedQuarantine, skippedFiles } from './left-out.js';
 import { recordedOptions } from './recorded-options.js';
+import { listChanges } from './source-changes.js';
 import { type PrepareWork, type Survey, surveySource } from './survey.js';
 
 /** Everything that is known before the first shard is written. */
@@ -79,11 +80,13 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       ...taken.map(({ path, error }) => ({ path, reason: error.message })),
     ].filter(({ path }) => !known.has(path));
     await checkPlannedBad(work, quarantined, plan.order.length);
+    const changes = base === null ? undefined : await listChanges(base, root, files, options);
     const planned = factsOf(survey, plan, duplicates);
     const facts = {
       options: await recordedOptions(options, base),
       ...planned,
       ...(quarantined.length > 0 && { quarantined }),
+      ...(changes !== undefined && { changes }),
     };
     return {
       facts: base === null ? facts : { ...facts, base: baseFacts(base, options.name) },

@@ -62,7 +62,7 @@ export async function publishPlan(
     makeFolder(join(folder.path, STATE_FOLDER));
     const header = writePlanRecord(mine, pack.facts, pack.shards());
     if (header.base !== undefined) folder.keepNoted();
-    await folder.announce(layout, stemsOf(header), plannedTarget(header).index, madeFrom(header));
+    await folder.announce(layout, stemsOf(header), plannedTarget(header).index, madeOf(header));
     // A pack that goes on with the plan does not look for them again.
     await writeListFile(folder.path, SKIPPED_FILE, pack.skipped());
     place(mine, path);
@@ -77,6 +77,12 @@ export async function publishPlan(
   }
 }
 
+/** What the note says of the shards of a plan; a dataset that grows has its options noted already. */
+function madeOf(header: PlanHeader): { madeFrom: string | undefined; options?: Record<string, unknown> } {
+  const noted = { madeFrom: madeFrom(header) };
+  return header.base === undefined ? { ...noted, options: { ...header.options } } : noted;
+}
+
 /** Announces the shards of the plan that was found in the folder, unless that was done. */
 export async function announceFound(
   folder: OutputFolder,
@@ -84,7 +90,7 @@ export async function announceFound(
   layout: WrittenLayout,
   header: PlanHeader,
 ): Promise<void> {
-  await folder.announcePlanned(layout, stemsOf(header), plannedTarget(header).index, madeFrom(header));
+  await folder.announcePlanned(layout, stemsOf(header), plannedTarget(header).index, madeOf(header));
   await destination.sendNotes();
 }
 

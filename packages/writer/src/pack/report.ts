@@ -1,6 +1,6 @@
 import type { Manifest } from '@shardtool/format';
 import type { PartialField } from '../output/commit.js';
-import type { PlanFacts, PlanHeader } from '../plan/plan-record.js';
+import type { PlanFacts, PlanHeader, SourceChanges } from '../plan/plan-record.js';
 import { type CropIndexCounts, cropTotals } from '../shard/crop-index.js';
 import type { CheckedShard } from '../shard/shard-job.js';
 import type { PackedShard } from './pack-worker.js';
@@ -56,6 +56,10 @@ export interface PackReport {
   readonly splits?: readonly { readonly name: string; readonly report: PackReport }[];
   /** Of a pack of several parts: files and folders of the source that are in none of them. */
   readonly besideSplits?: readonly string[];
+  /** Of a dataset that grows: what has become of the files that it has; changed.jsonl lists them. Absent where nothing has changed. */
+  readonly changes?: SourceChanges;
+  /** Of a dataset that grows: options that were left out and are as it was made with, by name. */
+  readonly keptOptions?: Readonly<Record<string, unknown>>;
   /** The folder was the dataset of this source and these options already: nothing was written. */
   readonly wasCommitted: boolean;
 }
@@ -68,8 +72,18 @@ const NOTHING = {
 };
 
 function factsOf(facts: PlanFacts) {
-  const { classes, skippedFiles, skipped = {}, skippedFolders, hiddenFolders, duplicates, classConflicts } = facts;
-  return { classes, skippedFiles, skipped, skippedFolders, hiddenFolders, duplicates, classConflicts };
+  const {
+    classes,
+    skippedFiles,
+    skipped = {},
+    skippedFolders,
+    hiddenFolders,
+    duplicates,
+    classConflicts,
+    changes,
+  } = facts;
+  const noted = changes === undefined ? {} : { changes };
+  return { ...noted, classes, skippedFiles, skipped, skippedFolders, hiddenFolders, duplicates, classConflicts };
 }
 
 /** Of a dry run. */

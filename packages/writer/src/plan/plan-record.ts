@@ -32,8 +32,17 @@ export interface PlanFacts {
   /** Images that others stand for, and how many of them are of another class. */
   readonly duplicates: number;
   readonly classConflicts: number;
+  /** Of a dataset that grows: what has become of the files that it has. Absent where nothing has changed. */
+  readonly changes?: SourceChanges;
   /** The dataset that the shards are added to, if any. */
   readonly base?: BaseFacts;
+}
+
+/** How many files of a dataset have changed since they were packed, or are gone; the first of them. */
+export interface SourceChanges {
+  readonly changed: number;
+  readonly gone: number;
+  readonly first: string;
 }
 
 /** A file that was left out, below the source, or one that labels name. */

@@ -8,7 +8,7 @@ import { adviceOnClasses } from '../../pack/source-advice.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
-import { countLine, cropLines, fieldsLine, skippedLine } from '../../terminal/report-lines.js';
+import { changesLine, countLine, cropLines, fieldsLine, keptLine, skippedLine } from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
@@ -133,7 +133,9 @@ function describe(
   const hasLists = dryRun !== true || check !== undefined;
   const listsOf = (list: string) => (hasLists ? `${list} lists` : '--dry-run --check header lists');
   const isNothing = report.samples + quarantined + duplicates === 0;
-  if (report.wasCommitted || (append && isNothing)) return `${visible(output)} has all of ${visible(source)} already.`;
+  if (report.wasCommitted || (append && isNothing)) {
+    return [`${visible(output)} has all of ${visible(source)} already.`, ...changesLine(report)].join('\n');
+  }
   const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
   return [
     `${verb} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
@@ -184,6 +186,8 @@ function describe(
     ...(append && dedupe && hasOtherBytes
       ? ['  new images were compared with each other only: those in the shards have other bytes than their files']
       : []),
+    ...keptLine(report),
+    ...changesLine(report),
     ...skippedLine(report, listsOf),
     ...countLine(
       skippedFolders.length,
