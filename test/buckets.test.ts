@@ -1,5 +1,13 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type Batch, type LoaderOptions, type LoaderState, openDataset } from '@shardtool/reader';
+import {
+  type Batch,
+  type LoaderOptions,
+  type LoaderState,
+  openDataset,
+  openMixture,
+  planOfBuckets,
+} from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 
@@ -232,4 +240,142 @@ test('an image is resized to cover its size, and the crop says which part is sho
   numbers.forEach((number, row) => {
     expect(shown.subarray(row * 864, (row + 1) * 864).toString('base64')).toBe(found.get(number));
   });
+});
+
+test('what was counted is kept, and counted anew where the file is damaged', async () => {
+  const before = process.env.SHARDTOOL_BESIDE;
+  const beside = emptyFolder();
+  process.env.SHARDTOOL_BESIDE = beside;
+  const files = () =>
+    readdirSync(beside, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('buckets-'));
+  await run({ lastBatch: 'drop' });
+  expect(files()).toHaveLength(1);
+  const kept = path.join(beside, files()[0]!);
+  const bytes = readFileSync(kept);
+  for (const damaged of [
+    bytes.subarray(0, 20),
+    bytes.subarray(0, -1),
+    bytes.map((byte, i) => (i === bytes.length - 3 ? byte ^ 1 : byte)),
+  ]) {
+    writeFileSync(kept, damaged);
+    expect((await run({})).map(({ numbers }) => numbers)).toEqual(whole.map(({ numbers }) => numbers));
+    expect(readFileSync(kept)).toEqual(bytes);
+  }
+  process.env.SHARDTOOL_BESIDE = before;
+});
+
+test('a rule leaves out the sizes that too few samples are nearest to, and plan names them', async () => {
+  await using dataset = await openDataset(folder);
+  const report = await planOfBuckets(dataset, {
+    buckets: { area: 1024, step: 8, maxRatio: 4 },
+    batchSize: 4,
+    worldSize: 2,
+  });
+  const { sizes, leftOut, waiting, handedOver } = report;
+  expect(sizes.reduce((sum, { samples }) => sum + samples, 0)).toBe(150);
+  expect(leftOut.length).toBeGreaterThan(0);
+  expect(leftOut.every(({ samples }) => samples === 0)).toBe(true);
+  for (const { croppedAway, width, height } of sizes) {
+    expect(croppedAway).toBeGreaterThanOrEqual(0);
+    expect(croppedAway).toBeLessThan(0.4);
+    expect(width * height).toBeLessThanOrEqual(1024);
+  }
+  expect(waiting.most).toBeLessThanOrEqual(sizes.length * 7);
+  expect(waiting.mean).toBeLessThanOrEqual(waiting.most);
+  expect(handedOver).toBeGreaterThan(0);
+  expect(handedOver).toBeLessThan(0.5);
+  const seen = await run({ buckets: { area: 1024, step: 8, maxRatio: 4 }, globalBatchSize: 8, lastBatch: 'pad' });
+  expect(seen).toHaveLength(report.batches);
+});
+
+test('a bad sample is raised, skipped, or replaced by one of its own batch', async () => {
+  const [first] = await run({ onBadSample: 'raise' });
+  const steps = (drops: number) => ({ fields: { module: DROPS, options: { number: drops } } });
+  const victim = first!.numbers[3]!;
+  const [dropped] = await run({ steps: steps(victim), onBadSample: 'raise' });
+  expect(dropped!.numbers).toEqual(first!.numbers.map((n, row) => (row === 3 ? first!.numbers[4]! : n)));
+  expect(dropped!.shape).toEqual(first!.shape);
+});
+
+const DROPS = path.join(emptyFolder(), 'drops.mjs');
+writeFileSync(DROPS, 'export default (fields, { number, options }) => (number === options.number ? null : fields);\n');
+
+test('a run over a mixture has buckets, too', async () => {
+  const other = await packedSmall({ samples: 60 }, { maxShardSamples: 20, format: 'lmdb' });
+  const mixed = async (rank: number, worldSize: number, state?: LoaderState): Promise<Seen[]> => {
+    await using mixture = await openMixture(
+      [
+        { dataset: folder, name: 'a' },
+        { dataset: other, name: 'b' },
+      ],
+      { group: 6 },
+    );
+    const { streams: _, ...options } = base;
+    const given = { ...options, rank, worldSize, buckets: SIZES, lastBatch: 'partial' as const };
+    await using loader = mixture.loader(state === undefined ? given : { ...given, state });
+    const seen: Seen[] = [];
+    for await (const batch of loader) {
+      const one = seenOf(batch, loader.state());
+      seen.push({ ...one, numbers: one.numbers.map((n, row) => n + 1000 * batch.source![row]!) });
+    }
+    if (worldSize === 1) {
+      await expect(loader.withWeights(seen[0]!.state, [1, 2])).rejects.toThrow(
+        'With buckets the weights of a mixture stay',
+      );
+    }
+    return seen;
+  };
+  const alone = await mixed(0, 1);
+  const all = alone.flatMap(({ numbers }) => numbers).sort((a, b) => a - b);
+  expect(all).toEqual([...Array.from({ length: 150 }, (_, i) => i), ...Array.from({ length: 60 }, (_, i) => 1000 + i)]);
+  const rest = await Promise.all([0, 1, 2].map((rank) => mixed(rank, 3, alone[5]!.state)));
+  expect(together(rest)).toEqual(together([alone]).slice(6));
+});
+
+test('weights and epochs of a number of samples go with buckets', async () => {
+  const weighted = (await run({ weights: { a: 3 }, lastBatch: 'partial' })).flatMap(({ numbers }) => numbers);
+  expect(weighted).toHaveLength(50 * 3 + 100);
+  const short = await run({ epochSamples: 40, repeat: 4 });
+  const counts = new Map<number, number>();
+  for (const n of short.flatMap(({ numbers }) => numbers)) counts.set(n, (counts.get(n) ?? 0) + 1);
+  expect([...counts.values()].reduce((a, b) => a + b, 0)).toBe(160);
+  expect(Math.max(...counts.values())).toBe(2);
+});
+
+const refused: readonly (readonly [string, LoaderOptions, RegExp])[] = [
+  ['an empty list', { buckets: [] }, /the list of sizes is empty/],
+  ['a size without samples', { buckets: [...SIZES, [900, 10]] }, /no sample is nearest to 10x900/],
+  ['two sizes of one shape', { buckets: [...SIZES, [32, 32]] }, /16x16 and 32x32 have the same shape/],
+  [
+    'a side of zero',
+    { buckets: [[0, 8]] },
+    /option buckets is not right \(0\.0: .*\); it is \{ area, step, maxRatio, crop \}/,
+  ],
+  ['an area that is no number', { buckets: { area: Number.NaN } }, /option buckets is not right \(area: /],
+  ['a name that it does not have', { buckets: { area: 1024, ratio: 2 } as never }, /Unrecognized key: "ratio"/],
+  ['a ratio below one', { buckets: { area: 1024, maxRatio: 0.5 } }, /maxRatio: /],
+  ['text', { buckets: '1024' as never }, /The loader's option buckets is not right: it is \{ area/],
+  ['a transform with a size', { transform: 'train224' }, /The step randomResizedCrop chooses the size of images/],
+  ['encoded images', { transform: 'raw' }, /buckets is for batches whose images are decoded and stacked/],
+  ['a list of images', { collate: 'list' }, /buckets is for batches whose images are decoded and stacked/],
+];
+
+test.each(refused)('%s is refused with a sentence', async (_what, options, sentence) => {
+  await expect(run(options)).rejects.toThrow(sentence);
+});
+
+test('a state goes on with the same buckets, and with no others', async () => {
+  const { state } = whole[3]!;
+  await expect(run({ state, buckets: [SIZES[0], SIZES[2]] })).rejects.toThrow('saved with other sizes of buckets');
+  await using dataset = await openDataset(folder);
+  await using plain = dataset.loader({ ...base, collate: 'list', state });
+  await expect(plain.info()).rejects.toThrow('saved with buckets');
+  await using plainState = dataset.loader({ ...base, collate: 'list' });
+  await plainState.info();
+  await expect(run({ state: plainState.state() })).rejects.toThrow('saved without buckets');
+  const { buckets } = state;
+  await expect(run({ state: { ...state, buckets: { ...buckets, waiting: [900, 1, 1] } } })).rejects.toThrow(
+    'buckets.waiting: there are not so many',
+  );
+  await expect(run({ state: { ...state, buckets: { ...buckets, waiting: [1] } } })).rejects.toThrow('not a state');
 });

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { CudaError, Device } from '@shardtool/cuda';
-import { type DeviceDtype, openDataset, type TransformInput } from '@shardtool/reader';
+import { type DeviceDtype, openDataset, openMixture, type TransformInput } from '@shardtool/reader';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { affine, BLOCK_THREADS, entryName, PARAMETER_OFFSETS, packParameters, ptxModule } from '#cuda/kernel';
+import { packedSmall } from './datasets.js';
 import {
   bfloat16,
   distance,
@@ -129,6 +130,49 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
       expect(distance('float32', await download(device, batch, images), image!)).toBeLessThanOrEqual(ulp);
     }
     expect(at).toBe(expected.length);
+  });
+
+  test('batches of several sizes come as the host has them, each with its crop, and a run goes on behind any', async () => {
+    const buckets = [
+      [24, 12],
+      [16, 16],
+      [12, 24],
+    ] as const;
+    const options = { ...onHost, transform: [], applyExifOrientation: false, buckets };
+    await using dataset = await openDataset(shards);
+    const expected = [];
+    await using host = dataset.loader(options);
+    for await (const { images, shape, crop, keys } of host) {
+      expected.push({ shape, crop, keys, bytes: Buffer.from(images as Uint8Array) });
+    }
+    const seen = [];
+    await using loader = dataset.loader({ ...options, device: 'cuda:0' });
+    for await (const batch of loader) {
+      const { images, crop, keys, state } = batch;
+      seen.push({ shape: images.shape, crop, keys, bytes: Buffer.from(await download(device, batch)), state });
+    }
+    expect(seen.map(({ state: _, ...batch }) => batch)).toEqual(expected);
+    expect(new Set(seen.map(({ shape }) => shape.slice(1).join())).size).toBe(3);
+    await using later = dataset.loader({ ...options, device: 'cuda:0', state: seen[3]!.state });
+    const rest: (readonly string[])[] = [];
+    for await (const { keys } of later) rest.push(keys);
+    expect(rest).toEqual(expected.slice(4).map(({ keys }) => keys));
+  });
+
+  test('a mixture says on the device, too, which dataset each row is from', async () => {
+    const other = await packedSmall({ samples: 20 }, { format: 'lmdb' });
+    await using mixture = await openMixture([
+      { dataset: shards, name: 'a', weight: 1 },
+      { dataset: other, name: 'b', weight: 1 },
+    ]);
+    const expected = [];
+    await using host = mixture.loader(onHost);
+    for await (const { source, keys } of host) expected.push({ source, keys });
+    const seen = [];
+    await using loader = mixture.loader(onDevice);
+    for await (const { source, keys } of loader) seen.push({ source, keys });
+    expect(seen).toEqual(expected);
+    expect(new Set(seen.flatMap(({ source }) => [...source!]))).toEqual(new Set([0, 1]));
   });
 
   test('a slow consumer on a stream of its own has each batch whole before its memory is used again', async () => {

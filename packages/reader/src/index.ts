@@ -2,6 +2,7 @@ export { ShardtoolError, WorkerDiedError } from '@shardtool/format';
 export type { AnnotationOptions, AnnotationSource, BoxFormat } from './annotations/options.js';
 export type { BatchObjects, BatchPolygons } from './annotations/record.js';
 export type { BucketCrop, BucketsInput } from './buckets/options.js';
+export { type BucketsPlanOptions, type BucketsReport, planOfBuckets } from './buckets/report.js';
 export { type Checker, createChecker } from './codec/check.js';
 export { CropIndexMaker } from './codec/crop-index/make.js';
 export type { CodecChoice } from './codec/select.js';

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 else:
     Transform = Union[str, Sequence[Mapping[str, Any]]]
 
-#: A rule (``{"area": 1024 * 1024, "step": 64, "max_ratio": 2, "crop": "random"}``), ``{"sizes": [...], "crop": "center"}``,
-#: or a list of sizes, each ``[height, width]``.
+#: A rule (``{"area": 1024 * 1024, "step": 64, "max_ratio": 2, "crop": "random"}``), a list of sizes, each
+#: ``[height, width]``, or ``{"sizes": [...], "crop": "center"}``.
 Buckets = Union[Mapping[str, Any], Sequence[Sequence[int]]]
 
 
@@ -61,11 +61,11 @@ class LoaderOptions(TypedDict, total=False):
     world_size: int | None
     #: What becomes of an incomplete last batch. Default ``partial`` alone, ``pad`` with more than one rank.
     last_batch: Literal["pad", "drop", "partial"] | None
-    #: Batches of several sizes, each of one: an image goes to the size nearest to its shape, is resized to cover it and
-    #: cropped. ``batch.crop`` says which part a row shows. The transform then has no step with a size of its own.
+    #: Batches of several sizes, each of one: an image goes to the size nearest to its shape, is resized to cover it
+    #: and cropped. ``batch.crop`` says which part a row shows. The transform then has no step with a size of its own.
     buckets: Buckets | None
-    #: With ``buckets``: most bytes of encoded samples that wait for their batch longer than the block that they came in.
-    #: Default 256 MiB.
+    #: With ``buckets``: most bytes of encoded samples that wait for their batch longer than the block that they came
+    #: in. Default 256 MiB.
     hold_bytes: int | None
     #: An epoch is exactly this many samples of the endless sequence of passes.
     epoch_samples: int | None

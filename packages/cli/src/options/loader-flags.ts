@@ -1,5 +1,6 @@
-import type { LoaderOptions } from '@shardtool/reader';
+import type { BucketsInput, LoaderOptions } from '@shardtool/reader';
 import { LOADER_OPTIONS, type LoaderOption, type ReadingCommand } from '@shardtool/reader/option-table';
+import { UsageError } from '../terminal/outcome.js';
 import { flagsOf, kebab } from './option-flags.js';
 
 type Table = typeof LOADER_OPTIONS;
@@ -33,5 +34,33 @@ export function loaderOptions<Command extends ReadingCommand>(
     name,
     given[flag ?? kebab(name)],
   ]);
-  return Object.fromEntries(named.filter(([, value]) => value !== undefined));
+  const options = Object.fromEntries(named.filter(([, value]) => value !== undefined));
+  return typeof options.buckets === 'string' ? { ...options, buckets: bucketsOf(options.buckets) } : options;
+}
+
+/** `1024x1024`, `1024x1024:64`, `1024x1024:64:2` are area, step and ratio; a list is of sizes `640x384,512x512`; or JSON. */
+function bucketsOf(given: string): BucketsInput {
+  const rule = /^(\d{1,5})x(\d{1,5})(?::(\d{1,4}))?(?::([\d.]{1,6}))?$/.exec(given);
+  if (rule !== null) {
+    const [, width, height, step, ratio] = rule;
+    return {
+      area: Number(width) * Number(height),
+      ...(step !== undefined && { step: Number(step) }),
+      ...(ratio !== undefined && { maxRatio: Number(ratio) }),
+    };
+  }
+  if (/^\d{1,5}x\d{1,5}(,\d{1,5}x\d{1,5})+$/.test(given)) {
+    return given.split(',').map((size) => {
+      const [width, height] = size.split('x').map(Number);
+      return [height!, width!] as const;
+    });
+  }
+  try {
+    return JSON.parse(given) as BucketsInput;
+  } catch {
+    throw new UsageError(
+      `--buckets takes an area with a step and a ratio, as 1024x1024:64:2; sizes, as 384x640,512x512,640x384 (width first); or ` +
+        `JSON, as '{"area": 1048576, "crop": "random"}'; and not "${given}".`,
+    );
+  }
 }

@@ -6,12 +6,14 @@ import { UsageError } from '../terminal/outcome.js';
 export const TRANSFORM_FLAG = {
   type: 'string',
   requiresArg: true,
-  default: 'train224',
+  defaultDescription: 'train224; with --buckets none',
   describe: 'train224, eval224, or a JSON file with a list of steps',
 } as const;
 
 /** What the flag says. Throws {@link UsageError} where that is no preset and no file with JSON. */
-export async function readTransform(given: string): Promise<TransformInput> {
+export async function readTransform(given: string | undefined, buckets?: unknown): Promise<TransformInput> {
+  // Buckets say what the size is.
+  if (given === undefined) return buckets === undefined ? 'train224' : [];
   if (given === 'train224' || given === 'eval224') return given;
   let text: string;
   try {

@@ -26,15 +26,26 @@ const GAP = 6;
 const BACKGROUND = 24;
 const INK = 230;
 
-/** How many images are shown, of which size each is, and what could not be. */
+/** How many images are shown, of which sizes, and what could not be. */
 export interface Shown {
   readonly images: number;
-  readonly width: number;
-  readonly height: number;
+  /** One, or with buckets those that have a row. */
+  readonly sizes: readonly Size[];
   /** Samples on the way that could not be decoded. */
   readonly bad: readonly { readonly key: string; readonly reason: string }[];
   /** Null where they are drawn; without a font the classes of the images, in their order. */
   readonly classes: readonly string[] | null;
+}
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Images of one size. */
+interface Strip {
+  readonly size: Size;
+  readonly cells: Cell[];
 }
 
 interface Cell {
@@ -43,39 +54,73 @@ interface Cell {
   readonly label: string;
 }
 
-/** Writes the picture; bad samples are gone past. Throws what the loader throws. */
+/** So many samples are looked at for a row of each size: what is rarer is not shown. */
+const SAMPLES_SEEN = 4096;
+
+/** Writes the picture, with buckets a row a size; bad samples are gone past. Throws what the loader throws. */
 export async function writePreview(dataset: Dataset, options: PreviewOptions): Promise<Shown> {
   const { transform, grid, output } = options;
-  const most = Math.min(grid.columns * grid.rows, dataset.size);
+  const { buckets } = options.loader;
+  const [strips, most] = buckets === undefined ? [1, grid.columns * grid.rows] : [grid.rows, grid.columns];
   const loader = dataset.loader({
     ...options.loader,
     transform,
-    batchSize: most,
+    batchSize: Math.min(most, dataset.size),
     prefetchBatches: 2,
     lastBatch: 'partial',
     onBadSample: 'skip',
   });
-  const cells: Cell[] = [];
-  let size = { width: 0, height: 0 };
+  const found = new Map<string, Strip>();
   try {
     const range = valueRange(transform);
+    let seen = 0;
     for await (const batch of loader) {
-      size = sizeOf(batch);
+      const size = sizeOf(batch);
+      const name = `${size.width}x${size.height}`;
+      if (!found.has(name)) {
+        if (found.size === strips) continue;
+        found.set(name, { size, cells: [] });
+      }
+      const { cells } = found.get(name)!;
       for (let row = 0; row < batch.size && cells.length < most; row++) {
         if (batch.valid[row] === 0) continue;
         const masks = Object.values(batch.masks).map((mask) => maskTile(rowOf(mask, row, size)));
         cells.push({ tiles: [imageTile(batch, row, range), ...masks], label: labelOf(batch, row, dataset.classes) });
       }
-      if (cells.length >= most) break;
+      seen += batch.size;
+      const areFull = found.size === strips && [...found.values()].every((strip) => strip.cells.length >= most);
+      if (areFull || (buckets !== undefined && seen >= SAMPLES_SEEN)) break;
     }
   } finally {
     await loader.close();
   }
   const labels = new Labels();
   const hasFonts = await labels.hasFonts();
-  if (cells.length > 0) await write(await draw(cells, size, grid, hasFonts ? labels : null), output);
+  const shown = [...found.values()].filter(({ cells }) => cells.length > 0).sort((a, b) => ratioOf(a) - ratioOf(b));
+  const drawn: Canvas[] = [];
+  for (const { cells, size } of shown) drawn.push(await draw(cells, size, grid, hasFonts ? labels : null));
+  if (drawn.length > 0) await write(stacked(drawn), output);
+  const cells = shown.flatMap((strip) => strip.cells);
   const bad = loader.report().badSamples.map(({ key, reason }) => ({ key, reason }));
-  return { images: cells.length, ...size, bad, classes: hasFonts ? null : cells.map(({ label }) => label) };
+  const classes = hasFonts ? null : cells.map(({ label }) => label);
+  return { images: cells.length, sizes: shown.map(({ size }) => size), bad, classes };
+}
+
+function ratioOf({ size: { width, height } }: Strip): number {
+  return width / height;
+}
+
+/** One below the other. */
+function stacked(pictures: readonly Canvas[]): Canvas {
+  if (pictures.length === 1) return pictures[0]!;
+  const height = pictures.reduce((sum, picture) => sum + picture.height, 0);
+  const canvas = new Canvas(Math.max(...pictures.map(({ width }) => width)), height, BACKGROUND);
+  let top = 0;
+  for (const picture of pictures) {
+    canvas.paste(picture.pixels, picture.width, 0, top);
+    top += picture.height;
+  }
+  return canvas;
 }
 
 function rowOf(mask: Uint8Array, row: number, { width, height }: { width: number; height: number }): Uint8Array {

@@ -45,6 +45,11 @@ export async function countSizes(
   turns: boolean,
 ): Promise<SizedSamples> {
   const { firstSample } = dataset.files;
+  if (leastOf(selection) === 0)
+    throw new OptionError(
+      { path: dataset.location },
+      `${dataset.location} has no samples: there is nothing to make batches of.`,
+    );
   const of = new Uint8Array(dataset.size).fill(NO_SIZE);
   const tally = new Tally(sizes);
   const least = isComputed ? leastOf(selection) : 0;

@@ -44,8 +44,13 @@ export interface BucketPlanOptions {
   notThere(): never;
 }
 
+/** {@link EpochPlan}, and what all ranks together get. */
+export interface BucketPlan extends EpochPlan {
+  every(): Generator<BucketBatch, undefined>;
+}
+
 /** A rank's part of an epoch in batches of one size. Batches without rows only say what is walked past. */
-export function planBuckets(options: BucketPlanOptions): EpochPlan {
+export function planBuckets(options: BucketPlanOptions): BucketPlan {
   const { own, rank, worldSize, globalBatch, lastBatch, place, sizes } = options;
   const { samples } = own;
   const batches = function* (): Generator<BucketBatch, undefined> {
@@ -72,6 +77,7 @@ export function planBuckets(options: BucketPlanOptions): EpochPlan {
     blocks: () => own.blocks(),
     at: (position) => own.at(position),
     under: own,
+    every: batches,
     *rows(): Generator<PlannedBatch, undefined> {
       const walk = new OwnWalk(own, { from: place?.position ?? 0, rank, worldSize });
       let index = 0;

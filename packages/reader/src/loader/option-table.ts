@@ -94,12 +94,14 @@ export const LOADER_OPTIONS = {
     must: 'is { area, step, maxRatio, crop }, { sizes, crop } or a list of sizes, each [height, width]',
     python: 'Buckets',
     shown: 'batches of one size',
+    commands: ['bench', 'plan', 'preview'],
     help: 'Batches of several sizes: each image goes to the size nearest to its shape (docs/buckets.md)',
   },
   holdBytes: {
     kind: 'bytes',
     from: 0,
     default: 2 ** 28,
+    commands: ['bench'],
     help: 'Most memory for encoded samples that wait for a batch of their size longer than the block that they came in',
   },
   epochSamples: {

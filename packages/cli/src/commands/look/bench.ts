@@ -37,8 +37,9 @@ export const benchCommand = command({
   handler: async ({ dataset: location, json, stepMs = 0, epochs, cold, transform, ...given }) => {
     const { benchDataset } = await import('../../bench/bench.js');
     const dataset = await openGiven(location, given);
-    const steps = transform === 'raw' ? ('raw' as const) : await readTransform(transform);
-    const loader = { ...loaderOptions('bench', given), transform: steps };
+    const options = loaderOptions('bench', given);
+    const steps = transform === 'raw' ? ('raw' as const) : await readTransform(transform, options.buckets);
+    const loader = { ...options, transform: steps };
     const result = await benchDataset(dataset, { loader, epochs, cold, stepMs });
     await dataset.close();
     await print(json ? JSON.stringify(result) : describe(result));

@@ -1,4 +1,4 @@
-import type { MixtureReport, PlanReport, StorageEpoch } from '@shardtool/reader';
+import type { BucketsReport, MixtureReport, PlanReport, StorageEpoch } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { milliseconds, size, wholeNumber } from '../../options/flags.js';
@@ -35,9 +35,17 @@ export const planCommand = command({
       ),
   handler: async ({ dataset: location, json, stepMs, bandwidth, cacheSize, machines, transform: named, ...given }) => {
     checkStorage({ stepMs, bandwidth, cacheSize, machines, worldSize: given.worldSize });
-    const { planOf, planOfMixture } = await import('@shardtool/reader');
-    const options = { ...loaderOptions('plan', given), transform: await readTransform(named) };
+    const { planOf, planOfBuckets, planOfMixture } = await import('@shardtool/reader');
+    const { buckets, ...asked } = loaderOptions('plan', given);
+    const options = { ...asked, transform: await readTransform(named, buckets) };
     const dataset = await openGiven(location, given);
+    if (buckets !== undefined) {
+      refuseForBuckets({ stepMs });
+      const report = await planOfBuckets(dataset, { ...asked, buckets });
+      await dataset.close();
+      await print(json ? JSON.stringify(report) : describeBuckets(report));
+      return;
+    }
     if (dataset.mixture !== null) {
       const { where, streams, ...others } = options;
       refuseForMixture({ where, streams, stepMs, bandwidth, cacheSize });
@@ -70,6 +78,34 @@ function checkStorage(given: {
   if (worldSize % machines !== 0) {
     throw new UsageError(`${worldSize} ranks cannot be shared out evenly among ${machines} machines.`);
   }
+}
+
+function refuseForBuckets({ stepMs }: { readonly stepMs: number | undefined }): void {
+  if (stepMs !== undefined) throw new UsageError('--step-ms is for batches of one size: leave it out, or --buckets.');
+}
+
+function describeBuckets(report: BucketsReport): string {
+  const { sizes, leftOut, waiting } = report;
+  const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
+  const name = ({ width, height }: { width: number; height: number }) => `${width}x${height}`;
+  return [
+    `${countOf(report.samples, 'sample')} an epoch in batches of ${countOf(sizes.length, 'size')} (width x height); ` +
+      `${countOf(report.worldSize, 'rank')} with ${countOf(report.batches, 'batch', 'batches')} of ${formatCount(report.batchSize)}`,
+    ...sizes.map(
+      (size) =>
+        `  ${name(size).padEnd(9)} ${countOf(size.samples, 'sample')} (${percent(size.share)}), ` +
+        `${percent(size.croppedAway)} of their pixels cropped away`,
+    ),
+    ...(leftOut.length === 0
+      ? []
+      : [
+          `left out, with less than a thousandth of the samples: ${leftOut.map((size) => `${name(size)} (${formatCount(size.samples)})`).join(', ')}`,
+        ]),
+    `waiting for their batch on a rank: ${countOf(Math.round(waiting.mean), 'sample')} on average, ${formatCount(waiting.most)} at most, ` +
+      `about ${formatSize(waiting.mostBytes)}`,
+    `${percent(report.handedOver)} of the rows come from another rank's streams; ${countOf(report.unfilled, 'row')} of the last ` +
+      `batches ${report.lastBatch === 'drop' ? 'are dropped' : report.lastBatch === 'pad' ? 'only fill up' : 'are missing'}`,
+  ].join('\n');
 }
 
 /** What is not asked of a mixture as a whole. */

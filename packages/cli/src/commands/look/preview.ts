@@ -38,10 +38,11 @@ export const previewCommand = command({
   handler: async ({ dataset: location, transform, grid, output, ...given }) => {
     const { writePreview } = await import('../../preview/preview.js');
     await using dataset = await openGiven(location, given);
-    const steps = await readTransform(transform);
+    const loader = loaderOptions('preview', given);
+    const steps = await readTransform(transform, loader.buckets);
     const shown = await writePreview(dataset, {
       transform: steps,
-      loader: loaderOptions('preview', given),
+      loader,
       grid,
       output,
     });
@@ -50,12 +51,12 @@ export const previewCommand = command({
   },
 });
 
-function describe({ images, width, height, bad, classes }: Shown, output: string): string {
+function describe({ images, sizes, bad, classes }: Shown, output: string): string {
   const examples = bad.slice(0, 10).map(({ key, reason }) => `  ${visible(key)}: ${sentence(reason)}`);
   return [
     images === 0
       ? 'No sample could be shown, and nothing was written.'
-      : `Wrote ${visible(output)}: ${countOf(images, 'image')} of ${width}x${height} pixels.`,
+      : `Wrote ${visible(output)}: ${countOf(images, 'image')} of ${sizes.map(({ width, height }) => `${width}x${height}`).join(', ')} pixels.`,
     ...(bad.length === 0 ? [] : [`${countOf(bad.length, 'bad sample')} on the way:`, ...examples]),
     ...(bad.length > 10 ? [`  and ${countOf(bad.length - 10, 'more', 'more')}`] : []),
     ...(classes === null ? [] : [`There is no font on this system; the classes are: ${visible(classes.join(', '))}`]),

@@ -4,9 +4,8 @@ import { z } from 'zod';
 import { countSizes, type SizedSamples } from '../../buckets/count-sizes.js';
 import { keepSizes, keptSizes } from '../../buckets/kept-sizes.js';
 import type { BucketCrop, Buckets } from '../../buckets/options.js';
-import { planBuckets } from '../../buckets/plan.js';
+import { type BucketPlan, planBuckets } from '../../buckets/plan.js';
 import type { Dataset } from '../../dataset/dataset.js';
-import type { EpochPlan } from '../../order/batches.js';
 import { StateError } from '../../order/state.js';
 import { firstNumbers, lastAtMost } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
@@ -33,6 +32,7 @@ export interface LoaderBuckets {
   readonly order: LoaderOrder;
   readonly sized: SizedSamples;
   readonly crop: BucketCrop;
+  plan(place: Place): BucketPlan;
 }
 
 /** So many positions are looked at together, of all ranks. */
@@ -51,7 +51,7 @@ export async function setUpBuckets(
     sized = await countSizes(dataset, base.all, buckets, turns);
     await keepSizes(dataset, key, sized);
   }
-  return { order: bucketOrder(dataset, base, sized, { lastBatch, state }), sized, crop: buckets.crop };
+  return { ...bucketOrder(dataset, base, sized, { lastBatch, state }), sized, crop: buckets.crop };
 }
 
 function bucketOrder(
@@ -59,13 +59,13 @@ function bucketOrder(
   base: LoaderOrder,
   { sizes, perSize, of }: SizedSamples,
   options: Pick<CheckedOptions, 'lastBatch' | 'state'>,
-): LoaderOrder {
+): Pick<LoaderBuckets, 'order' | 'plan'> {
   const { rank, worldSize, globalBatch } = base;
   const lastBatch = options.lastBatch ?? (worldSize === 1 ? 'partial' : 'pad');
   const all = { rank: 0, worldSize: 1, globalBatch: STRETCH, lastBatch: 'partial', ownOnly: true } as const;
   const digest = digestOf(sizes);
   const sizeOf = sizeFinder(dataset, base, of);
-  const plan = (place: Place): EpochPlan =>
+  const plan = (place: Place): BucketPlan =>
     planBuckets({
       own: base.part(place, { rank, worldSize, globalBatch, lastBatch: 'partial', ownOnly: true }),
       all: (position) => base.part({ epoch: place.epoch, position }, all),
@@ -83,7 +83,7 @@ function bucketOrder(
     });
   const begin = { ...base.begin, ...takeUpBuckets(options.state, base.begin, { digest, sizes: sizes.length }) };
   const { withWeights: _, ...kept } = base;
-  return {
+  const order: LoaderOrder = {
     ...kept,
     begin,
     isOver: begin.position > 0 && plan(begin).isEmpty,
@@ -99,6 +99,7 @@ function bucketOrder(
     }),
     ...(base.withWeights && { withWeights: refuseWeights }),
   };
+  return { order, plan };
 }
 
 function refuseWeights(): never {

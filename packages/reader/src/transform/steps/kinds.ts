@@ -55,7 +55,7 @@ export const CROP_PART = kind(
   z.enum(['center', 'random']),
   'center or random',
   "'center' | 'random'",
-  "Literal['center', 'random']",
+  'Literal["center", "random"]',
 );
 export const PADDING = kind(
   z.union([pixels, pair(pixels), z.tuple([pixels, pixels, pixels, pixels]).readonly()]),

@@ -1,0 +1,118 @@
+import type { Dataset } from '../dataset/dataset.js';
+import { checkOptions, type LoaderOptions } from '../loader/options.js';
+import { setUpBuckets } from '../loader/setup/bucket-order.js';
+import { setUpOrder } from '../loader/setup/order.js';
+import type { LastBatch } from '../order/batches.js';
+import type { BucketBatch } from './batches.js';
+import { checkBuckets } from './options.js';
+
+/** What {@link planOfBuckets} takes; like the loader's options of the same names. */
+export type BucketsPlanOptions = Pick<
+  LoaderOptions,
+  | 'worldSize'
+  | 'batchSize'
+  | 'globalBatchSize'
+  | 'lastBatch'
+  | 'seed'
+  | 'epoch'
+  | 'where'
+  | 'streams'
+  | 'blockSamples'
+  | 'shuffleBufferSize'
+  | 'shuffleUnit'
+  | 'shuffle'
+  | 'applyExifOrientation'
+> &
+  Required<Pick<LoaderOptions, 'buckets'>>;
+
+/** What an epoch of batches of several sizes will be like. Sizes of images in pixels, of memory in bytes. */
+export interface BucketsReport {
+  /** Of an epoch, over all ranks. */
+  readonly samples: number;
+  readonly worldSize: number;
+  readonly batchSize: number;
+  /** Batches of each rank. */
+  readonly batches: number;
+  readonly lastBatch: LastBatch;
+  /** The narrowest first. */
+  readonly sizes: readonly {
+    readonly width: number;
+    readonly height: number;
+    readonly samples: number;
+    /** Parts, 0 to 1: of the samples; and of an image's pixels that are cropped away, on average. */
+    readonly share: number;
+    readonly croppedAway: number;
+  }[];
+  /** Sizes that too few samples are nearest to. */
+  readonly leftOut: readonly { readonly width: number; readonly height: number; readonly samples: number }[];
+  /** Samples that wait for their batch on one rank; at most on any. */
+  readonly waiting: { readonly mean: number; readonly most: number; readonly mostBytes: number };
+  /** Part of the rows that come from another rank's streams, 0 to 1. */
+  readonly handedOver: number;
+  /** Rows of the last batches, over all ranks, that no sample is left for; with `drop`, samples that are left out. */
+  readonly unfilled: number;
+}
+
+/** So many positions are followed at most to see what waits: some seconds' work. */
+const FOLLOWED = 2 ** 22;
+
+/** What batches of several sizes will cost. Reads widths and heights from the indexes, and no shard. Throws OptionError. */
+export async function planOfBuckets(dataset: Dataset, options: BucketsPlanOptions): Promise<BucketsReport> {
+  const { worldSize = 1 } = options;
+  const checked = checkOptions({ ...options, worldSize, rank: 0 });
+  const base = await setUpOrder(dataset, checked);
+  const turns = checked.applyExifOrientation ?? true;
+  const { order, sized, plan } = await setUpBuckets(dataset, base, checkBuckets(options.buckets), {
+    ...checked,
+    turns,
+  });
+  const place = { epoch: checked.epoch ?? 0, position: 0 };
+  const { samples, batches, lastBatch } = order.plan(place);
+  const all = sized.perSize.reduce((a, b) => a + b, 0);
+  const { globalBatch } = order;
+  const followed = follow(plan(place).every(), worldSize);
+  const left = sized.perSize.reduce((sum, count) => sum + (count % globalBatch), 0);
+  const missing = sized.perSize.reduce((sum, count) => sum + ((globalBatch - (count % globalBatch)) % globalBatch), 0);
+  return {
+    samples,
+    worldSize,
+    batchSize: order.batchSize,
+    batches,
+    lastBatch,
+    sizes: sized.sizes.map(({ width, height }, b) => ({
+      width,
+      height,
+      samples: sized.perSize[b]!,
+      share: sized.perSize[b]! / all,
+      croppedAway: 1 - sized.kept[b]!,
+    })),
+    leftOut: sized.leftOut,
+    waiting: { ...followed.waiting, mostBytes: (followed.waiting.most * dataset.bytes) / Math.max(1, dataset.size) },
+    handedOver: followed.handedOver,
+    unfilled: lastBatch === 'drop' ? left : missing,
+  };
+}
+
+/** Follows batches, and sees what waits behind each and how many rows are another rank's. */
+function follow(batches: Iterable<BucketBatch>, worldSize: number) {
+  const delivered = new Float64Array(worldSize);
+  const own = new Int32Array(worldSize);
+  let [sum, count, most, over, rows] = [0, 0, 0, 0, 0];
+  for (const { positions, real, place } of batches) {
+    own.fill(0);
+    for (let i = 0; i < real; i++) own[positions[i]! % worldSize]!++;
+    const share = Math.ceil(positions.length / worldSize);
+    for (let rank = 0; rank < worldSize; rank++) {
+      over += Math.max(0, own[rank]! - share);
+      delivered[rank]! += own[rank]!;
+      const walked = Math.ceil((place.position - rank) / worldSize);
+      const waits = walked - delivered[rank]!;
+      sum += waits;
+      count++;
+      most = Math.max(most, waits);
+    }
+    rows += positions.length;
+    if (place.position >= FOLLOWED) break;
+  }
+  return { waiting: { mean: sum / Math.max(1, count), most }, handedOver: over / Math.max(1, rows) };
+}
