@@ -14,6 +14,7 @@ const SCHEMES: Readonly<Record<string, () => Promise<Open>>> = {
   https: async () => (await import('./http/http-storage.js')).openHttp,
   s3: async () => (await import('./s3/s3-storage.js')).openS3,
   gs: async () => (await import('./s3/s3-storage.js')).openS3,
+  hf: async () => (await import('./hf/hf-storage.js')).openHub,
 };
 
 /** Remote places that were opened, since connections, credentials and what is known of their speed are kept with them. */

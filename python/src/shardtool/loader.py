@@ -46,7 +46,8 @@ class Loader:
     out by key. ``shardtool overlay`` and ``split`` make them. ``layout`` says what a place is taken for that could be
     several things, as ``"parquet"``.
     A sample of more than ``max_sample_bytes`` (default 1 GiB) is an error.
-    A location may be ``s3://bucket/shards``, ``gs://...`` or ``https://...``; ``storage`` says how it is asked
+    A location may be ``s3://bucket/shards``, ``gs://...``, ``https://...`` or ``hf://datasets/user/name@revision``
+    (HF_TOKEN, HF_ENDPOINT); ``storage`` says how it is asked
     (``endpoint_url``, ``region``, ``unsigned``, ``requester_pays``), and what is left out comes from the environment.
 
     The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked

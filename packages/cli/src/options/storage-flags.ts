@@ -1,6 +1,6 @@
 import type { Retry } from '@shardtool/storage';
 
-const group = 'Remote places (s3://, gs://, https://):';
+const group = 'Remote places (s3://, gs://, https://, hf://):';
 
 /** The flags of every command, since each may be given a location. */
 export const STORAGE_FLAGS = {

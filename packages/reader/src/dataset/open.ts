@@ -63,7 +63,7 @@ const REMOTE_PARTS = [
 
 /**
  * Opens a dataset: a folder that `pack` wrote; a folder of shards of other software, or one of them; or a list of such
- * shards, also by braces (`train-{000..146}.tar`). A location is a path or begins with http://, https://, s3:// or gs://. Of what `pack` wrote only the manifest is read; foreign shards are walked once, unless `shardtool index` has
+ * shards, also by braces (`train-{000..146}.tar`). A location is a path or begins with http://, https://, s3://, gs:// or hf://. Of what `pack` wrote only the manifest is read; foreign shards are walked once, unless `shardtool index` has
  * kept their indexes. Throws {@link FileError}, UnfinishedPackError where a pack did not end, what is wrong with a manifest
  * or a shard, and OverlayError or OptionError where an overlay, a split or a key does not belong to it.
  */

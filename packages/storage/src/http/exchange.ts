@@ -10,6 +10,10 @@ export interface HttpRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | undefined;
+  /** Redirects within the same host and port keep the headers that say who asks. */
+  readonly credentialsOnOwnHost?: boolean;
+  /** Hears of a redirect to another host. */
+  readonly onOtherHost?: (to: URL) => void;
 }
 
 /** What came, and what was asked for last. `text` is the body of what no place was found for, cut at {@link MOST_TEXT}. */
@@ -29,8 +33,8 @@ export interface ExchangeOptions {
   readonly signal?: AbortSignal | undefined;
   /** Where the body of this answer goes; null: it is an error, or text. May throw. */
   place?(status: number, headers: IncomingHttpHeaders): Uint8Array | null;
-  /** Rewrites the request for another place; null where it is not to go there. */
-  readonly redirected?: (to: URL) => HttpRequest;
+  /** A redirect that says what is asked for, and is not followed. */
+  readonly isAnswer?: ((answer: Answer) => boolean) | undefined;
 }
 
 const MOST_TEXT = 8 << 20;
@@ -40,7 +44,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const CREDENTIALS = /^(authorization|cookie|proxy-authorization|x-amz-security-token|x-amz-request-payer)$/;
 
 /**
- * Asks once, following redirects: without credentials, at most five times, never from https to http. Rejects with
+ * Asks once, following redirects: without credentials on other hosts, at most five times, never from https to http. Rejects with
  * {@link TransientError} for what another try may mend: no connection, silence, a reset, a body that ends early.
  */
 export async function exchange(request: HttpRequest, options: ExchangeOptions): Promise<Answer> {
@@ -48,6 +52,7 @@ export async function exchange(request: HttpRequest, options: ExchangeOptions): 
   for (let redirects = 0; ; redirects++) {
     const answer = await once(current, options);
     const to = answer.headers.location;
+    if (options.isAnswer?.(answer)) return answer;
     if (!REDIRECTS.has(answer.status) || to === undefined || current.method === 'PUT' || current.method === 'POST')
       return answer;
     if (redirects === MOST_REDIRECTS)
@@ -56,8 +61,11 @@ export async function exchange(request: HttpRequest, options: ExchangeOptions): 
     if (current.url.protocol === 'https:' && next.protocol !== 'https:') {
       throw refusedRedirect(request.url, `it is redirected from https to ${next.protocol.slice(0, -1)}`);
     }
+    const isOwn = next.origin === current.url.origin;
+    if (!isOwn) current.onOtherHost?.(next);
+    const keeps = isOwn && current.credentialsOnOwnHost === true;
     const headers = Object.fromEntries(
-      Object.entries(current.headers).filter(([name]) => !CREDENTIALS.test(name) && name !== 'host'),
+      Object.entries(current.headers).filter(([name]) => (keeps || !CREDENTIALS.test(name)) && name !== 'host'),
     );
     current = { ...current, url: next, headers };
   }

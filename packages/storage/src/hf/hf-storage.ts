@@ -1,0 +1,217 @@
+import { FileError, NoSuchFileError } from '../errors.js';
+import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
+import { Hedging } from '../http/hedge.js';
+import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
+import { gaveUp } from '../http/http-storage.js';
+import { withRetries } from '../http/retry.js';
+import type { Entry, Expected, Source, Storage } from '../storage.js';
+import { type HubPlace, hubPlace } from './place.js';
+
+/** A folder of a repository of datasets; what it holds stays that of the commit that was found first. */
+export function openHub(location: string): Storage {
+  return new HubStorage(hubPlace(location, process.env));
+}
+
+/** Where the hub says that the bytes of a file are counts for so long; its own limit is an hour. */
+const PLACED_MS = 10 * 60_000;
+const KEPT_PLACES = 4096;
+
+/** What the list of a folder has of each name: https://huggingface.co/docs/hub/api. */
+interface TreeItem {
+  readonly type: string;
+  readonly path: string;
+  readonly oid: string;
+  readonly size: number;
+  readonly lfs?: { readonly oid: string };
+}
+
+class HubStorage implements Storage {
+  readonly location: string;
+  readonly costs = { gapBytes: 1 << 20, maxReadBytes: 8 << 20, parallel: 64 };
+  readonly counts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
+  readonly #place: HubPlace;
+  readonly #hedging = new Hedging();
+  #commit: Promise<string> | null = null;
+  /** By name, where its bytes are: on another host, which is asked without the token. */
+  readonly #placed = new Map<string, { readonly url: URL; readonly until: number }>();
+
+  constructor(place: HubPlace) {
+    this.#place = place;
+    const { repo, revision, prefix } = place;
+    const at = revision === 'main' ? '' : `@${encodeURIComponent(revision)}`;
+    this.location = `hf://datasets/${repo}${at}/${prefix}`.replace(/\/$/, '');
+  }
+
+  async entry(name: string, signal?: AbortSignal): Promise<Entry | null> {
+    try {
+      // The hub itself knows what is behind a redirect.
+      const isAnswer = ({ headers }: Answer) => headers['x-linked-size'] !== undefined;
+      const url = await this.#urlOf(name);
+      const { headers } = await this.#ask(this.#shown(name), { method: 'HEAD', url }, 'read', signal, isAnswer);
+      const size = Number(headers['x-linked-size'] ?? headers['content-length']);
+      return { name, size, version: String(headers['x-linked-etag'] ?? headers.etag ?? size) };
+    } catch (error) {
+      if (error instanceof NoSuchFileError) return null;
+      throw error;
+    }
+  }
+
+  async *list(
+    prefix = '',
+    { deep = false, signal }: { readonly deep?: boolean; readonly signal?: AbortSignal } = {},
+  ): AsyncGenerator<Entry> {
+    const { endpoint, repo, prefix: folder } = this.#place;
+    const below = (folder + prefix.slice(0, prefix.lastIndexOf('/') + 1)).replace(/\/$/, '');
+    const first = new URL(`${endpoint}/api/datasets/${repo}/tree/${await this.#commitOf()}/${encodePath(below)}`);
+    if (deep) first.searchParams.set('recursive', 'true');
+    for (let url: URL | null = first; url !== null; ) {
+      const { text, headers } = await this.#ask(this.location, { method: 'GET', url }, 'listed', signal);
+      for (const { type, path, oid, size, lfs } of this.#parsed<TreeItem[]>(text)) {
+        const name = path.slice(folder.length);
+        if (type === 'file' && name.startsWith(prefix)) yield { name, size, version: lfs?.oid ?? oid };
+      }
+      url = nextPage(headers.link, url);
+    }
+  }
+
+  open(name: string, expected?: Expected): Promise<Source> {
+    const file: RemoteFile = {
+      location: this.#shown(name),
+      counts: this.counts,
+      hedging: this.#hedging,
+      isPinned: true,
+      request: async (method, headers) => {
+        const placed = this.#placed.get(name);
+        if (placed !== undefined && placed.until > Date.now()) return { method, url: placed.url, headers };
+        const url = await this.#urlOf(name);
+        return { ...this.#signed({ method, url, headers }), onOtherHost: (to) => this.#keepPlace(name, to) };
+      },
+      refused: async (answer) => {
+        const wasPlaced = answer.request.onOtherHost === undefined && this.#placed.has(name);
+        this.#placed.delete(name);
+        // What the hub has signed counts no more: it is asked again.
+        return wasPlaced || this.#refused(answer);
+      },
+    };
+    return openRemote(file, expected);
+  }
+
+  async put(name: string): Promise<void> {
+    throw this.#readOnly(name);
+  }
+
+  async remove(name: string): Promise<void> {
+    throw this.#readOnly(name);
+  }
+
+  /** The commit that the revision is now: a branch that goes on changes nothing of what is read here. */
+  #commitOf(): Promise<string> {
+    this.#commit ??= this.#askCommit().catch((error: unknown) => {
+      this.#commit = null;
+      throw error;
+    });
+    return this.#commit;
+  }
+
+  async #askCommit(): Promise<string> {
+    const { endpoint, repo, revision } = this.#place;
+    const url = new URL(`${endpoint}/api/datasets/${repo}/revision/${encodeURIComponent(revision)}`);
+    const { text } = await this.#ask(this.location, { method: 'GET', url }, 'read').catch((cause: unknown) => {
+      // It is not a file that is missing.
+      if (!(cause instanceof NoSuchFileError)) throw cause;
+      const path = this.location;
+      const message = `${path} cannot be read: the hub has no dataset ${repo} with the revision ${revision}.`;
+      throw new FileError({ path }, message, { cause });
+    });
+    const { sha } = this.#parsed<{ sha?: string }>(text);
+    if (sha !== undefined && /^[0-9a-f]{7,64}$/.test(sha)) return sha;
+    throw this.#strange();
+  }
+
+  async #urlOf(name: string): Promise<URL> {
+    const { endpoint, repo, prefix } = this.#place;
+    return new URL(`${endpoint}/datasets/${repo}/resolve/${await this.#commitOf()}/${encodePath(prefix + name)}`);
+  }
+
+  #ask(
+    location: string,
+    { method, url }: Pick<HttpRequest, 'method' | 'url'>,
+    doing: 'read' | 'listed',
+    signal?: AbortSignal,
+    isAnswer?: (answer: Answer) => boolean,
+  ): Promise<Answer> {
+    const request = this.#signed({ method, url, headers: { 'accept-encoding': 'identity' } });
+    return withRetries(
+      async (tries) => {
+        const answer = await exchange(request, { counts: this.counts, fresh: tries > 1, signal, isAnswer });
+        if (answer.status === 200 || isAnswer?.(answer)) return answer;
+        return throwRefused({ location, refused: (refused) => this.#refused(refused) }, answer, doing);
+      },
+      { location, counts: this.counts, signal, gaveUp: (reason, cause) => gaveUp(location, reason, cause) },
+    );
+  }
+
+  #signed(request: HttpRequest): HttpRequest {
+    const token = process.env.HF_TOKEN;
+    if (!token) return { ...request, credentialsOnOwnHost: true };
+    return {
+      ...request,
+      credentialsOnOwnHost: true,
+      headers: { ...request.headers, authorization: `Bearer ${token}` },
+    };
+  }
+
+  /** What the hub says of its refusal. */
+  async #refused({ status, headers }: Answer): Promise<string> {
+    const code = String(headers['x-error-code'] ?? '');
+    const said = /^[A-Za-z]{1,60}$/.test(code) ? code : '';
+    if (status !== 401 && status !== 403 && !/Gated|RepoNotFound/.test(said)) return said;
+    const remedy = process.env.HF_TOKEN
+      ? 'the token in HF_TOKEN may not read it'
+      : 'where it is private or gated, set HF_TOKEN to a token that may read it';
+    return said === '' ? remedy : `${said}: ${remedy}`;
+  }
+
+  #keepPlace(name: string, url: URL): void {
+    this.#placed.delete(name);
+    this.#placed.set(name, { url, until: Date.now() + PLACED_MS });
+    const [oldest] = this.#placed.keys();
+    if (this.#placed.size > KEPT_PLACES) this.#placed.delete(oldest!);
+  }
+
+  #parsed<T>(text: string): T {
+    try {
+      return JSON.parse(text) as T;
+    } catch {
+      throw this.#strange();
+    }
+  }
+
+  #strange(): FileError {
+    const path = this.location;
+    return new FileError({ path }, `${path} cannot be read: what answers is not the hub; check HF_ENDPOINT.`);
+  }
+
+  #readOnly(name: string): FileError {
+    const path = this.#shown(name);
+    return new FileError(
+      { path },
+      `${path} cannot be written: write to a folder, and give that to the hub's own tool.`,
+    );
+  }
+
+  #shown(name: string): string {
+    return name === '' ? this.location : `${this.location}/${name}`;
+  }
+}
+
+/** RFC 8288: `<https://...>; rel="next"`. Only the same host is asked. */
+function nextPage(link: string | string[] | undefined, url: URL): URL | null {
+  const next = /<([^>]+)>;\s*rel="next"/.exec([link ?? []].flat().join())?.[1];
+  const to = next === undefined ? null : new URL(next, url);
+  return to?.origin === url.origin ? to : null;
+}
+
+function encodePath(path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/');
+}

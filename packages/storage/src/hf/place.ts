@@ -1,0 +1,41 @@
+import { OptionError } from '../errors.js';
+
+/** A folder in a repository of datasets on the Hugging Face Hub. */
+export interface HubPlace {
+  /** `user/name`. */
+  readonly repo: string;
+  /** A branch, a tag or a commit. */
+  readonly revision: string;
+  /** '' or ends with a slash. */
+  readonly prefix: string;
+  /** Without a slash at its end. */
+  readonly endpoint: string;
+}
+
+const HUB = 'https://huggingface.co';
+const LOCATION = /^hf:\/\/datasets\/([\w.-]+\/[\w.-]+?)(?:@([^/]+))?(?:\/(.*))?$/i;
+
+/**
+ * Reads `hf://datasets/USER/NAME[@REVISION][/PATH]`, as the hub's own library writes it; a slash in a revision is `%2F`. Throws
+ * {@link OptionError}.
+ */
+export function hubPlace(location: string, env: NodeJS.ProcessEnv): HubPlace {
+  const [, repo, revision = 'main', path = ''] = LOCATION.exec(location) ?? [];
+  if (repo === undefined) {
+    throw new OptionError(
+      { path: location },
+      `${location} names no dataset of the hub: it is hf://datasets/user/name, with @revision where it is not main.`,
+    );
+  }
+  const endpoint = env.HF_ENDPOINT || HUB;
+  if (!/^https?:\/\/[^/]/.test(endpoint)) {
+    throw new OptionError({}, 'HF_ENDPOINT is not right: it is a URL that begins with https:// or http://.');
+  }
+  const prefix = path.replace(/\/+$/, '');
+  return {
+    repo,
+    revision: decodeURIComponent(revision),
+    prefix: prefix === '' ? '' : `${prefix}/`,
+    endpoint: endpoint.replace(/\/+$/, ''),
+  };
+}

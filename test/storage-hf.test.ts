@@ -1,0 +1,132 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { openStorage } from '@shardtool/storage';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { shardtoolWith } from './cli-process.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
+import { type FakeHub, fakeHub } from './fake-hub.js';
+
+let hub: FakeHub;
+let shards: string;
+let root: string;
+const { HF_ENDPOINT, HF_TOKEN } = process.env;
+
+beforeAll(async () => {
+  root = path.join(emptyFolder(), 'repository');
+  shards = path.join(root, 'train');
+  fs.cpSync(await packedPhotos(), shards, { recursive: true });
+  fs.mkdirSync(path.join(root, 'foreign'));
+  for (const name of tars()) fs.copyFileSync(path.join(shards, name), path.join(root, 'foreign', name));
+  hub = await fakeHub(root);
+  process.env.HF_ENDPOINT = hub.endpoint;
+  process.env.SHARDTOOL_BESIDE = emptyFolder();
+  delete process.env.HF_TOKEN;
+});
+afterAll(async () => {
+  await hub.stop();
+  Object.assign(process.env, { HF_ENDPOINT, HF_TOKEN });
+  delete process.env.SHARDTOOL_BESIDE;
+});
+afterEach(() => {
+  hub.asked.length = 0;
+  hub.cdn.clear();
+  hub.cdn.fault = () => undefined;
+  hub.token = null;
+});
+
+const tars = () => fs.readdirSync(shards).filter((name) => name.endsWith('.tar'));
+
+async function keysOf(location: string | readonly string[]): Promise<string[]> {
+  await using dataset = await openDataset(location);
+  await using loader = dataset.loader({ transform: 'raw', batchSize: 16, seed: 3, workers: 1 });
+  const keys: string[] = [];
+  for await (const batch of loader) keys.push(...batch.keys);
+  return keys;
+}
+
+test('a dataset of the hub gives the batches of the same one on disk', async () => {
+  expect(await keysOf('hf://datasets/me/cats/train')).toEqual(await keysOf(shards));
+  // Everything is asked of the commit, and the bytes of tars of whoever has them.
+  const resolved = hub.asked.filter(({ url }) => url.includes('/resolve/'));
+  expect(resolved.every(({ url }) => url.includes(`/resolve/${hub.commit}/train/`))).toBe(true);
+  expect(hub.cdn.asked.length).toBeGreaterThan(0);
+  expect(hub.cdn.asked.every(({ headers }) => headers.authorization === undefined)).toBe(true);
+});
+
+test('a folder of tars is listed page by page, and a revision is one of its own', async () => {
+  expect(await keysOf('hf://datasets/me/cats/foreign')).toHaveLength(60);
+  expect(hub.asked.filter(({ url }) => url.includes('/tree/')).length).toBeGreaterThan(1);
+  const storage = await openStorage('hf://datasets/me/cats@refs%2Fpr%2F1');
+  const names: string[] = [];
+  for await (const { name } of storage.list('foreign/', { deep: true })) names.push(name);
+  expect(names.sort()).toEqual(tars().map((name) => `foreign/${name}`));
+  expect(hub.asked.at(-1)!.url).toContain('b'.repeat(40));
+  const { size } = fs.statSync(path.join(shards, tars()[0]!));
+  expect(await storage.entry(`train/${tars()[0]}`)).toMatchObject({ size, version: `"train/${tars()[0]}"` });
+  expect(hub.cdn.asked.filter(({ method }) => method === 'HEAD')).toEqual([]);
+  expect(await storage.entry('train/none')).toBeNull();
+});
+
+test('where a tar is is asked once, and once more where that counts no more', async () => {
+  const storage = await openStorage('hf://datasets/me/cats/train');
+  const name = tars()[0]!;
+  const bytes = fs.readFileSync(path.join(shards, name));
+  const source = await storage.open(name, { size: bytes.length });
+  const read = async (offset: number) => {
+    const target = new Uint8Array(1000);
+    await source.readAt(offset, target);
+    expect(Buffer.from(target)).toEqual(bytes.subarray(offset, offset + 1000));
+  };
+  await read(0);
+  await read(5000);
+  const asksOf = () => hub.asked.filter(({ url }) => url.includes(`/resolve/`)).length;
+  expect(asksOf()).toBe(1);
+  let refused = 0;
+  hub.cdn.fault = () => (refused++ === 0 ? { status: 403 } : undefined);
+  await read(9000);
+  expect(asksOf()).toBe(2);
+  hub.cdn.fault = () => ({ status: 403 });
+  const error: Error = await source.readAt(20_000, new Uint8Array(10)).then(
+    () => new Error('nothing was refused'),
+    (error) => error,
+  );
+  expect(error.message).toMatch(/^hf:\/\/datasets\/me\/cats\/train\/000000.tar cannot be read: access is denied/);
+  expect(error.message).not.toMatch(/secret/);
+});
+
+test('a private repository is read with the token of HF_TOKEN, which no other host and no message gets', async () => {
+  hub.token = 'hf_hidden';
+  const env = { HF_ENDPOINT: hub.endpoint };
+  const refused = await shardtoolWith(env, 'ls', 'hf://datasets/me/cats/train');
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toMatch(/RepoNotFound: where it is private or gated, set HF_TOKEN/);
+  const wrong = await shardtoolWith({ ...env, HF_TOKEN: 'hf_wrong' }, 'ls', 'hf://datasets/me/cats/train');
+  expect(wrong.stderr).toMatch(/the token in HF_TOKEN may not read it/);
+  expect(wrong.stderr).not.toContain('hf_wrong');
+  const withToken = { ...env, HF_TOKEN: 'hf_hidden' };
+  // Its old name leads to the same host, which gets the token again.
+  for (const name of ['cats', 'kittens']) {
+    const args = ['bench', `hf://datasets/me/${name}/train`, '--workers', '1', '--transform', 'raw', '--json'];
+    const { code, stdout, stderr } = await shardtoolWith(withToken, ...args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toMatchObject({ images: 60, bad: 0 });
+  }
+  expect(hub.cdn.asked.length).toBeGreaterThan(0);
+  expect(hub.cdn.asked.every(({ headers }) => headers.authorization === undefined)).toBe(true);
+});
+
+test('what is not there, or no hub, is one sentence', async () => {
+  await expect(openDataset('hf://datasets/me/cats@v9/train')).rejects.toThrow(
+    /the hub has no dataset me\/cats with the revision v9/,
+  );
+  await expect(openDataset('hf://me/cats')).rejects.toThrow(/it is hf:\/\/datasets\/user\/name/);
+  const storage = await openStorage('hf://datasets/me/cats');
+  await expect(storage.put('x', new Uint8Array(1))).rejects.toThrow(/cannot be written/);
+  const place = process.env.HF_ENDPOINT;
+  process.env.HF_ENDPOINT = hub.cdn.url;
+  fs.mkdirSync(path.join(root, 'api/datasets/no/hub/revision'), { recursive: true });
+  fs.writeFileSync(path.join(root, 'api/datasets/no/hub/revision/main'), '<html>');
+  await expect(openDataset('hf://datasets/no/hub')).rejects.toThrow(/what answers is not the hub/);
+  process.env.HF_ENDPOINT = place;
+});
