@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { openDataset } from '@shardtool/reader';
+import { openDataset, openMixture } from '@shardtool/reader';
 import { expect, test } from 'vitest';
+import { packedPhotos } from './datasets.js';
 import { pythonWith, runPython } from './python.js';
 
 const page = readFileSync('docs/format.md', 'utf8');
@@ -67,3 +68,80 @@ print(json.dumps([said["identity"], said["crc32"], hashlib.sha256("\\n".join(lin
   const [identity, crc, identityHere, crcHere] = runPython<string[]>(program, text);
   expect([identityHere, crcHere]).toEqual([identity, crc]);
 });
+
+/** The names in the first column of the table with this heading. */
+function namesOf(heading: string): string[] {
+  const table = page.slice(page.indexOf(`| ${heading} | |\n`)).split('\n\n')[0]!;
+  return table
+    .split('\n')
+    .filter((row) => row.startsWith('|'))
+    .slice(2)
+    .flatMap((row) => Array.from(row.split('|')[1]!.matchAll(/`(\w+)`/g), ([, name]) => name!));
+}
+
+test('the states of loaders of a dataset and of a mixture have the fields that docs/format.md names', async () => {
+  const places = ['tar', 'lmdb'].map((name) => path.join(earlier, name));
+  await using dataset = await openDataset(places[0]!);
+  await using mixture = await openMixture(places.map((place) => ({ dataset: place })));
+  const stateOf = async (of: typeof dataset) => {
+    await using loader = of.loader({ transform: 'raw', batchSize: 2, workers: 1 });
+    await loader.info();
+    return loader.state();
+  };
+  const one = await stateOf(dataset);
+  const mixed = await stateOf(mixture);
+  expect([one.version, mixed.version]).toEqual([1, 2]);
+  expect(new Set(Object.keys(one))).toEqual(new Set(namesOf('version 1')));
+  expect(new Set(Object.keys(mixed))).toEqual(new Set(namesOf('version 2')));
+  const { sources } = mixed as { sources: readonly object[] };
+  expect(sources.map((source) => new Set(Object.keys(source)))).toEqual(
+    sources.map(() => new Set(namesOf('a dataset of `sources`'))),
+  );
+});
+
+const INDEX = `
+import json, sys, zlib
+import pyarrow.parquet as pq
+path = json.load(sys.stdin)
+raw = open(path, "rb").read()
+file = pq.ParquetFile(path, page_checksum_verification=True)
+rows = file.read().num_rows
+meta = file.metadata
+columns = [meta.row_group(0).column(i) for i in range(meta.num_columns)]
+notes = list(meta.metadata.items())
+said = meta.metadata[b"shardtool.crc32"]
+print(json.dumps({
+    "rowGroups": meta.num_row_groups,
+    "rows": rows,
+    "compression": sorted({column.compression for column in columns}),
+    "columns": [column.path_in_schema for column in columns],
+    "types": {field.name: str(field.type) for field in file.schema_arrow},
+    "version": json.loads(meta.metadata[b"shardtool.index"])["version"],
+    "crc32": [said.decode(), f"{zlib.crc32(raw.replace(said, b'0' * 8)):08x}"],
+}))`;
+
+test.skipIf(pythonWith('pyarrow') === null)(
+  'an index is the Parquet file that docs/format.md says, by pyarrow',
+  async () => {
+    const shards = await packedPhotos();
+    const index = runPython<Record<string, unknown>>(INDEX, path.join(shards, '000000.parquet'));
+    const { crc32, compression, columns, types, ...rest } = index as {
+      crc32: string[];
+      compression: string[];
+      columns: string[];
+      types: Record<string, string>;
+    };
+    expect(rest).toEqual({ rowGroups: 1, rows: 10, version: 1 });
+    expect(crc32[0]).toBe(crc32[1]);
+    expect(['SNAPPY', 'UNCOMPRESSED']).toEqual(expect.arrayContaining(compression));
+    const named = ['key', 'source', 'offset', 'bytes', 'width', 'height', 'orientation', 'cls'];
+    expect(columns).toEqual(expect.arrayContaining([...named, 'jpg.offset', 'jpg.bytes', 'jpg.crc32']));
+    expect(types).toMatchObject({
+      offset: 'int64',
+      'jpg.offset': 'int64',
+      'jpg.crc32': 'uint32',
+      width: 'int32',
+      cls: 'int32',
+    });
+  },
+);
