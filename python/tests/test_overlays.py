@@ -1,5 +1,7 @@
 """Overlays, splits and lists of keys, which `shardtool overlay` and `shardtool split` make, in Python."""
 
+import shutil
+
 import pytest
 
 import shardtool
@@ -57,3 +59,11 @@ def test_a_state_belongs_to_one_overlay(changed):
         loader.load_state_dict(state)
         with pytest.raises(shardtool.ShardtoolError, match=r"belongs to another dataset .*overlay clean"):
             next(iter(loader))
+
+
+def test_columns_of_what_stands_in_json_fields_choose_samples(small, tmp_path):
+    folder = shutil.copytree(small, tmp_path / "shards")
+    run_node(CLI, "index", folder, "--columns", "json.number")
+    with shardtool.Loader(str(folder), transform="raw", where="json.number < 7", fields=["json.number"]) as loader:
+        found = [number for batch in loader for number in batch.fields["json.number"]]
+    assert sorted(found) == list(range(7))

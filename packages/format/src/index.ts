@@ -84,6 +84,7 @@ export {
 export { type ImageHeader, MAX_PIXELS, probeImage } from './image/probe.js';
 export { stripMetadata } from './image/strip-metadata.js';
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
+export { readParquetLabels } from './labels/parquet-labels.js';
 export { labelOfColumn } from './layouts/column-names.js';
 export { FilesSource, type ListedSamples, listSamples } from './layouts/folder/index.js';
 export {
@@ -164,6 +165,7 @@ export {
 } from './shard-index/build-index.js';
 export { imageColumn } from './shard-index/image-column.js';
 export { addTo, IndexRows, type SampleRow } from './shard-index/index-rows.js';
+export { planRuns } from './shard-index/read-runs.js';
 export {
   asSalvaged,
   type ColumnType,

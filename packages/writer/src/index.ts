@@ -18,7 +18,8 @@ export {
 } from './errors.js';
 export { changesBytes, type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
 export type { PartialField } from './output/commit.js';
-export { type IndexReport, indexShards } from './output/index-shards.js';
+export type { ColumnsReport } from './output/index-columns.js';
+export { type IndexOptions, type IndexReport, indexShards } from './output/index-shards.js';
 export { type PartOfEnvironment, partOfEnvironment } from './output/parts.js';
 export type { QuarantinedSample } from './output/quarantine.js';
 export { type CommitOptions, type CommitReport, commitParts } from './pack/commit-parts.js';

@@ -141,8 +141,8 @@ function columnHint(name: string, { index }: Scope): string {
   const field = [...index.fields.keys()].find((one) => name.startsWith(`${one}.`));
   if (field !== undefined) {
     return (
-      ` (what is inside the field "${field}" is no column of the index: bring such values as a column, by --labels when ` +
-      'packing, or by "shardtool overlay add --labels" for shards that are there)'
+      ` (what is inside the field "${field}" is no column of the index yet: "shardtool index FOLDER --columns ${name}" ` +
+      'makes it one)'
     );
   }
   const names = [...COLUMNS.keys(), ...index.columns.keys()];

@@ -11,18 +11,23 @@ import {
   type LayoutName,
   layoutOf,
   layoutOfName,
+  MANIFEST_FILE,
   openShard,
   ownerOf,
   placeBeside,
+  readManifest,
   readShardIndex,
   type ShardIndex,
   UnsupportedShardError,
   type WidsShard,
   withSentences,
+  writeManifest,
   writeShardIndex,
 } from '@shardtool/format';
 import { type CropIndexCounts, cropTotals, writeCropIndex } from '../shard/crop-index.js';
 import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from '../shard/other-indexes.js';
+import { type AddedColumns, addColumns, type ColumnsReport } from './index-columns.js';
+import { OutputFolder } from './output-folder.js';
 import { notedIndexes, noteOtherIndexes } from './pack-note.js';
 
 export interface IndexReport {
@@ -36,6 +41,15 @@ export interface IndexReport {
   readonly skippedEntries: number;
   /** What the crop indexes have that were made; null where none were asked for. */
   readonly crops: CropIndexCounts | null;
+  /** Columns that the indexes got; null where none were asked for. */
+  readonly columns: ColumnsReport | null;
+}
+
+export interface IndexOptions extends Partial<AddedColumns> {
+  /** Makes indexes anew that are newer than their shards, too. */
+  readonly overwrite?: boolean | undefined;
+  /** Indexes for other loaders, and `crops`. */
+  readonly index?: readonly OtherIndex[] | undefined;
 }
 
 /**
@@ -43,28 +57,24 @@ export interface IndexReport {
  * open at once, and where the index of a packed shard was lost. `locations` are tars, or folders of them. An index that is
  * there stays, unless its tar is newer or `overwrite` says otherwise; one that `pack` wrote is only made anew where it is
  * missing, since it has what no walk can find out. Those that `index` names are written for other loaders too, each time: `NAME.idx`
- * beside each tar, and one index for wids in each folder; `crops` names the crop index, `NAME.crops`. Throws what is wrong with a shard,
+ * beside each tar, and one index for wids in each folder; `crops` names the crop index, `NAME.crops`. `columns` and `labels` become label columns of all indexes, also those that stay. Throws what is wrong with a shard,
  * {@link UnsupportedShardError} for LMDB, which does not keep the samples in their order, and {@link OptionError} where
  * an index is asked for that the layout does not have.
  */
-export async function indexShards(
-  locations: readonly string[],
-  options: { readonly overwrite?: boolean; readonly index?: readonly OtherIndex[] } = {},
-): Promise<IndexReport> {
+export async function indexShards(locations: readonly string[], options: IndexOptions = {}): Promise<IndexReport> {
   return withSentences(() => indexAll(locations, options));
 }
 
-async function indexAll(
-  locations: readonly string[],
-  options: { readonly overwrite?: boolean; readonly index?: readonly OtherIndex[] },
-): Promise<IndexReport> {
-  const { overwrite = false, index: asked = [] } = options;
+async function indexAll(locations: readonly string[], options: IndexOptions): Promise<IndexReport> {
+  const { overwrite = false, index: asked = [], columns = [], labels = [] } = options;
   const otherIndexes = asked.filter((name) => name !== 'crops');
   const report = { shards: 0, kept: 0, samples: 0, skippedEntries: 0 };
   const crops: CropIndexCounts[] = [];
   const forWids = new Map<string, { records: WidsShard[]; ours: readonly OtherIndex[] }>();
+  const indexed: ShardToIndex[] = [];
   for (const location of locations) {
     for (const shard of await shardsAt(location, overwrite)) {
+      indexed.push(shard);
       checkOtherIndexes(shard.format, otherIndexes);
       if (shard.isKept) {
         report.kept++;
@@ -89,7 +99,37 @@ async function indexAll(
     if (otherIndexes.includes('wids')) await writeWidsIndex(folder, records, ours.includes('wids'));
     await noteOtherIndexes(folder, otherIndexes);
   }
-  return { ...report, crops: asked.includes('crops') ? cropTotals(crops) : null };
+  const isColumns = columns.length + labels.length > 0;
+  return {
+    ...report,
+    crops: asked.includes('crops') ? cropTotals(crops) : null,
+    columns: isColumns ? await columnsOf(locations, indexed, { columns, labels }) : null,
+  };
+}
+
+/** Adds the columns to the indexes, and names them in the manifests of what was packed. */
+async function columnsOf(
+  locations: readonly string[],
+  shards: readonly ShardToIndex[],
+  wanted: AddedColumns,
+): Promise<ColumnsReport> {
+  const packed = new Set(shards.filter(({ isPacked }) => isPacked).map(({ path: shard }) => shard));
+  const folders =
+    packed.size === 0 ? [] : locations.filter((location) => existsSync(path.join(location, MANIFEST_FILE)));
+  const held: OutputFolder[] = [];
+  try {
+    for (const folder of folders) held.push(await OutputFolder.open(folder));
+    const report = await addColumns(shards, wanted);
+    for (const folder of folders) {
+      const manifest = await readManifest(folder);
+      const added = new Set(report.columns.map(({ name }) => name));
+      const stay = manifest.columns.filter(({ name }) => !added.has(name));
+      await writeManifest(folder, { ...manifest, columns: [...stay, ...report.columns] });
+    }
+    return report;
+  } finally {
+    for (const folder of held) folder.release();
+  }
 }
 
 /** Beside a shard of a pack it is noted, so that it goes when the shards are replaced, and comes with those that are added. */

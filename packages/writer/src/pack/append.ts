@@ -158,7 +158,7 @@ export async function findTakenKeys(
 
 /** The types of the label columns of new shards. Throws {@link OptionError} unless they are those of the dataset. */
 export function appendColumnTypes(
-  { columns }: Manifest,
+  { columns, fields }: Manifest,
   found: ReadonlyMap<string, ColumnType>,
 ): ReadonlyMap<string, ColumnType> {
   const strange = [...found.keys()].find((name) => !columns.some((column) => column.name === name));
@@ -168,7 +168,11 @@ export function appendColumnTypes(
       `The labels have the column "${strange}", which the dataset does not have; leave it out.`,
     );
   }
-  return new Map(columns.map(({ name, type }) => [name, checkType(name, type, found.get(name))]));
+  // What `index --columns` found inside of fields, it finds in the new shards when it is run again.
+  const isInside = (name: string) => !found.has(name) && fields.some((field) => name.startsWith(`${field.name}.`));
+  return new Map(
+    columns.map(({ name, type }) => [name, isInside(name) ? type : checkType(name, type, found.get(name))]),
+  );
 }
 
 function checkType(name: string, type: ColumnType, found: ColumnType | undefined): ColumnType {

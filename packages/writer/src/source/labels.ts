@@ -1,4 +1,11 @@
-import { type ColumnValue, LabelsError, type LabelTable, labelOfColumn, readLabelTable } from '@shardtool/format';
+import {
+  type ColumnValue,
+  LabelsError,
+  type LabelTable,
+  labelOfColumn,
+  readLabelTable,
+  readParquetLabels,
+} from '@shardtool/format';
 import { codePointOrderOf, compareCodePoints } from './file-table.js';
 import { pathBelow, readTextFile } from './list.js';
 import type { SourceFiles } from './source-files.js';
@@ -40,9 +47,14 @@ export interface PackedLabels {
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
 }
 
-/** Reads a labels file for samples that are packed already. Throws {@link LabelsError} with the line. */
-export function readPackedLabels(location: string): PackedLabels {
-  const { by, ...table } = tableOf(location, ['key', 'path', FILE_NAME]);
+/**
+ * Reads a labels file for samples that are packed already: CSV, JSON Lines, or Parquet of other software. Throws
+ * {@link LabelsError} with the line.
+ */
+export async function readPackedLabels(location: string): Promise<PackedLabels> {
+  const named = ['key', 'path', FILE_NAME] as const;
+  const isParquet = location.endsWith('.parquet');
+  const { by, ...table } = isParquet ? await readParquetLabels(location, named) : tableOf(location, named);
   return { by: by === 'key' ? 'key' : 'path', ...table };
 }
 

@@ -1,3 +1,4 @@
+import { visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
 import { print } from '../../terminal/outcome.js';
@@ -28,15 +29,34 @@ export const indexCommand = command({
         describe:
           'Also write NAME.crops: where the parts of each baseline JPEG begin, so that crops are decoded sooner',
       })
+      .option('columns', {
+        type: 'string',
+        array: true,
+        requiresArg: true,
+        coerce: (given: readonly string[]) => given.flatMap((text) => text.split(',')),
+        describe: 'Also make columns of values inside JSON fields, for --where: json.width, or json.width,json.size.0',
+      })
+      .option('labels', {
+        type: 'string',
+        array: true,
+        requiresArg: true,
+        describe:
+          'Also take columns by key from this file (Parquet as img2dataset writes it, CSV, JSON Lines), or all Parquet of a folder',
+      })
       .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
       .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
       .example('$0 index imagenet-train-*.tar', 'NAME.parquet beside each tar')
       .example('$0 index imagenet/', 'The same for all tars of a folder')
       .example('$0 index imagenet/ --index wids,dali', 'And what other loaders want: shardindex.json, NAME.idx')
+      .example('$0 index laion/ --labels laion/', "Columns (caption, similarity ...) of img2dataset's 00000.parquet")
+      .example('$0 index shards/ --columns json.width', 'A column for --where "json.width > 100"')
       .example('$0 index imagenet/ --crops', 'And what makes random crops faster: NAME.crops'),
-  handler: async ({ tars, overwrite, index, crops, json, quiet }) => {
+  handler: async ({ tars, overwrite, index, crops, columns, labels, json, quiet }) => {
     const { indexShards } = await import('@shardtool/writer');
-    const report = await indexShards(tars, { overwrite, index: askedIndexes(index, crops) ?? [] });
+    const report = await indexShards(tars, {
+      ...{ overwrite, columns: columns ?? [], labels: labels ?? [] },
+      index: askedIndexes(index, crops) ?? [],
+    });
     if (json) return print(JSON.stringify(report));
     if (quiet) return;
     const { shards, samples, kept, skippedEntries, crops: made } = report;
@@ -44,5 +64,12 @@ export const indexCommand = command({
     if (kept > 0) await print(`  ${countOf(kept, 'index', 'indexes')} stayed as they were`);
     if (skippedEntries > 0) await print(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
     for (const line of cropLines(made)) await print(line);
+    const found = report.columns;
+    if (found === null) return;
+    await print(`  columns: ${found.columns.map(({ name, type }) => `${visible(name)} (${type})`).join(', ')}`);
+    if (found.unreadable > 0)
+      await print(`  ${countOf(found.unreadable, 'field')} of JSON cannot be read: no value there`);
+    if (found.unlabelled > 0)
+      await print(`  ${countOf(found.unlabelled, 'sample')} stand in no labels file: no value there`);
   },
 });

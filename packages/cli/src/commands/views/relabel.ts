@@ -32,7 +32,7 @@ export const relabelCommand = command({
       import('@shardtool/writer'),
     ]);
     const note = `--labels ${labels}`;
-    const report = await addOverlay(location, { name, parent, labels: readPackedLabels(labels), note });
+    const report = await addOverlay(location, { name, parent, labels: await readPackedLabels(labels), note });
     const copied = copy === undefined ? '' : await copyView(location, { overlay: name }, copy);
     if (json) return write(`${JSON.stringify(report)}\n`);
     const { file, relabelled, set } = report;

@@ -1,0 +1,57 @@
+import { LabelsError } from '../errors.js';
+import { columnsOf } from '../layouts/parquet/columns.js';
+import { parseFooter, readFooterBytes } from '../layouts/parquet/footer.js';
+import { readLabels } from '../layouts/parquet/labels.js';
+import type { ColumnValue } from '../shard-index/label-column.js';
+import { openSource } from '../source.js';
+import type { LabelTable } from './label-table.js';
+
+/**
+ * The rows of a Parquet file of other software as labels (img2dataset writes one beside each tar): the first of the `named`
+ * columns that it has says which sample a row is about, all others but those of bytes are columns, named as label columns are.
+ * Its columns are never classes. Throws {@link LabelsError} where it has no such column, or a row has none, and what is
+ * wrong with the file.
+ */
+export async function readParquetLabels<Name extends string>(
+  location: string,
+  named: readonly Name[],
+): Promise<LabelTable<Name>> {
+  const source = await openSource(location);
+  try {
+    const footer = parseFooter(await readFooterBytes(source), location, source.size);
+    // None of its columns is the class of an image here.
+    const columns = { ...columnsOf(footer, location), cls: undefined };
+    const values = new Map<string, ColumnValue[]>();
+    let rows = 0;
+    for (const [group, { num_rows }] of footer.row_groups.entries()) {
+      for (const [name, part] of (await readLabels(source, footer, group, columns)).columns) {
+        const column = values.get(name) ?? new Array<ColumnValue>(rows).fill(null);
+        for (const value of part) column.push(value);
+        values.set(name, column);
+      }
+      rows += Number(num_rows);
+      for (const column of values.values()) while (column.length < rows) column.push(null);
+    }
+    const by = named.find((name) => values.has(idColumn(name)));
+    if (by === undefined) throw noId(location, named, values);
+    const id = values.get(idColumn(by))!.map((value, row) => {
+      if (value === null || value === '')
+        throw new LabelsError({ path: location }, `${location}: row ${row} has no ${by}.`);
+      return String(value);
+    });
+    values.delete(idColumn(by));
+    return { by, id, line: Uint32Array.from(id, (_, row) => row), cls: null, columns: values };
+  } finally {
+    await source.close();
+  }
+}
+
+/** `key` is the name of a column of the index, so the label column is called otherwise. */
+function idColumn(name: string): string {
+  return name === 'key' ? 'key_' : name;
+}
+
+function noId(location: string, named: readonly string[], values: ReadonlyMap<string, unknown>): LabelsError {
+  const [names, there] = [named.map((name) => `"${name}"`).join(' or '), [...values.keys()].join(', ')];
+  return new LabelsError({ path: location }, `${location} has the columns ${there}, but none of the name ${names}.`);
+}

@@ -1,0 +1,260 @@
+import { readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import {
+  type ColumnType,
+  type ColumnValue,
+  checkLabelColumns,
+  columnTypeOf,
+  fieldPayload,
+  OptionError,
+  openShard,
+  ownerOf,
+  planRuns,
+  readShardIndex,
+  type ShardIndex,
+  writeShardIndex,
+} from '@shardtool/format';
+import { type PackedLabels, readPackedLabels } from '../source/labels.js';
+
+/** Columns that indexes get beside those that they have. */
+export interface AddedColumns {
+  /** Values inside JSON fields: `json.width` is `width` in the field `json`, `json.size.0` the first item of `size` there. */
+  readonly columns: readonly string[];
+  /** Files with columns by key: Parquet, CSV or JSON Lines. One that is called as a shard is for that shard alone. */
+  readonly labels: readonly string[];
+}
+
+/** A shard and its index. */
+export interface IndexedShard {
+  readonly path: string;
+  readonly format: Parameters<typeof openShard>[0];
+  readonly index: string;
+}
+
+/** What became of the columns. */
+export interface ColumnsReport {
+  readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
+  /** Samples with a JSON field that is no JSON: their values are null. */
+  readonly unreadable: number;
+  /** Samples that no row of the labels names: their values are null. */
+  readonly unlabelled: number;
+}
+
+/** A longer field of JSON is not read. */
+const MOST_JSON_BYTES = 64 << 20;
+const TABLES_HELD = 4;
+
+/**
+ * Adds columns to the indexes of these shards, or makes them anew. A column has one type in all shards: text, where it is text in
+ * one and numbers in another. Throws {@link OptionError} for a column that no shard can have, and what is wrong with a
+ * labels file, an index or a shard; indexes before it then have their columns.
+ */
+export async function addColumns(shards: readonly IndexedShard[], wanted: AddedColumns): Promise<ColumnsReport> {
+  const types = new Map<string, ColumnType | null>();
+  const count = { unreadable: 0, unlabelled: 0 };
+  await checkFields(shards, wanted.columns);
+  const tables = new LabelTables(await filesOf(wanted.labels), shards);
+  for (const shard of shards) {
+    const index = await readShardIndex(shard.index);
+    const added = new Map<string, ColumnValue[]>();
+    count.unreadable += await addFromJson(shard, index, wanted.columns, added);
+    for (const table of await tables.of(shard)) count.unlabelled += addFromLabels(index, table, added);
+    for (const [name, values] of added) types.set(name, merged(types.get(name) ?? null, ownType(values)));
+    await writeShardIndex(shard.index, withColumns(index, added, types));
+  }
+  // What turned out to be another type later on is written as that.
+  for (const shard of shards) {
+    const index = await readShardIndex(shard.index);
+    const late = [...types].filter(([name, type]) => type !== null && index.columnTypes?.get(name) !== type);
+    if (late.length === 0) continue;
+    const nothing = () => new Array<ColumnValue>(index.samples).fill(null);
+    const added = new Map(late.map(([name]) => [name, [...(index.columns.get(name) ?? nothing())]]));
+    await writeShardIndex(shard.index, withColumns(index, added, types));
+  }
+  return { columns: [...types].map(([name, type]) => ({ name, type: type ?? 'string' })), ...count };
+}
+
+/** Throws {@link OptionError} for a column that no shard can have, before anything is written. */
+async function checkFields(shards: readonly IndexedShard[], columns: readonly string[]): Promise<void> {
+  const missing = new Set(columns);
+  for (const shard of shards) {
+    if (missing.size === 0) return;
+    const index = await readShardIndex(shard.index, { parts: ['fields'] });
+    checkLabelColumns(columns, index.fields.keys());
+    for (const name of missing) if (fieldOf(name, index) !== undefined) missing.delete(name);
+  }
+  const [none] = missing;
+  if (none !== undefined) throw noField(none);
+}
+
+/** The labels files; of a folder the Parquet files in it that are no indexes of ours. */
+async function filesOf(places: readonly string[]): Promise<string[]> {
+  const files: string[] = [];
+  for (const place of places) {
+    if (statSync(place, { throwIfNoEntry: false })?.isDirectory() !== true) {
+      files.push(place);
+      continue;
+    }
+    for (const name of readdirSync(place).sort()) {
+      const file = path.join(place, name);
+      if (name.endsWith('.parquet') && (await ownerOf('index', file)) === 'other') files.push(file);
+    }
+  }
+  return files;
+}
+
+function withColumns(
+  index: ShardIndex,
+  added: ReadonlyMap<string, readonly ColumnValue[]>,
+  types: ReadonlyMap<string, ColumnType | null>,
+): ShardIndex {
+  const columns = new Map(index.columns);
+  const columnTypes = new Map(index.columnTypes);
+  for (const [name, values] of added) {
+    const type = types.get(name) ?? 'string';
+    columns.set(name, type === 'string' ? values.map((value) => (value === null ? null : String(value))) : values);
+    columnTypes.set(name, type);
+  }
+  return { ...index, columns, columnTypes };
+}
+
+/** Null where there are no values. */
+function ownType(values: readonly ColumnValue[]): ColumnType | null {
+  const kinds = new Set(values.map((value) => (value === null ? null : typeof value)));
+  kinds.delete(null);
+  if (kinds.size === 0) return null;
+  return kinds.size > 1 ? 'string' : columnTypeOf('', values);
+}
+
+function merged(one: ColumnType | null, other: ColumnType | null): ColumnType | null {
+  if (one === null || other === null || one === other) return one ?? other;
+  const isNumeric = (type: ColumnType) => type === 'int' || type === 'double';
+  return isNumeric(one) && isNumeric(other) ? 'double' : 'string';
+}
+
+/** The field that a name begins with: the longest one, since fields have dots. */
+function fieldOf(name: string, { fields }: Pick<ShardIndex, 'fields'>): string | undefined {
+  const found = [...fields.keys()].filter((field) => name.startsWith(`${field}.`));
+  return found.sort((a, b) => b.length - a.length)[0];
+}
+
+/** Puts the values of these columns into `added` and returns how many samples have a field that is no JSON. */
+async function addFromJson(
+  { path: shard, format }: IndexedShard,
+  index: ShardIndex,
+  names: readonly string[],
+  added: Map<string, ColumnValue[]>,
+): Promise<number> {
+  const byField = new Map<string, { readonly steps: readonly string[]; readonly values: ColumnValue[] }[]>();
+  for (const name of names) {
+    const values = new Array<ColumnValue>(index.samples).fill(null);
+    added.set(name, values);
+    const field = fieldOf(name, index);
+    if (field === undefined) continue;
+    const steps = name.slice(field.length + 1).split('.');
+    byField.set(field, [...(byField.get(field) ?? []), { steps, values }]);
+  }
+  if (byField.size === 0) return 0;
+  let unreadable = 0;
+  const source = await openShard(format, shard);
+  try {
+    for (const [field, wanted] of byField) {
+      const { offset, bytes, msgpack } = index.fields.get(field)!;
+      const spans = Array.from(offset, (at, row) => ({ offset: at, bytes: bytes[row]!, row })).filter(
+        (span) => span.offset >= 0,
+      );
+      for (const run of planRuns(spans.filter((span) => span.bytes <= MOST_JSON_BYTES))) {
+        const buffer = new Uint8Array(run.bytes);
+        await source.readAt(run.offset, buffer);
+        for (const span of run.spans) {
+          const stored = buffer.subarray(span.offset - run.offset, span.offset - run.offset + span.bytes);
+          const json = parsed(stored, msgpack?.[span.row] === 1);
+          if (json === undefined) unreadable++;
+          else for (const { steps, values } of wanted) values[span.row] = valueAt(json, steps);
+        }
+      }
+      unreadable += spans.filter((span) => span.bytes > MOST_JSON_BYTES).length;
+    }
+  } finally {
+    await source.close();
+  }
+  return unreadable;
+}
+
+/** Undefined where it is no JSON. */
+function parsed(stored: Uint8Array, isMsgpack: boolean): unknown {
+  try {
+    return JSON.parse(Buffer.from(fieldPayload(stored, isMsgpack)).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The value that stands there; lists and objects are their JSON text, and what is not there is null. */
+function valueAt(json: unknown, steps: readonly string[]): ColumnValue {
+  let value = json;
+  for (const step of steps) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return null;
+    value = (value as Record<string, unknown>)[step];
+  }
+  if (typeof value === 'object' && value !== null) return JSON.stringify(value);
+  return value as ColumnValue;
+}
+
+/** Puts the columns of a table into `added` and returns how many samples it does not name. */
+function addFromLabels(index: ShardIndex, table: LoadedTable, added: Map<string, ColumnValue[]>): number {
+  const rows = index.key.map((key, row) => table.rowOf.get(table.by === 'key' ? key : index.source[row]!));
+  for (const [name, values] of table.columns) {
+    const own = added.get(name) ?? new Array<ColumnValue>(index.samples).fill(null);
+    for (const [i, row] of rows.entries()) if (row !== undefined) own[i] = values[row] ?? null;
+    added.set(name, own);
+  }
+  return rows.filter((row) => row === undefined).length;
+}
+
+interface LoadedTable extends Pick<PackedLabels, 'by' | 'columns'> {
+  readonly rowOf: ReadonlyMap<string, number>;
+}
+
+/** Labels files, of which a few stay in memory. */
+class LabelTables {
+  readonly #files: readonly string[];
+  readonly #isForOne: ReadonlySet<string>;
+  readonly #loaded = new Map<string, LoadedTable>();
+
+  constructor(files: readonly string[], shards: readonly IndexedShard[]) {
+    const stems = new Set(shards.map(({ path: shard }) => stemOf(shard)));
+    this.#files = files;
+    this.#isForOne = new Set(files.filter((file) => stems.has(stemOf(file))));
+  }
+
+  async of({ path: shard }: IndexedShard): Promise<LoadedTable[]> {
+    const files = this.#files.filter((file) => !this.#isForOne.has(file) || stemOf(file) === stemOf(shard));
+    const tables: LoadedTable[] = [];
+    for (const file of files) tables.push(await this.#load(file));
+    return tables;
+  }
+
+  async #load(file: string): Promise<LoadedTable> {
+    const known = this.#loaded.get(file);
+    if (known !== undefined) return known;
+    const { by, id, columns } = await readPackedLabels(file);
+    const table = { by, columns, rowOf: new Map(id.map((name, row) => [name, row])) };
+    this.#loaded.set(file, table);
+    const [oldest] = this.#loaded.keys();
+    if (this.#loaded.size > TABLES_HELD) this.#loaded.delete(oldest!);
+    return table;
+  }
+}
+
+/** What a shard, and the labels file beside it, are called. */
+function stemOf(file: string): string {
+  return path.basename(file).replace(/\.[^.]*$/, '');
+}
+
+function noField(name: string): OptionError {
+  return new OptionError(
+    {},
+    `The column "${name}" begins with no field of these shards; it is FIELD.NAME, as json.width for "width" in the field json.`,
+  );
+}
