@@ -33,6 +33,7 @@ test('index makes the index of each tar, says what it skipped, and keeps what is
     samples,
     skippedEntries: skipped,
     crops: null,
+    columns: null,
   });
 
   const tar = statSync(tars[1]!);
@@ -62,8 +63,8 @@ test('the index of an LMDB shard cannot be made anew, since the order of its sam
 
 test('what is no tar is not indexed', async () => {
   const folder = emptyFolder();
-  writeFileSync(path.join(folder, 'a.zip'), 'PK');
-  const { code, stderr } = await shardtool('index', path.join(folder, 'a.zip'));
-  expect([code, stderr]).toEqual([1, expect.stringContaining('a.zip is no tar by its name')]);
-  expect(existsSync(path.join(folder, 'a.zip.parquet'))).toBe(false);
+  writeFileSync(path.join(folder, 'a.rar'), 'Rar!');
+  const { code, stderr } = await shardtool('index', path.join(folder, 'a.rar'));
+  expect([code, stderr]).toEqual([1, expect.stringContaining('a.rar is no tar by its name')]);
+  expect(existsSync(path.join(folder, 'a.rar.parquet'))).toBe(false);
 });
