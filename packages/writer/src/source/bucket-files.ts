@@ -20,9 +20,9 @@ export function bucketFiles(root: string): FileAccess {
     measure: (path, done) => {
       measure(storage, path.slice(root.length)).then((facts) => done(null, facts), done);
     },
-    read: (path, expected, _flight, done) => {
-      read(storage, path.slice(root.length), expected).then(
-        (content) => done(null, content),
+    read: (path, expected, into, _flight, done) => {
+      read(storage, path.slice(root.length), expected, into).then(
+        () => done(null),
         (error) => done(asBadFile(path, error)),
       );
     },
@@ -39,10 +39,8 @@ async function open(storage: Promise<Storage>, name: string, { bytes, mtimeMs }:
   return (await storage).open(name, { size: bytes, ...(mtimeMs && { modifiedMs: mtimeMs }) });
 }
 
-async function read(storage: Promise<Storage>, name: string, expected: ExpectedFile): Promise<Buffer> {
-  const content = Buffer.allocUnsafeSlow(expected.bytes);
-  await (await open(storage, name, expected)).readAt(0, content);
-  return content;
+async function read(storage: Promise<Storage>, name: string, expected: ExpectedFile, into: Uint8Array): Promise<void> {
+  await (await open(storage, name, expected)).readAt(0, into.subarray(0, expected.bytes));
 }
 
 async function* pieces(

@@ -18,8 +18,11 @@ export interface FileAccess {
   readonly tellsTimes: boolean;
   /** Size and time; size -1 for what is not there, or no file. */
   measure(path: string, done: Done<FileFacts>): void;
-  /** All of a file. Its fault is a `BadFile`; any other error ends the pack. */
-  read(path: string, expected: ExpectedFile, flight: InFlight, done: Done<Buffer>): void;
+  /**
+   * Reads all of a file to the beginning of `into`, which has room for at least one byte more. Its fault is a `BadFile`; any
+   * other error ends the pack.
+   */
+  read(path: string, expected: ExpectedFile, into: Buffer, flight: InFlight, done: Done<undefined>): void;
   /** The same of a large file, piece by piece, each valid until the next. */
   pieces(path: string, expected: ExpectedFile, flight: InFlight): AsyncIterable<Uint8Array>;
 }

@@ -2,12 +2,13 @@ import type { ExpectedFile, FileAccess } from './file-access.js';
 import type { FileTable } from './file-table.js';
 import { pathAt } from './file-table.js';
 import type { InFlight } from './in-flight.js';
+import { ReadBuffers } from './read-buffers.js';
 import { BadFile } from './source-file.js';
 
 /** All files that are read or wait for their turn take no more memory than this, unless one alone does. */
 const MEMORY_BYTES = 64 << 20;
 
-/** A file that was read, or why it could not be. */
+/** A file that was read, in memory of at least its size, or why it could not be. */
 type Outcome = Buffer | Error;
 
 /** What gives a file: where it was read, what puts it into its place (or throws its error), else what reads it in pieces. */
@@ -28,6 +29,9 @@ export class FilesAhead {
   readonly #checkTimes: boolean;
   readonly #heldBytes: number;
   readonly #outcomes = new Map<number, Outcome>();
+  readonly #buffers = new ReadBuffers();
+  /** Files that were given last: they are used until others are asked for. */
+  #given: Buffer[] = [];
   #next = 0;
   #held = 0;
   #isClosed = false;
@@ -50,8 +54,13 @@ export class FilesAhead {
     this.#heldBytes = heldBytes;
   }
 
-  /** Waits until the files `from` to `to - 1` are there, as far as they are read ahead, and returns what gives each. */
+  /**
+   * Waits until the files `from` to `to - 1` are there, as far as they are read ahead, and returns what gives each, until it
+   * is called again.
+   */
   async take(from: number, to: number): Promise<FileAhead[]> {
+    for (const buffer of this.#given) this.#buffers.giveBack(buffer);
+    this.#given = [];
     const taken: FileAhead[] = [];
     for (let file = from; file < to; file++) {
       this.#begin(file);
@@ -68,12 +77,13 @@ export class FilesAhead {
       const outcome = this.#outcomes.get(file)!;
       this.#outcomes.delete(file);
       if (outcome instanceof Error && !(outcome instanceof BadFile)) throw outcome;
-      taken.push({
-        put: (place) => {
-          if (outcome instanceof Error) throw outcome;
-          place.set(outcome);
-        },
-      });
+      if (outcome instanceof Error) {
+        taken.push({ put: () => fail(outcome) });
+        continue;
+      }
+      this.#given.push(outcome);
+      const content = outcome.subarray(0, this.#sizeOf(file));
+      taken.push({ put: (place) => place.set(content) });
     }
     for (let file = from; file < to; file++) this.#held -= this.#sizeOf(file);
     return taken;
@@ -116,9 +126,10 @@ export class FilesAhead {
   async #read(file: number): Promise<void> {
     const path = this.#root + pathAt(this.#files, file);
     const facts = this.#expected(file);
-    let outcome: Outcome;
+    let outcome: Outcome = this.#buffers.take(facts.bytes + 1);
+    const into = outcome;
     try {
-      outcome = await this.#flight.run<Buffer>(path, (done) => this.#access.read(path, facts, this.#flight, done));
+      await this.#flight.run(path, (done) => this.#access.read(path, facts, into, this.#flight, done));
     } catch (error) {
       outcome = error as Error;
     }
@@ -129,4 +140,8 @@ export class FilesAhead {
     }
     this.#begin();
   }
+}
+
+function fail(error: Error): never {
+  throw error;
 }

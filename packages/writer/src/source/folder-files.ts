@@ -11,38 +11,37 @@ const OPEN_AGAIN_MS = 5;
 export const FOLDER_FILES: FileAccess = { tellsTimes: false, measure: measureFile, read: readFile, pieces };
 
 /** Opens, reads and closes a file. Its fault is a {@link BadFile}, as it is where files are read one after the other. */
-function readFile(path: string, expected: ExpectedFile, flight: InFlight, done: Done<Buffer>): void {
+function readFile(path: string, expected: ExpectedFile, into: Buffer, flight: InFlight, done: Done<undefined>): void {
   open(path, READ_NOW, (error, fd) => {
     if (error !== null) {
       if (!isSystemLimit(error) || flight.live <= 1) return done(unreadableFile(path, error));
       flight.tooMany();
-      setTimeout(() => readFile(path, expected, flight, done), OPEN_AGAIN_MS);
+      setTimeout(() => readFile(path, expected, into, flight, done), OPEN_AGAIN_MS);
       return;
     }
-    const end: Done<Buffer> = (failure, content) => {
+    const end = (failure: Error | null) => {
       // Nobody waits for its answer.
       close(fd, () => undefined);
-      done(failure, content);
+      done(failure);
     };
-    if (expected.mtimeMs === null) return readOpen(path, fd, expected.bytes, end);
+    if (expected.mtimeMs === null) return readOpen(path, fd, expected.bytes, into, end);
     fstat(fd, (failure: Error | null, stat: Stats | BigIntStats) => {
       if (failure !== null) end(unreadableFile(path, failure));
       else if (stat.mtimeMs !== expected.mtimeMs) end(changedFile(path));
-      else readOpen(path, fd, expected.bytes, end);
+      else readOpen(path, fd, expected.bytes, into, end);
     });
   });
 }
 
 /** One byte more is asked for: whether the file has grown shows in the same read. */
-function readOpen(path: string, fd: number, bytes: number, end: Done<Buffer>): void {
-  const content = Buffer.allocUnsafeSlow(bytes + 1);
+function readOpen(path: string, fd: number, bytes: number, into: Buffer, end: (error: Error | null) => void): void {
   const readOn = (at: number): void => {
-    const asked = Math.min(content.length - at, MAX_READ_BYTES);
-    read(fd, content, at, asked, null, (error, got) => {
+    const asked = Math.min(bytes + 1 - at, MAX_READ_BYTES);
+    read(fd, into, at, asked, null, (error, got) => {
       if (error !== null) return end(unreadableFile(path, error));
       const isAll = got === 0 || (got < asked && at + got === bytes);
-      if (!isAll && at + got < content.length) return readOn(at + got);
-      if (at + got === bytes) end(null, content.subarray(0, bytes));
+      if (!isAll && at + got <= bytes) return readOn(at + got);
+      if (at + got === bytes) end(null);
       else end(changedFile(path));
     });
   };

@@ -183,7 +183,10 @@ function listThrough(reader: FolderReader, ahead: FoldersAhead | undefined): Lis
   return (path, _options, callback) => {
     const list = (): void => {
       try {
-        callback(null, reader.list(path));
+        const entries = reader.list(path);
+        // Some of them may not be asked for: a pattern leaves them out.
+        ahead?.expect(entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name)));
+        callback(null, entries);
       } catch (error) {
         callback(error as Error);
       }
