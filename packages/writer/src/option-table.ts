@@ -103,6 +103,11 @@ export const PACK_OPTIONS = {
     isRecorded: false,
     help: 'Pack train/, val/ and test/ below the source, each to a dataset below the output, with one list of classes',
   },
+  coco: {
+    kind: 'path',
+    isRecorded: false,
+    help: "COCO's annotations: boxes, labels, keypoints and polygons as the field json, and the categories as classes",
+  },
   files: { kind: 'list', isRecorded: false, help: 'Text file with the paths to pack, instead of the whole folder' },
   fields: {
     kind: 'texts',

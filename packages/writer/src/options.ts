@@ -63,6 +63,11 @@ export interface PackOptions extends OutputOptions {
    * the output, all with one list of classes.
    */
   splits?: boolean | undefined;
+  /**
+   * A JSON file of COCO's annotations: `file_name` is a path below the source. Each image gets its objects as the field `json`, and
+   * the categories, in the order of their ids, become the classes that their labels count in.
+   */
+  coco?: string | undefined;
   /** The files to be packed instead of the whole folder: their paths, or a text file with one path a line. */
   files?: string | readonly string[] | undefined;
   /**

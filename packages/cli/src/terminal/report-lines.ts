@@ -43,6 +43,20 @@ export function keptLine({ keptOptions = {} }: Pick<PackReport, 'keptOptions'>):
   return flags.length === 0 ? [] : [`  with the options that the dataset was made with: ${flags.join(' ')}`];
 }
 
+/** How many annotations are in no sample, and why; none where all are. */
+export function annotationsLine(
+  { skippedAnnotations }: Pick<PackReport, 'skippedAnnotations'>,
+  listed: (list: string) => string,
+): string[] {
+  const counts = Object.entries(skippedAnnotations);
+  const all = counts.reduce((sum, [, count]) => sum + count, 0);
+  if (all === 0) return [];
+  const reasons = counts.map(([reason, count]) => `${formatCount(count)} ${reason}`).join(', ');
+  return [
+    `  ${countOf(all, 'annotation')} left out: ${reasons} (${listed('skipped.jsonl')} ${all === 1 ? 'it' : 'them'})`,
+  ];
+}
+
 /** Which images have a crop index, and which have none for what they are; none where no crop index was made. */
 export function cropLines(crops: CropIndexCounts | null): string[] {
   if (crops === null) return [];

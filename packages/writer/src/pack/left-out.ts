@@ -2,6 +2,7 @@ import { extname } from 'node:path';
 import { fateOf } from '../plan/fates.js';
 import type { PackPlan } from '../plan/plan-shards.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
+import type { CocoLabels } from '../source/coco.js';
 import type { Labels } from '../source/labels.js';
 import type { SourceFiles } from '../source/source-files.js';
 
@@ -38,6 +39,20 @@ export function countSkipped(files: SourceFiles, { fate }: PackPlan): Record<str
   }
   const named = [...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
   return Object.fromEntries(named);
+}
+
+/** Annotations that are in no sample, as lines of skipped.jsonl. */
+export function* oddAnnotations(labels: Labels | CocoLabels | null): Generator<object> {
+  if (labels === null || !('odd' in labels)) return;
+  for (const odd of labels.odd) yield { path: labels.location, ...odd };
+}
+
+/** How many there are, by the reason; nothing where there are none. */
+export function countOdd(labels: Labels | CocoLabels | null): { readonly skippedAnnotations?: Record<string, number> } {
+  if (labels === null || !('odd' in labels) || labels.odd.length === 0) return {};
+  const counts: Record<string, number> = {};
+  for (const { reason } of labels.odd) counts[reason] = (counts[reason] ?? 0) + 1;
+  return { skippedAnnotations: counts };
 }
 
 /** What is bad before any file is read: files at the key of another one, and rows of the labels without a file. */

@@ -9,13 +9,14 @@ import { checkBadShare } from '../output/quarantine.js';
 import { FATE } from '../plan/fates.js';
 import { Naming } from '../plan/naming.js';
 import type { BaseFacts, PlanFacts } from '../plan/plan-record.js';
-import { type PackPlan, planShards } from '../plan/plan-shards.js';
+import { entryBytes, type PackPlan, planShards } from '../plan/plan-shards.js';
 import { type FileLabels, type ShardPlan, shardPlanOf } from '../plan/shard-plan.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
+import type { Labels } from '../source/labels.js';
 import { BadFile, badFile, readSourceFile } from '../source/source-file.js';
 import type { SourceFiles } from '../source/source-files.js';
 import { type AppendBase, findTakenKeys, nextNumber } from './append.js';
-import { countSkipped, plannedQuarantine, skippedFiles } from './left-out.js';
+import { countOdd, countSkipped, oddAnnotations, plannedQuarantine, skippedFiles } from './left-out.js';
 import { recordedOptions } from './recorded-options.js';
 import { listChanges } from './source-changes.js';
 import { type PrepareWork, type Survey, surveySource } from './survey.js';
@@ -55,7 +56,12 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     const planOptions = {
       ...options,
       classes: survey.classes,
-      labels: labels && { rowOfFile: labels.rowOfFile, cls: labels.table.cls, ownFile: numberOf(files, root, labels) },
+      labels: labels && {
+        rowOfFile: labels.rowOfFile,
+        cls: labels.table.cls,
+        textBytes: textBytesOf(labels.table),
+        ownFile: numberOf(files, root, labels),
+      },
       base: base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed } : undefined,
     };
     const whole = planShards(files, planOptions);
@@ -93,13 +99,25 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       shardCount: plan.shards,
       shards,
       duplicates,
-      skipped: () => skippedFiles(files, plan),
+      skipped: () => [...skippedFiles(files, plan), ...oddAnnotations(labels?.table ?? null)],
       close,
     };
   } catch (error) {
     close();
     throw error;
   }
+}
+
+/** What fields that are made of labels take in a tar, by the row; their names are counted with the plan's. */
+function textBytesOf({ path, texts }: Labels): Float64Array | undefined {
+  if (texts === undefined) return undefined;
+  const bytes = new Float64Array(path.length);
+  for (const list of texts.values()) {
+    list.forEach((text, row) => {
+      bytes[row]! += entryBytes(Buffer.byteLength(text), 0);
+    });
+  }
+  return bytes;
 }
 
 /** Throws TooManyBadError, after all that is bad was written to a list where there is a folder for it. */
@@ -143,6 +161,7 @@ function factsOf(survey: Survey, plan: PackPlan, duplicates: Duplicates | null) 
     skipped,
     skippedFolders: repeatedFolders,
     hiddenFolders,
+    ...countOdd(survey.labels?.table ?? null),
     duplicates: duplicates?.count ?? 0,
     classConflicts: duplicates?.classConflicts ?? 0,
   };

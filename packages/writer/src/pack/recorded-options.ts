@@ -29,7 +29,7 @@ export async function recordedOptions(
   options: CheckedOptions,
   base: AppendBase | null = null,
 ): Promise<Record<string, unknown>> {
-  const { labels } = options;
+  const labels = options.labels ?? options.coco;
   const all: Record<string, unknown> = Object.fromEntries(
     Object.entries({ ...OUTPUT_OPTIONS, ...PACK_OPTIONS })
       .filter(([, { isRecorded }]) => isRecorded)

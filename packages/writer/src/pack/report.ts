@@ -22,6 +22,8 @@ export interface PackReport {
   readonly skippedFiles: number;
   /** The same by their endings, or other reasons; skipped.jsonl lists them. */
   readonly skipped: Readonly<Record<string, number>>;
+  /** Annotations that were left out, by the reason; skipped.jsonl lists them. */
+  readonly skippedAnnotations: Readonly<Record<string, number>>;
   /** Folders that were left out because another path leads to them too. */
   readonly skippedFolders: readonly string[];
   /** Folders that were left out for the dot in front of their names. torchvision's ImageFolder takes their images. */
@@ -76,14 +78,18 @@ function factsOf(facts: PlanFacts) {
     classes,
     skippedFiles,
     skipped = {},
+    skippedAnnotations = {},
     skippedFolders,
     hiddenFolders,
     duplicates,
     classConflicts,
     changes,
   } = facts;
-  const noted = changes === undefined ? {} : { changes };
-  return { ...noted, classes, skippedFiles, skipped, skippedFolders, hiddenFolders, duplicates, classConflicts };
+  return {
+    ...(changes !== undefined && { changes }),
+    ...{ classes, skippedFiles, skipped, skippedAnnotations, skippedFolders, hiddenFolders },
+    ...{ duplicates, classConflicts },
+  };
 }
 
 /** Of a dry run. */
@@ -136,7 +142,7 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
 /** Of a folder that holds what was to be packed. */
 export function presentReport({ samples, shards, bytes, classes, fields }: Manifest): PackReport {
   return {
-    ...{ ...NOTHING, skippedFiles: 0, skipped: {}, skippedFolders: [], hiddenFolders: [] },
+    ...{ ...NOTHING, skippedFiles: 0, skipped: {}, skippedAnnotations: {}, skippedFolders: [], hiddenFolders: [] },
     ...{ samples, bytes, shards: shards.length, keptShards: shards.length, isCommitted: true, wasCommitted: true },
     classes: classes.map(({ name }) => name),
     partialFields: fields.filter((field) => field.samples < samples),

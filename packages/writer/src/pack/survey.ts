@@ -1,14 +1,15 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ColumnType, checkLabelColumns, columnTypeOf } from '@shardtool/format';
+import { type ColumnType, checkLabelColumns, columnTypeOf, OptionError } from '@shardtool/format';
 import type { CheckedOptions } from '../options.js';
 import { STATE_FOLDER } from '../output/pack-state.js';
 import { checkClasses } from '../plan/classes.js';
 import type { FileLabels } from '../plan/shard-plan.js';
 import type { ProgressTicker } from '../progress.js';
+import { type CocoLabels, readCoco } from '../source/coco.js';
 import type { InFlight } from '../source/in-flight.js';
-import { readLabels, rowsOfFiles } from '../source/labels.js';
+import { type Labels, readLabels, rowsOfFiles } from '../source/labels.js';
 import { listFiles, readLines } from '../source/list.js';
 import type { Scan } from '../source/scan.js';
 import { digestOfSource } from '../source/source-digest.js';
@@ -49,8 +50,8 @@ export interface Survey extends Scan {
 export async function surveySource(work: PrepareWork): Promise<Survey> {
   const { source, output, options, base, workers, ticker, flight } = work;
   const root = rootOf(source);
-  const classes = readClasses(options.classes);
-  const table = options.labels === undefined ? null : readLabels(options.labels, root);
+  const table = tableOf(options, root);
+  const classes = table !== null && 'classes' in table ? table.classes : readClasses(options.classes);
   if (base !== null && classes !== null) checkAppendedClasses(base.manifest, classes);
   const found = new Map([...(table?.columns ?? [])].map(([name, values]) => [name, columnTypeOf(name, values)]));
   const columnTypes = base === null ? found : appendColumnTypes(base.manifest, found);
@@ -72,6 +73,14 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
     files.close();
     throw error;
   }
+}
+
+/** What is known of the images beside their paths: a table of labels, or COCO's annotations. */
+function tableOf({ labels, coco, classes }: CheckedOptions, root: string): Labels | CocoLabels | null {
+  if (coco === undefined) return labels === undefined ? null : readLabels(labels, root);
+  if (labels === undefined && classes === undefined) return readCoco(coco, root);
+  const other = labels === undefined ? 'classes' : 'labels';
+  throw new OptionError({}, `A file of COCO's annotations has the classes and labels: leave out ${other}, or coco.`);
 }
 
 function readClasses(classes: string | readonly string[] | undefined): readonly string[] | null {

@@ -44,7 +44,7 @@ function planOf(samples: readonly SampleOfPlan[]): ShardPlan {
   for (const [i, sample] of samples.entries()) fileStart[i + 1] = fileStart[i]! + sample.files.length;
   const cls = Int32Array.from(samples, (sample) => sample.cls);
   const columns = new Map(samples.length === 0 ? [] : [['label', samples.map(({ label }) => label)]]);
-  return { samples: samples.length, fileStart, files, cls, columns };
+  return { samples: samples.length, fileStart, files, cls, columns, texts: new Map() };
 }
 
 function tableOf(members: SampleOfPlan['files']): FileTable {

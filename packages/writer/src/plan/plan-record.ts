@@ -24,6 +24,8 @@ export interface PlanFacts {
   readonly skippedFiles: number;
   /** The same by their endings, or other reasons. Absent in records of earlier versions. */
   readonly skipped?: Readonly<Record<string, number>>;
+  /** Annotations that are in no sample, by the reason. Absent where there are none. */
+  readonly skippedAnnotations?: Readonly<Record<string, number>>;
   /** What was bad before any file was read. Absent where nothing was. */
   readonly quarantined?: readonly BadFacts[];
   readonly skippedFolders: readonly string[];

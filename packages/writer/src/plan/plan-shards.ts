@@ -54,6 +54,8 @@ export interface PlanOptions {
 export interface PlannedLabels {
   /** Row of each file; -1 where no row names it. */
   readonly rowOfFile: Int32Array;
+  /** Bytes of the fields that the images of each row get, as a tar has them. */
+  readonly textBytes?: Float64Array | undefined;
   /** Class of each row, '' for none; null takes the folders as classes. */
   readonly cls: readonly string[] | null;
   /** The labels file, where it lies among the files; -1 elsewhere. */
@@ -81,7 +83,7 @@ export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   if (labels?.ownFile !== undefined && labels.ownFile !== -1) fate[labels.ownFile] = FATE.labels;
   const { classes, cls } = numberClasses(files, grouped, options);
   const grouping = withoutClassFiles(files, grouped, cls);
-  const { sizes, sourceBytes, shardBytes } = measureSamples(files, grouping, cls);
+  const { sizes, sourceBytes, shardBytes } = measureSamples(files, grouping, cls, labels);
   const order = Uint32Array.from({ length: grouping.samples }, (_, sample) => sample);
   if (options.shuffle) shuffle(order, order.length, options.seed, 0, PACK_STREAM, 0);
   const shardStart = cutShards(sizes, order, options.maxShardBytes, options.maxShardSamples);
@@ -128,13 +130,17 @@ function isClassFile(path: string): boolean {
 }
 
 /** The size of each sample in a shard, of all samples there, and of all source files, in bytes. */
-function measureSamples(files: SourceFiles, grouping: Grouping, cls: Int32Array) {
+function measureSamples(files: SourceFiles, grouping: Grouping, cls: Int32Array, labels: PlannedLabels | null) {
   const reader = files.reader();
   const sizes = new Float64Array(grouping.samples);
   let sourceBytes = 0;
   let shardBytes = 0;
   for (let sample = 0; sample < sizes.length; sample++) {
     let size = cls[sample] === -1 ? 0 : entryBytes(1, 0);
+    if (labels?.textBytes !== undefined) {
+      const image = grouping.files[grouping.fileStart[sample]!]!;
+      size += labels.textBytes[labels.rowOfFile[image]!]! + entryBytes(0, reader.pathBytes(image));
+    }
     for (let member = grouping.fileStart[sample]!; member < grouping.fileStart[sample + 1]!; member++) {
       const file = grouping.files[member]!;
       const bytes = Math.max(0, reader.bytes(file));

@@ -14,6 +14,8 @@ export interface ShardPlan {
   readonly cls: Int32Array;
   /** Label columns, one value a sample. */
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+  /** Fields that are made of the labels, by name: the text of each sample. */
+  readonly texts: ReadonlyMap<string, readonly string[]>;
 }
 
 /** What a labels file says of the files of a table. */
@@ -39,16 +41,15 @@ export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabe
   }
   const row = (image: number) => labels!.rowOfFile[members[image]!]!;
   const images = fileStart.subarray(0, samples.length);
-  const columns = [...(labels?.table.columns ?? [])].map(([name, values]): [string, ColumnValue[]] => [
-    name,
-    Array.from(images, (image) => values[row(image)]!),
-  ]);
+  const taken = <Value>(lists: ReadonlyMap<string, readonly Value[]> | undefined): Map<string, Value[]> =>
+    new Map([...(lists ?? [])].map(([name, values]) => [name, Array.from(images, (image) => values[row(image)]!)]));
   return {
     samples: samples.length,
     fileStart,
     files: takeFiles(files, members),
     cls: Int32Array.from(samples, (sample) => plan.cls[sample]!),
-    columns: new Map(columns),
+    columns: taken(labels?.table.columns),
+    texts: taken(labels?.table.texts),
   };
 }
 
@@ -91,8 +92,9 @@ function placesOf(samples: number, files: number, textBytes: number, columnsByte
 }
 
 /** Equal plans give equal bytes. Numbers are little-endian, as on every machine that Node runs on. */
-export function encodeShardPlan({ samples, fileStart, files, cls, columns }: ShardPlan): Uint8Array<ArrayBuffer> {
-  const json = Buffer.from(columns.size === 0 ? '' : JSON.stringify([...columns]));
+export function encodeShardPlan(plan: ShardPlan): Uint8Array<ArrayBuffer> {
+  const { samples, fileStart, files, cls } = plan;
+  const json = Buffer.from(encodeLabels(plan));
   const at = placesOf(samples, files.count, files.text.length, json.length);
   const block = new Uint8Array(at.end);
   new Uint32Array(block.buffer, 0, 4).set([samples, files.count, files.text.length, json.length]);
@@ -105,6 +107,23 @@ export function encodeShardPlan({ samples, fileStart, files, cls, columns }: Sha
   new Float64Array(block.buffer, at.times, files.count).set(files.mtimeMs);
   return block;
 }
+
+/** As earlier versions wrote columns, where there are no texts. */
+function encodeLabels({ columns, texts }: Pick<ShardPlan, 'columns' | 'texts'>): string {
+  if (texts.size > 0) return JSON.stringify({ columns: [...columns], texts: [...texts] });
+  return columns.size === 0 ? '' : JSON.stringify([...columns]);
+}
+
+function decodeLabels(json: string): Pick<ShardPlan, 'columns' | 'texts'> {
+  const labels = (json === '' ? [] : JSON.parse(json)) as
+    | Columns
+    | { readonly columns: Columns; readonly texts: Texts };
+  if ('texts' in labels) return { columns: new Map(labels.columns), texts: new Map(labels.texts) };
+  return { columns: new Map(labels), texts: new Map() };
+}
+
+type Columns = readonly (readonly [string, readonly ColumnValue[]])[];
+type Texts = readonly (readonly [string, readonly string[]])[];
 
 /** The inverse of {@link encodeShardPlan}, in place: `block` has an ArrayBuffer of its own. */
 export function decodeShardPlan({ buffer }: Uint8Array<ArrayBuffer>): ShardPlan {
@@ -122,6 +141,6 @@ export function decodeShardPlan({ buffer }: Uint8Array<ArrayBuffer>): ShardPlan 
       bytes: new Float64Array(buffer, at.sizes, count!),
       mtimeMs: new Float64Array(buffer, at.times, count!),
     },
-    columns: new Map(json === '' ? [] : (JSON.parse(json) as [string, ColumnValue[]][])),
+    ...decodeLabels(json),
   };
 }

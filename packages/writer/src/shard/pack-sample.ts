@@ -38,6 +38,8 @@ export interface PlannedSample {
   readonly files: readonly PlannedFile[];
   /** Class number; -1 for none. */
   readonly cls: number;
+  /** Fields that are made of the labels: their names and texts. */
+  readonly texts: readonly (readonly [string, string])[];
 }
 
 export interface SampleOptions {
@@ -171,7 +173,7 @@ interface LaidOut {
 }
 
 /** The key of a sample and its fields. */
-function layOut({ files, cls }: PlannedSample, { root, naming, imageOnly }: SampleOptions): LaidOut {
+function layOut({ files, cls, texts }: PlannedSample, { root, naming, imageOnly }: SampleOptions): LaidOut {
   const [image, ...sidecars] = files.map(({ path, bytes, put: putRead, pieces: piecesRead }): FileField => {
     const put = putRead ?? ((place: Uint8Array) => readSourceFile(root + path, place));
     const pieces = bytes > HELD_BYTES ? (piecesRead ?? (() => filePieces(root + path, bytes))) : undefined;
@@ -180,7 +182,15 @@ function layOut({ files, cls }: PlannedSample, { root, naming, imageOnly }: Samp
     return { ...facts, put, ...(pieces !== undefined && { pieces }) };
   });
   const key = naming.keyOf(image!.path);
-  return { key, image: image!, fields: withClass([image!, ...sidecars], cls, imageOnly) };
+  const made = texts.map(([name, text]) => fieldOf(name, Buffer.from(text)));
+  const twin = sidecars.find(({ name }) => made.some((field) => field.name === name));
+  if (twin !== undefined) {
+    throw new KeyCollisionError(
+      { key, paths: [image!.path, twin.path] },
+      `${twin.path} is the field "${twin.name}" of its image, which the annotations make, too; exclude or rename it.`,
+    );
+  }
+  return { key, image: image!, fields: withClass([image!, ...sidecars, ...made], cls, imageOnly) };
 }
 
 /** The fields with another name and other bytes for the image. */

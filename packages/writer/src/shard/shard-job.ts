@@ -154,7 +154,7 @@ async function putSamples(
 
 /** `read` has what gives each file, where they are read ahead. */
 function sampleAt(
-  { fileStart, files, cls }: ShardPlan,
+  { fileStart, files, cls, texts }: ShardPlan,
   sample: number,
   read: readonly FileAhead[] | null,
 ): PlannedSample {
@@ -163,7 +163,7 @@ function sampleAt(
   for (let file = from; file < fileStart[sample + 1]!; file++) {
     members.push({ path: pathAt(files, file), bytes: files.bytes[file]!, ...read?.[file - from] });
   }
-  return { files: members, cls: cls[sample]! };
+  return { files: members, cls: cls[sample]!, texts: [...texts].map(([name, list]) => [name, list[sample]!]) };
 }
 
 function tooLarge({ files }: PlannedSample, bytes: number, limit: number): BadFile {

@@ -27,6 +27,8 @@ export interface Labels {
   readonly cls: readonly string[] | null;
   /** Further columns, for the index; each holds values of one type, and null. */
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+  /** Fields that the images get, by name: the text of each row. */
+  readonly texts?: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
@@ -109,5 +111,7 @@ export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row
 }
 
 function fault(location: string, line: number, what: string): never {
-  throw new LabelsError({ path: location, line }, `${location}:${line} ${what}.`);
+  // COCO's annotations have no lines.
+  const where = line === 0 ? location : `${location}:${line}`;
+  throw new LabelsError({ path: location, line }, `${where} ${what}.`);
 }

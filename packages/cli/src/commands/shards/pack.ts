@@ -8,7 +8,15 @@ import { adviceOnClasses } from '../../pack/source-advice.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
-import { changesLine, countLine, cropLines, fieldsLine, keptLine, skippedLine } from '../../terminal/report-lines.js';
+import {
+  annotationsLine,
+  changesLine,
+  countLine,
+  cropLines,
+  fieldsLine,
+  keptLine,
+  skippedLine,
+} from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
@@ -189,6 +197,7 @@ function describe(
     ...keptLine(report),
     ...changesLine(report),
     ...skippedLine(report, listsOf),
+    ...annotationsLine(report, listsOf),
     ...countLine(
       skippedFolders.length,
       `folder was skipped, since another path leads to it too: ${visible(skippedFolders[0] ?? '')}`,

@@ -7,5 +7,7 @@ test.each([
   [[-1, 1], [0, 1], false],
   [[-1, -1], [0, 1], true],
 ])('of labels %j, of which %j count, one is -1: %s', (labels, valid, expected) => {
-  expect(hasUnlabelled({ labels: Int32Array.from(labels), valid: Uint8Array.from(valid) })).toBe(expected);
+  const batch = { labels: Int32Array.from(labels), valid: Uint8Array.from(valid) };
+  expect(hasUnlabelled({ ...batch, boxLabels: null })).toBe(expected);
+  expect(hasUnlabelled({ ...batch, boxLabels: new Int32Array(0) })).toBe(false);
 });

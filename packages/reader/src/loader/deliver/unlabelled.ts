@@ -1,7 +1,8 @@
 import type { Batch } from './batch.js';
 
-/** Whether a row that counts has no class: its label is -1. */
-export function hasUnlabelled({ labels, valid }: Pick<Batch, 'labels' | 'valid'>): boolean {
+/** Whether a row that counts has no class, its label being -1, and no labels of objects either. */
+export function hasUnlabelled({ labels, valid, boxLabels }: Pick<Batch, 'labels' | 'valid' | 'boxLabels'>): boolean {
+  if (boxLabels !== null) return false;
   let row = labels.indexOf(-1);
   while (row !== -1 && valid[row] === 0) row = labels.indexOf(-1, row + 1);
   return row !== -1;
