@@ -25,7 +25,7 @@ import {
 import { besidePath } from './beside.js';
 import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
 import { checkMayBeShard } from './other-files.js';
-import { datasetFolderOf, splitOf } from './split-name.js';
+import { datasetFolderOf } from './split-name.js';
 
 /** The note of a pack that is under way, was interrupted, or has made what lies beside it. */
 export const PACK_NOTE_FILE = 'pack.json';
@@ -221,8 +221,8 @@ async function namesBelow(location: string): Promise<string[]> {
 
 function foundShards(location: string, names: readonly string[], layout: LayoutName): FoundShard[] {
   return names.map((name) => {
-    const split = entryOf(layout).isDeep && splitOf(name);
-    return { ...foundShard(joinLocation(location, name), layout), name, ...(split && { split }) };
+    const split = entryOf(layout).splitOf?.(name);
+    return { ...foundShard(joinLocation(location, name), layout), name, ...(split !== undefined && { split }) };
   });
 }
 

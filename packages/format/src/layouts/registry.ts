@@ -1,7 +1,9 @@
 import { isRemote, readAhead } from '@shardtool/storage';
 import { OptionError } from '../errors.js';
 import { openSource, type Source } from '../source.js';
+import { CIFAR } from './cifar/entry.js';
 import { FOLDER } from './folder/entry.js';
+import { IDX } from './idx/entry.js';
 import type { ShardLayout, WrittenLayout } from './layout.js';
 import { LMDB } from './lmdb/entry.js';
 import { MDS } from './mds/entry.js';
@@ -26,6 +28,8 @@ export interface LayoutEntry {
   readonly mayBeBeside?: true;
   /** Its shards may lie in folders below, by split. */
   readonly isDeep?: true;
+  /** The split that a shard is of, by its name and the folders that it lies in; undefined where they say none. */
+  splitOf?(name: string): string | undefined;
   /** Whether `pack` and `convert` write it. */
   readonly isWritten: boolean;
   load(): Promise<ShardLayout>;
@@ -40,6 +44,8 @@ export const LAYOUTS = {
   tfrecord: TFRECORD,
   parquet: PARQUET,
   zip: ZIP,
+  cifar: CIFAR,
+  idx: IDX,
   folder: FOLDER,
 };
 

@@ -22,6 +22,7 @@ import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-sh
 import { fieldOf, type NewField, putSample, type SampleFacts, withClass } from '../shard/put-sample.js';
 import type { Report } from '../shard/shard-job.js';
 import { PIECE_BYTES } from '../source/file-access.js';
+import { SPLIT_COLUMN } from './foreign-columns.js';
 import type { ViewedShard } from './view.js';
 
 /** What became of a shard. */
@@ -47,7 +48,10 @@ export async function convertShard(
     viewed === undefined ? await indexOf(input) : { index: await viewed.loadIndex(), skippedEntries: 0 };
   // A view has the numbers of its dataset.
   const numbers = viewed === undefined ? (input.classNumbers ?? null) : null;
-  const index = { ...own, cls: renumberClasses(own.cls, numbers) };
+  const index = {
+    ...withSplit(own, viewed === undefined ? input.split : undefined),
+    cls: renumberClasses(own.cls, numbers),
+  };
   const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
   try {
     const record = await createShard(target, input.stem, index.samples, async (writer, rows) => {
@@ -126,6 +130,13 @@ async function* piecesOf(dataset: Dataset, offset: number, bytes: number): Async
     await dataset.files.read(0, offset + done, piece);
     yield piece;
   }
+}
+
+/** A shard of one of several splits says which, unless it has a column of that name. */
+function withSplit(index: ShardIndex, split: string | null | undefined): ShardIndex {
+  if (split === undefined || index.columns.has(SPLIT_COLUMN)) return index;
+  const values = new Array<string | null>(index.samples).fill(split);
+  return { ...index, columns: new Map([...index.columns, [SPLIT_COLUMN, values]]) };
 }
 
 /** The label columns of the dataset; where this shard lacks one, no sample has a value. */

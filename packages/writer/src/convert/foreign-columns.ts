@@ -10,6 +10,9 @@ import {
 } from '@shardtool/format';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 
+/** The label column that says from which split a sample comes, where shards are of several. */
+export const SPLIT_COLUMN = 'split';
+
 /**
  * The label columns of shards that other software wrote, each with a type that fits all of them: those that their indexes
  * have, and those that their layout itself keeps. What is text in one shard and numbers in another becomes text.
@@ -27,6 +30,7 @@ export async function foreignColumns(shards: readonly DatasetShard[]): Promise<M
       types.set(name, known === undefined ? type : merged(known, type));
     }
   }
+  if (shards.some(({ split }) => split !== undefined)) types.set(SPLIT_COLUMN, types.get(SPLIT_COLUMN) ?? 'string');
   return [...types].map(([name, type]) => ({ name, type }));
 }
 

@@ -36,6 +36,8 @@ export interface DatasetShard {
   readonly cropsPath: string | null;
   /** What the manifest says; null for a shard of other software. */
   readonly record: ManifestShard | null;
+  /** Its split, where the dataset has shards of several. */
+  readonly split?: string | null;
   /** What numbers its own classes have in the dataset; absent or null where they are the same. */
   readonly classNumbers?: readonly number[] | null;
 }
@@ -72,8 +74,14 @@ export async function findDatasetShards(
   const hasSplits = splitsOf(all).length > 0;
   const shards = split !== undefined && hasSplits ? shardsOfSplit(all, split) : all;
   const { classes, numbers } = await classesOf(shards, layout);
+  const isMixed = new Set(shards.map((shard) => shard.split)).size > 1;
   return {
-    shards: await Promise.all(shards.map((shard, k) => foreignShard(shard, layout, numbers[k] ?? null))),
+    shards: await Promise.all(
+      shards.map(async (shard, k) => ({
+        ...(await foreignShard(shard, layout, numbers[k] ?? null)),
+        ...(isMixed && { split: shard.split ?? null }),
+      })),
+    ),
     classes,
     columns: [],
     manifest: null,

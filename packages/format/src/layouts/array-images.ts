@@ -1,0 +1,112 @@
+import { encodeNpyImage, NPY_FIELD } from '../npy/image.js';
+import type { ColumnValue } from '../shard-index/label-column.js';
+import type { Source } from '../source.js';
+import type { PartedShard, PartReader, SamplePosition } from './layout.js';
+import { PieceSource } from './piece-source.js';
+
+/** Images of one size that lie in a file as pixels alone. */
+export interface ArrayImages {
+  readonly count: number;
+  readonly width: number;
+  readonly height: number;
+  /** By image; -1 for none. */
+  readonly cls: ArrayLike<number>;
+  readonly classes: readonly string[];
+  /** Label columns, by image. */
+  readonly columns: ReadonlyMap<string, ArrayLike<number>>;
+  /** Pixels of `count` images from `first` on, [count, height, width, 3]. */
+  pixels(first: number, count: number): Promise<Uint8Array>;
+}
+
+/** So many bytes of images are made at once. */
+const PIECE_BYTES = 1 << 20;
+const YIELDED = 1024;
+
+/** A file of {@link ArrayImages} as if each image lay there as a `.npy` file, which is what the field `npy` is. */
+export class ArraySource extends PieceSource {
+  readonly #images: ArrayImages;
+  readonly #bytes: number;
+
+  constructor(source: Source, images: ArrayImages) {
+    const { count, width, height } = images;
+    const bytes = encodeNpyImage(new Uint8Array(width * height * 3), width, height).length;
+    const most = Math.max(1, Math.floor(PIECE_BYTES / bytes));
+    const starts = Float64Array.from(
+      { length: Math.ceil(count / most) + 1 },
+      (_, i) => Math.min(count, i * most) * bytes,
+    );
+    super(source, {
+      starts,
+      load: async (piece) => {
+        const first = piece * most;
+        const here = Math.min(most, count - first);
+        const pixels = await images.pixels(first, here);
+        const size = width * height * 3;
+        return Buffer.concat(
+          Array.from({ length: here }, (_, i) =>
+            encodeNpyImage(pixels.subarray(i * size, (i + 1) * size), width, height),
+          ),
+        );
+      },
+    });
+    this.#images = images;
+    this.#bytes = bytes;
+  }
+
+  get classes(): readonly string[] {
+    return this.#images.classes;
+  }
+
+  get count(): number {
+    return this.#images.count;
+  }
+
+  async *samples(): AsyncGenerator<readonly SamplePosition[]> {
+    const { count, cls, columns } = this.#images;
+    const stem = stemOf(this.location);
+    const bytes = this.#bytes;
+    for (let number = 0; number < count; ) {
+      const found: SamplePosition[] = [];
+      for (const end = Math.min(count, number + YIELDED); number < end; number++) {
+        const offset = number * bytes;
+        const labels = new Map<string, ColumnValue>();
+        for (const [name, values] of columns) labels.set(name, values[number] ?? null);
+        const key = `${stem}/${String(number).padStart(6, '0')}`;
+        found.push({
+          key,
+          offset,
+          bytes,
+          fields: [{ name: NPY_FIELD, offset, bytes }],
+          cls: cls[number] ?? -1,
+          labels,
+        });
+      }
+      yield found;
+    }
+  }
+}
+
+/** Such a file as one part, so that its class names are known. */
+export function arrayReader(read: (source: Source) => Promise<ArraySource>): PartReader {
+  return async (open): Promise<PartedShard> => {
+    const whole = await read(await open());
+    const { classes, count, size } = whole;
+    await whole.close();
+    const during = async function* (): AsyncGenerator<readonly SamplePosition[]> {
+      const opened = await read(await open());
+      try {
+        yield* opened.samples();
+      } finally {
+        await opened.close();
+      }
+    };
+    const part = { firstSample: 0, samples: count, bytes: size, open: async () => read(await open()) };
+    return { classes, parts: [{ ...part, positions: during, labels: during }] };
+  };
+}
+
+function stemOf(location: string): string {
+  const name = location.slice(Math.max(location.lastIndexOf('/'), location.lastIndexOf('\\')) + 1);
+  const dot = name.indexOf('.');
+  return dot <= 0 ? name : name.slice(0, dot);
+}

@@ -1,0 +1,94 @@
+import { joinLocation, splitLocation } from '@shardtool/storage';
+import { CutShardError } from '../../errors.js';
+import { openSource, type Source } from '../../source.js';
+import { ArraySource, arrayReader } from '../array-images.js';
+import { becameShorter } from '../file-window.js';
+import type { ShardLayout } from '../layout.js';
+
+/**
+ * CIFAR's binary form (cs.toronto.edu/~kriz/cifar.html): records of one label (CIFAR-10) or a coarse and a fine one (CIFAR-100), and
+ * 3,072 bytes of pixels, red, green and blue one behind the other. Class names come from the text file beside it.
+ */
+export const cifar: ShardLayout = {
+  name: 'cifar',
+  extension: '.bin',
+  isOpenedByWalk: true,
+  expand: open,
+  samples: (source) => (source as ArraySource).samples(),
+  partReader: () => arrayReader(open),
+};
+
+const SIDE = 32;
+const PLANE = SIDE * SIDE;
+/** Files of names are short. */
+const MOST_NAMES_BYTES = 1 << 20;
+
+async function open(source: Source): Promise<ArraySource> {
+  try {
+    return await opened(source);
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
+}
+
+async function opened(source: Source): Promise<ArraySource> {
+  const { location: shard, size } = source;
+  const { folder, name } = splitLocation(shard);
+  const isFine = /^(train|test)\.bin$/.test(name);
+  const labels = isFine ? 2 : 1;
+  const record = labels + 3 * PLANE;
+  if (size === 0 || size % record !== 0) {
+    const message = `${shard}: it has ${size} bytes, which is no number of records of ${record} bytes as CIFAR-${isFine ? 100 : 10} has them; fetch it again.`;
+    throw new CutShardError({ shard, offset: size }, message);
+  }
+  const count = size / record;
+  const read = async (first: number, records: number): Promise<Uint8Array> => {
+    const bytes = new Uint8Array(records * record);
+    const got = await source.readAt(first * record, bytes);
+    if (got < bytes.length) throw becameShorter(shard, first * record + got);
+    return bytes;
+  };
+  const [coarse, cls] = [new Uint8Array(count), new Uint8Array(count)];
+  const AT_ONCE = 1000;
+  for (let first = 0; first < count; first += AT_ONCE) {
+    const bytes = await read(first, Math.min(AT_ONCE, count - first));
+    for (let i = 0; i * record < bytes.length; i++) {
+      coarse[first + i] = bytes[i * record]!;
+      cls[first + i] = bytes[i * record + labels - 1]!;
+    }
+  }
+  const names = await namesBeside(joinLocation(folder, isFine ? 'fine_label_names.txt' : 'batches.meta.txt'));
+  return new ArraySource(source, {
+    ...{ count, width: SIDE, height: SIDE, cls, classes: names },
+    columns: isFine ? new Map([['coarse_label', coarse]]) : new Map(),
+    async pixels(first, images) {
+      const bytes = await read(first, images);
+      const pixels = new Uint8Array(images * 3 * PLANE);
+      for (let i = 0, to = 0; i < images; i++) {
+        const from = i * record + labels;
+        for (let at = 0; at < PLANE; at++) {
+          for (let channel = 0; channel < 3; channel++) pixels[to++] = bytes[from + channel * PLANE + at]!;
+        }
+      }
+      return pixels;
+    },
+  });
+}
+
+/** One name a line; none where there is no such file. */
+async function namesBeside(location: string): Promise<readonly string[]> {
+  const source = await openSource(location).catch(() => null);
+  if (source === null) return [];
+  try {
+    const bytes = Buffer.alloc(Math.min(source.size, MOST_NAMES_BYTES));
+    await source.readAt(0, bytes);
+    return bytes
+      .toString('utf8')
+      .split('\n')
+      .map((name) => name.trim())
+      .filter((name) => name !== '');
+  } finally {
+    await source.close();
+  }
+}

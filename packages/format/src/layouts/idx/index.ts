@@ -1,0 +1,114 @@
+import { CutShardError, DamagedShardError, FileError } from '../../errors.js';
+import { openSource, type Source } from '../../source.js';
+import { ArraySource, arrayReader } from '../array-images.js';
+import { becameShorter } from '../file-window.js';
+import type { ShardLayout } from '../layout.js';
+import { unpacked } from '../unpacked.js';
+
+/**
+ * IDX files of grey images, as MNIST has them (yann.lecun.com/exdb/mnist): 0x00000803, number, height and width (big-endian), and a
+ * byte a pixel; labels in a file beside, 0x00000801 and their number. Grey becomes three equal channels. By gzip they are unpacked
+ * into a file without a name when they are opened.
+ */
+export const idx: ShardLayout = {
+  name: 'idx',
+  extension: '-ubyte',
+  isOpenedByWalk: true,
+  expand: open,
+  samples: (source) => (source as ArraySource).samples(),
+  partReader: () => arrayReader(open),
+};
+
+const IMAGES = 0x00000803;
+const LABELS = 0x00000801;
+const IMAGES_HEAD = 16;
+const LABELS_HEAD = 8;
+/** Larger ones are no digits. */
+const MOST_SIDE = 1 << 14;
+
+async function open(packed: Source): Promise<ArraySource> {
+  const source = await plain(packed);
+  try {
+    return await opened(source, packed.location);
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
+}
+
+async function opened(source: Source, location: string): Promise<ArraySource> {
+  const { size } = source;
+  const head = await read(source, 0, IMAGES_HEAD);
+  const [magic, count, height, width] = [0, 4, 8, 12].map((at) => head.readUInt32BE(at)) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  if (magic !== IMAGES || width === 0 || height === 0 || width > MOST_SIDE || height > MOST_SIDE)
+    throw damaged(location, 'it does not begin as an IDX file of images does');
+  const plane = width * height;
+  if (IMAGES_HEAD + count * plane !== size) throw cut(location, size, `${count} images of ${width} x ${height}`);
+  return new ArraySource(
+    { ...source, location, readAt: (at, target) => source.readAt(at, target), close: () => source.close() },
+    {
+      ...{ count, width, height, cls: await readLabels(location, count), classes: [], columns: new Map() },
+      async pixels(first, images) {
+        const grey = await read(source, IMAGES_HEAD + first * plane, images * plane);
+        const pixels = new Uint8Array(grey.length * 3);
+        for (let i = 0; i < grey.length; i++) pixels.fill(grey[i]!, 3 * i, 3 * i + 3);
+        return pixels;
+      },
+    },
+  );
+}
+
+/** From the file beside: `train-labels-idx1-ubyte` for `train-images-idx3-ubyte`. Throws {@link FileError} where there is none. */
+async function readLabels(images: string, count: number): Promise<Uint8Array> {
+  const slash = Math.max(images.lastIndexOf('/'), images.lastIndexOf('\\')) + 1;
+  const name = images.slice(slash).replace('images', 'labels').replace('idx3', 'idx1');
+  const names = [name, name.endsWith('.gz') ? name.slice(0, -3) : `${name}.gz`];
+  for (const location of names.map((one) => images.slice(0, slash) + one)) {
+    const packed = await openSource(location).catch((error) => {
+      if (error instanceof FileError) return null;
+      throw error;
+    });
+    if (packed === null) continue;
+    const source = await plain(packed);
+    try {
+      const head = await read(source, 0, LABELS_HEAD);
+      if (head.readUInt32BE(0) !== LABELS) throw damaged(location, 'it does not begin as an IDX file of labels does');
+      if (head.readUInt32BE(4) !== count)
+        throw damaged(location, `it has ${head.readUInt32BE(4)} labels for ${count} images`);
+      return await read(source, LABELS_HEAD, count);
+    } finally {
+      await source.close();
+    }
+  }
+  throw new FileError({ path: images }, `${images} has no labels beside it: ${names[0]} is not there; fetch it, too.`);
+}
+
+async function plain(source: Source): Promise<Source> {
+  const head = new Uint8Array(2);
+  await source.readAt(0, head);
+  return head[0] === 0x1f && head[1] === 0x8b ? unpacked(source, 'gz') : source;
+}
+
+async function read(source: Source, offset: number, bytes: number): Promise<Buffer> {
+  if (offset + bytes > source.size) throw cut(source.location, source.size, `${offset + bytes} bytes`);
+  const buffer = Buffer.alloc(bytes);
+  const got = await source.readAt(offset, buffer);
+  if (got < bytes) throw becameShorter(source.location, offset + got);
+  return buffer;
+}
+
+function cut(shard: string, size: number, what: string): CutShardError {
+  return new CutShardError(
+    { shard, offset: size },
+    `${shard}: it has ${size} bytes, and says that it holds ${what}; fetch it again.`,
+  );
+}
+
+function damaged(shard: string, what: string): DamagedShardError {
+  return new DamagedShardError({ shard, offset: 0 }, `${shard}: ${what}; fetch it again.`);
+}
