@@ -26,8 +26,8 @@ const YIELDED = 256;
 
 function partReader(): PartReader {
   return async (open): Promise<PartedShard> => {
-    const opened = await SampleZip.open(await open());
-    await opened.close();
+    const source = await open();
+    const opened = await SampleZip.open(source).finally(() => source.close());
     const part = {
       firstSample: 0,
       samples: opened.keys.length,
