@@ -172,3 +172,32 @@ test('convert reads records that are compressed by gzip, whatever their name say
   writeFileSync(path.join(folder, 'short-2.tfrecord'), cut.subarray(0, cut.length - 100));
   await expect(convert(folder, path.join(emptyFolder(), 'tars'))).rejects.toThrow('it cannot be decompressed');
 });
+
+test('features are chosen by name: image, class and key, by the loader and by convert', async () => {
+  const features = { image: 'image/encoded', label: 'image/height', key: 'image/filename' } as const;
+  const flags = ['--image-feature', features.image, '--label-feature', features.label, '--key-feature', features.key];
+  const output = path.join(emptyFolder(), 'tars');
+  await shardtool('convert', photos, output, ...flags);
+  const keys: { key: string; image: string; label: number }[] = JSON.parse(
+    readFileSync(path.join(fixtures, 'expected.json'), 'utf8'),
+  );
+  for (const dataset of [await openDataset(photos, { features }), await openDataset(output)]) {
+    for (const { key, image } of keys) {
+      const { cls, fields } = await dataset.get(key);
+      expect([cls, createHash('sha256').update(fields.jpg!).digest('hex')]).toEqual([16, image]);
+    }
+    await dataset.close();
+  }
+  await expect(openDataset(photos, { features: { image: 'picture' } })).rejects.toThrow(
+    'has no feature "picture"; it has',
+  );
+  await expect(openDataset(photos, { features: { label: 'image/encoded' } })).rejects.toThrow(
+    'so it is no class number',
+  );
+  await expect(openDataset(photos, { features: { key: 'image/object/bbox/xmin' } })).rejects.toThrow(
+    'has 2 values, so it is no key',
+  );
+  await expect(openDataset('test/fixtures/mds/photos', { features: { image: 'image' } })).rejects.toThrow(
+    'of TFRecord alone',
+  );
+});

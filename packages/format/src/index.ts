@@ -88,6 +88,7 @@ export { readParquetLabels } from './labels/parquet-labels.js';
 export { labelOfColumn } from './layouts/column-names.js';
 export { FilesSource, type ListedSamples, listSamples } from './layouts/folder/index.js';
 export {
+  type ChosenColumns,
   type FieldInPieces,
   type FieldPosition,
   type FieldSize,
@@ -111,6 +112,7 @@ export {
   layoutNames,
   layoutOf,
   layoutOfName,
+  layoutWith,
   openShard,
   openToConvert,
   shardNameOf,

@@ -78,7 +78,8 @@ class Dataset:
     ``output``: ``"torch"`` gives uint8 [3, h, w] (or float32, where the transform says so), ``"numpy"`` [h, w, 3],
     ``"pil"`` images of Pillow, all copies. ``fields``: what comes along as ``sample.fields``; :meth:`raw` gives all.
 
-    ``overlay``, ``split``, ``layout``, ``exclude_keys``, ``max_sample_bytes`` and ``storage`` are those of the loader.
+    ``overlay``, ``split``, ``layout``, ``features``, ``exclude_keys``, ``max_sample_bytes`` and ``storage`` are those of
+    the loader.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Dataset:
         overlay: Optional[str] = None,
         split: Optional[str] = None,
         layout: Optional[str] = None,
+        features: Optional[Mapping[str, str]] = None,
         exclude_keys: Optional[Iterable[str]] = None,
         max_sample_bytes: Optional[int] = None,
         storage: Optional[Mapping[str, Any]] = None,
@@ -106,7 +108,7 @@ class Dataset:
         self._output = output
         self._arrays = _arrays(output)
         self._location = absolute(location)
-        self._seen = seen_for_reader(overlay, split, layout, exclude_keys, max_sample_bytes, storage)
+        self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage)
         self._options = sample_options_for_reader(
             {
                 "transform": None if callable(transform) else transform,

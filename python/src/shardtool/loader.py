@@ -44,7 +44,8 @@ class Loader:
     ``overlay`` names an overlay of the dataset (other classes and columns, splits, samples left out) or its file, and
     ``split`` a split: one that its files are of by their names, or one of the overlay; ``exclude_keys`` leaves samples
     out by key. ``shardtool overlay`` and ``split`` make them. ``layout`` says what a place is taken for that could be
-    several things, as ``"parquet"``.
+    several things, as ``"parquet"``; ``features`` which features of TFRecord are what, where their names are not the
+    usual ones: ``{"image": "pixels", "label": "kind", "key": "name"}``.
     A sample of more than ``max_sample_bytes`` (default 1 GiB) is an error.
     A location may be ``s3://bucket/shards``, ``gs://...``, ``https://...`` or ``hf://datasets/user/name@revision``
     (HF_TOKEN, HF_ENDPOINT); ``storage`` says how it is asked
@@ -70,6 +71,7 @@ class Loader:
         split: Optional[str] = None,
         exclude_keys: Optional[Iterable[str]] = None,
         layout: Optional[str] = None,
+        features: Optional[Mapping[str, str]] = None,
         max_sample_bytes: Optional[int] = None,
         storage: Optional[Mapping[str, Any]] = None,
         **options: Unpack[LoaderOptions],
@@ -95,7 +97,7 @@ class Loader:
             self._cuda = Cuda(None if device == "cpu" else device)
             self._pinned = PinnedSlots(self._cuda)
         self._location = location.as_location() if isinstance(location, Mixture) else absolute(location)
-        self._seen = seen_for_reader(overlay, split, layout, exclude_keys, max_sample_bytes, storage)
+        self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage)
         self._arrays = arrays(output)
         self._with_keys = with_keys
         self._hold = hold

@@ -208,12 +208,14 @@ def seen_for_reader(
     overlay: str | None,
     split: str | None,
     layout: str | None,
+    features: Mapping[str, str] | None,
     exclude_keys: Iterable[str] | None,
     max_sample_bytes: int | None,
     storage: Mapping[str, Any] | None,
 ) -> Dict[str, Any]:
     """What is seen of a place, and how it is asked, as the reader has it."""
     seen: Dict[str, Any] = {"overlay": overlay, "split": split, "layout": layout, "maxSampleBytes": max_sample_bytes}
+    seen["features"] = None if features is None else dict(features)
     seen["excludeKeys"] = None if exclude_keys is None else list(exclude_keys)
     seen["storage"] = None if storage is None else storage_for_reader(storage)
     return {name: value for name, value in seen.items() if value is not None}

@@ -16,6 +16,21 @@ export const DATASET_FLAGS = {
     describe:
       'Only this split: one that the files themselves are of, or of the overlay "split" unless another is named',
   },
+  'image-feature': {
+    type: 'string',
+    requiresArg: true,
+    describe: 'TFRecord: the feature that is the image, where none of the usual names is (image/encoded, image)',
+  },
+  'label-feature': {
+    type: 'string',
+    requiresArg: true,
+    describe: 'TFRecord: the feature that is the class number (image/class/label, label)',
+  },
+  'key-feature': {
+    type: 'string',
+    requiresArg: true,
+    describe: 'TFRecord: the feature that is the key; without it keys are FILE/NUMBER',
+  },
   layout: {
     type: 'string',
     requiresArg: true,
@@ -36,14 +51,26 @@ interface DatasetGiven {
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
   readonly layout?: string | undefined;
+  readonly imageFeature?: string | undefined;
+  readonly labelFeature?: string | undefined;
+  readonly keyFeature?: string | undefined;
   readonly excludeKeys?: string | undefined;
   readonly maxSampleBytes?: number | undefined;
 }
 
 /** What the flags say, as `openDataset` takes it. */
-export async function viewOf({ overlay, split, layout, excludeKeys }: DatasetGiven): Promise<OpenOptions> {
+export async function viewOf(given: DatasetGiven): Promise<OpenOptions> {
+  const { overlay, split, layout, excludeKeys } = given;
+  const { imageFeature: image, labelFeature: label, keyFeature: key } = given;
+  const isChosen = [image, label, key].some((name) => name !== undefined);
   const keys = excludeKeys === undefined ? undefined : await readKeys('--exclude-keys', excludeKeys);
-  return { overlay, split, layout: layout as OpenOptions['layout'], excludeKeys: keys };
+  return {
+    overlay,
+    split,
+    layout: layout as OpenOptions['layout'],
+    excludeKeys: keys,
+    ...(isChosen && { features: { image, label, key } }),
+  };
 }
 
 /** Opens a dataset as the flags say. */

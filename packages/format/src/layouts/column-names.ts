@@ -1,4 +1,5 @@
 import { fieldOfKind, imageKindOf, isImageField } from '../image/kinds.js';
+import { whyUnsafe } from '../sample/sample-name.js';
 import { INDEX_COLUMNS } from '../shard-index/columns.js';
 
 /**
@@ -56,4 +57,11 @@ function safeName(name: string): string {
 function firstOf(wanted: readonly string[], names: Iterable<string>): string | undefined {
   const there = new Set(names);
   return wanted.find((name) => there.has(name));
+}
+
+/** A key that a column gives: one that can be the name of a file. Throws what `refuse` makes of the reason. */
+export function keyOf(text: string, refuse: (why: string) => Error): string {
+  const unsafe = text.includes('\ufffd') ? 'is not UTF-8' : whyUnsafe(text);
+  if (unsafe !== null) throw refuse(unsafe);
+  return text;
 }

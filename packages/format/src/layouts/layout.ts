@@ -87,6 +87,16 @@ export interface ShardWriter {
 /** Hears of a file in a shard that belongs to no sample: in tar, a dotfile or a name without a dot. */
 export type OnSkipped = (name: string, offset: number) => void;
 
+/**
+ * Which columns (features) of other software's shards are the image, the class and the key of a sample. What is left out is found by its
+ * usual names; without a key, keys are the shard's name and a number.
+ */
+export interface ChosenColumns {
+  readonly image?: string | undefined;
+  readonly label?: string | undefined;
+  readonly key?: string | undefined;
+}
+
 /** One kind of shard file: an object of functions. A layout that is only read has no writer. */
 export interface ShardLayout {
   readonly name: LayoutName;
@@ -125,6 +135,8 @@ export interface ShardLayout {
    * through it, so that only plain bytes reach the arena. It owns `source` and closes it. See {@link PieceSource}.
    */
   expand?(source: Source): Promise<Source>;
+  /** The same layout with columns chosen by name. Absent where its shards have none, or say themselves what they are. */
+  choosing?(columns: ChosenColumns): ShardLayout;
   /**
    * A shard that is compressed as a whole, so that no sample of it can be read by itself, as it was before; any other as it is. Conversion
    * does this, and nothing else. It owns `source`.

@@ -4,7 +4,7 @@ import { openSource, type Source } from '../source.js';
 import { CIFAR } from './cifar/entry.js';
 import { FOLDER } from './folder/entry.js';
 import { IDX } from './idx/entry.js';
-import type { ShardLayout, WrittenLayout } from './layout.js';
+import type { ChosenColumns, ShardLayout, WrittenLayout } from './layout.js';
 import { LMDB } from './lmdb/entry.js';
 import { MDS } from './mds/entry.js';
 import { MSGPACK } from './msgpack/entry.js';
@@ -62,6 +62,17 @@ export function layoutOf(name: WrittenLayoutName): Promise<WrittenLayout>;
 export function layoutOf(name: LayoutName): Promise<ShardLayout>;
 export function layoutOf(name: LayoutName): Promise<ShardLayout> {
   return entryOf(name).load();
+}
+
+/** The layout with columns that a person has chosen. Throws {@link OptionError} where there is nothing to choose. */
+export async function layoutWith(name: LayoutName, columns: ChosenColumns | undefined): Promise<ShardLayout> {
+  const layout = await layoutOf(name);
+  if (columns === undefined || Object.values(columns).every((column) => column === undefined)) return layout;
+  if (layout.choosing !== undefined) return layout.choosing(columns);
+  throw new OptionError(
+    {},
+    `Features are chosen of TFRecord alone; shards of the layout ${name} are read as they say.`,
+  );
 }
 
 /** The layout that shards were written with. Throws {@link OptionError} for one that is only read. */

@@ -14,6 +14,9 @@ const seen = z.object({
   overlay: z.string().optional(),
   split: z.string().optional(),
   layout: z.string().optional(),
+  features: z
+    .strictObject({ image: z.string().optional(), label: z.string().optional(), key: z.string().optional() })
+    .optional(),
   excludeKeys: z.array(z.string()).optional(),
   maxSampleBytes: z.number().optional(),
   storage: z

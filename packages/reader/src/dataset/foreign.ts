@@ -1,12 +1,13 @@
 import {
   buildShardIndex,
+  type ChosenColumns,
   decodeShardIndex,
   FileError,
   type FoundShard,
   findBeside,
   identityOf,
   type LayoutName,
-  layoutOf,
+  layoutWith,
   openShard,
   placeBeside,
   readShardIndex,
@@ -24,11 +25,15 @@ import type { ShardFile } from './shard-files.js';
 const CONCURRENCY = 4;
 
 /** Shards that other software wrote, as a dataset. Class numbers are those of their `cls` fields, without names. */
-export async function foreignParts(found: readonly FoundShard[], layout: LayoutName): Promise<StoredParts> {
+export async function foreignParts(
+  found: readonly FoundShard[],
+  layout: LayoutName,
+  columns?: ChosenColumns,
+): Promise<StoredParts> {
   if (found.length === 0) throw new FileError({}, 'No shards were given: name a folder of shards, or tar files.');
-  const { partReader } = await layoutOf(layout);
+  const { partReader } = await layoutWith(layout, columns);
   if (partReader !== undefined) return partedParts(found, layout, partReader());
-  const shards = await openAll(found, layout);
+  const shards = await openAll(found, layout, columns);
   const classSamples: number[] = [];
   const fields = new Set<string>();
   for (const { contents } of shards) {
@@ -60,31 +65,42 @@ interface ForeignShard {
   readonly content: string;
 }
 
-async function openAll(found: readonly FoundShard[], layout: LayoutName): Promise<ForeignShard[]> {
+async function openAll(
+  found: readonly FoundShard[],
+  layout: LayoutName,
+  columns: ChosenColumns | undefined,
+): Promise<ForeignShard[]> {
   const shards: ForeignShard[] = [];
   for (let first = 0; first < found.length; first += CONCURRENCY) {
     shards.push(
-      ...(await Promise.all(found.slice(first, first + CONCURRENCY).map((shard) => openForeign(shard, layout)))),
+      ...(await Promise.all(
+        found.slice(first, first + CONCURRENCY).map((shard) => openForeign(shard, layout, columns)),
+      )),
     );
   }
   return shards;
 }
 
 /** With the index that is kept beside the shard, else with one that is made now and stays in memory. */
-async function openForeign({ name, path }: FoundShard, layout: LayoutName): Promise<ForeignShard> {
+async function openForeign(
+  { name, path }: FoundShard,
+  layout: LayoutName,
+  columns: ChosenColumns | undefined,
+): Promise<ForeignShard> {
   const source = await openShard(layout, path);
   try {
-    const indexPath = await findBeside('index', path);
+    // An index has columns as their usual names say.
+    const indexPath = columns === undefined ? await findBeside('index', path) : null;
     const findCropIndex = () => findBeside('crops', path);
     const bytes = source.size;
-    const reading = await layoutOf(layout);
+    const reading = await layoutWith(layout, columns);
     const { expand, isOpenedByWalk = false } = reading;
     const open = expand && (() => openShard(layout, path));
     const contentOf = isOpenedByWalk ? () => String(bytes) : checksumsOf;
     if (indexPath === null) {
       const index = await (isOpenedByWalk ? walkShardIndex : buildShardIndex)(reading, source);
       const { samples } = index;
-      if (isRemote(path)) await keep(path, index);
+      if (isRemote(path) && columns === undefined) await keep(path, index);
       return {
         file: {
           name,

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import {
   besidePath,
+  type ChosenColumns,
   decodeShardIndex,
   type FoundShard,
   findShards,
@@ -39,6 +40,8 @@ export interface OpenOptions {
   readonly split?: string | undefined;
   /** What a place is to be taken for that could be several things: `tar`, `mds`, `parquet`, `folder`. */
   readonly layout?: LayoutName | undefined;
+  /** Which features of TFRecord are the image, the class and the key, where their names are not the usual ones. */
+  readonly features?: ChosenColumns | undefined;
   /** Samples that are left out. */
   readonly excludeKeys?: Iterable<string> | undefined;
   /** A sample of more bytes, all its fields together, is an error where it is read. Default: 1 GiB. */
@@ -74,10 +77,11 @@ export async function openDataset(location: string | readonly string[], options:
     checkWhole(location, others);
     return mixDatasets(parts, mixed, (place, own) => openDataset(place, { storage, maxSampleBytes, ...own }));
   }
-  const { storage, maxSampleBytes, excludeKeys, layout } = options;
+  const { storage, maxSampleBytes, excludeKeys, layout, features } = options;
   if (storage !== undefined) for (const place of [location].flat()) rememberPlace(place, storage);
   const stored = await openStored(location, {
     layout,
+    features,
     split: options.overlay === undefined ? options.split : undefined,
   });
   const split = stored.split === undefined ? options.split : undefined;
@@ -123,7 +127,7 @@ function checkWhole(location: string, options: OpenOptions): void {
 /** The dataset as it is stored, without overlays. Throws what {@link openDataset} throws of the dataset itself. */
 export async function openStored(
   location: string | readonly string[],
-  { layout, split }: Pick<OpenOptions, 'layout' | 'split'> = {},
+  { layout, split, features }: Pick<OpenOptions, 'layout' | 'split' | 'features'> = {},
 ): Promise<StoredParts> {
   const meant = (await Promise.all([location].flat().map(meantLocations))).flat();
   if (typeof location !== 'string' || meant.length > 1) {
@@ -131,14 +135,14 @@ export async function openStored(
     return splitParts(
       found.flatMap((one) => one.shards),
       split,
-      (shards) => foreignParts(shards, found[0]?.layout ?? 'tar'),
+      (shards) => foreignParts(shards, found[0]?.layout ?? 'tar', features),
     );
   }
   const found = await findShards(location, { folders: true, layout });
   const { manifest, shards, others } = found;
   if (found.layout === 'folder') return folderParts(location, split);
   if (manifest !== null) return packedParts(location, manifest, shards);
-  const parts = await splitParts(shards, split, (taken) => foreignParts(taken, found.layout));
+  const parts = await splitParts(shards, split, (taken) => foreignParts(taken, found.layout, features));
   return { ...parts, otherLayouts: others, location: shownLocation(location) };
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import {
+  type ChosenColumns,
   FileError,
   type IndexPart,
   type LayoutName,
@@ -31,6 +32,7 @@ export interface MixturePart {
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
   readonly layout?: LayoutName | undefined;
+  readonly features?: ChosenColumns | undefined;
   readonly excludeKeys?: readonly string[] | undefined;
   readonly maxSampleBytes?: number | undefined;
   readonly storage?: StorageOptions | undefined;
@@ -67,6 +69,9 @@ const part = z.strictObject({
   overlay: z.string().optional(),
   split: z.string().optional(),
   layout: z.enum(layoutNames()).optional(),
+  features: z
+    .strictObject({ image: z.string().optional(), label: z.string().optional(), key: z.string().optional() })
+    .optional(),
   excludeKeys: strings.optional(),
   maxSampleBytes: z.number().positive().optional(),
   storage: z.custom<StorageOptions>((value) => typeof value === 'object').optional(),
@@ -102,7 +107,20 @@ export async function mixDatasets(
     const datasets = await Promise.all(
       checkedParts.map(
         async (
-          { dataset, name, overlay, split, layout, excludeKeys, maxSampleBytes, storage, classes, keys, where },
+          {
+            dataset,
+            name,
+            overlay,
+            split,
+            layout,
+            features,
+            excludeKeys,
+            maxSampleBytes,
+            storage,
+            classes,
+            keys,
+            where,
+          },
           i,
         ) => {
           const opened =

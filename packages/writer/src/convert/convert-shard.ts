@@ -7,7 +7,7 @@ import {
   headerOf,
   type IndexRows,
   imageFieldOf,
-  layoutOf,
+  layoutWith,
   openToConvert,
   readShardIndex,
   renumberClasses,
@@ -159,7 +159,7 @@ async function indexOf(input: DatasetShard): Promise<{ index: ShardIndex; skippe
   }
   const source = await openToConvert(input.format, input.path);
   try {
-    const index = await buildShardIndex(await layoutOf(input.format), source, () => {
+    const index = await buildShardIndex(await layoutWith(input.format, input.features), source, () => {
       skippedEntries++;
     });
     return { index, skippedEntries };

@@ -62,12 +62,12 @@ export async function convert(
 async function convertTo(
   source: string | Readable,
   output: string,
-  { overlay, split, layout: readAs, excludeKeys, ...options }: ConvertOptions,
+  { overlay, split, layout: readAs, features, excludeKeys, ...options }: ConvertOptions,
 ): Promise<ConvertReport> {
   const checked = checkOutputOptions(options);
   const layout = await layoutOfChoice(checked);
   checkOtherIndexes(checked.format, checked.index);
-  const input = await openInput(source, { overlay, split, layout: readAs, excludeKeys }, checked.name);
+  const input = await openInput(source, { overlay, split, layout: readAs, features, excludeKeys }, checked.name);
   if ('shards' in input) {
     refuseCuts(options);
     await refuseSameFolder(source as string, output);
@@ -157,6 +157,7 @@ async function openInput(
     const input = await withColumns(
       await findDatasetShards(source, {
         layout: seen.layout,
+        features: seen.features,
         split: seen.overlay === undefined ? seen.split : undefined,
       }),
     );

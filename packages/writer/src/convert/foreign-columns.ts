@@ -1,7 +1,7 @@
 import {
   type ColumnType,
   columnTypeOf,
-  layoutOf,
+  layoutWith,
   type Manifest,
   openToConvert,
   readShardIndex,
@@ -34,10 +34,10 @@ export async function foreignColumns(shards: readonly DatasetShard[]): Promise<M
   return [...types].map(([name, type]) => ({ name, type }));
 }
 
-async function labelsOf({ indexPath, format, path, record }: DatasetShard): Promise<ShardIndex['columns']> {
+async function labelsOf({ indexPath, format, path, record, features }: DatasetShard): Promise<ShardIndex['columns']> {
   if (record !== null) return new Map();
   if (indexPath !== null) return (await readShardIndex(indexPath, { parts: ['columns'] })).columns;
-  const layout = await layoutOf(format);
+  const layout = await layoutWith(format, features);
   if (!layout.isOpenedByWalk) return new Map();
   const source = await openToConvert(format, path);
   try {

@@ -1,4 +1,4 @@
-import { type ColumnType, type LayoutName, OptionError, stemOfShard } from '@shardtool/format';
+import { type ChosenColumns, type ColumnType, type LayoutName, OptionError, stemOfShard } from '@shardtool/format';
 import { type Dataset, openDataset, overlayColumnTypes } from '@shardtool/reader';
 import type { DatasetShard, DatasetShards } from '../shard/dataset-shards.js';
 import { numberedStem } from '../shard/shard-paths.js';
@@ -11,6 +11,7 @@ export interface ViewOptions {
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
   readonly layout?: LayoutName | undefined;
+  readonly features?: ChosenColumns | undefined;
   readonly excludeKeys?: Iterable<string> | undefined;
 }
 
@@ -20,6 +21,7 @@ export interface View {
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
   readonly layout?: LayoutName | undefined;
+  readonly features?: ChosenColumns | undefined;
   /** Keys, one a line, in memory that all workers share. */
   readonly excludeKeys?: SharedArrayBuffer | undefined;
 }
@@ -36,12 +38,12 @@ export interface ViewedShards extends DatasetShards {
 export async function openView(
   location: string,
   input: DatasetShards,
-  { overlay, split, layout, excludeKeys }: ViewOptions,
+  { overlay, split, layout, features, excludeKeys }: ViewOptions,
 ): Promise<ViewedShards | null> {
   const isWhole = overlay === undefined && (split === undefined || split === input.split);
   if (isWhole && excludeKeys === undefined) return null;
   const keys = excludeKeys === undefined ? undefined : [...excludeKeys];
-  const dataset = await openDataset(location, { overlay, split, layout, excludeKeys: keys });
+  const dataset = await openDataset(location, { overlay, split, layout, features, excludeKeys: keys });
   await dataset.close();
   const known = new Map(input.columns.map(({ name, type }) => [name, type]));
   const chosen = overlay ?? (split === undefined || split === input.split ? undefined : 'split');
@@ -55,7 +57,7 @@ export async function openView(
     samples: dataset.shards.map((shard) => shard.samples),
     classes: dataset.classes,
     columns: Array.from(types, ([name, type]) => ({ name, type })),
-    view: { location, overlay, split, layout, excludeKeys: keys && shared(keys.join('\n')) },
+    view: { location, overlay, split, layout, features, excludeKeys: keys && shared(keys.join('\n')) },
     madeFrom: dataset.identity,
   };
 }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import {
   besidePath,
+  type ChosenColumns,
   type ClassUnion,
   type FoundShard,
   findBeside,
@@ -38,6 +39,8 @@ export interface DatasetShard {
   readonly record: ManifestShard | null;
   /** Its split, where the dataset has shards of several. */
   readonly split?: string | null;
+  /** Which of its features are what, where a person has chosen. */
+  readonly features?: ChosenColumns | undefined;
   /** What numbers its own classes have in the dataset; absent or null where they are the same. */
   readonly classNumbers?: readonly number[] | null;
 }
@@ -45,6 +48,8 @@ export interface DatasetShard {
 /** Which of the shards that a place has. */
 export interface FindChoice {
   readonly layout?: LayoutName | undefined;
+  /** Which of their features are what. */
+  readonly features?: ChosenColumns | undefined;
   /** Only those of a split, where their names say splits. */
   readonly split?: string | undefined;
 }
@@ -67,7 +72,7 @@ export interface DatasetShards {
  */
 export async function findDatasetShards(
   location: string,
-  { layout: asked, split }: FindChoice = {},
+  { layout: asked, features, split }: FindChoice = {},
 ): Promise<DatasetShards> {
   const { manifest, layout, shards: all } = await findShards(location, { layout: asked });
   if (manifest !== null) return packedShards(location, manifest);
@@ -80,6 +85,8 @@ export async function findDatasetShards(
       shards.map(async (shard, k) => ({
         ...(await foreignShard(shard, layout, numbers[k] ?? null)),
         ...(isMixed && { split: shard.split ?? null }),
+        // An index has columns as their usual names say.
+        ...(features !== undefined && { features, indexPath: null }),
       })),
     ),
     classes,

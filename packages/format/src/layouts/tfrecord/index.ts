@@ -3,9 +3,9 @@ import { CutShardError, DamagedShardError, UnsupportedShardError } from '../../e
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
-import { classColumnOf, fieldOfColumn, imageColumnOf, labelOfColumn, labelValue } from '../column-names.js';
+import { classColumnOf, fieldOfColumn, imageColumnOf, keyOf, labelOfColumn, labelValue } from '../column-names.js';
 import { becameShorter, FileWindow } from '../file-window.js';
-import type { FieldPosition, SamplePosition, ShardLayout } from '../layout.js';
+import type { ChosenColumns, FieldPosition, SamplePosition, ShardLayout } from '../layout.js';
 import { unpacked } from '../unpacked.js';
 import { ExampleError, type Feature, readExample } from './example.js';
 
@@ -15,14 +15,19 @@ import { ExampleError, type Feature, readExample } from './example.js';
  * lengths and features; `index`, `verify` and `convert` hold every record against its crc32c. Samples have no keys there:
  * theirs are the shard's name and their number.
  */
-export const tfrecord: ShardLayout = {
-  name: 'tfrecord',
-  extension: '.tfrecord',
-  isOpenedByWalk: true,
-  samples: (source) => walk(source, true),
-  headers: (source) => walk(source, false),
-  unpack: async (source) => ((await isGzip(source)) ? unpacked(source, 'gz') : source),
-};
+export const tfrecord: ShardLayout = layoutWith({});
+
+function layoutWith(chosen: ChosenColumns): ShardLayout {
+  return {
+    name: 'tfrecord',
+    extension: '.tfrecord',
+    isOpenedByWalk: true,
+    samples: (source) => walk(source, true, chosen),
+    headers: (source) => walk(source, false, chosen),
+    unpack: async (source) => ((await isGzip(source)) ? unpacked(source, 'gz') : source),
+    choosing: layoutWith,
+  };
+}
 
 const HEAD_BYTES = 12;
 const FOOT_BYTES = 4;
@@ -38,21 +43,28 @@ async function isGzip(source: Source): Promise<boolean> {
   return head[0] === 0x1f && head[1] === 0x8b && !isRecord;
 }
 
-async function* walk(source: Source, isChecked: boolean): AsyncGenerator<readonly SamplePosition[]> {
+async function* walk(
+  source: Source,
+  isChecked: boolean,
+  chosen: ChosenColumns,
+): AsyncGenerator<readonly SamplePosition[]> {
   const { location: shard, size } = source;
   const window = new FileWindow(source);
   const stem = shard
     .slice(Math.max(shard.lastIndexOf('/'), shard.lastIndexOf('\\')) + 1)
     .replace(/\.(tfrecords?|tfrec)$/, '');
-  const naming = new Naming();
+  const naming = new Naming(shard, chosen);
   let found: SamplePosition[] = [];
   let record: Buffer<ArrayBufferLike> = Buffer.alloc(0);
   for (let offset = 0, number = 0; offset < size; number++) {
     const bytes = await recordBytes(window, shard, offset, size);
     const start = offset + HEAD_BYTES;
     if (isChecked) record = await checkRecord(source, start, bytes, record);
-    const key = `${stem}/${String(number).padStart(6, '0')}`;
     const features = await exampleAt(window, shard, start, bytes);
+    const key =
+      chosen.key === undefined
+        ? `${stem}/${String(number).padStart(6, '0')}`
+        : await keyAt(window, shard, features, chosen.key, offset);
     const span = { offset, bytes: HEAD_BYTES + bytes + FOOT_BYTES };
     found.push({ key, ...span, ...(await contentsOf(window, shard, key, features, naming)) });
     offset += span.bytes;
@@ -119,6 +131,42 @@ async function exampleAt(
   }
 }
 
+/** More is no name of anything. */
+const MOST_KEY_BYTES = 4096;
+
+/** The key that a feature gives, text or one number. */
+async function keyAt(
+  window: FileWindow,
+  shard: string,
+  features: ReadonlyMap<string, Feature>,
+  name: string,
+  offset: number,
+): Promise<string> {
+  const refuse = (why: string) =>
+    new UnsupportedShardError(
+      { shard, offset },
+      `${shard}: in the record at byte ${offset} the feature "${name}" ${why}, so it is no key; choose another.`,
+    );
+  const feature = features.get(name);
+  if (feature === undefined) throw noSuchFeature(shard, offset, name, features);
+  if (feature.values.length !== 1) throw refuse(`has ${feature.values.length} values`);
+  if (feature.kind === 'numbers') return keyOf(String(feature.values[0]), refuse);
+  const { offset: at, bytes } = feature.values[0]!;
+  if (bytes > MOST_KEY_BYTES) throw refuse(`has ${bytes} bytes`);
+  return keyOf(bytes === 0 ? '' : (await window.at(at, bytes)).toString('utf8', 0, bytes), refuse);
+}
+
+function noSuchFeature(
+  shard: string,
+  offset: number,
+  name: string,
+  features: ReadonlyMap<string, Feature>,
+): UnsupportedShardError {
+  const there = [...features.keys()].join(', ');
+  const message = `${shard}: the record at byte ${offset} has no feature "${name}"; it has ${there}.`;
+  return new UnsupportedShardError({ shard, offset }, message);
+}
+
 async function contentsOf(
   window: FileWindow,
   shard: string,
@@ -170,11 +218,18 @@ function labelOf(values: readonly (number | bigint)[]): ColumnValue {
 
 /** Which features are the image and the class; looked up again where the names are others. */
 class Naming {
+  readonly #shard: string;
+  readonly #chosen: ChosenColumns;
   #names = '';
   #found: { readonly image: string | undefined; readonly cls: string | undefined } = {
     image: undefined,
     cls: undefined,
   };
+
+  constructor(shard: string, chosen: ChosenColumns) {
+    this.#shard = shard;
+    this.#chosen = chosen;
+  }
 
   of(features: ReadonlyMap<string, Feature>) {
     const names = [...features.keys()].sort().join('\0');
@@ -184,9 +239,21 @@ class Naming {
         .filter(([, feature]) => feature.kind === kind)
         .map(([name]) => name)
         .sort();
+    const { image, label } = this.#chosen;
+    this.#check(image, 'bytes', features);
+    this.#check(label, 'numbers', features);
     this.#names = names;
-    this.#found = { image: imageColumnOf(ofKind('bytes')), cls: classColumnOf(ofKind('numbers')) };
+    this.#found = { image: image ?? imageColumnOf(ofKind('bytes')), cls: label ?? classColumnOf(ofKind('numbers')) };
     return this.#found;
+  }
+
+  #check(name: string | undefined, kind: Feature['kind'], features: ReadonlyMap<string, Feature>): void {
+    if (name === undefined) return;
+    const feature = features.get(name);
+    if (feature === undefined) throw noSuchFeature(this.#shard, 0, name, features);
+    if (feature.kind === kind) return;
+    const message = `${this.#shard}: its feature "${name}" holds ${feature.kind}, so it is no ${kind === 'bytes' ? 'image' : 'class number'}; choose another.`;
+    throw new UnsupportedShardError({ shard: this.#shard }, message);
   }
 }
 
