@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -25,8 +25,8 @@ WHEEL_TAGS = {
     "darwin-x64": "macosx_11_0_x86_64",
     "darwin-arm64": "macosx_11_0_arm64",
 }
-#: The packages of this project that the reader is made of, each after what it depends on.
-OWN_PACKAGES = ("storage", "format", "reader")
+#: The packages of this project that the command line tool is made of, each after what it depends on.
+OWN_PACKAGES = ("storage", "format", "reader", "cuda", "writer", "cli")
 #: What prebuilt packages need to build themselves, or do without.
 UNUSED_PACKAGES = {"cmake-js", "node-addon-api", "msgpackr-extract"}
 #: Files that nothing runs, by their ends; and folders, by package.
@@ -110,24 +110,36 @@ def install(tarballs: Path, folder: Path, node_platform: str) -> Path:
     return modules
 
 
-def needed(modules: Path) -> List[str]:
-    """Names of the packages that the reader runs on."""
-    names: List[str] = []
-    waiting = ["@shardtool/reader"]
+def needed(modules: Path) -> List[Path]:
+    """Folders of the packages that the tool and the reader run on."""
+    folders: List[Path] = []
+    waiting = [modules / "shardtool"]
     while waiting:
-        name = waiting.pop()
-        description = modules / name / "package.json"
-        if name in names or name in UNUSED_PACKAGES or not description.exists():
+        folder = waiting.pop()
+        if folder in folders:
             continue
-        names.append(name)
-        package = json.loads(description.read_text())
-        waiting += [*package.get("dependencies", {}), *package.get("optionalDependencies", {})]
-    return names
+        folders.append(folder)
+        package = json.loads((folder / "package.json").read_text())
+        for name in [*package.get("dependencies", {}), *package.get("optionalDependencies", {})]:
+            found = find_package(name, folder, modules)
+            if found is not None and name not in UNUSED_PACKAGES:
+                waiting.append(found)
+    return folders
 
 
-def keep_packages(modules: Path, names: List[str]) -> None:
+def find_package(name: str, importer: Path, modules: Path) -> Optional[Path]:
+    """Where Node finds a package: the nearest node_modules on the way up."""
+    for folder in (importer, *importer.parents):
+        if (folder / "node_modules" / name / "package.json").exists():
+            return folder / "node_modules" / name
+        if folder / "node_modules" == modules:
+            return None
+    return None
+
+
+def keep_packages(modules: Path, folders: List[Path]) -> None:
     for package in packages(modules):
-        if package.relative_to(modules).as_posix() not in names:
+        if package not in folders:
             shutil.rmtree(package)
 
 
@@ -148,6 +160,13 @@ def drop_unused_files(modules: Path, node_platform: str) -> None:
             shutil.rmtree(prebuild)
     for musl in modules.glob("@koromix/*/musl_*"):
         shutil.rmtree(musl)
+    # Of LMDB's native part the one for all versions of Node stays.
+    for other in modules.glob("@lmdb/*/*.node"):
+        if other.name != "node.napi.glibc.node":
+            other.unlink()
+    # Native parts for another runtime than Node.
+    for prebuilds in modules.glob("bare-*/prebuilds"):
+        shutil.rmtree(prebuilds)
     for file in modules.rglob("*"):
         if file.is_file() and file.name.endswith(UNUSED_ENDS) and "licen" not in file.name.lower():
             file.unlink()

@@ -13,13 +13,14 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const PACKAGES = {
   storage: ['index', 'read-thread', 'visible'],
   format: ['index', 'visible'],
-  reader: ['index', 'loader/option-table', 'loader/work/decode-worker', 'bridge/main'],
+  reader: ['index', 'loader/option-table', 'loader/work/decode-worker', 'bridge/main', 'bridge/bridge'],
   cuda: ['index'],
   writer: [
     'index',
     'option-table',
     'pack/pack-worker',
     'pack/pack-process',
+    'samples/python-writer',
     'convert/convert-worker',
     'repair/repair-worker',
     'verify/verify-worker',

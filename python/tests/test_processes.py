@@ -85,7 +85,7 @@ def test_a_reader_that_is_killed_raises_in_the_next_batch(small, number):
 def test_a_reader_that_ends_says_how_and_its_last_lines(small, monkeypatch, tmp_path):
     program = tmp_path / "main.mjs"
     program.write_text("for (let i = 0; i < 9000; i++) console.error(`line ${i}`);\nprocess.exitCode = 7;\n")
-    monkeypatch.setattr(reader_process, "find_reader", lambda: str(program))
+    monkeypatch.setattr(reader_process, "find_program", lambda _: str(program))
     with pytest.raises(shardtool.ReaderError, match="exit status 7") as caught:
         len(shardtool.Loader(small))
     assert str(caught.value).splitlines()[-2:] == ["line 8998", "line 8999"]

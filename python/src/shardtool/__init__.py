@@ -26,7 +26,8 @@ from .errors import (
 )
 from .loader import Loader
 from .mixture import Mixture
-from .options import LoaderOptions, Location
+from .options import LoaderOptions, Location, WriterOptions
+from .writer import Writer
 
 if TYPE_CHECKING:
     from .torch_dataset import ShardDataset
@@ -49,6 +50,8 @@ __all__ = [
     "ShardtoolError",
     "StateError",
     "UnfinishedPackError",
+    "Writer",
+    "WriterOptions",
     "iterable_dataset",
 ]
 

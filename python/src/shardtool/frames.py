@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 _LENGTH = struct.Struct("<I")
 _LENGTHS = struct.Struct("<II")
 
 
-def encode_frame(header: Dict[str, Any]) -> bytes:
-    text = json.dumps(header).encode()
-    return _LENGTHS.pack(_LENGTH.size + len(text), len(text)) + text
+def encode_frame(header: Dict[str, Any], parts: Sequence[bytes] = ()) -> bytes:
+    """Raises TypeError where JSON cannot say the header."""
+    text = json.dumps(header, allow_nan=False).encode()
+    length = _LENGTH.size + len(text) + sum(map(len, parts))
+    return b"".join((_LENGTHS.pack(length, len(text)), text, *parts))
 
 
 class Frame(NamedTuple):

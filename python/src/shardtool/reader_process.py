@@ -9,11 +9,11 @@ import signal
 import subprocess
 import threading
 import weakref
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 from .errors import LoopEndedError, ReaderError, ShardtoolError, error_of_reader
 from .frames import Frame, FrameDecoder, encode_frame
-from .node import find_node, find_reader, why_not
+from .node import find_node, find_program, why_not
 from .slot_file import SlotMemory, create_slot_file
 
 #: How often a silent reader is looked at: where another process holds its end of the pipe open, nothing else tells.
@@ -28,10 +28,18 @@ _SHOWN_STDERR_LINES = 8
 class ReaderProcess:
     """Starts the reader, which ends with :meth:`close`, when this object is collected, and with this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Optional[str] = None) -> None:
+        """``program``: another one that serves as the reader does."""
         self._node = find_node()
         self._slot_file = create_slot_file()
-        command = [self._node, find_reader(), "--parent", str(os.getpid()), "--slot-file", str(self._slot_file)]
+        command = [
+            self._node,
+            program or find_program("reader"),
+            "--parent",
+            str(os.getpid()),
+            "--slot-file",
+            str(self._slot_file),
+        ]
         # The kernel would end it with the thread that starts it: which must be one that lives as long as the process.
         if threading.current_thread() is threading.main_thread():
             command.append("--kill-with-parent")
@@ -76,15 +84,16 @@ class ReaderProcess:
     def is_closed(self) -> bool:
         return not self._finalizer.alive
 
-    def send(self, kind: str, **content: Any) -> int:
-        """Sends a request, and returns its number for :meth:`receive`."""
+    def send(self, kind: str, parts: Sequence[bytes] = (), /, **content: Any) -> int:
+        """Sends a request, with bytes behind it, and returns its number for :meth:`receive`."""
+        frame = encode_frame({"kind": kind, "request": self._requests + 1, **content}, parts)
         self._requests += 1
-        frame = encode_frame({"kind": kind, "request": self._requests, **content})
         with self._using():
             try:
-                while frame:
+                rest = memoryview(frame)
+                while rest:
                     self._check()
-                    frame = frame[os.write(self._stdin, frame) :]
+                    rest = rest[os.write(self._stdin, rest) :]
             except ShardtoolError:
                 raise
             except BrokenPipeError:

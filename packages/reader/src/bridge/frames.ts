@@ -17,14 +17,21 @@ export function encodeFrame(header: unknown, parts: readonly Uint8Array[] = []):
   return frame;
 }
 
+/** A frame that has come. */
+export interface ReceivedFrame {
+  readonly header: unknown;
+  /** What follows the header; its own. */
+  readonly rest: Uint8Array;
+}
+
 /** Puts frames together from pieces of any length. */
 export class FrameDecoder {
   #rest: Buffer = Buffer.alloc(0);
 
-  /** The headers of the frames that this piece completes. Throws where it is no frame. */
-  push(piece: Uint8Array): unknown[] {
+  /** The frames that this piece completes. Throws where it is no frame. */
+  push(piece: Uint8Array): ReceivedFrame[] {
     this.#rest = Buffer.concat([this.#rest, piece]);
-    const headers: unknown[] = [];
+    const frames: ReceivedFrame[] = [];
     while (this.#rest.length >= 2 * LENGTH_BYTES) {
       const length = this.#rest.readUInt32LE(0);
       const headerLength = this.#rest.readUInt32LE(LENGTH_BYTES);
@@ -32,9 +39,11 @@ export class FrameDecoder {
         throw new RangeError(`A frame of ${length} bytes with a header of ${headerLength} came in, which cannot be.`);
       }
       if (this.#rest.length < LENGTH_BYTES + length) break;
-      headers.push(JSON.parse(this.#rest.toString('utf8', 2 * LENGTH_BYTES, 2 * LENGTH_BYTES + headerLength)));
+      const restStart = 2 * LENGTH_BYTES + headerLength;
+      const header: unknown = JSON.parse(this.#rest.toString('utf8', 2 * LENGTH_BYTES, restStart));
+      frames.push({ header, rest: this.#rest.subarray(restStart, LENGTH_BYTES + length) });
       this.#rest = this.#rest.subarray(LENGTH_BYTES + length);
     }
-    return headers;
+    return frames;
   }
 }

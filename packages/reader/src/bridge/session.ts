@@ -1,4 +1,4 @@
-import { OptionError, ShardtoolError } from '@shardtool/format';
+import { OptionError } from '@shardtool/format';
 import type { Dataset } from '../dataset/dataset.js';
 import { type OpenOptions, openDataset, openMixture } from '../dataset/open.js';
 import { type DecodedSample, SampleDecoder } from '../dataset/sample-decoder.js';
@@ -6,17 +6,10 @@ import type { Batch } from '../loader/deliver/batch.js';
 import type { Loader } from '../loader/loader.js';
 import type { MixturePart } from '../mixture/open-mixture.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
+import { type Answer, errorHeader } from './answer.js';
 import { frameBatch, type Shown } from './batch-frame.js';
 import type { Request, RequestOf } from './requests.js';
 import { batchOfDecoded, batchOfStored } from './samples-batch.js';
-
-/** The header of an answer, and the bytes that follow it. */
-export interface Answer {
-  readonly header: object;
-  readonly parts?: readonly Uint8Array[];
-  /** To be called when the answer is written. */
-  readonly written?: () => void;
-}
 
 /** One dataset, one loader and at most one iteration for the process at the other end. */
 export class Session {
@@ -197,21 +190,4 @@ async function openPlace(location: RequestOf<'open'>['location'], seen: RequestO
     );
   }
   return openMixture(mixture as unknown as MixturePart[], options);
-}
-
-/** What the other side makes an error of. Of one that shardtool did not foresee it gets the stack. */
-function errorHeader(error: unknown): object {
-  if (error instanceof ShardtoolError) {
-    const { name, message, shard, key, offset, path } = error;
-    return { kind: 'error', name, kinds: kindsOf(error), message, shard, key, offset, path };
-  }
-  const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
-  return { kind: 'error', name, message: stack ?? message };
-}
-
-/** Names of the error's class and of those that it is one of: the other side may know only these. */
-function kindsOf(error: ShardtoolError): string[] {
-  const kinds: string[] = [];
-  for (let kind = error.constructor; kind !== ShardtoolError; kind = Object.getPrototypeOf(kind)) kinds.push(kind.name);
-  return kinds;
 }

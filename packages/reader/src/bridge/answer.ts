@@ -1,0 +1,26 @@
+import { ShardtoolError } from '@shardtool/format';
+
+/** The header of an answer, and the bytes that follow it. */
+export interface Answer {
+  readonly header: object;
+  readonly parts?: readonly Uint8Array[];
+  /** To be called when the answer is written. */
+  readonly written?: () => void;
+}
+
+/** What the other side makes an error of. Of one that shardtool did not foresee it gets the stack. */
+export function errorHeader(error: unknown): object {
+  if (error instanceof ShardtoolError) {
+    const { name, message, shard, key, offset, path } = error;
+    return { kind: 'error', name, kinds: kindsOf(error), message, shard, key, offset, path };
+  }
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
+  return { kind: 'error', name, message: stack ?? message };
+}
+
+/** Names of the error's class and of those that it is one of: the other side may know only these. */
+function kindsOf(error: ShardtoolError): string[] {
+  const kinds: string[] = [];
+  for (let kind = error.constructor; kind !== ShardtoolError; kind = Object.getPrototypeOf(kind)) kinds.push(kind.name);
+  return kinds;
+}

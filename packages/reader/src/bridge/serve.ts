@@ -1,0 +1,64 @@
+import { parseArgs } from 'node:util';
+import { sentence } from '@shardtool/format/visible';
+import type { Answer } from './answer.js';
+import { encodeFrame, FrameDecoder } from './frames.js';
+import { endWithParent } from './parent.js';
+
+/** What answers the requests of a process at the other end of the pipes, one after the other. */
+export interface Answering<Request extends { readonly request: number }> {
+  /** Throws where it is no request. */
+  parse(header: unknown, rest: Uint8Array): Request;
+  /** Null where the request has no answer. What goes wrong is the answer, too. */
+  answer(request: Request): Promise<Answer | null>;
+}
+
+/**
+ * Serves the process that started this one: requests come over standard input, answers go to standard output. Ends when the
+ * input does, or when the parent is gone. `who` is what this process is, for messages; `open` gets the descriptor of the slot
+ * file, which both processes have mapped.
+ *
+ *   node PROGRAM --parent PID --slot-file DESCRIPTOR [--kill-with-parent]
+ */
+export async function serve<Request extends { readonly request: number }>(
+  who: string,
+  open: (slotFile: number) => Answering<Request>,
+): Promise<void> {
+  /** Does what reads what came from outside: anything else than the Python package speaks another language. */
+  const understood = <T>(read: () => T): T => {
+    try {
+      return read();
+    } catch (error) {
+      const { message } = error as Error;
+      const text = `The ${who} was asked for something that it does not know (${message}); the Python package shardtool starts it and speaks to it.`;
+      console.error(sentence(text));
+      process.exit(1);
+    }
+  };
+  const { values } = understood(() =>
+    parseArgs({
+      options: {
+        parent: { type: 'string' },
+        'slot-file': { type: 'string' },
+        'kill-with-parent': { type: 'boolean', default: false },
+      },
+    }),
+  );
+  await endWithParent({ pid: Number(values.parent), kill: values['kill-with-parent'] });
+  // Ctrl-C in a terminal goes to both processes, and the parent may want to go on.
+  process.on('SIGINT', () => {});
+  process.stdout.on('error', () => process.exit(0));
+  const answering = open(Number(values['slot-file']));
+  const decoder = new FrameDecoder();
+  let last: Promise<void> = Promise.resolve();
+  const respond = async (request: Request): Promise<void> => {
+    const answer = await answering.answer(request);
+    if (answer === null) return;
+    process.stdout.write(encodeFrame({ ...answer.header, request: request.request }, answer.parts));
+    answer.written?.();
+  };
+  process.stdin.on('data', (piece: Buffer) => {
+    const requests = understood(() => decoder.push(piece).map(({ header, rest }) => answering.parse(header, rest)));
+    for (const request of requests) last = last.then(() => respond(request));
+  });
+  process.stdin.on('end', () => process.exit(0));
+}

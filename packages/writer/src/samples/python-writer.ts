@@ -1,0 +1,62 @@
+/**
+ * A writer as a child process of Python: each sample is a request, and its answer says that it was written, or why it cannot be.
+ */
+import { OptionError } from '@shardtool/format';
+import { type Answer, errorHeader, serve } from '@shardtool/reader/bridge';
+import { z } from 'zod';
+import type { NewSample, NewValue } from './new-sample.js';
+import { Writer, type WriterOptions } from './writer.js';
+
+const request = z.number().int();
+const schema = z.discriminatedUnion('kind', [
+  /** Options are checked by {@link Writer}. */
+  z.object({ kind: z.literal('open'), request, output: z.string(), options: z.record(z.string(), z.unknown()) }),
+  z.object({
+    kind: z.literal('add'),
+    request,
+    key: z.string(),
+    /** Fields that JSON can say, as pairs: any name may be one. */
+    values: z.array(z.tuple([z.string(), z.unknown()])),
+    /** Names and lengths of the fields whose bytes follow the header. */
+    bytes: z.array(z.tuple([z.string(), z.number().int().nonnegative()])),
+    columns: z.array(z.tuple([z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])])),
+  }),
+  z.object({ kind: z.literal('close'), request }),
+  z.object({ kind: z.literal('abandon'), request }),
+]);
+type Request = z.output<typeof schema> & { readonly rest: Uint8Array };
+
+let writer: Writer | null = null;
+
+async function work(asked: Request): Promise<Answer> {
+  if (asked.kind === 'open') {
+    writer = new Writer(asked.output, asked.options as WriterOptions);
+    return { header: { kind: 'opened' } };
+  }
+  if (writer === null) throw new OptionError({}, 'Nothing is open yet: send the request "open" first.');
+  switch (asked.kind) {
+    case 'add':
+      await writer.add(sampleOf(asked));
+      return { header: { kind: 'added' } };
+    case 'close':
+      return { header: { kind: 'closed', report: await writer.close() } };
+    case 'abandon':
+      await writer.abandon();
+      return { header: { kind: 'abandoned' } };
+  }
+}
+
+function sampleOf({ key, values, bytes, columns, rest }: Extract<Request, { kind: 'add' }>): NewSample {
+  const fields: [string, NewValue][] = values.map(([name, value]) => [name, value as NewValue]);
+  let at = 0;
+  for (const [name, length] of bytes) {
+    fields.push([name, rest.subarray(at, at + length)]);
+    at += length;
+  }
+  return { ...Object.fromEntries(fields), key, columns: Object.fromEntries(columns) };
+}
+
+await serve('writer', () => ({
+  parse: (header, rest): Request => ({ ...schema.parse(header), rest }),
+  answer: (asked: Request) => work(asked).catch((error: unknown) => ({ header: errorHeader(error) })),
+}));

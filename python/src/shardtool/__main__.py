@@ -1,0 +1,24 @@
+"""The command line tool: ``shardtool pack photos/ shards/``, or ``python -m shardtool``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from .errors import ReaderError
+from .node import find_node, find_program
+
+
+def main() -> NoReturn:
+    """Becomes the tool, which has the terminal, the signals and the exit status then."""
+    try:
+        node, program = find_node(), find_program("command")
+        os.execv(node, [node, program, *sys.argv[1:]])
+    except (ReaderError, OSError) as error:
+        print(f"shardtool: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""Samples that a program makes, into shards."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from .errors import LoopEndedError, OptionError
+from .node import find_program
+from .options import WRITER_OPTION_NAMES, place
+from .reader_process import ReaderProcess
+
+if TYPE_CHECKING:
+    import os
+    from typing import Literal
+
+    from typing_extensions import Unpack
+
+    from .options import WriterOptions
+
+#: How an image begins, and the field that it is.
+_KINDS = (
+    (b"\xff\xd8\xff", "jpg"),
+    (b"\x89PNG\r\n\x1a\n", "png"),
+    (b"GIF8", "gif"),
+    (b"II*\0", "tif"),
+    (b"MM\0*", "tif"),
+)
+_PILLOW_NAMES = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
+
+
+class Writer:
+    """Writes samples to new shards in the folder, or the bucket, ``output``, in the order in which they come::
+
+        with shardtool.Writer("out", classes=["cat", "dog"]) as writer:
+            writer.add("cat/1", image, cls="cat", json={"age": 3})
+
+    Leaving the block makes a dataset of them; leaving it by an error does not, and the folder then says that its pack
+    did not end. ``classes``: their names, in the order of their numbers; without them classes are numbers only.
+    ``columns``: label columns of the index and their types, ``{"score": "double"}`` (``"string"``, ``"int"``,
+    ``"double"``, ``"bool"``). Images that are arrays, or Pillow's, are stored as ``image_format``: ``"png"`` and
+    ``"webp"`` (without loss) and ``"jpg"`` (of ``quality``) need Pillow, ``"npy"`` (not compressed) nothing.
+    ``**options``: :class:`shardtool.WriterOptions`.
+
+    Raises :class:`OptionError`; and :class:`ShardtoolError` where something lies in ``output`` already, or when it
+    cannot be written.
+    """
+
+    def __init__(
+        self,
+        output: Union[str, os.PathLike[str]],
+        *,
+        classes: Sequence[str] = (),
+        columns: Optional[Mapping[str, str]] = None,
+        image_format: Literal["png", "jpg", "webp", "npy"] = "png",
+        quality: int = 90,
+        **options: Unpack[WriterOptions],
+    ) -> None:
+        if image_format not in ("png", "jpg", "webp", "npy"):
+            raise OptionError(f'image_format is "png", "jpg", "webp" or "npy", not {image_format!r}.')
+        given: Dict[str, Any] = {"classes": list(classes), "columns": dict(columns or {})}
+        for name, value in options.items():
+            if name not in WRITER_OPTION_NAMES:
+                raise TypeError(f"A writer has no option {name!r}; there are {', '.join(WRITER_OPTION_NAMES)}.")
+            if value is not None:
+                given[WRITER_OPTION_NAMES[name]] = value
+        self._image_format, self._quality = image_format, quality
+        self._process: Optional[ReaderProcess] = ReaderProcess(find_program("writer"))
+        #: What was written, once it is closed: samples, shards and bytes.
+        self.report: Optional[Dict[str, Any]] = None
+        try:
+            self._process.ask("open", output=place(output), options=given)
+        except BaseException:
+            self._end()
+            raise
+
+    def add(
+        self,
+        key: str,
+        image: Any = None,
+        *,
+        cls: Union[int, str, None] = None,
+        columns: Optional[Mapping[str, Any]] = None,
+        **fields: Any,
+    ) -> None:
+        """Writes a sample; returns when it is written.
+
+        ``image``: an encoded image as bytes, an array uint8 [h, w, 3], or an image of Pillow. Further fields by name
+        (``json={...}``, ``txt="..."``, ``**{"seg.png": mask_bytes}``): bytes, text, numbers, what JSON can say, and
+        arrays for ``npy``. Raises :class:`OptionError` or :class:`ShardtoolError` for a sample that cannot be taken,
+        which then is not written and hinders no other.
+        """
+        given: List[Tuple[str, Any]] = []
+        if image is not None:
+            given.append(self._image(image))
+        if cls is not None:
+            given.append(("cls", cls if isinstance(cls, str) else int(cls)))
+        given += fields.items()
+        values: List[Tuple[str, Any]] = []
+        parts: List[Tuple[str, bytes]] = []
+        for name, value in given:
+            plain = _plain(name, value)
+            if isinstance(plain, bytes):
+                parts.append((name, plain))
+            else:
+                values.append((name, plain))
+        process = self._open()
+        lengths = [(name, len(part)) for name, part in parts]
+        pairs = [(name, _number(value)) for name, value in (columns or {}).items()]
+        sent = process.send("add", [part for _, part in parts], key=key, values=values, bytes=lengths, columns=pairs)
+        process.receive(sent)
+
+    def close(self) -> Dict[str, Any]:
+        """Makes a dataset of the samples. Returns how many ``samples``, ``shards`` and ``bytes`` there are."""
+        process = self._open()
+        try:
+            self.report = dict(process.ask("close")["report"])
+        finally:
+            self._end()
+        return self.report
+
+    def abandon(self) -> None:
+        """Gives up, unless it is closed: what was written stays, and the folder says that it is no dataset."""
+        if self._process is not None and not self._process.is_closed:
+            self._process.ask("abandon")
+        self._end()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: object, *exception: object) -> None:
+        if self._process is None:
+            return
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def _open(self) -> ReaderProcess:
+        if self._process is None or self._process.is_closed:
+            raise LoopEndedError("This writer is closed; make a new one.")
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    def _image(self, image: Any) -> Tuple[str, Any]:
+        if isinstance(image, (bytes, bytearray, memoryview)):
+            return _field_of(bytes(image)), bytes(image)
+        if self._image_format == "npy":
+            return "npy", _npy(np.ascontiguousarray(_rgb(image)))
+        try:
+            pillow = import_module("PIL.Image")
+        except ImportError as error:
+            raise ImportError(
+                f'image_format="{self._image_format}" needs Pillow: install it, choose "npy", or add encoded bytes.'
+            ) from error
+        picture = image if isinstance(image, pillow.Image) else pillow.fromarray(_rgb(image))
+        how: Dict[str, Any] = {"png": {}, "jpg": {"quality": self._quality}, "webp": {"lossless": True}}
+        encoded = io.BytesIO()
+        if self._image_format == "jpg" and picture.mode not in ("RGB", "L", "CMYK"):
+            picture = picture.convert("RGB")
+        picture.save(encoded, _PILLOW_NAMES[self._image_format], **how[self._image_format])
+        return self._image_format, encoded.getvalue()
+
+
+def _field_of(image: bytes) -> str:
+    for beginning, field in _KINDS:
+        if image.startswith(beginning):
+            return field
+    if image[:4] == b"RIFF" and image[8:12] == b"WEBP":
+        return "webp"
+    if image[4:12] in (b"ftypavif", b"ftypavis"):
+        return "avif"
+    if image.startswith(b"\x93NUMPY"):
+        return "npy"
+    raise OptionError(
+        "The image is of no kind that is known by its first bytes: jpg, png, webp, gif, tif, avif or npy."
+    )
+
+
+def _rgb(image: Any) -> Any:
+    pixels = np.asarray(image)
+    if pixels.dtype == np.uint8 and (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)):
+        return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
+    raise OptionError(f"An image is an array uint8 [h, w, 3] or [h, w], not {pixels.dtype} {list(pixels.shape)}.")
+
+
+def _plain(name: str, value: Any) -> Any:
+    """The value as bytes, or as JSON can say it."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, np.ndarray) and name.rsplit(".", 1)[-1] == "npy":
+        return _npy(value)
+    return _number(value)
+
+
+def _number(value: Any) -> Any:
+    """Numbers of numpy as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _npy(array: Any) -> bytes:
+    written = io.BytesIO()
+    np.save(written, array, allow_pickle=False)
+    return written.getvalue()

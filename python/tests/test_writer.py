@@ -1,0 +1,113 @@
+"""Samples that a program makes, written from Python; and the command line tool that comes along."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import shardtool
+from datasets import CHECKOUT, children, run_node
+
+JPEG = Path(CHECKOUT / "examples/photos/cat/cat_000.jpg").read_bytes()
+
+
+def picture(seed):
+    return np.random.default_rng(seed).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+
+
+def verify(folder):
+    run_node("packages/cli/lib/main.js", "verify", folder, "--decode")
+
+
+def test_what_was_added_is_read_back_in_its_order(tmp_path):
+    mask = io.BytesIO()
+    Image.fromarray(np.full((20, 30), 7, np.uint8)).save(mask, "PNG")
+    before = children()
+    with shardtool.Writer(tmp_path / "out", classes=["cat", "dog"], columns={"score": "double"}) as writer:
+        writer.add("cat/1", JPEG, cls="cat", json={"age": 3}, columns={"score": np.float32(0.5)})
+        writer.add("dog/1", picture(1), cls=np.int64(1), **{"seg.png": mask.getvalue(), "__proto__": b"\0\1"})
+        writer.add("dog/2", Image.fromarray(picture(2)), cls=1, npy=np.arange(6.0).reshape(2, 3), count=4)
+    assert writer.report["samples"] == 3
+    assert children() == before
+    verify(tmp_path / "out")
+    with shardtool.Dataset(tmp_path / "out", output="numpy", fields=["json", "score"], transform=None) as dataset:
+        assert [sample.key for sample in dataset] == ["cat/1", "dog/1", "dog/2"]
+        assert dataset.labels.tolist() == [0, 1, 1]
+        assert dataset[0].fields == {"json": {"age": 3}, "score": 0.5}
+        assert dataset.raw(0)["jpg"] == JPEG
+        assert np.array_equal(dataset[1].image, picture(1))
+        assert dataset.raw(1)["seg.png"] == mask.getvalue()
+        assert dataset.raw(1)["__proto__"] == b"\0\1"
+        assert dataset.raw(2)["npy"].tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert dataset.raw(2)["count"] == 4
+
+
+@pytest.mark.parametrize("image_format", ["png", "webp", "npy"])
+def test_arrays_are_stored_without_loss(tmp_path, image_format):
+    with shardtool.Writer(tmp_path / "out", image_format=image_format, format="msgpack") as writer:
+        writer.add("a", picture(3))
+        writer.add("gray", picture(4)[:, :, 0])
+    with shardtool.Dataset(tmp_path / "out", output="numpy") as dataset:
+        assert np.array_equal(dataset[0].image, picture(3))
+        assert np.array_equal(dataset[1].image[:, :, 2], picture(4)[:, :, 0])
+
+
+def test_a_sample_that_cannot_be_taken_is_an_error_of_its_own(tmp_path):
+    with shardtool.Writer(tmp_path / "out", classes=["cat"]) as writer:
+        writer.add("a", JPEG, cls="cat")
+        with pytest.raises(shardtool.OptionError, match='"dog"'):
+            writer.add("b", JPEG, cls="dog")
+        with pytest.raises(shardtool.ShardtoolError, match="was written before") as error:
+            writer.add("a", JPEG)
+        assert error.value.key == "a"
+        with pytest.raises(shardtool.ShardtoolError, match="no image"):
+            writer.add("c", jpg=b"text")
+        with pytest.raises(shardtool.OptionError, match="no kind"):
+            writer.add("c", b"text")
+        with pytest.raises(shardtool.OptionError, match="uint8"):
+            writer.add("c", np.zeros((2, 2, 3)))
+        with pytest.raises(TypeError):
+            writer.add("c", JPEG, json=object())
+        writer.add("d", JPEG)
+    with shardtool.Dataset(tmp_path / "out", output="numpy") as dataset:
+        assert [sample.key for sample in dataset] == ["a", "d"]
+
+
+def test_leaving_by_an_error_makes_no_dataset(tmp_path):
+    with pytest.raises(ZeroDivisionError), shardtool.Writer(tmp_path / "out") as writer:
+        writer.add("a", JPEG)
+        raise ZeroDivisionError
+    with pytest.raises(shardtool.UnfinishedPackError):
+        len(shardtool.Dataset(tmp_path / "out"))
+    with pytest.raises(shardtool.ShardtoolError, match="did not end"), shardtool.Writer(tmp_path / "out") as writer:
+        writer.add("a", JPEG)
+    with shardtool.Writer(tmp_path / "out", overwrite=True) as writer:
+        writer.add("a", JPEG)
+    assert len(shardtool.Dataset(tmp_path / "out", output="numpy")) == 1
+    with pytest.raises(shardtool.LoopEndedError):
+        writer.add("b", JPEG)
+
+
+def test_wrong_options_are_errors_at_once(tmp_path):
+    with pytest.raises(TypeError, match="max_shard_size"):
+        shardtool.Writer(tmp_path / "out", max_shard_size=3)
+    with pytest.raises(shardtool.OptionError, match="format"):
+        shardtool.Writer(tmp_path / "out", format="zip")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_tool_comes_along(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src")}
+    command = [sys.executable, "-m", "shardtool"]
+    done = subprocess.run(
+        [*command, "pack", CHECKOUT / "examples/photos", tmp_path / "shards", "--quiet"], env=environment, timeout=120
+    )
+    assert done.returncode == 0
+    assert len(shardtool.Dataset(tmp_path / "shards", output="numpy")) == 60
+    wrong = subprocess.run([*command, "ls", tmp_path / "none"], env=environment, capture_output=True, timeout=60)
+    assert wrong.returncode == 2
