@@ -1,6 +1,7 @@
 """Batches of several sizes."""
 
 import json
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def test_a_run_goes_on_where_it_was_and_then_with_the_next_epoch(photos):
         # A reader that ended is begun anew at the next epoch.
         loader.close()
         third = [rows(batch) for batch in loader]
-    assert sorted(sum(third, [])) == sorted(sum(following, []))
+    assert sorted(chain.from_iterable(third)) == sorted(chain.from_iterable(following))
 
 
 def test_other_outputs_have_the_crop_too(photos):
@@ -61,6 +62,8 @@ def test_other_outputs_have_the_crop_too(photos):
 
 
 def test_what_is_not_right_is_an_option_error(photos):
-    with shardtool.Loader(photos, buckets=[(64, 64), (8, 800)], workers=1) as loader:
-        with pytest.raises(shardtool.OptionError, match="no sample is nearest to 800x8"):
-            loader.info()
+    with (
+        shardtool.Loader(photos, buckets=[(64, 64), (8, 800)], workers=1) as loader,
+        pytest.raises(shardtool.OptionError, match="no sample is nearest to 800x8"),
+    ):
+        loader.info()
