@@ -8,8 +8,8 @@ import { emptyFolder, packedPhotos } from './datasets.js';
 
 const commands = ['pack', 'ls', 'cat', 'unpack', 'verify', 'index', 'plan', 'bench'];
 const shards = await packedPhotos();
-const zip = path.join(emptyFolder(), 'photos.zip');
-writeFileSync(zip, 'PK\x03\x04 and so on');
+const archive = path.join(emptyFolder(), 'photos.7z');
+writeFileSync(archive, Buffer.from('377abcaf271c0004', 'hex'));
 
 test('help lists every command, and each command shows its flags and examples', async () => {
   const { code, stdout } = await shardtool('--help');
@@ -49,7 +49,7 @@ test.each([
     ['ls', 'examples/photos/cat/cat_000.jpg'],
     'is a single image (jpeg), and no kind of shards that is read here: tar (.tar)',
   ],
-  [['convert', zip, 'x'], 'is a ZIP archive, and no kind of shards that is read here'],
+  [['convert', archive, 'x'], 'is a 7z archive, and no kind of shards that is read here'],
   [['ls', 'nowhere'], 'nowhere cannot be opened'],
   [['ls', 'docs'], 'docs has no dataset.json'],
   [['verify', 'nowhere'], 'nowhere cannot be opened'],
