@@ -6,15 +6,15 @@ import { crc32, createManifest, writeManifest, writeShardIndex } from '@shardtoo
 const imageBytes = 400;
 const spanBytes = 2048;
 
-/** `classes`: so many, dealt out in turn. */
-export async function makeSparseDataset(folder, { samples, shardSamples, classes = 1 }) {
+/** `classes`: so many, dealt out in turn. `sizeOf`: [width, height] of a sample by its number. */
+export async function makeSparseDataset(folder, { samples, shardSamples, classes = 1, sizeOf = () => [500, 375] }) {
   const shards = [];
   const sum = crc32(new Uint8Array(imageBytes));
   for (let first = 0; first < samples; first += shardSamples) {
     const rows = Math.min(shardSamples, samples - first);
     const name = String(shards.length).padStart(6, '0');
     const place = (at) => Float64Array.from({ length: rows }, (_, row) => row * spanBytes + at);
-    const each = (value) => new Int32Array(rows).fill(value);
+    const side = (at) => Int32Array.from({ length: rows }, (_, row) => sizeOf(first + row)[at]);
     const cls = Int32Array.from({ length: rows }, (_, row) => (first + row) % classes);
     const keys = Array.from({ length: rows }, (_, row) => keyOf(first + row));
     await writeShardIndex(path.join(folder, `${name}.parquet`), {
@@ -41,8 +41,8 @@ export async function makeSparseDataset(folder, { samples, shardSamples, classes
           },
         ],
       ]),
-      width: each(500),
-      height: each(375),
+      width: side(0),
+      height: side(1),
       orientation: new Uint8Array(rows).fill(1),
       cls,
       columns: new Map(),

@@ -10,6 +10,7 @@ import {
   openDataset,
   openMixture,
 } from '@shardtool/reader';
+import { verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 
@@ -273,4 +274,21 @@ test('what cannot be mixed is one sentence before the first batch', async () => 
   await using dataset = await openDataset(a);
   await using loader = dataset.loader({ ...base, state: whole[2]!.state });
   await expect(loader.info()).rejects.toThrow('belongs to a mixture');
+});
+
+test('verify says of a mixture that its datasets are verified one by one', async () => {
+  const file = path.join(emptyFolder(), 'mix.json');
+  writeFileSync(file, JSON.stringify({ mixture: [{ dataset: a }, { dataset: b }] }));
+  await expect(verify(file)).rejects.toThrow('where it is a mixture, name its datasets one by one');
+});
+
+test('images that come out in different sizes, and fields that one dataset lacks, are one sentence before the first batch', async () => {
+  const square = await packedSmall({ samples: 6 }, { resize: 16 });
+  const two = [
+    { dataset: a, name: 'a' },
+    { dataset: square, name: 'square' },
+  ];
+  await expect(run(two, {}, { transform: [] })).rejects.toThrow(
+    /Images of a come out as \d+x\d+ and those of square as \d+x\d+: add a step/,
+  );
 });

@@ -13,6 +13,7 @@ import {
   type Manifest,
   type ManifestShard,
   manifestShards,
+  OptionError,
   openSource,
   plainName,
   shardsOfSplit,
@@ -20,6 +21,7 @@ import {
   stemOfShard,
   uniteClasses,
 } from '@shardtool/format';
+import { isRemote } from '@shardtool/storage';
 
 /** One shard of a dataset: where it lies, and what is known of it. */
 export interface DatasetShard {
@@ -74,6 +76,7 @@ export async function findDatasetShards(
   location: string,
   { layout: asked, features, split }: FindChoice = {},
 ): Promise<DatasetShards> {
+  refuseMixture(location);
   const { manifest, layout, shards: all } = await findShards(location, { layout: asked });
   if (manifest !== null) return packedShards(location, manifest);
   const hasSplits = splitsOf(all).length > 0;
@@ -94,6 +97,15 @@ export async function findDatasetShards(
     manifest: null,
     ...(split !== undefined && hasSplits && { split }),
   };
+}
+
+/** A file of a mixture names several datasets, and has no shards of its own. Throws {@link OptionError}. */
+function refuseMixture(location: string): void {
+  if (!location.endsWith('.json') || isRemote(location)) return;
+  throw new OptionError(
+    { path: location },
+    `${location} is no shard by its name: where it is a mixture, name its datasets one by one, each by its own folder.`,
+  );
 }
 
 /** The class names that shards say; none where their layout has none. */
