@@ -78,8 +78,8 @@ class Dataset:
     ``output``: ``"torch"`` gives uint8 [3, h, w] (or float32, where the transform says so), ``"numpy"`` [h, w, 3],
     ``"pil"`` images of Pillow, all copies. ``fields``: what comes along as ``sample.fields``; :meth:`raw` gives all.
 
-    ``overlay``, ``split``, ``layout``, ``features``, ``exclude_keys``, ``max_sample_bytes`` and ``storage`` are those of
-    the loader.
+    ``overlay``, ``split``, ``layout``, ``features``, ``exclude_keys``, ``max_sample_bytes`` and ``storage`` are those
+    of the loader.
     """
 
     def __init__(
