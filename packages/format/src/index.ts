@@ -73,6 +73,7 @@ export {
   type Whereabouts,
   WorkerDiedError,
 } from './errors.js';
+export { HashTable, hashOfBytes, mixedBits } from './hash-table.js';
 export {
   fieldOfKind,
   type ImageKind,

@@ -51,7 +51,7 @@ const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 test('every number gives its sample, across shards and past empty ones', async () => {
   for (const [number, key] of ['a0', 'a1', 'a2', 'b0', 'b1'].entries()) {
     const { fields, columns: _, ...sample } = await lookUp.sample(number, undefined, true);
-    expect(sample).toEqual({ number, shard: key[0], key, cls: 5 + Number(key[1]) });
+    expect(sample).toEqual({ number, shard: key[0], key, source: key, cls: 5 + Number(key[1]) });
     expect(Object.keys(fields)).toEqual(['txt']);
     expect(text(fields.txt!)).toBe(key);
   }
@@ -61,9 +61,9 @@ test('an index is read once, and its keys not at all where the key is known', as
   read.length = 0;
   const another = new LookUp(files);
   for (const row of [1, 0, 2]) await another.sample(row, `a${row}`, true);
-  expect(read).toEqual(['a: offset bytes fields cls', 'a: columns']);
+  expect(read).toEqual(['a: offset bytes fields cls', 'a: columns source']);
   await another.sample(0, undefined, true);
-  expect(read).toEqual(['a: offset bytes fields cls', 'a: columns', 'a: key']);
+  expect(read).toEqual(['a: offset bytes fields cls', 'a: columns source', 'a: key']);
 });
 
 test('bytes that have changed are an error that names the sample, unless nobody asks', async () => {

@@ -1,3 +1,5 @@
+import { HashTable, mixedBits } from '@shardtool/format';
+
 /** Keys that were added more than once. */
 export interface RepeatedKeys {
   /** How many times a key came that had come before. */
@@ -14,9 +16,7 @@ const EXAMPLES = 10;
  */
 export class KeyRepetitions {
   readonly #parts: number;
-  /** Open addressing: hash, or 0 for a free place. At most half of the places are taken. */
-  #places = new Float64Array(1 << 12);
-  #taken = 0;
+  readonly #hashes = new HashTable(Float64Array, (hash) => hash);
   #part = 0;
   #count = 0;
   readonly #examples: string[] = [];
@@ -28,40 +28,20 @@ export class KeyRepetitions {
   /** From now on only keys of this part count. */
   begin(part: number): void {
     this.#part = part;
-    this.#taken = 0;
-    this.#places.fill(0);
+    this.#hashes.clear();
   }
 
   add(key: string): void {
     const hash = keyHash(key);
     if (hash % this.#parts !== this.#part) return;
-    const place = placeOf(this.#places, hash);
-    if (this.#places[place] === hash) {
-      this.#count++;
-      if (this.#examples.length < EXAMPLES) this.#examples.push(key);
-      return;
-    }
-    this.#places[place] = hash;
-    if (++this.#taken * 2 > this.#places.length) this.#grow();
+    if (this.#hashes.place(hash, hash, (entry) => entry === hash) === 0) return;
+    this.#count++;
+    if (this.#examples.length < EXAMPLES) this.#examples.push(key);
   }
 
   get found(): RepeatedKeys {
     return { count: this.#count, examples: this.#examples };
   }
-
-  #grow(): void {
-    const larger = new Float64Array(this.#places.length * 2);
-    for (const hash of this.#places) if (hash !== 0) larger[placeOf(larger, hash)] = hash;
-    this.#places = larger;
-  }
-}
-
-/** Where the hash stands, or where it would. */
-function placeOf(places: Float64Array, hash: number): number {
-  const mask = places.length - 1;
-  let place = (hash % 2 ** 32) & mask;
-  while (places[place] !== 0 && places[place] !== hash) place = (place + 1) & mask;
-  return place;
 }
 
 /** Two walks of FNV-1a with different multipliers and MurmurHash3's last step, 53 bits of them; never 0. */
@@ -74,11 +54,5 @@ function keyHash(key: string): number {
     b = Math.imul(b ^ unit, 0x5bd1e995);
     b ^= b >>> 15;
   }
-  return (mixed(a) >>> 0) + (mixed(b) & 0x1fffff) * 2 ** 32 || 1;
-}
-
-function mixed(hash: number): number {
-  let h = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
-  return h ^ (h >>> 16);
+  return mixedBits(a) + (mixedBits(b) & 0x1fffff) * 2 ** 32 || 1;
 }

@@ -1,8 +1,8 @@
+import { HashTable, hashOfBytes } from '../../hash-table.js';
 import { sortByBytes } from './byte-sort.js';
 import { compareKey } from './compare.js';
 
 const FIRST_BYTES = 1 << 16;
-const FIRST_SLOTS = 1 << 12;
 
 /** Any number of distinct keys, numbered as they come, in about 20 bytes each besides their own. */
 export class KeyTable {
@@ -10,8 +10,10 @@ export class KeyTable {
   bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   count = 0;
   #starts = new Float64Array(1024);
-  /** Numbers of keys plus one, by hash, with linear probing; 0 is a free slot. At most half of them are taken. */
-  #slots = new Uint32Array(FIRST_SLOTS);
+  /** Numbers of keys plus one. */
+  readonly #numbers = new HashTable(Uint32Array, (entry) =>
+    hashOfBytes(this.bytes, this.start(entry - 1), this.end(entry - 1)),
+  );
   #rising = true;
 
   /** Where key `index` begins in `bytes`. */
@@ -29,7 +31,7 @@ export class KeyTable {
   }
 
   has(key: Buffer): boolean {
-    return this.#slots[this.#slotOf(key)] !== 0;
+    return this.#numbers.find(hashOfBytes(key, 0, key.length), (entry) => this.#isKey(entry - 1, key)) !== 0;
   }
 
   /** Takes a key that is not there yet; its number is `count` before that. */
@@ -37,10 +39,10 @@ export class KeyTable {
     const start = this.#starts[this.count]!;
     this.#grow(start + key.length);
     if (this.#rising && this.count > 0) this.#rising = this.#compare(this.count - 1, key) < 0;
-    this.#slots[this.#slotOf(key)] = this.count + 1;
     this.bytes.set(key, start);
     this.count++;
     this.#starts[this.count] = start + key.length;
+    this.#numbers.place(this.count, hashOfBytes(key, 0, key.length), () => false);
   }
 
   /** The numbers of the keys in the order of their bytes; a key comes before those that go on after it. */
@@ -61,15 +63,8 @@ export class KeyTable {
     return compareKey(this.bytes, this.start(index), this.end(index), key);
   }
 
-  /** The slot that has this key, or the free one where it would go. */
-  #slotOf(key: Buffer): number {
-    const mask = this.#slots.length - 1;
-    let slot = hash(key, 0, key.length) & mask;
-    for (let index = this.#slots[slot]!; index !== 0; index = this.#slots[slot]!) {
-      if (this.length(index - 1) === key.length && this.#compare(index - 1, key) === 0) break;
-      slot = (slot + 1) & mask;
-    }
-    return slot;
+  #isKey(index: number, key: Buffer): boolean {
+    return this.length(index) === key.length && this.#compare(index, key) === 0;
   }
 
   #grow(bytes: number): void {
@@ -83,24 +78,5 @@ export class KeyTable {
       larger.set(this.#starts);
       this.#starts = larger;
     }
-    if (2 * (this.count + 1) > this.#slots.length) this.#rehash(2 * this.#slots.length);
   }
-
-  #rehash(slots: number): void {
-    this.#slots = new Uint32Array(slots);
-    for (let index = 0; index < this.count; index++) {
-      let slot = hash(this.bytes, this.start(index), this.end(index)) & (slots - 1);
-      while (this.#slots[slot] !== 0) slot = (slot + 1) & (slots - 1);
-      this.#slots[slot] = index + 1;
-    }
-  }
-}
-
-/** FNV-1a with its bits mixed once more, since the low ones choose the slot (Murmur3's finalizer). */
-function hash(bytes: Uint8Array, start: number, end: number): number {
-  let value = 0x811c9dc5;
-  for (let i = start; i < end; i++) value = Math.imul(value ^ bytes[i]!, 0x01000193);
-  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
-  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
-  return (value ^ (value >>> 16)) >>> 0;
 }

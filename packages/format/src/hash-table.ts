@@ -1,0 +1,78 @@
+type Places = Uint32Array | Float64Array;
+
+const FIRST_PLACES = 1 << 12;
+
+/**
+ * Numbers that are found by a hash of what they stand for: open addressing with linear probing, at most half of the places taken. What a number stands for lies elsewhere, so whoever asks says which number it is.
+ */
+export class HashTable {
+  /** Entries; 0 is a free place. */
+  #places: Places;
+  #taken = 0;
+  readonly #hashOf: (entry: number) => number;
+
+  /** `hashOf`: the hash of an entry, 32 bits or more, for when the table grows. `Kind`: entries below 2^32, or up to 2^53. */
+  constructor(
+    Kind: Uint32ArrayConstructor | Float64ArrayConstructor,
+    hashOf: (entry: number) => number,
+    expected = FIRST_PLACES / 2,
+  ) {
+    this.#hashOf = hashOf;
+    this.#places = new Kind(2 ** Math.ceil(Math.log2(Math.max(2, expected * 2))));
+  }
+
+  /** The entry of this hash for which `isIt` holds; 0: there is none. */
+  find(hash: number, isIt: (entry: number) => boolean): number {
+    return this.#places[this.#placeOf(hash, isIt)]!;
+  }
+
+  /** Puts an entry from 1 on where none is found. The one that was found instead, or 0. */
+  place(entry: number, hash: number, isIt: (entry: number) => boolean): number {
+    const place = this.#placeOf(hash, isIt);
+    const there = this.#places[place]!;
+    if (there !== 0) return there;
+    this.#places[place] = entry;
+    if (++this.#taken * 2 > this.#places.length) this.#grow();
+    return 0;
+  }
+
+  clear(): void {
+    this.#places.fill(0);
+    this.#taken = 0;
+  }
+
+  #placeOf(hash: number, isIt: (entry: number) => boolean): number {
+    const mask = this.#places.length - 1;
+    let place = lowBits(hash) & mask;
+    for (let entry = this.#places[place]!; entry !== 0 && !isIt(entry); entry = this.#places[place]!) {
+      place = (place + 1) & mask;
+    }
+    return place;
+  }
+
+  #grow(): void {
+    const entries = this.#places.filter((entry) => entry !== 0);
+    const larger = this.#places.length * 2;
+    this.#places = this.#places instanceof Uint32Array ? new Uint32Array(larger) : new Float64Array(larger);
+    for (const entry of entries) this.#places[this.#placeOf(this.#hashOf(entry), () => false)] = entry;
+  }
+}
+
+/** Bit operations take the low 32 bits of numbers up to 2^53, negative ones too. */
+function lowBits(hash: number): number {
+  return hash | 0;
+}
+
+/** FNV-1a over bytes, mixed once more, since a table takes the lowest bits. 32 bits. */
+export function hashOfBytes(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0x811c9dc5;
+  for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i]!, 0x01000193);
+  return mixedBits(hash);
+}
+
+/** The last step of MurmurHash3: every bit depends on all. 32 bits, from 0 on. */
+export function mixedBits(hash: number): number {
+  let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}
