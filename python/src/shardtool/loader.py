@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, List, Mapping, Opt
 from .batch import Batch, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, LoopEndedError, OptionError
+from .loop import LoaderIterator
 from .mixture import Mixture
 from .options import Location, absolute, options_for_reader, seen_for_reader
 from .reader_process import ReaderProcess
@@ -319,47 +320,6 @@ class Loader:
         self._delivered = header["state"]
         self._take_up = {**header["state"], "position": 0}
         self._epoch = header["epoch"] + 1
-
-
-class LoaderIterator:
-    """One loop over a loader."""
-
-    def __init__(self, loader: Loader, number: int) -> None:
-        self._loader = loader
-        self._number = number
-        self._reader: Optional[ReaderProcess] = None
-        self._device_batches: Optional[DeviceBatches] = None
-        self._over = False
-
-    def __iter__(self) -> LoaderIterator:
-        return self
-
-    def __next__(self) -> Batch:
-        if self._over:
-            raise StopIteration
-        try:
-            batch = self._next()
-        except BaseException:
-            self._over = True
-            raise
-        if batch is None:
-            self._over = True
-            raise StopIteration
-        return batch
-
-    def _next(self) -> Optional[Batch]:
-        loader = self._loader
-        loader._check_process()
-        closes = loader._closes
-        is_over = self._device_batches is not None and self._device_batches.is_over
-        if loader._loops != self._number or (self._reader is not None and self._reader.is_closed and not is_over):
-            raise LoopEndedError("This loop cannot go on: the loader was closed since, or another loop has begun.")
-        if self._reader is None:
-            self._reader = loader._begin(closes)
-            self._device_batches = loader._batches(self._reader)
-        if self._device_batches is not None:
-            return self._device_batches.next()
-        return loader._next_batch(self._reader)
 
 
 def _check_device(device: str, output: str) -> None:

@@ -8,7 +8,7 @@ export interface Fault {
   readonly reason: string;
 }
 
-/** What an error says about the data. Throws what is not about them. */
+/** What an error says about the data of a dataset. An error that is not about data, such as one of this program, is thrown on. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof ShardtoolError)) throw error;
   // The layouts put the path in front, and a fault has the shard's name.

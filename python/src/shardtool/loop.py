@@ -1,0 +1,54 @@
+"""One loop over a loader: what ``for batch in loader`` steps through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Optional
+
+from .batch import Batch
+from .errors import LoopEndedError
+
+if TYPE_CHECKING:
+    from .cuda import DeviceBatches
+    from .loader import Loader
+    from .reader_process import ReaderProcess
+
+
+class LoaderIterator:
+    """One loop over a loader."""
+
+    def __init__(self, loader: Loader, number: int) -> None:
+        self._loader = loader
+        self._number = number
+        self._reader: Optional[ReaderProcess] = None
+        self._device_batches: Optional[DeviceBatches] = None
+        self._over = False
+
+    def __iter__(self) -> LoaderIterator:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._over:
+            raise StopIteration
+        try:
+            batch = self._next()
+        except BaseException:
+            self._over = True
+            raise
+        if batch is None:
+            self._over = True
+            raise StopIteration
+        return batch
+
+    def _next(self) -> Optional[Batch]:
+        loader = self._loader
+        loader._check_process()
+        closes = loader._closes
+        is_over = self._device_batches is not None and self._device_batches.is_over
+        if loader._loops != self._number or (self._reader is not None and self._reader.is_closed and not is_over):
+            raise LoopEndedError("This loop cannot go on: the loader was closed since, or another loop has begun.")
+        if self._reader is None:
+            self._reader = loader._begin(closes)
+            self._device_batches = loader._batches(self._reader)
+        if self._device_batches is not None:
+            return self._device_batches.next()
+        return loader._next_batch(self._reader)
