@@ -130,6 +130,7 @@ export async function mixDatasets(
                   overlay,
                   split,
                   layout,
+                  features,
                   excludeKeys,
                   ...(maxSampleBytes && { maxSampleBytes }),
                   ...(storage && { storage }),
