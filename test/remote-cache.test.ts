@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { openDataset } from '@shardtool/reader';
+import { openDataset, openMixture } from '@shardtool/reader';
 import { CacheFolder } from '@shardtool/storage';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
@@ -23,6 +23,12 @@ const tars = () =>
     .readdirSync(shards)
     .filter((name) => name.endsWith('.tar'))
     .map((name) => path.join(shards, name));
+const sizeOf = (folder: string) =>
+  fs
+    .readdirSync(folder)
+    .filter((name) => name.endsWith('.tar'))
+    .reduce((sum, name) => sum + fs.statSync(path.join(folder, name)).size, 0);
+const MIXED = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, blockSamples: 2, shuffleUnit: 'shard' } as const;
 const OPTIONS = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, streams: 4, blockSamples: 4 } as const;
 
 /** What each of `epochs` epochs fetches, as a share of the dataset, and a digest of what it delivers. */
@@ -99,4 +105,38 @@ test('two loaders on one cache fetch each piece once', async () => {
   const [a, b] = await Promise.all([run(`${server.url}/shards`, options, 1), run(`${server.url}/shards`, options, 1)]);
   expect(a.digests).toEqual(b.digests);
   expect(a.fetched[0]! + b.fetched[0]!).toBeLessThan(1.3);
+});
+
+test('a mixture of remote datasets gives the batches of the disk, and a cache for half of it saves fetching', {
+  timeout: 120_000,
+}, async () => {
+  const other = await packedSmall({ samples: 128, bytes: () => 10_000, classes: 2 }, { maxShardSamples: 4 });
+  const far = await faultyServer(path.dirname(other));
+  const all = bytes + sizeOf(other);
+  const epochs = async (places: readonly string[], options: object) => {
+    const parts = places.map((dataset, i) => ({ dataset, repeat: 1 + i }));
+    await using mixture = await openMixture(parts);
+    await using loader = mixture.loader({ ...MIXED, ...options });
+    const fetched: number[] = [];
+    const digests: string[] = [];
+    for (let epoch = 0; epoch < 3; epoch++) {
+      const hash = createHash('sha256');
+      for await (const batch of loader) {
+        for (const image of batch.encoded!) hash.update(image);
+        hash.update(batch.keys.join());
+      }
+      digests.push(hash.digest('hex'));
+      fetched.push((loader.report().storage?.fetchedBytes ?? 0) / all);
+    }
+    return { fetched, digests };
+  };
+  const local = await epochs([shards, other], {});
+  const cache = path.join(emptyFolder(), 'cache');
+  const cacheSize = Math.floor(all / 2);
+  const remote = await epochs([`${server.url}/shards`, `${far.url}/shards`], { cache, cacheSize });
+  expect(remote.digests).toEqual(local.digests);
+  // An epoch reads 1.2 times of all, since the smaller one comes twice; streams cut most of shards as small as these.
+  expect(remote.fetched[2]).toBeLessThan(0.85);
+  expect(bytesIn(cache)).toBeLessThanOrEqual(cacheSize);
+  await far.stop();
 });

@@ -143,6 +143,30 @@ test('the first batch asks for its own samples and not for whole blocks, and all
   await far.stop();
 });
 
+test('crops are decoded by crop indexes from afar where that is asked for, to the same pixels', async () => {
+  const indexed = await packedPhotos({ index: ['crops'] });
+  const far = await faultyServer(path.dirname(indexed));
+  await using local = await openDataset(indexed);
+  const expected = await epoch(local, { cropIndex: false });
+  for (const cropIndex of [undefined, true]) {
+    await using remote = await openDataset(`${far.url}/shards`);
+    await using loader = remote.loader({ ...OPTIONS, ...(cropIndex !== undefined && { cropIndex }) });
+    const digests: string[] = [];
+    far.clear();
+    for await (const batch of loader) digests.push(digestOf(batch));
+    expect(digests).toEqual(expected);
+    expect((await loader.info()).cropIndex.used).toBe(cropIndex === true);
+    expect(far.asked.some(({ url }) => url.endsWith('.crops'))).toBe(cropIndex === true);
+  }
+  // One that is not what it should be costs nothing but time.
+  for (const name of fs.readdirSync(indexed).filter((name) => name.endsWith('.crops'))) {
+    fs.writeFileSync(path.join(indexed, name), 'nothing of the kind');
+  }
+  await using without = await openDataset(`${far.url}/shards`);
+  expect(await epoch(without, { cropIndex: true })).toEqual(expected);
+  await far.stop();
+});
+
 test('verify finds a damaged sample behind HTTP', async () => {
   expect(await verify(`${server.url}/shards`, { workers: 1 })).toMatchObject({ samples: 60, faults: 0 });
   const damaged = path.join(root, 'damaged');
@@ -191,6 +215,17 @@ describe.skipIf(rclone === null)('in a bucket', () => {
     await remote.close();
     const foreign = await openDataset(`s3://${path.basename(root)}/foreign/`);
     expect(foreign.size).toBe(60);
+    const keys = async (dataset: Dataset) => {
+      const found: string[] = [];
+      for await (const { key } of dataset.samples()) found.push(key);
+      return found;
+    };
+    const expectedKeys = await keys(foreign);
     await foreign.close();
+    const last = tars().at(-1)!.slice(0, 6);
+    await using braces = await openDataset(`s3://${path.basename(root)}/foreign/{000000..${last}}.tar`);
+    expect(await keys(braces)).toEqual(expectedKeys);
+    await using list = await openDataset(tars().map((tar) => `s3://${path.basename(root)}/foreign/${tar}`));
+    expect(await keys(list)).toEqual(expectedKeys);
   });
 });

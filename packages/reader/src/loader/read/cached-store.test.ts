@@ -40,6 +40,7 @@ test('a piece that comes while it is looked for is not fetched once more', async
           selection: () => {
             throw new Error('it is not asked for');
           },
+          passesAnEpoch: 1,
           positionOf: (samples) => samples,
         },
       ],

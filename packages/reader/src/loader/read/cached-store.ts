@@ -4,7 +4,7 @@ import type { CacheFolder, Claim } from '@shardtool/storage';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { ShardFiles } from '../../dataset/shard-files.js';
 import type { ShardStore } from './load-shards.js';
-import { keyOf, type Piece, type PieceSource, piecesOf } from './pieces.js';
+import { keyOf, marginOf, type Piece, type PieceSource, piecesOf } from './pieces.js';
 
 /** Pieces that are in memory on their way to the cache, at most. */
 const PIECES_AT_ONCE = 16;
@@ -138,7 +138,8 @@ export class CachedStore implements ShardStore {
         continue;
       }
       const key = this.#keyOf(piece, pass);
-      const claim = cache.claim(name, piece.bytes, key);
+      const margin = marginOf(piece, this.#sourceOf(piece.shard), pass, target.length);
+      const claim = cache.claim(name, piece.bytes, key + margin);
       if (claim !== null) {
         return copyPart(piece, await this.#begin(piece, claim, key), from, target);
       }

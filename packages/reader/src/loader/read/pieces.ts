@@ -19,6 +19,7 @@ export interface PieceSource {
   /** Null: nobody knows when what was fetched is needed again, and what came first stays. */
   readonly readers: Readers | null;
   selection(pass: number): Selection;
+  readonly passesAnEpoch: number;
   /** Of samples of its passes, how many of all datasets have come by then. */
   positionOf(samples: number): number;
 }
@@ -103,6 +104,20 @@ export function keyOf({ shard, from, to }: Piece, source: PieceSource, pass: num
     at = next;
   }
   return positionOf(key);
+}
+
+/** Of a piece so much has to be wanted at once that fetching all of it costs nothing more. */
+const WHOLE_SHARE = 0.9;
+
+/**
+ * How much later than this piece another one has to be needed to make room for it, in samples of all datasets. Nothing, where
+ * all of it is wanted now. Where a part is, all of it is fetched for later, and that is worth it only for what is needed an
+ * epoch later: a cache in which each piece comes once an epoch would be fetched anew again and again, and save no more.
+ */
+export function marginOf({ bytes }: Piece, source: PieceSource, pass: number | null, wanted: number): number {
+  const { readers, passesAnEpoch, positionOf } = source;
+  if (pass === null || readers === null || wanted >= bytes * WHOLE_SHARE) return 0;
+  return positionOf(readers.orderOf(pass).samples * passesAnEpoch);
 }
 
 const numbersOf = new WeakMap<Selection, Float64Array>();
