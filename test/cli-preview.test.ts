@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { annotatedTar, shapesOf } from './annotated-tar.js';
 import { shardtool } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 
@@ -114,7 +115,9 @@ test('masks stand beside their images', async () => {
   const output = path.join(folder, 'masks.png');
   const flags = ['--transform', list, '--grid', '2x1', '--masks', 'seg.png', '--output', output];
   const { code, stderr } = await shardtool('preview', masked, ...flags);
-  expect([code, stderr]).toEqual([0, '']);
+  expect(code).toBe(0);
+  // These samples have no classes.
+  expect(stderr).toContain('SHARDTOOL_NO_CLASS');
   expect((await sharp(output).metadata()).width).toBe(6 + 2 * (2 * 32 + 6));
   expect(await meanOf(output, 6, 6, 32)).toEqual([255, 255, 255]);
   // The colour of the value 1.
@@ -144,4 +147,31 @@ test('what is not right is said in a sentence', async () => {
   });
   const kind = await shardtool('preview', shards, '--output', 'x.gif');
   expect(kind).toMatchObject({ code: 2, stderr: expect.stringContaining('--output takes a file that ends with .png') });
+});
+
+test('preview draws the boxes that lie on images, where the transform took them', async () => {
+  const tar = annotatedTar(6);
+  const [annotations, transform] = [path.join(folder, 'annotations.json'), path.join(folder, 'flip.json')];
+  writeFileSync(annotations, JSON.stringify({ boxes: { field: 'json', path: 'boxes' }, labels: { field: 'box.npy' } }));
+  writeFileSync(transform, JSON.stringify([{ name: 'randomHorizontalFlip', p: 1 }]));
+  const output = path.join(folder, 'boxes.png');
+  const common = ['preview', tar, '--transform', transform, '--grid', '3x2', '--output', output];
+  const wrong = await shardtool(...common, '--annotations', annotations);
+  expect(wrong.stdout).toMatch(/1 image of 64x48 pixels.*\n5 bad samples[^]*is no class number/);
+  writeFileSync(annotations, JSON.stringify({ boxes: { field: 'json', path: 'boxes' } }));
+  expect((await shardtool(...common, '--annotations', annotations)).code).toBe(0);
+  const drawn = await pixelsOf(output, 0, 0, 3 * 70, 2 * 80);
+  await shardtool(...common);
+  const plain = await pixelsOf(output, 0, 0, 3 * 70, 2 * 80);
+  let edges = 0;
+  for (let at = 0; at < drawn.length; at += 3) {
+    if (drawn.compare(plain, at, at + 3, at, at + 3) === 0) continue;
+    edges++;
+    // Under an edge there is a shape: black has no red in it.
+    expect(plain[at]).toBeGreaterThan(50);
+  }
+  const shapes = Array.from({ length: 6 }, (_, i) => shapesOf(i)).flat();
+  expect(edges).toBe(shapes.reduce((sum, { bbox: [, , width, height] }) => sum + 2 * (width + height) - 4, 0));
+  const missing = await shardtool(...common, '--annotations', 'nowhere.json');
+  expect(missing.stderr).toMatch(/--annotations takes a JSON file, and nowhere.json is none/);
 });

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { StepInput, TransformInput } from '@shardtool/reader';
+import type { AnnotationOptions, StepInput, TransformInput } from '@shardtool/reader';
 import { UsageError } from '../terminal/outcome.js';
 
 /** `--transform` of the commands that transform: a preset by its name, or a file with a list. */
@@ -9,6 +9,23 @@ export const TRANSFORM_FLAG = {
   defaultDescription: 'train224; with --buckets none',
   describe: 'train224, eval224, or a JSON file with a list of steps',
 } as const;
+
+/** `--annotations` of preview. */
+export const ANNOTATIONS_FLAG = {
+  type: 'string',
+  requiresArg: true,
+  describe: 'JSON file that says where boxes, labels, keypoints and polygons stand: they are drawn (docs/detection.md)',
+} as const;
+
+/** What the flag says, with boxes as corners. Throws {@link UsageError} for a file that cannot be read or is not JSON. */
+export async function readAnnotationsFlag(given: string | undefined): Promise<AnnotationOptions | undefined> {
+  if (given === undefined) return undefined;
+  try {
+    return { ...(JSON.parse(await readFile(given, 'utf8')) as AnnotationOptions), boxFormat: 'xyxy' };
+  } catch (cause) {
+    throw new UsageError(`--annotations takes a JSON file, and ${given} is none (${(cause as Error).message}).`);
+  }
+}
 
 /** What the flag says. Throws {@link UsageError} where that is no preset and no file with JSON. */
 export async function readTransform(given: string | undefined, buckets?: unknown): Promise<TransformInput> {

@@ -1,10 +1,11 @@
-/** A picture of the first samples of an epoch: every image with its masks beside it and its class below. */
+/** A picture of the first samples of an epoch: every image with what lies on it, its masks beside it and its class below. */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Batch, Dataset, LoaderOptions, TransformInput } from '@shardtool/reader';
 import sharp, { type FormatEnum } from 'sharp';
 import { Canvas } from './canvas.js';
 import { LABEL_HEIGHT, Labels } from './labels.js';
+import { drawObjects } from './objects.js';
 import { imageTile, maskTile, sizeOf, valueRange } from './tiles.js';
 
 export interface Grid {
@@ -85,7 +86,9 @@ export async function writePreview(dataset: Dataset, options: PreviewOptions): P
       for (let row = 0; row < batch.size && cells.length < most; row++) {
         if (batch.valid[row] === 0) continue;
         const masks = Object.values(batch.masks).map((mask) => maskTile(rowOf(mask, row, size)));
-        cells.push({ tiles: [imageTile(batch, row, range), ...masks], label: labelOf(batch, row, dataset.classes) });
+        const image = imageTile(batch, row, range);
+        drawObjects({ pixels: image, ...size }, batch, row);
+        cells.push({ tiles: [image, ...masks], label: labelOf(batch, row, dataset.classes) });
       }
       seen += batch.size;
       const areFull = found.size === strips && [...found.values()].every((strip) => strip.cells.length >= most);

@@ -47,7 +47,7 @@ export function maskTile(values: Uint8Array): Uint8Array {
 }
 
 /** Colours that follow each other lie the golden angle apart, so that neighbouring classes differ. */
-function colourOf(value: number): [number, number, number] {
+export function colourOf(value: number): [number, number, number] {
   const hue = (value * 137.508) % 360;
   const part = (offset: number) =>
     Math.round(255 * Math.max(0, Math.min(1, Math.abs(((hue + offset) % 360) / 60 - 3) - 1)));

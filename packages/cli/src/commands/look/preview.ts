@@ -4,7 +4,7 @@ import { sentence, visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
-import { readTransform, TRANSFORM_FLAG } from '../../options/transform-flag.js';
+import { ANNOTATIONS_FLAG, readAnnotationsFlag, readTransform, TRANSFORM_FLAG } from '../../options/transform-flag.js';
 import type { Grid, Shown } from '../../preview/preview.js';
 import { foundFault, print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
@@ -18,6 +18,7 @@ export const previewCommand = command({
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
       .options(DATASET_FLAGS)
       .option('transform', TRANSFORM_FLAG)
+      .option('annotations', ANNOTATIONS_FLAG)
       .options(loaderFlags('preview'))
       .option('grid', {
         type: 'string',
@@ -35,10 +36,10 @@ export const previewCommand = command({
       })
       .example('$0 preview shards --output grid.png', 'The first 64 samples of an epoch')
       .example('$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight, by your own list'),
-  handler: async ({ dataset: location, transform, grid, output, ...given }) => {
+  handler: async ({ dataset: location, transform, annotations, grid, output, ...given }) => {
     const { writePreview } = await import('../../preview/preview.js');
     await using dataset = await openGiven(location, given);
-    const loader = loaderOptions('preview', given);
+    const loader = { ...loaderOptions('preview', given), annotations: await readAnnotationsFlag(annotations) };
     const steps = await readTransform(transform, loader.buckets);
     const shown = await writePreview(dataset, {
       transform: steps,
