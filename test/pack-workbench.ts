@@ -46,9 +46,9 @@ export function digestsOf(folder: string): Record<string, string> {
   return Object.fromEntries(filesIn(folder).map((file) => [file, digest(file)]));
 }
 
-/** The same without the note of what the dataset was made from, in which a pack and a conversion differ. */
+/** The same without what a conversion has in another way: the note of what the dataset was made from, and the list of skipped files. */
 export function datasetDigestsOf(folder: string): Record<string, string> {
-  const { 'pack.json': _, ...digests } = digestsOf(folder);
+  const { 'pack.json': _, 'skipped.jsonl': __, ...digests } = digestsOf(folder);
   return digests;
 }
 

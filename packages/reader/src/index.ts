@@ -80,6 +80,7 @@ export {
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
 export { type DatasetPlanOptions, planOf } from './plan-dataset.js';
+export { compileWhere, type RowPredicate, type Where } from './selection/where.js';
 export { WhereError } from './selection/where-tokens.js';
 export type { MixInput } from './transform/mix.js';
 export { normalizationOf, type PresetName, type StepInput, type TransformInput } from './transform/transform.js';

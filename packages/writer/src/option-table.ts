@@ -256,3 +256,27 @@ export const PACK_OPTIONS = {
   },
   dryRun: { kind: 'switch', default: false, isRecorded: false, help: 'Only say what would be made' },
 } as const satisfies Readonly<Record<string, PackOption>>;
+
+/** Of a conversion, beside {@link OUTPUT_OPTIONS}. */
+export const CONVERT_OPTIONS = {
+  labels: {
+    ...PACK_OPTIONS.labels,
+    help: 'CSV or JSON Lines for shards without classes: path or key, class, further columns',
+  },
+  classes: PACK_OPTIONS.classes,
+  // Without a default: names are read as WebDataset does, unless endings are given.
+  fields: {
+    kind: 'texts',
+    pattern: PACK_OPTIONS.fields.pattern,
+    must: PACK_OPTIONS.fields.must,
+    isJoined: true,
+    default: [],
+    isRecorded: false,
+    help: 'Name the files of one tar as pack does, with these endings: seg.png',
+  },
+  where: {
+    kind: 'text',
+    isRecorded: false,
+    help: 'Only samples for which this holds: \'width >= 256 and class == "cat"\'',
+  },
+} as const satisfies Readonly<Record<string, PackOption>>;

@@ -23,6 +23,7 @@ import { fieldOf, type NewField, putSample, type SampleFacts, withClass } from '
 import type { Report } from '../shard/shard-job.js';
 import { PIECE_BYTES } from '../source/file-access.js';
 import { SPLIT_COLUMN } from './foreign-columns.js';
+import { type Recast, recastIndex } from './recast.js';
 import type { ViewedShard } from './view.js';
 
 /** What became of a shard. */
@@ -31,6 +32,8 @@ export interface ConvertedShard extends ShardRecord {
   readonly shard: number;
   /** Files in it that belong to no sample: dotfiles, and names without a dot. */
   readonly skippedEntries: number;
+  /** Samples that labels have no row for, or that were not wanted. */
+  readonly leftOut: number;
 }
 
 /**
@@ -43,22 +46,26 @@ export async function convertShard(
   target: ShardTarget,
   report: Report,
   viewed?: ViewedShard,
+  recast: Recast | null = null,
 ): Promise<Omit<ConvertedShard, 'shard'>> {
   const { index: own, skippedEntries } =
     viewed === undefined ? await indexOf(input) : { index: await viewed.loadIndex(), skippedEntries: 0 };
   // A view has the numbers of its dataset.
   const numbers = viewed === undefined ? (input.classNumbers ?? null) : null;
-  const index = {
+  const renumbered = {
     ...withSplit(own, viewed === undefined ? input.split : undefined),
     cls: renumberClasses(own.cls, numbers),
   };
+  const { index, taken } = recast === null ? { index: renumbered, taken: null } : await recastIndex(renumbered, recast);
+  const hasOtherClass = viewed !== undefined || (recast !== null && recast.from !== 'field');
   const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
   try {
     const record = await createShard(target, input.stem, index.samples, async (writer, rows) => {
       const imageOnly = target.layout.imageOnly ?? false;
       const asStored = (fields: readonly NewField[], cls: number) =>
-        withClass(viewed === undefined ? fields : fields.filter(({ name }) => name !== 'cls'), cls, imageOnly);
+        withClass(hasOtherClass ? fields.filter(({ name }) => name !== 'cls') : fields, cls, imageOnly);
       for (const run of runsOf(index, writer)) {
+        if (run.isLarge && taken?.[run.from] === 0) continue;
         if (run.isLarge) {
           await putLarge(writer, rows, dataset, index, run.from, asStored);
           report(1, index.bytes[run.from]!);
@@ -66,17 +73,24 @@ export async function convertShard(
         }
         for await (const sample of dataset.samples({ ...run, checksum: true })) {
           const row = sample.number;
+          if (taken?.[row] === 0) continue;
           const facts = factsOf(sample, index, row);
           putSample(writer, rows, sample.key, asStored(fieldsOf(sample, index, row), sample.cls), () => facts);
           report(1, index.bytes[row]!);
         }
       }
-      return withAll(index, target.columnTypes);
+      return takenOf(withAll(index, target.columnTypes), taken);
     });
-    return { ...record, skippedEntries };
+    return { ...record, skippedEntries, leftOut: index.samples - record.samples };
   } finally {
     await dataset.close();
   }
+}
+
+/** The values of the rows that were taken. */
+function takenOf(columns: ShardIndex['columns'], taken: Uint8Array | null): ShardIndex['columns'] {
+  if (taken === null) return columns;
+  return new Map(Array.from(columns, ([name, values]) => [name, values.filter((_, row) => taken[row] === 1)]));
 }
 
 /** Rows that are read one after the other, or a row alone that goes into the new shard in pieces. */

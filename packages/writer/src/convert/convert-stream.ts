@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { DuplicateKeyError } from '@shardtool/format';
+import type { Naming } from '../plan/naming.js';
 import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
 import { type SampleCut, writeSamples } from '../shard/write-samples.js';
 import { streamSamples } from './stream-samples.js';
@@ -19,12 +20,13 @@ export interface ConvertedStream {
 export async function convertStream(
   input: Readable,
   name: string,
+  naming: Naming | null,
   target: ShardTarget,
   cut: Omit<SampleCut, 'refuseKey'>,
 ): Promise<ConvertedStream> {
   let skippedEntries = 0;
   const payloads = new StreamedPayloads(target.output);
-  const samples = streamSamples(input, name, payloads, target.maxSampleBytes, () => {
+  const samples = streamSamples(input, name, naming, payloads, target.maxSampleBytes, () => {
     skippedEntries++;
   });
   try {

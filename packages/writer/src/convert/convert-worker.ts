@@ -6,6 +6,7 @@ import type { DatasetShard } from '../shard/dataset-shards.js';
 import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardTarget } from '../shard/new-shard.js';
 import { type ConvertedShard, convertShard } from './convert-shard.js';
+import type { Recast } from './recast.js';
 import { type View, type ViewedShard, viewedShard } from './view.js';
 
 /** What {@link ShardTarget} is made of in each worker. */
@@ -23,14 +24,21 @@ export interface ConvertJob {
   readonly target: ConvertTarget;
   /** What of the shard is taken, where it is not all. */
   readonly view?: View | undefined;
+  readonly recast: Recast | null;
 }
 
-takeMessages(({ shard, input, target, view }: ConvertJob) => {
+takeMessages(({ shard, input, target, view, recast }: ConvertJob) => {
   void answer<NumberedShard>(async () => {
     const layout = await layoutOfChoice(target.layout);
     return {
       shard,
-      ...(await keptOrConverted(input, { ...target, layout }, target, view && (() => viewedShard(view, shard)))),
+      ...(await keptOrConverted(
+        input,
+        { ...target, layout },
+        target,
+        view && (() => viewedShard(view, shard)),
+        recast,
+      )),
     };
   });
 });
@@ -49,13 +57,14 @@ async function keptOrConverted(
   target: ShardTarget,
   { madeFrom, isElsewhere }: ConvertTarget,
   viewed: (() => Promise<ViewedShard>) | undefined,
+  recast: Recast | null,
 ): Promise<Omit<NumberedShard, 'shard'>> {
   const noted = readShardNote<ShardOfConversion>(target.output, input.stem, madeFrom);
   if (noted !== null && (isElsewhere || isAsNoted(noted, input.stem, target, false))) {
     report(noted.samples, input.bytes);
     return { ...noted, isKept: true };
   }
-  const converted = await convertShard(input, target, report, await viewed?.());
+  const converted = await convertShard(input, target, report, await viewed?.(), recast);
   await noteShard(target, input.stem, madeFrom, converted);
   return { ...converted, isKept: false };
 }

@@ -3,7 +3,15 @@ import { createReadStream } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { FileError, makeFolder, OptionError, readManifest, type WrittenLayout, withSentences } from '@shardtool/format';
+import {
+  FileError,
+  makeFolder,
+  OptionError,
+  readManifest,
+  type WrittenLayout,
+  type WrittenLayoutName,
+  withSentences,
+} from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import { WorkerCrew } from '../crew/worker-crew.js';
 import { NoImagesError } from '../errors.js';
@@ -13,22 +21,28 @@ import { type Destination, namingPlace, openDestination } from '../output/destin
 import { OutputFolder } from '../output/output-folder.js';
 import { noteName, removeState, STATE_FOLDER } from '../output/pack-state.js';
 import { checkShardsThere } from '../output/same-dataset.js';
-import { type DatasetShards, findDatasetShards } from '../shard/dataset-shards.js';
+import { Naming } from '../plan/naming.js';
+import { type DatasetShard, type DatasetShards, findDatasetShards } from '../shard/dataset-shards.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
 import { filesOfShard, numberedStem } from '../shard/shard-paths.js';
 import { withProgress } from '../with-progress.js';
+import { convertShard } from './convert-shard.js';
 import { convertStream } from './convert-stream.js';
 import type { ConvertJob, NumberedShard } from './convert-worker.js';
 import { foreignColumns } from './foreign-columns.js';
+import { type Recast, type RecastOptions, settleRecast } from './recast.js';
 import { openMixed, openView, type ViewedShards, type ViewOptions } from './view.js';
 
 /**
  * How shards are converted, and what of them. `maxShardBytes`, `maxShardSamples` and `name` are for streams: other shards
  * keep what they hold.
  */
-export interface ConvertOptions extends OutputOptions, ViewOptions {}
+export interface ConvertOptions extends OutputOptions, ViewOptions, RecastOptions {
+  /** Endings as {@link PackOptions.fields} has them: the files of one tar are then named as packing names them. */
+  readonly fields?: readonly string[] | undefined;
+}
 
 /** What a conversion made. */
 export interface ConvertReport {
@@ -38,6 +52,8 @@ export interface ConvertReport {
   readonly bytes: number;
   /** Files in the input that belong to no sample: dotfiles, and names without a dot. */
   readonly skippedEntries: number;
+  /** Samples that the labels have no row for, or for which `where` does not hold. */
+  readonly leftOut: number;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
   /** The folder was the dataset of this input and these options already: nothing was written. */
@@ -62,12 +78,20 @@ export async function convert(
 async function convertTo(
   source: string | Readable,
   output: string,
-  { overlay, split, layout: readAs, features, excludeKeys, ...options }: ConvertOptions,
+  { overlay, split, layout: readAs, features, excludeKeys, classes, labels, where, fields, ...options }: ConvertOptions,
 ): Promise<ConvertReport> {
   const checked = checkOutputOptions(options);
   const layout = await layoutOfChoice(checked);
   checkOtherIndexes(checked.format, checked.index);
-  const input = await openInput(source, { overlay, split, layout: readAs, features, excludeKeys }, checked.name);
+  const recast = { classes, labels, where };
+  const naming = fields === undefined ? null : new Naming({ fields: fields.map((field) => field.toLowerCase()) });
+  const found = await openInput(
+    source,
+    { overlay, split, layout: readAs, features, excludeKeys },
+    checked.name,
+    naming,
+  );
+  const input = 'shards' in found ? await recastInput(found, recast) : found;
   if ('shards' in input) {
     refuseCuts(options);
     await refuseSameFolder(source as string, output);
@@ -75,7 +99,7 @@ async function convertTo(
   checked.signal?.throwIfAborted();
   const destination = await openDestination(output, { ...checked, part: undefined });
   try {
-    return await namingPlace(destination, () => convertInto(destination, source, input, layout, checked));
+    return await namingPlace(destination, () => convertInto(destination, source, input, layout, checked, recast));
   } finally {
     await destination.close();
   }
@@ -84,14 +108,15 @@ async function convertTo(
 async function convertInto(
   destination: Destination,
   source: string | Readable,
-  input: DatasetShards | ViewedShards | TarStream,
+  input: Recasted<DatasetShards | ViewedShards> | TarStream,
   layout: WrittenLayout,
   checked: CheckedOutputOptions,
+  recast: RecastOptions,
 ): Promise<ConvertReport> {
   const folder = await OutputFolder.open(destination.folder);
   try {
     await destination.fetch(false);
-    const madeFrom = await digestOf(source, input, checked);
+    const madeFrom = await digestOf(source, input, checked, recast);
     const found = folder.lookForSame(madeFrom, checked.overwrite);
     if (found === 'dataset') {
       const report = await presentReport(folder);
@@ -107,7 +132,7 @@ async function convertInto(
     const report =
       'shards' in input
         ? await convertDataset(input, folder, destination, layout, checked, madeFrom!, isBegun)
-        : await convertTarStream(input, folder, destination, layout, checked, madeFrom);
+        : await convertTarStream(input, folder, destination, layout, checked, madeFrom, recast);
     await destination.commit();
     return report;
   } finally {
@@ -121,8 +146,9 @@ async function convertInto(
  */
 async function digestOf(
   source: string | Readable,
-  input: DatasetShards | ViewedShards | TarStream,
+  input: Recasted<DatasetShards | ViewedShards> | TarStream,
   { format, lmdbValues, index, maxShardBytes, maxShardSamples, name }: CheckedOutputOptions,
+  asked: RecastOptions,
 ): Promise<string | null> {
   if (typeof source !== 'string') return null;
   const timeOf = async (file: string) => {
@@ -131,6 +157,11 @@ async function digestOf(
   };
   const cut = 'shards' in input ? [] : [maxShardBytes, maxShardSamples, name];
   const hash = createHash('sha256').update(JSON.stringify([format, lmdbValues, index, cut]));
+  const recast = 'shards' in input ? (input.recast ?? {}) : asked;
+  if (JSON.stringify(recast) !== '{}') {
+    hash.update(JSON.stringify([recast, typeof recast.labels === 'string' && (await timeOf(recast.labels))]));
+  }
+  if (!('shards' in input) && input.naming !== null) hash.update(JSON.stringify(input.naming.rules));
   if (!('shards' in input)) return hash.update(JSON.stringify(await timeOf(source))).digest('hex');
   const { shards, classes, columns } = input;
   hash.update(JSON.stringify([classes, columns, 'view' in input ? input.madeFrom : null]));
@@ -145,14 +176,23 @@ interface TarStream {
   readonly bytes: Readable;
   /** For messages. */
   readonly name: string;
+  /** How its files are named; null: as WebDataset does. */
+  readonly naming: Naming | null;
 }
 
 async function openInput(
   source: string | Readable,
   seen: ViewOptions,
   name: string,
+  naming: Naming | null,
 ): Promise<DatasetShards | ViewedShards | TarStream> {
-  if (typeof source === 'string' && !(await isCompressed(source))) {
+  if (typeof source === 'string' && !(await isCompressed(source)) && naming !== null) {
+    const isTar = source.endsWith('.tar') && ((await stat(source).catch(() => null))?.isFile() ?? false);
+    if (!isTar) {
+      const message = `The option "fields" says how the files of one tar are named, and ${source} is none; leave it out.`;
+      throw new OptionError({ path: source }, message);
+    }
+  } else if (typeof source === 'string' && !(await isCompressed(source))) {
     if (await isMixtureFile(source)) return openMixed(source, name);
     const input = await withColumns(
       await findDatasetShards(source, {
@@ -166,8 +206,30 @@ async function openInput(
   const given = (['overlay', 'split', 'excludeKeys'] as const).find((option) => seen[option] !== undefined);
   if (given !== undefined)
     throw new OptionError({}, `The option "${given}" is for shards; a stream is converted whole.`);
-  if (typeof source !== 'string') return { bytes: source, name: 'The stream' };
-  return { bytes: createReadStream(source, { highWaterMark: 1 << 20 }), name: path.basename(source) };
+  if (typeof source !== 'string') return { bytes: source, name: 'The stream', naming };
+  return { bytes: createReadStream(source, { highWaterMark: 1 << 20 }), name: path.basename(source), naming };
+}
+
+type Recasted<Input> = Input & { readonly recast?: Recast | undefined };
+
+/** What becomes of the classes and columns of shards. Throws {@link OptionError} for a dataset that has its own. */
+async function recastInput(
+  input: DatasetShards | ViewedShards,
+  options: RecastOptions,
+): Promise<Recasted<DatasetShards | ViewedShards>> {
+  const isOurs = input.manifest !== null || 'view' in input || input.classes.length > 0;
+  const given = (['labels', 'classes'] as const).find((name) => options[name] !== undefined);
+  if (isOurs && given !== undefined) {
+    const message = `The option "${given}" is for shards whose classes nobody has noted; give these other ones with "shardtool relabel", then convert.`;
+    throw new OptionError({}, message);
+  }
+  if (isOurs) {
+    if (options.where === undefined) return input;
+    const recast: Recast = { classes: input.classes, from: 'field', labels: null, where: options.where };
+    return { ...input, recast };
+  }
+  const settled = await settleRecast(input.shards, input.columns, options);
+  return settled === null ? input : { ...input, ...settled, classes: settled.recast.classes };
 }
 
 /** A dataset without a manifest has the columns of its shards. */
@@ -208,7 +270,7 @@ async function refuseSameFolder(source: string, output: string): Promise<void> {
 }
 
 async function convertDataset(
-  input: DatasetShards | ViewedShards,
+  input: Recasted<DatasetShards | ViewedShards>,
   folder: OutputFolder,
   destination: Destination,
   layout: WrittenLayout,
@@ -246,7 +308,13 @@ async function convertDataset(
     const done: NumberedShard[] = [];
     try {
       const jobs = taken.map(
-        ({ shard, number }): ConvertJob => ({ shard: number, input: shard, target, view: seen?.view }),
+        ({ shard, number }): ConvertJob => ({
+          shard: number,
+          input: shard,
+          target,
+          view: seen?.view,
+          recast: input.recast ?? null,
+        }),
       );
       await crew.run(jobs, async (shard) => {
         done.push(shard);
@@ -261,18 +329,27 @@ async function convertDataset(
     await destination.whenSent();
     done.sort((a, b) => a.shard - b.shard);
     const skippedEntries = done.reduce((sum, shard) => sum + shard.skippedEntries, 0);
-    return commit(folder, done, { format, classes, columns, otherIndexes, madeFrom: seen?.madeFrom }, skippedEntries);
+    const left = done.filter(({ samples }) => samples > 0);
+    if (left.length === 0 && done.length > 0 && input.recast !== undefined) refuseNothing();
+    return commit(
+      folder,
+      input.recast === undefined ? done : left,
+      { format, classes, columns, otherIndexes, madeFrom: seen?.madeFrom },
+      skippedEntries,
+      done.reduce((sum, shard) => sum + shard.leftOut, 0),
+    );
   });
 }
 
 /** One thread does it: a stream can be read in one place only. */
 async function convertTarStream(
-  { bytes: input, name }: TarStream,
+  { bytes: input, name, naming }: TarStream,
   folder: OutputFolder,
   destination: Destination,
   layout: WrittenLayout,
   options: CheckedOutputOptions,
   madeFrom: string | null,
+  asked: RecastOptions,
 ): Promise<ConvertReport> {
   const { format, index: otherIndexes, maxShardBytes, maxShardSamples, maxSampleBytes, signal } = options;
   const done = { files: 0, bytes: 0 };
@@ -281,8 +358,9 @@ async function convertTarStream(
   };
   return withProgress({ done, stop, close: async () => stop() }, options, async (ticker) => {
     ticker.begin('convert');
+    let isHeld: boolean | undefined;
     const target = { output: folder.path, layout, columnTypes: new Map(), otherIndexes, maxSampleBytes };
-    const { shards, skippedEntries } = await convertStream(input, name, target, {
+    const { shards, skippedEntries } = await convertStream(input, name, naming, target, {
       maxShardBytes,
       maxShardSamples,
       begin: async (number) => {
@@ -293,7 +371,9 @@ async function convertTarStream(
       },
       made: async (stem) => {
         const files = filesOfShard(layout, stem, otherIndexes);
-        await destination.sendShard(files, null, files.slice(0, -1));
+        // Where classes are known at the end alone, all shards are written once more.
+        isHeld ??= await mayChange(shardAt(folder.path, files, stem, format), asked);
+        if (!isHeld) await destination.sendShard(files, null, files.slice(0, -1));
       },
       report: (samples, bytes) => {
         done.files += samples;
@@ -303,8 +383,48 @@ async function convertTarStream(
     });
     await destination.whenSent();
     if (shards.length === 0) throw new NoImagesError({}, `${name} holds no sample, so there is nothing to convert.`);
-    return commit(folder, shards, { format, classes: [], columns: [], otherIndexes }, skippedEntries);
+    const facts = { format, classes: [], columns: [], otherIndexes };
+    if (!isHeld) return commit(folder, shards, facts, skippedEntries);
+    const filesOf = (number: number) => filesOfShard(layout, numberedStem(options.name, number), otherIndexes);
+    const written = shards.map((_, i) => shardAt(folder.path, filesOf(i), numberedStem(options.name, i), format));
+    const settled = await settleRecast(written, [], asked);
+    const columnTypes = new Map((settled?.columns ?? []).map((column) => [column.name, column.type]));
+    const left: ShardRecord[] = [];
+    for (const [i, shard] of written.entries()) {
+      const stop = () => signal?.throwIfAborted();
+      const renewed =
+        settled === null
+          ? shards[i]!
+          : await convertShard(shard, { ...target, columnTypes }, stop, undefined, settled.recast);
+      if (renewed.samples === 0) continue;
+      left.push(renewed);
+      await destination.sendShard(filesOf(i), null, filesOf(i).slice(0, -1));
+    }
+    await destination.whenSent();
+    if (left.length === 0) refuseNothing();
+    const all = { ...facts, classes: settled?.recast.classes ?? [], columns: settled?.columns ?? [] };
+    const before = shards.reduce((sum, { samples }) => sum + samples, 0);
+    const after = left.reduce((sum, { samples }) => sum + samples, 0);
+    return commit(folder, left, all, skippedEntries, before - after);
   });
+}
+
+function refuseNothing(): never {
+  const message = 'No sample is left to convert: widen "where", or see whether the labels name these samples.';
+  throw new NoImagesError({}, message);
+}
+
+/** A shard that was just written, with its index. */
+function shardAt(folder: string, files: readonly string[], stem: string, format: WrittenLayoutName): DatasetShard {
+  const file = files.at(-1)!;
+  const indexPath = path.join(folder, files[0]!);
+  const place = { path: path.join(folder, file), indexPath, cropsPath: null };
+  return { name: file, stem, format, bytes: 0, record: null, ...place };
+}
+
+/** Whether samples of a stream become others than they are, by what its first shard has. */
+async function mayChange(first: DatasetShard, asked: RecastOptions): Promise<boolean> {
+  return (await settleRecast([first], [], asked)) !== null;
 }
 
 async function commit(
@@ -312,6 +432,7 @@ async function commit(
   shards: readonly ShardRecord[],
   facts: DatasetFacts,
   skippedEntries: number,
+  leftOut = 0,
 ): Promise<ConvertReport> {
   const partialFields = await commitDataset(folder.path, shards, facts);
   removeState(folder.path);
@@ -321,6 +442,7 @@ async function commit(
     shards: shards.length,
     bytes: total(({ bytes }) => bytes),
     skippedEntries,
+    leftOut,
     partialFields,
     wasCommitted: false,
   };
@@ -333,5 +455,5 @@ async function presentReport({ path: output }: OutputFolder): Promise<ConvertRep
   removeState(output);
   const { samples, shards, bytes, fields } = manifest;
   const partialFields = fields.filter((field) => field.samples < samples);
-  return { samples, shards: shards.length, bytes, skippedEntries: 0, partialFields, wasCommitted: true };
+  return { samples, shards: shards.length, bytes, skippedEntries: 0, leftOut: 0, partialFields, wasCommitted: true };
 }

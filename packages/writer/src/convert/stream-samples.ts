@@ -2,11 +2,13 @@ import type { Readable } from 'node:stream';
 import {
   DamagedShardError,
   DuplicateKeyError,
+  type SampleName,
   ShardtoolError,
   sampleTooLarge,
   splitEntryName,
   streamFiles,
 } from '@shardtool/format';
+import type { Naming } from '../plan/naming.js';
 import type { NewField } from '../shard/put-sample.js';
 import { plainBytes } from './plain-bytes.js';
 import type { StreamedPayloads } from './streamed-payloads.js';
@@ -27,6 +29,7 @@ export interface StreamedSample {
 export async function* streamSamples(
   input: Readable,
   name: string,
+  naming: Naming | null,
   payloads: StreamedPayloads,
   maxSampleBytes: number,
   onSkipped: () => void,
@@ -34,7 +37,7 @@ export async function* streamSamples(
   let sample: StreamedSample | null = null;
   try {
     for await (const { name: path, bytes, pieces } of streamFiles(plainBytes(input), name)) {
-      const named = splitEntryName(path);
+      const named = nameOf(path.startsWith('./') ? path.slice(2) : path, naming);
       if (named === null) {
         onSkipped();
         continue;
@@ -54,6 +57,16 @@ export async function* streamSamples(
     throw error instanceof ShardtoolError ? error : unreadable(name, error as Error);
   }
   if (sample !== null) yield sample;
+}
+
+/** As WebDataset names it, or as packing does. */
+function nameOf(path: string, naming: Naming | null): SampleName | null {
+  if (naming === null) return splitEntryName(path);
+  const companion = naming.companionOf(path);
+  if (companion === null) return naming.nameOf(path);
+  if (companion.stem === null) return null;
+  // Any ending gives the key of what has the stem.
+  return { key: naming.keyOf(`${companion.stem}.x`), field: companion.field };
 }
 
 function refuseTwice({ key, fields }: StreamedSample, field: string, shard: string): void {

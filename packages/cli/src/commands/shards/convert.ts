@@ -1,9 +1,10 @@
 import { visible } from '@shardtool/format/visible';
 import type { OpenOptions } from '@shardtool/reader';
 import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
-import { OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
+import { CONVERT_OPTIONS, OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, viewOf } from '../../options/dataset-flags.js';
+import { flagsOf } from '../../options/option-flags.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print } from '../../terminal/outcome.js';
@@ -29,9 +30,11 @@ export const convertCommand = command({
       .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the new shards; s3:// too' })
       .options(DATASET_FLAGS)
       .options(OUTPUT_FLAGS)
+      .options(flagsOf(CONVERT_OPTIONS))
       .example('$0 convert shards lmdb --format lmdb', 'Shards of the same names, samples in the same order')
       .example('$0 convert imagenet.tar.gz shards --max-shard-bytes 256MiB', 'A stream is cut into shards')
       .example('curl -s URL | $0 convert - shards', 'The same from standard input')
+      .example('$0 convert photos.tar.gz shards', 'photos.tar.gz has cat/1.jpg: of class cat, as pack has it')
       .example('$0 convert shards tars --index wids,dali', 'With the indexes that other loaders want'),
   handler: async (given) => {
     const { convert } = await import('@shardtool/writer');
@@ -63,11 +66,13 @@ export const convertCommand = command({
 
 /** The options by name, without what yargs adds. */
 function optionsOf(given: Omit<ConvertOptions, keyof OpenOptions>): ConvertOptions {
-  return Object.fromEntries(Object.entries(given).filter(([name]) => name in OUTPUT_OPTIONS));
+  return Object.fromEntries(
+    Object.entries(given).filter(([name]) => name in OUTPUT_OPTIONS || name in CONVERT_OPTIONS),
+  );
 }
 
 function describe(report: ConvertReport, output: string): string {
-  const { samples, shards, bytes, skippedEntries, partialFields, wasCommitted } = report;
+  const { samples, shards, bytes, skippedEntries, leftOut, partialFields, wasCommitted } = report;
   if (wasCommitted) return `${output} has all of it already.`;
   return [
     `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${visible(output)} (${formatSize(bytes)}).`,
@@ -75,6 +80,11 @@ function describe(report: ConvertReport, output: string): string {
       skippedEntries,
       'file belongs to no sample and was skipped',
       'files belong to no sample and were skipped',
+    ),
+    ...countLine(
+      leftOut,
+      'sample was left out, since the labels have no row for it, or --where does not hold',
+      'samples were left out, since the labels have no row for them, or --where does not hold',
     ),
     ...fieldsLine(partialFields, samples),
   ].join('\n');

@@ -1,0 +1,110 @@
+/** A tar of class folders becomes what packing the unpacked folder makes of it. */
+import { execFileSync } from 'node:child_process';
+import { createReadStream, existsSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { convert, pack, verify } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
+import { jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+
+const source = tree({
+  'dog/1.JPG': jpeg('dog 1'),
+  'dog/2.jpg': jpeg('dog 2'),
+  'cat/1.jpg': jpeg('cat 1'),
+  'cat/1.txt': 'a caption',
+  'cat/deep/2.jpg': jpeg('cat 2'),
+});
+const folder = emptyFolder();
+const [tar, gzip] = [path.join(folder, 'photos.tar'), path.join(folder, 'photos.tar.gz')];
+const inOrder = ['--sort=name', '-C', source];
+execFileSync('tar', ['-cf', tar, ...inOrder, './cat', './dog']);
+// The class that comes second by its name comes first.
+execFileSync('tar', ['-czf', gzip, ...inOrder, 'dog', 'cat']);
+const labels = path.join(folder, 'labels.csv');
+writeFileSync(labels, 'path,class,score\ncat/1.jpg,pet,1\ndog/1.JPG,wolf,2\ncat/deep/2.jpg,pet,\n');
+
+/** Samples by their key, without what a tar does not know. */
+async function contentsOf(output: string) {
+  const samples = (await samplesOf(output)).sort((a, b) => (a.key < b.key ? -1 : 1));
+  await using dataset = await openDataset(output);
+  return {
+    classes: dataset.classes,
+    samples: samples.map(({ key, cls, fields, columns }) => ({ key, cls, fields, columns })),
+  };
+}
+
+async function packed(options: Parameters<typeof pack>[2] = {}) {
+  const output = newFolder();
+  await pack(source, output, options);
+  return contentsOf(output);
+}
+
+test.each([
+  ['a tar', () => tar],
+  ['a .tar.gz', () => gzip],
+  ['a stream', () => createReadStream(tar)],
+])('the classes of %s are those of the unpacked folder, and so are keys and fields', async (_, input) => {
+  const output = newFolder();
+  expect(await convert(input(), output)).toMatchObject({ samples: 4, leftOut: 0 });
+  expect(await contentsOf(output)).toEqual(await packed());
+  expect((await verify(output)).faults).toBe(0);
+});
+
+test.each(['lmdb', 'msgpack'] as const)(
+  'the same holds for a stream to %s, cut into several shards',
+  async (format) => {
+    const output = newFolder();
+    await convert(createReadStream(gzip), output, { format, maxShardSamples: 2 });
+    expect(await contentsOf(output)).toEqual(await packed());
+    expect((await verify(output)).faults).toBe(0);
+  },
+);
+
+test.each([
+  ['a tar', () => tar],
+  ['a .tar.gz', () => gzip],
+])('labels, a list of classes and a selection work for %s as for a folder', async (_, input) => {
+  const labelled = newFolder();
+  expect(await convert(input(), labelled, { labels })).toMatchObject({ samples: 3, leftOut: 1 });
+  expect(await contentsOf(labelled)).toEqual(await packed({ labels }));
+  const ordered = newFolder();
+  await convert(input(), ordered, { classes: ['dog', 'cat'] });
+  expect(await contentsOf(ordered)).toEqual(await packed({ classes: ['dog', 'cat'] }));
+  const dogs = newFolder();
+  expect(await convert(input(), dogs, { where: 'class == "dog"' })).toMatchObject({ samples: 2, leftOut: 2 });
+  expect((await contentsOf(dogs)).samples.map(({ key }) => key)).toEqual(['dog/1', 'dog/2']);
+  await expect(convert(input(), newFolder(), { classes: ['cat'] })).rejects.toThrow(
+    'has the class "dog", which the list',
+  );
+  await expect(convert(input(), newFolder(), { where: 'width > 9000' })).rejects.toThrow(
+    'No sample is left to convert',
+  );
+});
+
+test('with endings the files of one tar are named as packing names them', async () => {
+  const photos = tree({ 'cat/IMG.1.jpg': jpeg(1), 'cat/IMG.2.jpg': jpeg(2), 'cat/IMG.2_mask.png': jpeg(3) });
+  const archive = path.join(emptyFolder(), 'photos.tar');
+  execFileSync('tar', ['-cf', archive, '--sort=name', '-C', photos, './cat']);
+  const output = newFolder();
+  await convert(archive, output, { fields: ['_mask.png'] });
+  const { samples } = await contentsOf(output);
+  expect(samples.map(({ key, fields }) => [key, Object.keys(fields)])).toEqual([
+    ['cat/IMG_1', ['cls', 'jpg']],
+    ['cat/IMG_2', ['cls', 'jpg', 'mask.png']],
+  ]);
+  await expect(convert(photos, newFolder(), { fields: ['_mask.png'] })).rejects.toThrow('is none; leave it out');
+});
+
+test('on the command line the same, and a dataset that has classes is not labelled anew by the way', async () => {
+  const output = newFolder();
+  const { stdout, stderr } = await shardtool('convert', tar, output, '--labels', labels, '--where', 'score > 1');
+  expect(stderr).toBe('');
+  expect(stdout).toMatch(
+    /^Converted 1 sample into 1 shard in .*\n {2}3 samples were left out, since the labels have no row for them, or --where does not hold\n$/,
+  );
+  const again = newFolder();
+  expect((await shardtool('convert', output, again, '--labels', labels)).stderr).toContain('shardtool relabel');
+  expect(existsSync(again)).toBe(false);
+});
