@@ -18,6 +18,8 @@ export type AskPage = (ask: ListAsk) => Promise<ListPage>;
 /** Parts of a list that are asked for at once, and how many parts there are at most. */
 const AT_ONCE = 32;
 const MOST_PARTS = 1000;
+/** A part of fewer pages is not worth its own request. */
+const PAGES_A_PART = 2;
 /** So many folders are enough to cut at; a level that has fewer is gone below, so many levels at most. */
 const ENOUGH_FOLDERS = 64;
 const MOST_DEPTH = 3;
@@ -142,7 +144,8 @@ async function cutsBehind(ask: AskPage, end: string): Promise<string[]> {
     found = [...found, ...level];
   }
   const cuts = found.filter((folder) => isBehind(folder, end)).sort(byUtf8);
-  const step = Math.max(1, Math.ceil(cuts.length / MOST_PARTS));
+  const inFirstPage = found.length - cuts.length;
+  const step = Math.max(1, PAGES_A_PART * inFirstPage, Math.ceil(cuts.length / MOST_PARTS));
   return cuts.filter((_, i) => i % step === 0);
 }
 

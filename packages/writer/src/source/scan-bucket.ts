@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { type Entry, openStorage, shownLocation } from '@shardtool/storage';
 import { FileNameError } from '../errors.js';
 import { compareCodePoints } from './file-table.js';
@@ -36,6 +37,8 @@ class BucketNames {
   async *list(): AsyncGenerator<Entry> {
     const { signal, onFound } = this.#options;
     const storage = await openStorage(this.#root);
+    // Of each request under way.
+    if (signal !== undefined) setMaxListeners(0, signal);
     let found = 0;
     for await (const entry of storage.list('', { deep: true, ...(signal && { signal }) })) {
       if (!this.#isTaken(entry.name)) continue;
