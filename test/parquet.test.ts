@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { layoutOf, OptionError, readManifest, ShardtoolError, type Source } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
@@ -134,6 +136,31 @@ test('an index of ours beside a tar is no shard, and a place with two readings s
   await using other = await openDataset(place, { layout: 'parquet' });
   expect([other.format, other.size]).toEqual(['parquet', 24]);
   await expect(openDataset(place, { layout: 'parkett' as 'parquet' })).rejects.toThrow(OptionError);
+});
+
+test('many remote files are opened by one request each, for their footers, and one row group is read', async () => {
+  const bytes = readFileSync(path.join(fixtures, 'pages/snappy-1.parquet'));
+  const asked: string[] = [];
+  const server = createServer(({ headers: { range = '' } }, answer) => {
+    asked.push(range);
+    const [, from = '', to = ''] = /bytes=(\d*)-(\d*)/.exec(range)!;
+    const first = from === '' ? Math.max(0, bytes.length - Number(to)) : Number(from);
+    const last = from === '' || to === '' ? bytes.length - 1 : Math.min(Number(to), bytes.length - 1);
+    answer.writeHead(206, {
+      'content-range': `bytes ${first}-${last}/${bytes.length}`,
+      'content-length': last - first + 1,
+      etag: '"1"',
+    });
+    answer.end(bytes.subarray(first, last + 1));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await using dataset = await openDataset(`http://127.0.0.1:${port}/train-{00000..00039}-of-00040.parquet`);
+  expect([dataset.size, dataset.shards.length]).toEqual([960, 120]);
+  expect(asked.filter((range) => range.startsWith('bytes=-'))).toHaveLength(40);
+  expect(asked.length).toBeLessThan(50);
+  expect(sha256((await dataset.get(24 * 39 + 17)).fields.png!)).toBe(expected[17]!.sha256);
+  server.close();
 });
 
 const sourceOf = (bytes: Buffer, isHere: boolean): Source => ({

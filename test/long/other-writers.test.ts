@@ -46,10 +46,23 @@ for shard in range(3):
                 "number": tf.train.Feature(float_list=tf.train.FloatList(value=[number])),
             })).SerializeToString())
 `,
+  parquet: `${SAMPLES}
+import datasets
+from datasets.table import embed_table_storage
+datasets.disable_progress_bars()
+features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=[str(i) for i in range(1000)]),
+    "number": datasets.Value("float64")})
+os.makedirs(out)
+for shard in range(3):
+    part = samples[shard * 250:(shard + 1) * 250]
+    rows = {"image": [{"bytes": s[0], "path": None} for s in part], "label": [s[1] for s in part], "number": [s[2] for s in part]}
+    made = datasets.Dataset.from_dict(rows, features=features).with_format("arrow").map(embed_table_storage, batched=True)
+    made.with_format(None).to_parquet(f"{out}/train-{shard:05}-of-00003.parquet", batch_size=100)
+`,
 } as const;
-const MODULES = { mds: 'streaming', tfrecord: 'tensorflow' } as const;
+const MODULES = { mds: 'streaming', tfrecord: 'tensorflow', parquet: 'datasets' } as const;
 
-for (const layout of ['mds', 'tfrecord'] as const) {
+for (const layout of ['mds', 'tfrecord', 'parquet'] as const) {
   test.skipIf(pythonWith(MODULES[layout]) === null)(
     `all bytes, labels and numbers that the live writer of ${layout} was given are read back`,
     { timeout: 300_000 },
@@ -69,7 +82,7 @@ for (const layout of ['mds', 'tfrecord'] as const) {
         numbers.push(...(await dataset.files.index(shard)).columns.get('number')!);
       }
       expect({ images, labels }).toEqual({ images: written.images, labels: written.labels });
-      expect(numbers).toEqual(layout === 'mds' ? written.numbers : written.numbers.map(Math.fround));
+      expect(numbers).toEqual(layout === 'tfrecord' ? written.numbers.map(Math.fround) : written.numbers);
     },
   );
 }
