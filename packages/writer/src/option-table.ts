@@ -39,7 +39,7 @@ export const OUTPUT_OPTIONS = {
     from: 1,
     default: 256 * 2 ** 20,
     isRecorded: true,
-    help: 'Largest shard, as 256MB or 64MiB',
+    help: 'Largest shard, as 256MB or 64MiB; where images are encoded anew, of the files as they are in the source',
   },
   maxShardSamples: {
     kind: 'whole',
