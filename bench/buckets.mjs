@@ -53,8 +53,8 @@ const folder = mkdtempSync(path.join(tmpdir(), 'shardtool-buckets-'));
 process.env.SHARDTOOL_BESIDE = path.join(folder, 'beside');
 try {
   await firstBatches();
-  if (values.large !== '0') await against('2048x1536', Number(values.large), 1024, 16);
-  if (values.small !== '0') await against('500x375', Number(values.small), 512, 64);
+  if (values.large !== '0') await against('2048x1536', Number(values.large), 1024, 8);
+  if (values.small !== '0') await against('500x375', Number(values.small), 512, 32);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
