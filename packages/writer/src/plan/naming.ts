@@ -33,7 +33,7 @@ const SUFFIX = /^[_-]+/;
 
 /** How paths below a source become keys and fields. Pure: the same in every thread. */
 export class Naming {
-  /** Endings behind a dot. */
+  /** Endings, each behind a dot the field of that name. */
   readonly fields: readonly string[];
   readonly #isSidecar: ReadonlySet<string>;
   readonly #suffixes: readonly string[];
@@ -41,7 +41,7 @@ export class Naming {
 
   /** Throws {@link OptionError} for a pair that is none. */
   constructor({ fields, pair = [] }: NamingOptions) {
-    this.fields = fields.filter((field) => !SUFFIX.test(field));
+    this.fields = fields;
     this.#isSidecar = new Set(this.fields);
     this.#suffixes = fields.filter((field) => SUFFIX.test(field)).toSorted((a, b) => b.length - a.length);
     this.#pairs = pair.map(parsePair);
@@ -54,7 +54,7 @@ export class Naming {
 
   /** All that was given, as it was given. */
   get rules(): readonly string[] {
-    return [...this.fields, ...this.#suffixes, ...this.#pairs.map(({ rule }) => rule)];
+    return [...this.fields, ...this.#pairs.map(({ rule }) => rule)];
   }
 
   /** The rule of {@link rules} that a path fits by its name; null where none is. */
@@ -93,7 +93,9 @@ export class Naming {
     }
     for (const suffix of this.#suffixes) {
       const stem = stemBefore(path, [suffix]);
-      if (stem !== null) return { field: suffix.replace(SUFFIX, ''), rule: suffix, above: null, stem };
+      // Behind a dot it is a field as any other: 1.__proto__.png.
+      if (stem !== null && !stem.endsWith('.'))
+        return { field: suffix.replace(SUFFIX, ''), rule: suffix, above: null, stem };
     }
     return null;
   }
