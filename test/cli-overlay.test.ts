@@ -1,5 +1,5 @@
 /** `overlay`, `split` and their flags on the command line, as a person types them. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-process.js';
@@ -95,13 +95,18 @@ test('a part, new labels and two datasets are named, and copied where that is as
     `Made ${shards}/overlays/relabel.jsonl: 1 sample of another class, columns set of 0 samples.\n`,
   );
   const both = path.join(folder, 'both.json');
-  expect((await shardtool('merge', shards, cats, '--output', both)).stdout).toBe(
-    `Wrote ${both}: 70 samples of 2 datasets, 6 classes.\n`,
+  expect((await shardtool('merge', shards, cats, '--output', both)).stdout).toEqual(
+    expect.stringMatching(
+      /^Wrote .*both\.json: 70 samples of 2 datasets, 6 classes\.\n {2}10 samples with a key that came before, as cat\/cat_\d+: /,
+    ),
   );
   expect((await shardtool('merge', shards, cats, '--output', both)).stderr).toContain(
     'it is there already, and stays as it is',
   );
   expect((await shardtool('ls', both)).stdout).toContain('70 samples');
+  const none = path.join(folder, 'none.json');
+  expect((await shardtool('merge', shards, path.join(folder, 'nothing'), '--output', none)).code).toBe(1);
+  expect(existsSync(none)).toBe(false);
 });
 
 function shardsIn(folder: string): string {

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { addOverlay } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
@@ -30,6 +31,7 @@ for (const format of ['tar', 'lmdb', 'msgpack'] as const) {
     labels,
     ...(format === 'tar' && { index: ['wids', 'dali'] }),
   });
+  await addOverlay(folder, { name: 'first', excludeKeys: ['a/1'] });
   inputs.push(folder);
 }
 // A tar of other software has neither index nor manifest.
@@ -111,6 +113,19 @@ const COMMANDS: readonly ((input: string, output: string) => string[])[] = [
     '--dedupe',
   ],
   (input, output) => ['pack', input, output, '--workers', '1', '--on-bad', 'quarantine', '--resize', '8'],
+  (input) => ['index', input, '--columns', 'json.one', '--labels', path.join(input, 'labels.csv')],
+  (input) => ['bench', input, '--transform', 'eval224', '--workers', '1', '--batch-size', '2'],
+  (input) => ['overlay', 'add', input, 'clean', '--exclude-where', 'width > 2'],
+  (input) => ['overlay', 'add', input, 'more', '--labels', path.join(input, 'labels.csv')],
+  (input) => ['overlay', 'list', input],
+  (input) => ['overlay', 'show', input, 'first'],
+  (input) => ['overlay', 'log', input, 'first'],
+  (input) => ['overlay', 'drop', input, 'first'],
+  (input) => ['ls', input, '--overlay', 'first'],
+  (input, output) => ['convert', input, output, '--overlay', 'first', '--workers', '1'],
+  (input) => ['subset', input, 'some', '--classes', 'a'],
+  (input) => ['relabel', input, '--labels', path.join(input, 'labels.csv')],
+  (input, output) => ['merge', input, source, '--output', `${output}.json`],
   (input) => ['pack', source, input, '--append', '--workers', '1'],
   (input) => ['pack', source, input, '--overwrite', '--workers', '1'],
   (input) => ['pack', source, input, '--workers', '1', '--labels', path.join(source, 'labels.csv')],

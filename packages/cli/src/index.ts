@@ -42,6 +42,7 @@ export {
   dropOverlay,
   type FieldsStep,
   type FieldValue,
+  findRepeatedKeys,
   type HostBatches,
   type ImageArray,
   type JsonValue,

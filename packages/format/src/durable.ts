@@ -1,4 +1,5 @@
 import { open, rename, rm } from 'node:fs/promises';
+import { remedyOf } from '@shardtool/storage';
 import { FileError } from './errors.js';
 
 /**
@@ -18,7 +19,9 @@ export async function writeDurably(path: string, bytes: Uint8Array): Promise<voi
     await rename(temporary, path);
   } catch (cause) {
     await rm(temporary, { force: true }).catch(() => undefined);
-    throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
+    throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}); ${remedyOf(cause)}.`, {
+      cause,
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-export { asFileError, countBraces, didYouMean, makeFolder, withSentences } from '@shardtool/storage';
+export { asFileError, countBraces, didYouMean, makeFolder, remedyOf, withSentences } from '@shardtool/storage';
 export { changedSincePacked, checkFieldCrc32, checkFieldSum, crc32, crc32Hex } from './checksum.js';
 export {
   type CropIndexFile,

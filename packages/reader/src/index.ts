@@ -15,7 +15,7 @@ export type { RepeatedKeys } from './dataset/repeated-keys.js';
 export { type DecodedSample, SampleDecoder, type SampleDecoderOptions } from './dataset/sample-decoder.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { DatasetClosedError, ShardCutError } from './dataset/shard-files.js';
-export { type DatasetStats, datasetStats } from './dataset/stats.js';
+export { type DatasetStats, datasetStats, findRepeatedKeys } from './dataset/stats.js';
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { ScratchError } from './kernels/tables.js';
 export { BadSampleError, OwnStepError } from './loader/deliver/bad-rows.js';

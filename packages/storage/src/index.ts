@@ -40,4 +40,4 @@ export type {
   StorageCounts,
   StorageOptions,
 } from './storage.js';
-export { asFileError, withSentences } from './system-error.js';
+export { asFileError, remedyOf, withSentences } from './system-error.js';

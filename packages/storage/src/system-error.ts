@@ -7,6 +7,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   EPERM: 'give yourself the right to it, or choose another place',
   ENOSPC: 'the disk is full, so make room',
   EDQUOT: 'your share of the disk is used up, so make room',
+  EFBIG: 'the system allows no longer files ("ulimit -f")',
   EMFILE: 'too many files are open, so raise the limit ("ulimit -n")',
   ENFILE: 'too many files are open on this machine',
   EIO: 'the disk does not work as it should',
@@ -22,8 +23,12 @@ export function asFileError(error: unknown): unknown {
   const { code, syscall, path, message } = error as NodeJS.ErrnoException;
   if (typeof code !== 'string' || typeof syscall !== 'string') return error;
   const place = path ?? 'A file';
-  const remedy = REMEDIES[code] ?? 'see whether it is there and may be used';
-  return new FileError({ path }, `${place} cannot be used (${message}); ${remedy}.`, { cause: error });
+  return new FileError({ path }, `${place} cannot be used (${message}); ${remedyOf(error)}.`, { cause: error });
+}
+
+/** What to do about an error of the system, as the end of a sentence. */
+export function remedyOf(error: unknown): string {
+  return REMEDIES[(error as NodeJS.ErrnoException).code ?? ''] ?? 'see whether it is there and may be used';
 }
 
 /** Does `work`; what the system refuses in it is thrown with a sentence: see {@link asFileError}. */

@@ -65,10 +65,7 @@ export async function datasetStats(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE):
     for (const key of index.key) keys.add(key);
     totals.add(index);
   }
-  for (let part = 1; part < parts; part++) {
-    keys.begin(part);
-    for await (const { index } of indexesInTurn(dataset, ['key'])) for (const key of index.key) keys.add(key);
-  }
+  for (let part = 1; part < parts; part++) await addKeys(dataset, keys, part);
   const { format, size: samples, bytes, shards } = dataset;
   return {
     ...{ format, shards: shards.length, samples, bytes },
@@ -77,6 +74,19 @@ export async function datasetStats(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE):
     shardBytes: shardBytes.summary(),
     repeatedKeys: keys.found,
   };
+}
+
+/** Keys that come more than once in a dataset, or in several that are mixed. Reads the keys of all indexes. */
+export async function findRepeatedKeys(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE): Promise<RepeatedKeys> {
+  const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
+  const keys = new KeyRepetitions(parts);
+  for (let part = 0; part < parts; part++) await addKeys(dataset, keys, part);
+  return keys.found;
+}
+
+async function addKeys(dataset: Dataset, keys: KeyRepetitions, part: number): Promise<void> {
+  keys.begin(part);
+  for await (const { index } of indexesInTurn(dataset, ['key'])) for (const key of index.key) keys.add(key);
 }
 
 /** Parts of the indexes of all shards, in their order; some are read ahead. */

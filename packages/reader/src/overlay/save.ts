@@ -8,6 +8,7 @@ import {
   type OverlayEntry,
   OverlayError,
   type OverlayHeader,
+  remedyOf,
 } from '@shardtool/format';
 
 /** Names of overlays: of files on any system, and of no path. */
@@ -55,7 +56,8 @@ export async function saveOverlay(
         `There is an overlay ${file} already: take another name, or drop that one with "shardtool overlay drop".`,
       );
     }
-    throw new FileError({ path: file }, `${file} cannot be written (${(cause as Error).message}).`, { cause });
+    const message = `${file} cannot be written (${(cause as Error).message}); ${remedyOf(cause)}.`;
+    throw new FileError({ path: file }, message, { cause });
   } finally {
     await rm(temporary, { force: true }).catch(() => undefined);
   }

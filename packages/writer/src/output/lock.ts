@@ -98,7 +98,14 @@ export function removeDeadLock(path: string): Held | null {
 function createLock(path: string, text: string): number | null {
   try {
     const fd = openSync(path, 'wx');
-    writeSync(fd, text);
+    try {
+      writeSync(fd, text);
+    } catch (error) {
+      // A lock without a holder would keep everybody out.
+      closeSync(fd);
+      rmSync(path, { force: true });
+      throw Object.assign(error as Error, { path });
+    }
     return fd;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return null;

@@ -9,6 +9,7 @@ import {
   makeFolder,
   OptionError,
   PACK_NOTE_FILE,
+  remedyOf,
   type WrittenLayout,
 } from '@shardtool/format';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
@@ -68,7 +69,8 @@ export class OutputFolder {
       return folder;
     } catch (cause) {
       if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
-      throw new FileError({ path }, `The output folder ${path} cannot be written to (${cause.message}).`, { cause });
+      const message = `The output folder ${path} cannot be written to (${cause.message}); ${remedyOf(cause)}.`;
+      throw new FileError({ path }, message, { cause });
     }
   }
 

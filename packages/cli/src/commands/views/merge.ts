@@ -1,5 +1,6 @@
-import { writeFile } from 'node:fs/promises';
+import { link, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
 import { UsageError, write } from '../../terminal/outcome.js';
@@ -30,18 +31,44 @@ export const mergeCommand = command({
       /^[a-z0-9+.-]+:\/\//i.test(place) ? place : path.relative(folder, path.resolve(place));
     const parts = datasets.map((dataset) => ({ dataset: placed(dataset) }));
     const text = `{\n  "mixture": [\n${parts.map((part) => `    ${JSON.stringify(part)}`).join(',\n')}\n  ]\n}\n`;
-    await writeFile(output, text, { flag: 'wx' }).catch((cause: NodeJS.ErrnoException) => {
-      const why = cause.code === 'EEXIST' ? 'it is there already, and stays as it is' : cause.message;
-      throw new UsageError(`${output} cannot be written: ${why}.`);
-    });
-    const { openDataset } = await import('@shardtool/reader');
-    const dataset = await openDataset(output);
-    await dataset.close();
+    const [{ findRepeatedKeys, openMixture }, { FileError, remedyOf }] = await Promise.all([
+      import('@shardtool/reader'),
+      import('@shardtool/format'),
+    ]);
+    // What cannot be opened is no mixture: nothing is written then.
+    const dataset = await openMixture(datasets.map((place) => ({ dataset: place })));
     const { size, classes } = dataset;
+    const repeated = await findRepeatedKeys(dataset);
+    await dataset.close();
+    await writeNew(output, text).catch((cause: NodeJS.ErrnoException) => {
+      if (cause.code === 'EEXIST') {
+        throw new UsageError(`${output} cannot be written: it is there already, and stays as it is.`);
+      }
+      throw new FileError({ path: output }, `${output} cannot be written (${cause.message}); ${remedyOf(cause)}.`, {
+        cause,
+      });
+    });
     const copied = copy === undefined ? '' : await copyView(output, {}, copy);
+    const [first] = repeated.examples;
+    const shared =
+      first === undefined
+        ? ''
+        : `  ${countOf(repeated.count, 'sample')} with a key that came before, as ${visible(first)}: cat, and whoever asks by key, gets the first of each\n`;
     await write(
       `Wrote ${output}: ${countOf(size, 'sample')} of ${countOf(datasets.length, 'dataset')}, ` +
-        `${countOf(classes.length, 'class', 'classes')}.\n${copied}`,
+        `${countOf(classes.length, 'class', 'classes')}.\n${shared}${copied}`,
     );
   },
 });
+
+/** Whole or not at all, and never in place of what is there. */
+async function writeNew(file: string, text: string): Promise<void> {
+  const temporary = `${file}.${process.pid}.part`;
+  try {
+    await writeFile(temporary, text, { flag: 'wx' });
+    // A rename would replace what is there; a link does not.
+    await link(temporary, file);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
