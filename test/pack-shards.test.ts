@@ -48,7 +48,7 @@ test.each(['tar', 'lmdb', 'msgpack'] as const)(
       return digestsOf(output);
     };
     const alone = await packed(1);
-    expect(Object.keys(alone)).toHaveLength(7 * 2 + 2);
+    expect(Object.keys(alone)).toHaveLength(7 * 2 + 3);
     expect(await packed(2)).toEqual(alone);
     expect(await packed(4)).toEqual(alone);
   },
@@ -159,7 +159,7 @@ test('labels in CSV give classes and columns of the index', async () => {
   });
   const output = newFolder();
   const report = await pack(source, output, { labels: path.join(source, 'labels.csv'), shuffle: false });
-  expect(report).toMatchObject({ classes: ['cat', 'dog'], samples: 2, skippedFiles: 2 });
+  expect(report).toMatchObject({ classes: ['cat', 'dog'], samples: 2, skippedFiles: 1 });
   expect((await samplesOf(output)).map(({ source: from, cls, columns }) => [from, cls, columns])).toEqual([
     ['img/a, 1.jpg', 1, { caption: 'a "dog", asleep', score: 0.5 }],
     ['img/b.jpg', 0, { caption: null, score: 2 }],
@@ -250,7 +250,14 @@ test('a pack that is replaced leaves nothing of the earlier one, and nothing els
   await pack(PHOTOS, output, { maxShardSamples: 5, name: 'old', format: 'lmdb' });
   writeFileSync(path.join(output, 'notes.txt'), 'mine');
   await pack(PHOTOS, output, { overwrite: true });
-  expect(filesIn(output)).toEqual(['000000.parquet', '000000.tar', 'dataset.json', 'notes.txt', 'pack.json']);
+  expect(filesIn(output)).toEqual([
+    '000000.parquet',
+    '000000.tar',
+    'dataset.json',
+    'notes.txt',
+    'pack.json',
+    'skipped.jsonl',
+  ]);
   expect(existsSync(path.join(output, 'old-000000.lmdb'))).toBe(false);
 });
 
