@@ -105,7 +105,7 @@ test('a part, new labels and two datasets are named, and copied where that is as
   );
   expect((await shardtool('ls', both)).stdout).toContain('70 samples');
   const none = path.join(folder, 'none.json');
-  expect((await shardtool('merge', shards, path.join(folder, 'nothing'), '--output', none)).code).toBe(1);
+  expect((await shardtool('merge', shards, path.join(folder, 'nothing'), '--output', none)).code).toBe(2);
   expect(existsSync(none)).toBe(false);
 });
 

@@ -40,7 +40,7 @@ const layouts: Readonly<Record<string, PackOptions & { format: LayoutName }>> = 
   tar: { format: 'tar' },
   msgpack: { format: 'msgpack' },
   lmdb: { format: 'lmdb' },
-  'lmdb of images': { format: 'lmdb', lmdbValues: 'image', exclude: ['**/*.{json,txt,seg.png}'] },
+  'lmdb of images': { format: 'lmdb', lmdbValues: 'image', exclude: ['**/*.{json,txt,seg.png}'], fields: [] },
 };
 
 /** All values of one sample: fields as latin1, and what the index alone says. */

@@ -168,7 +168,7 @@ test('a step that is not there is an error that names the module and what it exp
   const missing = (step: object) => looked(masked, { transform: plain, steps: { pixels: step as never } }, () => 0);
   await expect(missing({ module: own, export: 'notAFunction' })).rejects.toThrow(/"notAFunction".*exports.*keep/s);
   await expect(missing({ module: './nowhere.mjs' })).rejects.toThrow(/cannot be loaded from file:.*nowhere\.mjs/);
-  await expect(missing({})).rejects.toThrow(/steps\.pixels\.module/);
+  await expect(missing({})).rejects.toThrow(/option steps is not right: .*module/);
 });
 
 test.each(['uint8', 'float32'] as const)(
@@ -223,7 +223,7 @@ test('cutmix takes a rectangle of the row before, and its weight is what is left
 test('mixing needs images alone, and says so', async () => {
   const mix = { name: 'mixup' } as const;
   await expect(looked(masked, { transform: plain, mix, masks: ['seg.png'] }, () => 0)).rejects.toThrow(
-    /leave out moreImages and masks/,
+    /leave out moreImages, masks and annotations, or mix/,
   );
   await expect(looked(masked, { transform: plain, mix: { name: 'mixdown' } as never }, () => 0)).rejects.toThrow(
     /mixup.*cutmix/,

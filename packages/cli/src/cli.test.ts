@@ -48,7 +48,7 @@ test.each([
   ['bench a --batch-size Infinity', '--batch-size takes a whole number from 1 on.'],
   ['bench a --step-ms -1', '--step-ms takes a number of milliseconds, 0 or more.'],
   ['bench a --step-ms soon', '--step-ms takes a number of milliseconds, 0 or more.'],
-  ['bench a --transform train256', '--transform "train256"; it may be "train224", "eval224", "raw".'],
+  ['bench a --transform train256', '--transform takes train224, eval224 or a JSON file, and train256 cannot be read'],
   ['bench a --prefetch-batches 0', '--prefetch-batches takes a whole number from 1 on.'],
   ['plan a --world-size 0', '--world-size takes a whole number from 1 on.'],
   ['plan a --streams 65537', '--streams takes a whole number from 1 to 65,536.'],

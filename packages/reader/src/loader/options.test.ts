@@ -16,7 +16,7 @@ const WRONG: Readonly<Record<OptionEntry['kind'], unknown>> = {
   choice: 'neither',
   choices: ['neither'],
   whole: -1,
-  bytes: 0,
+  bytes: -1,
   size: '200 sheep',
   seconds: 0,
   share: 1.01,

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
 // All of undici takes three times as long to load, in each thread that reads.
@@ -31,7 +32,14 @@ export function agentFor({ protocol }: URL, fresh: boolean): Dispatcher {
   return agent;
 }
 
+/** Whether some requests may go through a proxy. */
+function hasProxy(): boolean {
+  return ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'].some((name) => process.env[name]);
+}
+
 function makeAgent(pipelining: number, isSecure: boolean): Dispatcher {
+  // A tunnel through a proxy is made by a method that dispatchers have only where all of undici is loaded.
+  if (hasProxy()) createRequire(import.meta.url)('undici');
   const tls = { timeout: CONNECT_MS, ...(isSecure && trusted()) };
   return new EnvHttpProxyAgent({
     connections: CONNECTIONS,

@@ -74,7 +74,7 @@ export async function packHere(
   const flight = isAhead ? new InFlight(flightSetting(checked.inFlight, timeoutMs, checked.workers + 1)) : null;
   try {
     await sourceKind(source).check(source, flight);
-    const metadata = options.labels === undefined ? await findMetadata(source, checked.exclude) : null;
+    const metadata = options.labels === undefined ? await findMetadata(source, checked.exclude, flight) : null;
     const labels = metadata === null ? {} : { labels: metadata };
     const given = { ...options, ...labels };
     const destination = await destinationOf(output, checked, isListing(options));

@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs';
+import { access, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { LabelsError } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
+import type { InFlight } from './in-flight.js';
 import { FILE_NAME } from './labels.js';
 import { readTextFile } from './list.js';
 
@@ -10,11 +11,21 @@ const NAMES = ['metadata.csv', 'metadata.jsonl'] as const;
 
 /**
  * The table in a folder of images that says of each file, by its name in the column `file_name`, what it shows; null where there
- * is none, or `exclude` leaves it out. Throws {@link LabelsError} where there are two.
+ * is none, or `exclude` leaves it out. Throws {@link LabelsError} where there are two, and `SourceTimeoutError` where `flight`
+ * waits in vain.
  */
-export async function findMetadata(source: string, exclude: readonly string[]): Promise<string | null> {
+export async function findMetadata(
+  source: string,
+  exclude: readonly string[],
+  flight: InFlight | null,
+): Promise<string | null> {
   if (isRemote(source)) return null;
-  const there = NAMES.filter((name) => existsSync(join(source, name)));
+  const isThere = (path: string) =>
+    flight === null
+      ? existsSync(path)
+      : flight.run<boolean>(path, (done) => access(path, (error) => done(null, error === null)));
+  const found = await Promise.all(NAMES.map((name) => isThere(join(source, name))));
+  const there = NAMES.filter((_, i) => found[i]);
   if (there.length === 0) return null;
   const { default: fastGlob } = await import('fast-glob');
   const names = await fastGlob([...there], { cwd: source, ignore: [...exclude] });

@@ -36,9 +36,9 @@ export const benchCommand = command({
       .example('$0 bench shards --transform raw --cold', 'What the disk gives'),
   handler: async ({ dataset: location, json, stepMs = 0, epochs, cold, transform, ...given }) => {
     const { benchDataset } = await import('../../bench/bench.js');
-    const dataset = await openGiven(location, given);
     const options = loaderOptions('bench', given);
     const steps = transform === 'raw' ? ('raw' as const) : await readTransform(transform, options.buckets);
+    const dataset = await openGiven(location, given);
     const loader = { ...options, transform: steps };
     const result = await benchDataset(dataset, { loader, epochs, cold, stepMs });
     await dataset.close();
