@@ -197,7 +197,7 @@ test('parts keep a pack of the whole out, and it them; parts of another number, 
   const slow = { ...OPTIONS, resize: 8 };
   const output = newFolder();
   const first = pack(source, output, { ...slow, part: '1/2' });
-  await sleep(0);
+  await isThere(path.join(output, 'pack.1-of-2.lock'));
   await expect(pack(source, output, slow)).rejects.toBeInstanceOf(OutputLockedError);
   await expect(pack(source, output, { ...slow, part: '3/3' })).rejects.toThrow('Another pack');
   await expect(pack(source, output, { ...slow, part: '1/2' })).rejects.toBeInstanceOf(OutputLockedError);
@@ -205,11 +205,16 @@ test('parts keep a pack of the whole out, and it them; parts of another number, 
 
   const whole = newFolder();
   const packing = pack(source, whole, slow);
-  await sleep(0);
+  await isThere(path.join(whole, 'pack.lock'));
   await expect(pack(source, whole, { ...slow, part: '1/2' })).rejects.toBeInstanceOf(OutputLockedError);
   await expect(commitParts(whole)).rejects.toBeInstanceOf(OutputLockedError);
   await packing;
 });
+
+/** Resolves when the file has been made. */
+async function isThere(file: string): Promise<void> {
+  while (!existsSync(file)) await sleep(1);
+}
 
 test("the lock of a part on another machine is nobody's when it was silent for two minutes", async () => {
   const source = await smallImages({ samples: 4 });
