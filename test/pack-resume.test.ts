@@ -291,3 +291,14 @@ function replaceByFolder(file: string): void {
   rmSync(file);
   mkdirSync(file);
 }
+
+test('a pack that was killed when it had listed what it skips, and had no plan yet, begins anew', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2), 'a/notes.svg': '<svg/>' });
+  const [whole, killed] = [newFolder(), newFolder()];
+  await pack(source, whole, { workers: 1 });
+  mkdirSync(killed);
+  for (const file of ['pack.json', 'skipped.jsonl']) copyFileSync(path.join(whole, file), path.join(killed, file));
+  copyFileSync(path.join(whole, 'skipped.jsonl'), path.join(killed, 'skipped.jsonl.part'));
+  await pack(source, killed, { workers: 1 });
+  expect(digestsOf(killed)).toEqual(digestsOf(whole));
+});

@@ -59,7 +59,7 @@ export async function listBeforePack(
 }
 
 /** Whether a folder has a note and lists, and no shard was announced in it. */
-export function isOnlyListed(folder: string): boolean {
+function isOnlyListed(folder: string): boolean {
   const names = readdirSync(folder);
   return names.includes(PACK_NOTE_FILE) && !names.includes(MANIFEST_FILE) && readNote(folder).shards.length === 0;
 }

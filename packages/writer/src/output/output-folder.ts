@@ -15,7 +15,7 @@ import {
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
-import { isOnlyListed, LIST_FILES } from './lists.js';
+import { LIST_FILES } from './lists.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
 import { findPlan, planPath, STATE_FOLDER } from './pack-state.js';
@@ -84,7 +84,8 @@ export class OutputFolder {
     if (entries.includes(MANIFEST_FILE)) return 'dataset';
     if (restart && entries.includes(PACK_NOTE_FILE)) return 'nothing';
     if (existsSync(planPath(this.path))) return 'plan';
-    const lists: readonly string[] = isOnlyListed(this.path) ? LIST_FILES : [];
+    // Lists come between the note and the plan; without a note they are not ours.
+    const lists = entries.includes(PACK_NOTE_FILE) ? LIST_FILES.flatMap((file) => [file, file + TEMPORARY]) : [];
     const others = entries.filter((entry) => !OF_BEGINNING.has(entry) && !lists.includes(entry));
     // A pack that ended before its plan was written has no shards.
     if (others.length === 0) return 'nothing';
