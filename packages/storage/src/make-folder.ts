@@ -3,15 +3,15 @@ import path from 'node:path';
 
 /**
  * Makes a folder, and those above it; false where it was there. One after the other, since Node's own recursive way never
- * ends where the system says that a folder is not there although the one above it is, as in /proc. Throws what the system
- * says.
+ * ends where the system says that a folder is not there although the one above it is, as in /proc. Throws the
+ * system's own error.
  */
-export function makeFolder(folder: string): boolean {
+export function makeFolder(folder: string, mode?: number): boolean {
   const missing: string[] = [];
   for (let place = path.resolve(folder); !isThere(place); place = path.dirname(place)) missing.push(place);
   for (const place of missing.reverse()) {
     try {
-      mkdirSync(place);
+      mkdirSync(place, { mode });
     } catch (error) {
       // Somebody else may have made it meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(place).isDirectory()) throw error;

@@ -152,8 +152,9 @@ export class ReadThreads {
     });
     const thread: Thread = { worker, isReady: false, read: new Set(), waiting: new Map() };
     this.#threads.push(thread);
-    worker.unref();
     worker.on('message', (answer: ReadAnswer) => this.#hear(thread, answer));
+    // Whoever listens keeps the process alive, so this comes behind it.
+    worker.unref();
     const end = (why: string): void => {
       const at = this.#threads.indexOf(thread);
       if (at >= 0) this.#threads.splice(at, 1);

@@ -29,6 +29,14 @@ test('a folder with other things in it is not taken for a cache', async () => {
   expect(() => CacheFolder.clear(folder)).toThrow(/is not a cache of shardtool/);
 });
 
+test.runIf(process.platform === 'linux')(
+  'a folder that cannot be made is a sentence, and no call that never ends',
+  () => {
+    // Node's own recursive mkdirSync goes round for ever there.
+    expect(() => new CacheFolder('/proc/x/cache', 1000)).toThrow(/^\/proc\/x\/cache .*\.$/);
+  },
+);
+
 test('what is needed last goes first, and nothing goes for what is needed later still', async () => {
   const cache = new CacheFolder(path.join(emptyFolder(), 'cache'), 30);
   for (const [name, key] of [
@@ -169,9 +177,7 @@ test('on a disk that is full nothing is kept and nothing is left half-written, u
     expect(cache.claim('c', 10, 5)).toBeNull();
     // Not even what says how much there is can be written.
     fs.writeFileSync(path.join(disk, 'other'), new Uint8Array(400_000));
-    try {
-      fs.writeFileSync(path.join(disk, 'rest'), new Uint8Array(1_000_000));
-    } catch {}
+    expect(() => fs.writeFileSync(path.join(disk, 'rest'), new Uint8Array(1_000_000))).toThrow('ENOSPC');
     const next = new CacheFolder(folder, 100_000_000);
     expect(next.claim('c', 10, 5)).toBeNull();
     expect(cache.has('a')).toBe(true);

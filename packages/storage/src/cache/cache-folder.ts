@@ -1,17 +1,9 @@
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FileError, OptionError } from '../errors.js';
+import { makeFolder } from '../make-folder.js';
 import { underLock } from './folder-lock.js';
 import { keptKey, PieceFiles } from './piece-files.js';
 
@@ -61,13 +53,13 @@ export class CacheFolder {
     this.folder = path.resolve(folder);
     this.#pieces = new PieceFiles(this.#at(PIECES));
     try {
-      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+      makeFolder(this.folder, 0o700);
       if (!existsSync(this.#at(MARK))) {
         // The mark is made first: where another process makes the folder just now, it is there as soon as anything is.
         if (readdirSync(this.folder).length > 0 && !existsSync(this.#at(MARK))) throw notOurs(this.folder);
         writeFileSync(this.#at(MARK), 'Pieces of datasets that were fetched. "shardtool cache clear" removes them.\n');
       }
-      mkdirSync(this.#at(PIECES), { recursive: true, mode: 0o700 });
+      makeFolder(this.#at(PIECES), 0o700);
       this.#begin();
       const { bavail, bsize } = statfsSync(this.folder);
       this.maxBytes = maxBytes ?? Math.floor((bavail * bsize + this.#used()) * DEFAULT_SHARE);

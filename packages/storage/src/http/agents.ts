@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { Dispatcher } from 'undici';
 // All of undici takes three times as long to load, in each thread that reads.
+import connect from 'undici/lib/api/api-connect.js';
+import Dispatcher from 'undici/lib/dispatcher/dispatcher.js';
 import EnvHttpProxyAgent from 'undici/lib/dispatcher/env-http-proxy-agent.js';
 import { FileError } from '../errors.js';
 
@@ -39,7 +39,7 @@ function hasProxy(): boolean {
 
 function makeAgent(pipelining: number, isSecure: boolean): Dispatcher {
   // A tunnel through a proxy is made by a method that dispatchers have only where all of undici is loaded.
-  if (hasProxy()) createRequire(import.meta.url)('undici');
+  if (hasProxy()) Dispatcher.prototype.connect = connect;
   const tls = { timeout: CONNECT_MS, ...(isSecure && trusted()) };
   return new EnvHttpProxyAgent({
     connections: CONNECTIONS,

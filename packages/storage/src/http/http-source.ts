@@ -295,9 +295,12 @@ export async function throwRefused(
   }
   const more = await file.refused?.(answer);
   if (more === true) throw new TransientError(`the server answers ${status}`, { retryAfterMs: 0 });
-  const why = WHY[status] ?? 'the server refuses';
+  const isBucket = more === 'NoSuchBucket';
+  const why = isBucket
+    ? 'there is no such bucket: check its name and the endpoint'
+    : (WHY[status] ?? 'the server refuses');
   const path = file.location;
-  const Kind = status === 404 ? NoSuchRemoteFile : RefusedError;
+  const Kind = status === 404 && !isBucket ? NoSuchRemoteFile : RefusedError;
   throw new Kind(
     { path, status },
     `${path} cannot be ${doing}: ${why} (${status}${typeof more === 'string' ? `, ${more}` : ''}).`,
