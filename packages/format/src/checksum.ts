@@ -1,28 +1,18 @@
-import { createRequire } from 'node:module';
 import { crc32 as zlibCrc32 } from 'node:zlib';
 import { SampleChecksumError } from './errors.js';
-
-type Crc32 = (bytes: Uint8Array | string, before?: number) => number;
+import { NATIVE_CHECKSUMS } from './native-checksums.js';
 
 /** Two to three times as fast as Node's zlib from here on, in bytes; below, calling it costs more than it saves. */
 const NATIVE_FROM = 1024;
-const native = loadNative();
-
-/** Null where it is not installed or has no build for this system: it is a dependency that may be missing. */
-function loadNative(): Crc32 | null {
-  try {
-    return createRequire(import.meta.url)('@node-rs/crc32').crc32;
-  } catch {
-    return null;
-  }
-}
 
 /**
  * crc32 as in zip, gzip and PNG (ISO 3309), an unsigned 32-bit number. A second argument is the crc32 of the bytes
  * before, so that a payload can be summed in pieces.
  */
 export function crc32(bytes: Uint8Array | string, before = 0): number {
-  return native === null || bytes.length < NATIVE_FROM ? zlibCrc32(bytes, before) : native(bytes, before);
+  return NATIVE_CHECKSUMS === null || bytes.length < NATIVE_FROM
+    ? zlibCrc32(bytes, before)
+    : NATIVE_CHECKSUMS.crc32(bytes, before);
 }
 
 /** Eight lower-case hexadecimal digits. */

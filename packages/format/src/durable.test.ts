@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { flushFolder, writeDurably } from './durable.js';
+import { flushFolder, nameOnce, writeDurably } from './durable.js';
 import { FileError } from './errors.js';
 
 let folder: string;
@@ -30,4 +30,18 @@ test('where a file cannot be written, the error names it and nothing is left beh
 
 test('a folder that does not exist cannot be flushed', async () => {
   await expect(flushFolder(join(folder, 'none'))).rejects.toThrow(FileError);
+});
+
+test('a file gets its name once, also where there are no hard links, and what has it stays', async () => {
+  const none = () => Promise.reject(Object.assign(new Error('no links here'), { code: 'EPERM' }));
+  const whole = join(folder, 'whole');
+  await writeFile(whole, 'whole');
+  for (const [name, ...how] of [['linked'], ['copied', none]] as const) {
+    await nameOnce(whole, join(folder, name), ...how);
+    expect(await readFile(join(folder, name), 'utf8')).toBe('whole');
+    await rm(join(folder, name));
+    await writeFile(join(folder, name), 'another');
+    await expect(nameOnce(whole, join(folder, name), ...how)).rejects.toThrow('EEXIST');
+    expect(await readFile(join(folder, name), 'utf8')).toBe('another');
+  }
 });

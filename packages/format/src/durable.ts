@@ -1,4 +1,5 @@
-import { open, rename, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, link, open, rename, rm } from 'node:fs/promises';
 import { remedyOf } from '@shardtool/storage';
 import { FileError } from './errors.js';
 
@@ -22,6 +23,22 @@ export async function writeDurably(path: string, bytes: Uint8Array): Promise<voi
     throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}); ${remedyOf(cause)}.`, {
       cause,
     });
+  }
+}
+
+/** What file systems answer that have no hard links: exFAT, many of FUSE. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+
+/**
+ * Gives a whole file a second name, unless there is something of that name: a rename would replace it, a link does not. Where
+ * there are no hard links the file is copied. Rejects with the system's error, EEXIST where the name is taken.
+ */
+export async function nameOnce(file: string, name: string, hardLink = link): Promise<void> {
+  try {
+    await hardLink(file, name);
+  } catch (error) {
+    if (!NO_LINKS.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    await copyFile(file, name, constants.COPYFILE_EXCL);
   }
 }
 

@@ -17,12 +17,15 @@ export {
   besideShard,
   findBeside,
   isOfLayout,
+  MADE_BESIDE,
+  type MadeBeside,
   ownerOf,
   placeBeside,
   sideFolder,
 } from './dataset/beside.js';
 export { type ClassUnion, renumberClasses, uniteClasses } from './dataset/class-union.js';
 export {
+  type FoundDataset,
   type FoundShard,
   findShards,
   indexPathOf,
@@ -38,12 +41,13 @@ export {
   isManifestAsWritten,
   MANIFEST_FILE,
   type Manifest,
+  type ManifestColumn,
   type ManifestShard,
   readManifest,
   writeManifest,
 } from './dataset/manifest.js';
 export { canonicalSplit, shardsOfSplit, splitsOf } from './dataset/split-name.js';
-export { flushFolder, writeDurably } from './durable.js';
+export { flushFolder, nameOnce, writeDurably } from './durable.js';
 export {
   CropIndexError,
   CutShardError,
@@ -78,12 +82,20 @@ export {
   fieldOfKind,
   type ImageKind,
   imageFields,
+  imageKindOf,
   isImageExtension,
   isImageField,
   kindOfField,
 } from './image/kinds.js';
 export { type ImageHeader, MAX_PIXELS, probeImage } from './image/probe.js';
 export { stripMetadata } from './image/strip-metadata.js';
+export {
+  contentOf,
+  type InspectionColumn,
+  type InspectionFile,
+  readInspection,
+  writeInspection,
+} from './inspection/inspection-file.js';
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels } from './labels/parquet-labels.js';
 export { labelOfColumn } from './layouts/column-names.js';
@@ -94,12 +106,14 @@ export {
   type FieldPosition,
   type FieldSize,
   isImageAlone,
+  type OutputLayout,
   type PartedShard,
   type PartReader,
   type SamplePosition,
   type ShardLayout,
   type ShardPart,
   type ShardWriter,
+  type TableLayout,
   type WrittenLayout,
 } from './layouts/layout.js';
 export { LmdbDatabase, lmdb, lmdbImages } from './layouts/lmdb/index.js';
@@ -107,6 +121,7 @@ export { msgpack } from './layouts/msgpack/index.js';
 export { PieceSource, type Pieces } from './layouts/piece-source.js';
 export {
   entryOf,
+  isTableLayout,
   LAYOUTS,
   type LayoutEntry,
   type LayoutName,
@@ -114,16 +129,29 @@ export {
   layoutOf,
   layoutOfName,
   layoutWith,
+  OUTPUT_LAYOUTS,
+  type OutputLayoutName,
   openShard,
   openToConvert,
   shardNameOf,
   stemOfShard,
+  type TableLayoutName,
   WRITTEN_LAYOUTS,
   type WrittenLayoutName,
   writtenLayoutOf,
 } from './layouts/registry.js';
-export { streamFiles, tar } from './layouts/tar/index.js';
-export { plainName } from './layouts/unpacked.js';
+export {
+  type ColumnContent,
+  ENDING_COLUMN,
+  KEY_COLUMN,
+  type SampleValues,
+  type Table,
+  type TableColumn,
+  type TableNames,
+} from './layouts/table.js';
+export { type StreamedFile, scanEntries, streamFiles, tar } from './layouts/tar/index.js';
+export { fetched, plainName } from './layouts/unpacked.js';
+export { nativeCalls } from './native-calls.js';
 export {
   encodeNpyHeader,
   encodeNpyImage,
@@ -158,6 +186,7 @@ export { nameTable } from './sample/name-table.js';
 export { MAX_SAMPLE_BYTES, sampleTooLarge } from './sample/sample-check.js';
 export { fieldPayload } from './sample/sample-codec.js';
 export { packedName, readsBack, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
+export { type Misfit, parseShape } from './shape.js';
 export {
   buildShardIndex,
   classNumber,

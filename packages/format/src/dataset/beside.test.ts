@@ -53,7 +53,7 @@ test('an index lies beside its shard under the name of the shard', () => {
 });
 
 test('all files that a shard can have beside it are known from its name or its file', () => {
-  const files = ['000000.parquet', '000000.idx', '000000.crops'];
+  const files = ['000000.parquet', '000000.idx', '000000.crops', '000000.inspect'];
   expect(besideShard('000000.tar')).toEqual(files);
   expect(besideShard('000000.lmdb')).toEqual(files);
   expect(besideShard('000000.lmdb/data.mdb')).toEqual(files);

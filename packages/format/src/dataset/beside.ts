@@ -13,6 +13,8 @@ export interface BesideKind {
   readonly of: 'shard' | 'folder';
   /** Only tars have one. */
   readonly isOfTars?: true;
+  /** Found out about shards that are there: no pack is asked for it, and none notes it. */
+  readonly isFoundOut?: true;
   /** Its name, from the name of the shard (`000000.tar`, `000000.lmdb`); that of a folder is always the same. */
   fileName(shard: string): string;
   /** Where ours lies when something of other software has that name. Absent: it has to have the one name, or is not made. */
@@ -28,13 +30,15 @@ export interface BesideKind {
  * Every kind of file beside shards. The index is written always, each other kind where it is asked for, which pack.json
  * notes. For all of them: a pack does not begin where such a name is taken; `--overwrite` and `--restart` remove only what
  * shardtool wrote; `verify --fix` makes those of a repaired shard anew, and keeps the old ones in quarantine; and `convert`
- * takes none over, but makes those of the new shards.
+ * takes none over, but makes those of the new shards. What is found out of shards later on is in the way of nothing, goes with its
+ * shard, and counts only as long as it is of the bytes that lie there.
  */
 export const BESIDE = {
   /** Our index. */
   index: {
     of: 'shard',
-    fileName: (shard) => `${stemOfShard(shard)}.parquet`,
+    // Nothing that reads all Parquet of a folder is to take it for a shard.
+    fileName: (shard) => `${stemOfShard(shard)}.${shard.endsWith('.parquet') ? 'shardtool' : 'parquet'}`,
     otherName: (shard) => `${shard}.shardtool`,
     mark: 'shardtool.index',
   },
@@ -57,12 +61,26 @@ export const BESIDE = {
     otherName: (shard) => `${shard}.crops`,
     mark: 'shardtool.crops',
   },
+  /** What `shardtool inspect` found out about the samples. */
+  inspection: {
+    of: 'shard',
+    isFoundOut: true,
+    fileName: (shard) => `${stemOfShard(shard)}.inspect`,
+    otherName: (shard) => `${shard}.inspect`,
+    mark: 'shardtool.inspect',
+  },
 } satisfies Record<string, BesideKind>;
 
 export type BesideName = keyof typeof BESIDE;
 
+/** Those that are made with a shard, or of it when `shardtool index` is asked: a pack notes them. */
+export type MadeBeside = Exclude<BesideName, 'inspection'>;
+
 /** All of them, in the order of the table. */
 export const BESIDE_NAMES = Object.keys(BESIDE) as BesideName[];
+
+/** Those of {@link MadeBeside}. */
+export const MADE_BESIDE = BESIDE_NAMES.filter((name): name is MadeBeside => kindOf(name).isFoundOut !== true);
 
 /** Who wrote the file at a path. */
 export type Owner = 'nobody' | 'shardtool' | 'other';
@@ -70,7 +88,9 @@ export type Owner = 'nobody' | 'shardtool' | 'other';
 /** Where the pieces of a mark stand: the footer of an index is a few KiB. */
 const MARK_BYTES = 1 << 20;
 
-const kindOf = (name: BesideName): BesideKind => BESIDE[name];
+function kindOf(name: BesideName): BesideKind {
+  return BESIDE[name];
+}
 
 /** Whether shards of this layout can have such a file. */
 export function isOfLayout(kind: BesideName, layout: LayoutName): boolean {

@@ -20,12 +20,12 @@ import {
   layoutNames,
   layoutOfName,
   shardNameOf,
-  stemOfShard,
 } from '../layouts/registry.js';
 import { besidePath } from './beside.js';
 import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
 import { checkMayBeShard } from './other-files.js';
-import { datasetFolderOf } from './split-name.js';
+import { shardsAmong, splitFolders, withoutIndexes } from './shard-names.js';
+import { canonicalSplit, datasetFolderOf } from './split-name.js';
 
 /** The note of a pack that is under way, was interrupted, or has made what lies beside it. */
 export const PACK_NOTE_FILE = 'pack.json';
@@ -50,8 +50,10 @@ export interface FoundDataset {
   readonly manifest: Manifest | null;
   /** In the order of the dataset: that of the manifest, or of their names. */
   readonly shards: readonly FoundShard[];
-  /** Layouts of further shards that lie in the folder and were not taken. */
+  /** Layouts of further shards that lie in the folder and were not taken; `folder` where images lie there as files of their own. */
   readonly others: readonly LayoutName[];
+  /** The folders of splits that there are, where one of them was taken, and that one's name as it was asked for. */
+  readonly ofSplit?: { readonly split: string; readonly splits: readonly string[] };
 }
 
 /** What is looked for at a place. */
@@ -60,12 +62,15 @@ export interface FindOptions {
   readonly layout?: LayoutName | undefined;
   /** Whether images may lie there as files of their own: then there are no shards, and the layout is `folder`. */
   readonly folders?: boolean;
+  /** Which dataset is taken of a folder that has one for each split, as `pack` makes it with `splits`. */
+  readonly split?: string | undefined;
 }
 
 /**
  * Finds the shards of a place: what a manifest in it names, else all shards of one layout by their names, or the one shard that it is. A file
  * whose name says nothing is taken for a tar, unless its first bytes say what else it is. Throws OptionError then,
- * {@link FileError} where there is nothing, and what {@link readManifest} throws, which is UnfinishedPackError for a folder without shards.
+ * {@link FileError} where there is nothing, UnfinishedPackError for a folder without shards, ManifestError for a dataset.json that has
+ * changed, and VersionError for one of a newer version.
  */
 export async function findShards(at: string, options: FindOptions = {}): Promise<FoundDataset> {
   const { layout, folders = false } = options;
@@ -74,7 +79,7 @@ export async function findShards(at: string, options: FindOptions = {}): Promise
     throw new OptionError({ path: at }, message);
   }
   const location = localPathOf(at);
-  if (location === null) return findRemote(at, layout);
+  if (location === null) return findRemote(at, options);
   const found = await stat(location).catch((cause: Error) => {
     throw new FileError({ path: location }, `${location} cannot be opened (${cause.message}).`, { cause });
   });
@@ -90,9 +95,11 @@ export async function findShards(at: string, options: FindOptions = {}): Promise
     const { taken, there, others } = shardsAmong(names, layout);
     if (there.length > 0) {
       const shards = await listedOf(location, entryOf(taken!), names, there);
-      return { location, layout: taken!, manifest: null, shards: foundShards(location, shards, taken!), others };
+      const isFolder = folders && (await holdsImages(location, (name) => layoutOfName(name) !== null));
+      const all: readonly LayoutName[] = isFolder ? [...others, 'folder'] : others;
+      return { location, layout: taken!, manifest: null, shards: foundShards(location, shards, taken!), others: all };
     }
-    const deep = await findBelow(location, layout, () => namesBelow(location));
+    const deep = await findBelow(location, options, await namesBelow(location));
     if (deep !== null) return deep;
   }
   const isPack = names.includes(MANIFEST_FILE) || names.includes(PACK_NOTE_FILE);
@@ -124,7 +131,8 @@ export function indexPathOf(shardPath: string): string {
 /**
  * What there is at a remote place: the shard that its name says it is, what a manifest in it names, or all shards that a list of it has.
  */
-async function findRemote(location: string, layout?: LayoutName): Promise<FoundDataset> {
+async function findRemote(location: string, options: FindOptions): Promise<FoundDataset> {
+  const { layout } = options;
   const single = layoutOfName(splitLocation(location).name);
   if (single !== null) return oneShard(location, layout ?? single);
   try {
@@ -146,61 +154,66 @@ async function findRemote(location: string, layout?: LayoutName): Promise<FoundD
     if (there.length > 0) {
       return { location, layout: taken!, manifest: null, shards: foundShards(location, there, taken!), others };
     }
-    const deep = await findBelow(location, layout, async () => {
-      const below: string[] = [];
-      for await (const { name } of storage.list('', { deep: true })) below.push(name);
-      return below;
-    });
+    const below: string[] = [];
+    for await (const { name } of storage.list('', { deep: true })) below.push(name);
+    const deep = await findBelow(location, options, below);
     if (deep === null) throw error;
     return deep;
   }
-}
-
-/** Which of these names are shards, of which layout, and which other layouts have shards among them. */
-function shardsAmong(names: readonly string[], layout: LayoutName | undefined) {
-  const ofLayout = (name: LayoutName) => {
-    const entry = entryOf(name);
-    const found = names.filter((file) => isShardName(entry, file));
-    return entry.mayBeBeside === undefined ? found : found.filter((file) => !isBeside(file, name, names));
-  };
-  const layouts = layoutNames().filter((name) => ofLayout(name).length > 0);
-  const [taken, ...others] = layout === undefined ? layouts : [layout, ...layouts.filter((name) => name !== layout)];
-  return { taken, there: taken === undefined ? [] : ofLayout(taken), others };
-}
-
-/** Whether a shard of another layout has the same stem, so that the file is its index, or what its writer said of it. */
-function isBeside(file: string, layout: LayoutName, names: readonly string[]): boolean {
-  const stem = file.slice(0, -entryOf(layout).extension.length);
-  return names.some((name) => {
-    const other = name === file ? null : layoutOfName(name);
-    return other !== null && other !== layout && name.startsWith(stem) && stemOfShard(name) === stem;
-  });
 }
 
 /** How far below a place shards are looked for: `CONFIG/train/0000.parquet`. */
 const DEEPEST = 3;
 const MOST_NAMES = 100_000;
 
-/** The shards in folders below, of layouts that lie so. Throws {@link OptionError} where they are of several datasets. */
+/**
+ * The shards in folders below: of the split that is asked for where each has a dataset of its own, else of layouts that lie so.
+ * Throws {@link OptionError} where they are of several datasets.
+ */
 async function findBelow(
   location: string,
-  layout: LayoutName | undefined,
-  list: () => Promise<readonly string[]>,
+  options: FindOptions,
+  names: readonly string[],
 ): Promise<FoundDataset | null> {
+  const { layout, split } = options;
+  const splits = splitFolders(names);
+  if (splits.length > 0) {
+    const folder = folderOfSplit(location, splits, split);
+    const found = await findShards(joinLocation(location, folder), { ...options, split: undefined });
+    return { ...found, ofSplit: { split: split!, splits } };
+  }
   const deep = layoutNames().filter((name) => entryOf(name).isDeep && (layout ?? name) === name);
-  if (deep.length === 0) return null;
-  const names = await list();
   for (const taken of deep) {
-    const there = names.filter((name) => isShardName(entryOf(taken), name) && name.split('/').length <= DEEPEST + 1);
+    const named = names.filter((name) => isShardName(entryOf(taken), name) && name.split('/').length <= DEEPEST + 1);
+    const there = entryOf(taken).mayBeBeside === undefined ? named : withoutIndexes(named, taken, names);
     if (there.length === 0) continue;
     const datasets = [...new Set(there.map(datasetFolderOf))].sort();
-    if (datasets.length > 1) {
-      const message = `${location} has several datasets in it (${datasets.slice(0, 5).join(', ')}): give the folder of one of them.`;
-      throw new OptionError({ path: location }, message);
-    }
+    if (datasets.length > 1) throw severalDatasets(location, datasets, 'give the folder of one of them');
     return { location, layout: taken, manifest: null, shards: foundShards(location, there.sort(), taken), others: [] };
   }
   return null;
+}
+
+/** Throws {@link OptionError} where no split is named, or one that is not there. */
+function folderOfSplit(location: string, folders: readonly string[], split: string | undefined): string {
+  if (split === undefined) {
+    throw severalDatasets(location, folders, 'give the folder of one of them, or its name as the split');
+  }
+  const folder = folders.includes(split)
+    ? split
+    : folders.find((name) => canonicalSplit(name) === canonicalSplit(split));
+  if (folder !== undefined) return folder;
+  const message = `There is no split "${split}" in ${location}; it has ${folders.join(', ')}.`;
+  throw new OptionError({ path: location }, message);
+}
+
+function severalDatasets(location: string, folders: readonly string[], remedy: string): OptionError {
+  const shown = folders.slice(0, 5).join(', ');
+  const message =
+    folders.length === 1
+      ? `${location} has a dataset in it (${shown}): give its folder.`
+      : `${location} has several datasets in it (${shown}): ${remedy}.`;
+  return new OptionError({ path: location }, message);
 }
 
 /** Files below a folder, those in folders whose names begin with a dot left out. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { WRITTEN_LAYOUTS } from '../layouts/registry.js';
+import { OUTPUT_LAYOUTS } from '../layouts/registry.js';
+import { parseShape } from '../shape.js';
 import { MANIFEST_VERSION, type Manifest } from './manifest.js';
 
 const count = z.int().nonnegative();
@@ -12,14 +13,16 @@ const FILE_BELOW = /^[^./\\:\0][^/\\:\0]*(\/[^./\\:\0][^/\\:\0]*)?$/;
 
 const MANIFEST = z.object({
   version: z.literal(MANIFEST_VERSION),
-  format: z.enum(WRITTEN_LAYOUTS),
+  format: z.enum(OUTPUT_LAYOUTS),
   identity: z.string(),
   samples: count,
   bytes: count,
   madeFrom: z.string().optional(),
   classes: z.array(z.object({ name: z.string(), samples: count })),
   fields: z.array(z.object({ name: z.string(), samples: count })),
-  columns: z.array(z.object({ name: z.string(), type: z.enum(['string', 'int', 'double', 'bool']) })),
+  columns: z.array(
+    z.object({ name: z.string(), type: z.enum(['string', 'int', 'double', 'bool']), most: count.optional() }),
+  ),
   shards: z.array(
     z.object({
       file: z.string().regex(FILE_BELOW, 'must be the name of a file inside the folder of the dataset'),
@@ -33,8 +36,9 @@ const MANIFEST = z.object({
 
 /** The manifest that the content of dataset.json is, or the first thing that is wrong with it. */
 export function checkManifest(json: unknown): Manifest | string {
-  const result = MANIFEST.safeParse(json);
-  if (result.success) return result.data;
-  const { path, message } = result.error.issues[0]!;
-  return `${path.join('.') || 'its content'}: ${message}`;
+  try {
+    return parseShape(MANIFEST, json, ({ where, what }) => new Error(`${where || 'its content'} ${what}`));
+  } catch (error) {
+    return (error as Error).message;
+  }
 }

@@ -106,6 +106,15 @@ test('a folder without a manifest is an unfinished pack, and says so', async () 
   await expect(readManifest(own)).rejects.toThrow(/has no dataset\.json: it is no dataset, or its pack did not end/);
 });
 
+test.each([[['dataset_dict.json']], [['state.json', 'dataset_info.json', 'data-00000-of-00001.arrow']]])(
+  'a folder of save_to_disk is told by %j, with the way to Parquet',
+  async (names) => {
+    const own = await mkdtemp(join(folder, 'd-'));
+    for (const name of names) await writeFile(join(own, name), '{}');
+    await expect(readManifest(own)).rejects.toThrow(/save_to_disk .*to_parquet/);
+  },
+);
+
 test('a folder that does not exist, or whose manifest cannot be read, is an error of the file', async () => {
   await expect(readManifest(join(folder, 'none'))).rejects.toThrow(FileError);
   const own = await mkdtemp(join(folder, 'd-'));
@@ -151,7 +160,7 @@ test('a shard outside the folder of the dataset is refused', async () => {
   for (const file of paths) {
     const wrong = createManifest({ ...manifest, shards: [{ ...shards[0]!, file }] });
     await expect(parseManifest(JSON.stringify(wrong), 'dataset.json')).rejects.toThrow(
-      /shards\.0\.file: must be the name/,
+      /shards\.0\.file must be the name/,
     );
   }
   for (const file of ['a..b.tar', 'train-000000.tar', '000000.lmdb/data.mdb', 'Fotos é.tar']) {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRemote, joinLocation, NoSuchFileError, readWhole, shownLocation } from '@shardtool/storage';
 import { crc32, crc32Hex } from '../checksum.js';
 import { flushFolder, writeDurably } from '../durable.js';
-import { FileError, ManifestError, UnfinishedPackError, VersionError } from '../errors.js';
-import type { WrittenLayoutName } from '../layouts/registry.js';
+import { FileError, ManifestError, UnfinishedPackError, UnsupportedShardError, VersionError } from '../errors.js';
+import type { OutputLayoutName } from '../layouts/registry.js';
 import type { ColumnType } from '../shard-index/shard-index.js';
 
 /** The newest version of dataset.json that is read, and the one that is written. */
@@ -28,7 +28,7 @@ export interface ManifestShard {
 /** What a dataset is: the content of dataset.json, which is written last and so says that the pack is whole. */
 export interface Manifest {
   readonly version: typeof MANIFEST_VERSION;
-  readonly format: WrittenLayoutName;
+  readonly format: OutputLayoutName;
   /** See {@link identityOf}. */
   readonly identity: string;
   readonly samples: number;
@@ -39,10 +39,18 @@ export interface Manifest {
   /** Sorted by name; `samples` is how many have the field. */
   readonly fields: readonly { readonly name: string; readonly samples: number }[];
   /** Columns that came with the labels, as they stand in every index. */
-  readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
+  readonly columns: readonly ManifestColumn[];
   readonly shards: readonly ManifestShard[];
   /** Of a dataset that was made from a part of another: the identity of what was read, with overlay, its hash and split. */
   readonly madeFrom?: string | undefined;
+}
+
+/** A label column. */
+export interface ManifestColumn {
+  readonly name: string;
+  readonly type: ColumnType;
+  /** Of the column `boxes` that annotations made: its largest value, the most objects of an image. */
+  readonly most?: number | undefined;
 }
 
 /** The manifest of these shards, with its totals and its identity. */
@@ -164,11 +172,25 @@ async function readText(folder: string): Promise<string> {
     if (!(cause instanceof NoSuchFileError)) throw cause;
     if (!isRemote(folder) && !(await isDirectory(folder))) throw cause;
     const shown = shownLocation(folder);
+    if (!isRemote(folder) && (await isSavedToDisk(folder))) {
+      throw new UnsupportedShardError(
+        { path: shown },
+        `${shown} is what save_to_disk of Hugging Face's datasets wrote, in Arrow, which is not read here: write each ` +
+          `split as Parquet, datasets.load_from_disk(...).to_parquet("train.parquet"), and give that.`,
+        { cause },
+      );
+    }
     const message =
       `${shown} has no ${MANIFEST_FILE}: it is no dataset, or its pack did not end; run "shardtool pack" again, or ` +
       'give the shards themselves.';
     throw new UnfinishedPackError({ path: shown }, message, { cause });
   }
+}
+
+/** Whether `datasets` has saved a dataset, or one for each split, in this folder. */
+async function isSavedToDisk(folder: string): Promise<boolean> {
+  const names = await readdir(folder);
+  return names.includes('dataset_dict.json') || (names.includes('state.json') && names.includes('dataset_info.json'));
 }
 
 async function isDirectory(path: string): Promise<boolean> {

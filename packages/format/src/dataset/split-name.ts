@@ -33,6 +33,11 @@ export function splitOf(name: string): string | undefined {
   );
 }
 
+/** Whether a folder is named as a split is: `train`, `val2017`. */
+export function saysSplit(folder: string): boolean {
+  return wordIn(folder) !== undefined;
+}
+
 function wordIn(name: string): string | undefined {
   return name
     .toLowerCase()

@@ -82,7 +82,7 @@ export const SIGNATURE_BYTES = 64;
 /** The kind of image that begins with these bytes; undefined where it is none that is packed and decoded. */
 export function imageKindOf(bytes: Uint8Array): ImageKind | undefined {
   if (bytes.length < 4) return undefined;
-  for (const [kind, entry] of BY_KIND) if (entry.begins(bytes)) return kind;
+  for (let i = 0; i < BY_KIND.length; i++) if (BY_KIND[i]![1].begins(bytes)) return BY_KIND[i]![0];
   return undefined;
 }
 

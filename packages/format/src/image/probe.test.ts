@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import { ImageError } from '../errors.js';
 import { fieldOfKind, isImageExtension, isImageField, kindOfField } from './kinds.js';
 import { MAX_PIXELS, probeImage } from './probe.js';
@@ -173,7 +174,7 @@ test('an image cut anywhere gives the same header or an error of ours', () => {
     fc.property(fc.constantFrom(...samples), fc.nat({ max: 1000 }), (bytes, length) => {
       expect(verdict(bytes.subarray(0, length), 'cut')).toMatch(/^(jpeg|png|gif|webp|tiff|avif) \d+x\d+|^out: /);
     }),
-    { numRuns: 2000 },
+    { numRuns: 400 * TIMES },
   );
 });
 
@@ -196,7 +197,7 @@ test('changed and removed bytes give a header within the limit or an error of ou
         }
       },
     ),
-    { numRuns: 3000 },
+    { numRuns: 600 * TIMES },
   );
 });
 

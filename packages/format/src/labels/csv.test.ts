@@ -12,6 +12,22 @@ test('cells are split at commas and lines, with LF and with CRLF', () => {
   ]);
 });
 
+test('tabs and semicolons are between cells where the header has them and no comma', () => {
+  expect(cellsOf('path\tclass\na,b.jpg\t"x\ty;z"\n')).toEqual([
+    ['path', 'class'],
+    ['a,b.jpg', 'x\ty;z'],
+  ]);
+  expect(cellsOf('"pa,th";class\r\n"a"";"";b";c,d\r\n')).toEqual([
+    ['pa,th', 'class'],
+    ['a";";b', 'c,d'],
+  ]);
+  expect(cellsOf('path,a;b\nx;y,z\n')).toEqual([
+    ['path', 'a;b'],
+    ['x;y', 'z'],
+  ]);
+  expect(() => cellsOf('a;b\n"c",d;e\n')).toThrow('not followed by a semicolon');
+});
+
 test('a quoted cell keeps commas, line breaks and doubled quotes', () => {
   expect(cellsOf('"a,b","c ""d"" e","f\ng"\n')).toEqual([['a,b', 'c "d" e', 'f\ng']]);
 });

@@ -16,9 +16,11 @@ export class CsvSyntaxError extends Error {
 
 /**
  * Reads CSV as RFC 4180 has it: cells in quotes may hold commas, line breaks and doubled quotes; lines end with CRLF or
- * LF. Empty lines are left out. Throws {@link CsvSyntaxError} with the line.
+ * LF. Cells are apart by tabs or semicolons where the first line has those and no comma. Empty lines are left out. Throws
+ * {@link CsvSyntaxError} with the line.
  */
 export function* parseCsv(text: string): Generator<CsvRecord> {
+  const separator = separatorOf(text);
   let position = 0;
   let line = 1;
   while (position < text.length) {
@@ -26,11 +28,12 @@ export function* parseCsv(text: string): Generator<CsvRecord> {
     const cells: string[] = [];
     let ended = false;
     while (!ended) {
-      const cell = text[position] === '"' ? quotedCell(text, position, first) : plainCell(text, position);
+      const cell =
+        text[position] === '"' ? quotedCell(text, position, separator, first) : plainCell(text, position, separator);
       cells.push(cell.value);
       line += cell.lineBreaks;
       position = cell.end;
-      ended = text[position] !== ',';
+      ended = text[position] !== separator;
       position += text.startsWith('\r\n', position) ? 2 : 1;
     }
     line++;
@@ -38,28 +41,38 @@ export function* parseCsv(text: string): Generator<CsvRecord> {
   }
 }
 
+type Separator = ',' | '\t' | ';';
+
+/** What is between the cells of the first line, but for what stands in quotes. */
+function separatorOf(text: string): Separator {
+  const header = (/[^\r\n]+/.exec(text)?.[0] ?? '').replace(/"[^"]*"/g, '');
+  return ([',', '\t', ';'] as const).find((separator) => header.includes(separator)) ?? ',';
+}
+
 interface Cell {
   readonly value: string;
-  /** Position of the comma or line break behind the cell, or the end of the text. */
+  /** Position of the separator or line break behind the cell, or the end of the text. */
   readonly end: number;
   readonly lineBreaks: number;
 }
 
-function plainCell(text: string, start: number): Cell {
-  CELL_END.lastIndex = start;
-  const end = CELL_END.exec(text)?.index ?? text.length;
+function plainCell(text: string, start: number, separator: Separator): Cell {
+  const cellEnd = CELL_END[separator];
+  cellEnd.lastIndex = start;
+  const end = cellEnd.exec(text)?.index ?? text.length;
   return { value: text.slice(start, end), end, lineBreaks: 0 };
 }
 
-const CELL_END = /,|\r?\n/g;
+const CELL_END = { ',': /,|\r?\n/g, '\t': /\t|\r?\n/g, ';': /;|\r?\n/g };
 
-function quotedCell(text: string, start: number, line: number): Cell {
+function quotedCell(text: string, start: number, separator: Separator, line: number): Cell {
   let close = text.indexOf('"', start + 1);
   while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2);
   if (close === -1) throw new CsvSyntaxError(line, 'a quote is opened and never closed');
   const after = text.slice(close + 1, close + 3);
-  if (after !== '' && !/^(,|\n|\r\n)/.test(after)) {
-    throw new CsvSyntaxError(line, 'a closing quote is not followed by a comma or the end of the line');
+  if (after !== '' && after[0] !== separator && !/^\r?\n/.test(after)) {
+    const name = { ',': 'comma', '\t': 'tab', ';': 'semicolon' }[separator];
+    throw new CsvSyntaxError(line, `a closing quote is not followed by a ${name} or the end of the line`);
   }
   const quoted = text.slice(start + 1, close);
   return {

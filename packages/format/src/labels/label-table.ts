@@ -21,7 +21,7 @@ interface Row {
 }
 
 /**
- * The rows of a labels file: CSV with a header row, or JSON Lines. The first of the `named` columns that it has says which
+ * The rows of a labels file: CSV with a header row (commas, tabs or semicolons), or JSON Lines. The first of the `named` columns that it has says which
  * sample a row is about. Throws {@link LabelsError} with the line.
  */
 export function readLabelTable<Name extends string>(
@@ -81,7 +81,11 @@ function* csvRows(location: string, text: string, named: readonly string[]): Gen
         header = cells;
         if (!header.some((name) => named.includes(name))) {
           const names = named.map((name) => `"${name}"`).join(' or ');
-          fault(location, line, `has the columns ${header.join(', ')}, but none of the name ${names}`);
+          fault(
+            location,
+            line,
+            `has the columns ${header.join(', ')}, but none of the name ${names}; call the one that names the images so`,
+          );
         }
         if (new Set(header).size < header.length) fault(location, line, 'names a column twice');
       } else if (cells.length !== header.length) {

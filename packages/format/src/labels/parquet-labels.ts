@@ -53,5 +53,8 @@ function idColumn(name: string): string {
 
 function noId(location: string, named: readonly string[], values: ReadonlyMap<string, unknown>): LabelsError {
   const [names, there] = [named.map((name) => `"${name}"`).join(' or '), [...values.keys()].join(', ')];
-  return new LabelsError({ path: location }, `${location} has the columns ${there}, but none of the name ${names}.`);
+  return new LabelsError(
+    { path: location },
+    `${location} has the columns ${there}, but none of the name ${names}; call the one that names the images so.`,
+  );
 }

@@ -9,11 +9,13 @@ export interface ArrayImages {
   readonly count: number;
   readonly width: number;
   readonly height: number;
-  /** By image; -1 for none. */
+  /** By image; -1, or nothing, for none. */
   readonly cls: ArrayLike<number>;
   readonly classes: readonly string[];
   /** Label columns, by image. */
-  readonly columns: ReadonlyMap<string, ArrayLike<number>>;
+  readonly columns: ReadonlyMap<string, ArrayLike<ColumnValue>>;
+  /** Absent: keys are the file's name and a number. */
+  readonly keys?: readonly string[];
   /** Pixels of `count` images from `first` on, [count, height, width, 3]. */
   pixels(first: number, count: number): Promise<Uint8Array>;
 }
@@ -22,8 +24,27 @@ export interface ArrayImages {
 const PIECE_BYTES = 1 << 20;
 const YIELDED = 1024;
 
+/** A file of images as if each lay there by itself. */
+export interface ImageSource extends Source {
+  readonly classes: readonly string[];
+  readonly count: number;
+  samples(): AsyncGenerator<readonly SamplePosition[]>;
+}
+
+/** What is known of one image but where it lies. */
+export function sampleRow(
+  { cls, columns, keys }: Pick<ArrayImages, 'cls' | 'columns' | 'keys'>,
+  stem: string,
+  number: number,
+): Pick<SamplePosition, 'key' | 'cls' | 'labels'> {
+  const labels = new Map<string, ColumnValue>();
+  for (const [name, values] of columns) labels.set(name, values[number] ?? null);
+  const key = keys?.[number] ?? `${stem}/${String(number).padStart(6, '0')}`;
+  return { key, cls: cls[number] ?? -1, labels };
+}
+
 /** A file of {@link ArrayImages} as if each image lay there as a `.npy` file, which is what the field `npy` is. */
-export class ArraySource extends PieceSource {
+export class ArraySource extends PieceSource implements ImageSource {
   readonly #images: ArrayImages;
   readonly #bytes: number;
 
@@ -62,24 +83,15 @@ export class ArraySource extends PieceSource {
   }
 
   async *samples(): AsyncGenerator<readonly SamplePosition[]> {
-    const { count, cls, columns } = this.#images;
+    const { count } = this.#images;
     const stem = stemOf(this.location);
     const bytes = this.#bytes;
     for (let number = 0; number < count; ) {
       const found: SamplePosition[] = [];
       for (const end = Math.min(count, number + YIELDED); number < end; number++) {
         const offset = number * bytes;
-        const labels = new Map<string, ColumnValue>();
-        for (const [name, values] of columns) labels.set(name, values[number] ?? null);
-        const key = `${stem}/${String(number).padStart(6, '0')}`;
-        found.push({
-          key,
-          offset,
-          bytes,
-          fields: [{ name: NPY_FIELD, offset, bytes }],
-          cls: cls[number] ?? -1,
-          labels,
-        });
+        const fields = [{ name: NPY_FIELD, offset, bytes }];
+        found.push({ ...sampleRow(this.#images, stem, number), offset, bytes, fields });
       }
       yield found;
     }
@@ -87,7 +99,7 @@ export class ArraySource extends PieceSource {
 }
 
 /** Such a file as one part, so that its class names are known. */
-export function arrayReader(read: (source: Source) => Promise<ArraySource>): PartReader {
+export function arrayReader(read: (source: Source) => Promise<ImageSource>): PartReader {
   return async (open): Promise<PartedShard> => {
     const whole = await read(await open());
     const { classes, count, size } = whole;
@@ -105,7 +117,8 @@ export function arrayReader(read: (source: Source) => Promise<ArraySource>): Par
   };
 }
 
-function stemOf(location: string): string {
+/** The name of a file up to its first dot. */
+export function stemOf(location: string): string {
   const name = location.slice(Math.max(location.lastIndexOf('/'), location.lastIndexOf('\\')) + 1);
   const dot = name.indexOf('.');
   return dot <= 0 ? name : name.slice(0, dot);

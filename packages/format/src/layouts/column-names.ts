@@ -9,9 +9,30 @@ import { INDEX_COLUMNS } from '../shard-index/columns.js';
  */
 
 /** Names of the class, the surest first; those of MNIST's and CIFAR's copies among them. */
-const CLASS_NAMES = ['label', 'labels', 'cls', 'class', 'target', 'y', 'fine_label', 'image/class/label', 'class_id'];
+export const CLASS_NAMES = [
+  'label',
+  'labels',
+  'cls',
+  'class',
+  'target',
+  'y',
+  'fine_label',
+  'image/class/label',
+  'class_id',
+];
 /** Names of the image, the surest first. */
-const IMAGE_NAMES = ['image', 'img', 'images', 'image/encoded', 'jpg', 'jpeg', 'png', 'webp', 'photo', 'picture'];
+export const IMAGE_NAMES = [
+  'image',
+  'img',
+  'images',
+  'image/encoded',
+  'jpg',
+  'jpeg',
+  'png',
+  'webp',
+  'photo',
+  'picture',
+];
 /** The column that is the class; undefined where no name says it. */
 export function classColumnOf(names: Iterable<string>): string | undefined {
   return firstOf(CLASS_NAMES, names);

@@ -1,6 +1,7 @@
 import type { ColumnValue } from '../shard-index/label-column.js';
 import type { Source } from '../source.js';
-import type { LayoutName, WrittenLayoutName } from './registry.js';
+import type { LayoutName, OutputLayoutName, TableLayoutName, WrittenLayoutName } from './registry.js';
+import type { SampleValues, Table, TableNames } from './table.js';
 
 /** Where one field of a sample lies in its shard: `offset` and `bytes` of the payload alone. */
 export interface FieldPosition {
@@ -63,6 +64,8 @@ export interface FinishedShard {
  * straight into the write buffer, so that no byte is copied without need.
  */
 export interface ShardWriter {
+  /** Says what the next sample has beside its payloads. Absent where a layout keeps nothing but payloads. */
+  describe?(values: SampleValues): void;
   /**
    * Lays out the next sample in the write buffer and returns the place of each payload, in the order of `fields`
    * (sorted by name by the caller). The caller fills them, then calls {@link commit} or {@link discard}.
@@ -80,7 +83,7 @@ export interface ShardWriter {
    * (what the pieces throw), nothing of the sample stays. Absent where a layout has to hold a sample whole.
    */
   writeInPieces?(key: string, fields: readonly FieldInPieces[]): Promise<readonly number[]>;
-  /** Writes the rest and flushes it to the disk (fdatasync). The file descriptor stays open. */
+  /** Writes the rest. The file descriptor stays open, and whoever gave it flushes it to the disk. */
   finish(): FinishedShard;
 }
 
@@ -104,6 +107,8 @@ export interface ShardLayout {
   readonly extension: string;
   /** A shard is a folder of that extension, and this is the file in it: `data.mdb`. Absent where the shard is the file. */
   readonly innerFile?: string;
+  /** Shards lie in this folder below that of their dataset. Absent: in the dataset's own. */
+  readonly shardFolder?: string;
   /** A sample is stored as its image alone: the writer takes exactly one field. Absent means false. */
   readonly imageOnly?: boolean;
   /**
@@ -113,9 +118,9 @@ export interface ShardLayout {
   readonly isOpenedByWalk?: boolean;
   /**
    * Opens a writer on a new, empty file. `shard` is its final name, for messages. It throws `SampleSizeError` for a sample
-   * of more than `maxSampleBytes`, all payloads together.
+   * of more than `maxSampleBytes`, all payloads together. `samples` is how many there will be, where that is known.
    */
-  createWriter?(fd: number, shard: string, maxSampleBytes?: number): ShardWriter;
+  createWriter?(fd: number, shard: string, maxSampleBytes?: number, samples?: number): ShardWriter;
   /**
    * Walks a shard by its headers and yields its samples in the order of the file, some hundreds at a time. Throws a
    * tagged error with shard and offset at the first thing that is not as the layout says.
@@ -174,10 +179,34 @@ export interface ShardPart {
   labels(): AsyncGenerator<readonly SamplePosition[]>;
 }
 
-/** A layout that can be written, and repaired. */
-export interface WrittenLayout extends ShardLayout {
+/** A layout that new shards are written in. */
+export interface OutputLayout extends ShardLayout {
+  readonly name: OutputLayoutName;
+  /** The columns that its shards have, where they have any. */
+  readonly table?: Table;
+  /** What {@link LayoutEntry.listFile} says of shards that were written, where there is such a file. */
+  list?(shards: readonly ListedShard[]): string;
+  createWriter(fd: number, shard: string, maxSampleBytes?: number, samples?: number): ShardWriter;
+}
+
+/** A layout of columns, for other software: `convert` writes it, since all columns are to be known before the first shard is. */
+export interface TableLayout extends ShardLayout {
+  readonly name: TableLayoutName;
+  readonly columnNames: TableNames;
+  /** The same, writing shards with these columns. `samples` then has to be right. */
+  ofTable(table: Table): OutputLayout;
+}
+
+/** A shard as the list of all shards has it. */
+export interface ListedShard {
+  readonly file: string;
+  readonly bytes: number;
+  readonly samples: number;
+}
+
+/** A layout that can be written by all that write, and repaired. */
+export interface WrittenLayout extends OutputLayout {
   readonly name: WrittenLayoutName;
-  createWriter(fd: number, shard: string, maxSampleBytes?: number): ShardWriter;
   salvage(source: Source): AsyncGenerator<SamplePosition>;
 }
 

@@ -1,4 +1,5 @@
 import type { Source } from '../source.js';
+import { partAt } from './part-at.js';
 
 /** What a shard looks like from outside whose payloads do not lie in it as they are. */
 export interface Pieces {
@@ -37,7 +38,7 @@ export class PieceSource implements Source {
     const { starts } = this.#pieces;
     const end = Math.min(offset + target.length, this.size);
     if (offset >= end) return 0;
-    const first = this.#pieceAt(offset);
+    const first = partAt(this.#pieces.starts, offset);
     let next = first;
     const lane = async (): Promise<void> => {
       while (starts[next]! < end) {
@@ -81,18 +82,5 @@ export class PieceSource implements Source {
 
   #bytesOf(piece: number): number {
     return this.#pieces.starts[piece + 1]! - this.#pieces.starts[piece]!;
-  }
-
-  /** The last piece that begins at or before `offset`. */
-  #pieceAt(offset: number): number {
-    const { starts } = this.#pieces;
-    let low = 0;
-    let high = starts.length - 1;
-    while (high - low > 1) {
-      const middle = (low + high) >>> 1;
-      if (starts[middle]! <= offset) low = middle;
-      else high = middle;
-    }
-    return low;
   }
 }

@@ -3,8 +3,10 @@ import { OptionError } from '../errors.js';
 import { openSource, type Source } from '../source.js';
 import { CIFAR } from './cifar/entry.js';
 import { FOLDER } from './folder/entry.js';
+import { HDF5 } from './hdf5/entry.js';
 import { IDX } from './idx/entry.js';
-import type { ChosenColumns, ShardLayout, WrittenLayout } from './layout.js';
+import type { ChosenColumns, ShardLayout, TableLayout, WrittenLayout } from './layout.js';
+import { LITDATA } from './litdata/entry.js';
 import { LMDB } from './lmdb/entry.js';
 import { MDS } from './mds/entry.js';
 import { MSGPACK } from './msgpack/entry.js';
@@ -30,8 +32,12 @@ export interface LayoutEntry {
   readonly isDeep?: true;
   /** The split that a shard is of, by its name and the folders that it lies in; undefined where they say none. */
   splitOf?(name: string): string | undefined;
-  /** Whether `pack` and `convert` write it. */
-  readonly isWritten: boolean;
+  /** Shards that are written lie in this folder below that of their dataset. Absent: in the dataset's own. */
+  readonly shardFolder?: string;
+  /** What new shards are called, without their ending, where other software wants to know split and number by it. Absent: as what they are made of. */
+  stemOf?(split: string, number: number, count: number): string;
+  /** Who writes it: everything that writes shards, or `convert` alone, since all columns are to be known first. */
+  readonly isWritten: boolean | 'by convert';
   load(): Promise<ShardLayout>;
 }
 
@@ -41,11 +47,13 @@ export const LAYOUTS = {
   lmdb: LMDB,
   msgpack: MSGPACK,
   mds: MDS,
+  litdata: LITDATA,
   tfrecord: TFRECORD,
   parquet: PARQUET,
   zip: ZIP,
   cifar: CIFAR,
   idx: IDX,
+  hdf5: HDF5,
   folder: FOLDER,
 };
 
@@ -57,8 +65,17 @@ export type WrittenLayoutName = {
   [K in LayoutName]: (typeof LAYOUTS)[K]['isWritten'] extends true ? K : never;
 }[LayoutName];
 
+/** The kinds that `convert` alone writes. */
+export type TableLayoutName = {
+  [K in LayoutName]: (typeof LAYOUTS)[K]['isWritten'] extends 'by convert' ? K : never;
+}[LayoutName];
+
+/** All kinds that are written. */
+export type OutputLayoutName = WrittenLayoutName | TableLayoutName;
+
 /** Loads a layout when it is first asked for. */
 export function layoutOf(name: WrittenLayoutName): Promise<WrittenLayout>;
+export function layoutOf(name: TableLayoutName): Promise<TableLayout>;
 export function layoutOf(name: LayoutName): Promise<ShardLayout>;
 export function layoutOf(name: LayoutName): Promise<ShardLayout> {
   return entryOf(name).load();
@@ -71,7 +88,7 @@ export async function layoutWith(name: LayoutName, columns: ChosenColumns | unde
   if (layout.choosing !== undefined) return layout.choosing(columns);
   throw new OptionError(
     {},
-    `Features are chosen of TFRecord alone; shards of the layout ${name} are read as they say.`,
+    `Features are chosen of TFRecord and HDF5 alone; shards of the layout ${name} are read as they say.`,
   );
 }
 
@@ -79,7 +96,10 @@ export async function layoutWith(name: LayoutName, columns: ChosenColumns | unde
 export async function writtenLayoutOf(name: LayoutName): Promise<WrittenLayout> {
   const written = WRITTEN_LAYOUTS.find((one) => one === name);
   if (written === undefined)
-    throw new OptionError({}, `Shards of the layout ${name} are read and not written; convert them first.`);
+    throw new OptionError(
+      {},
+      `Shards of the layout ${name} are not written sample by sample; convert them to tar first.`,
+    );
   return layoutOf(written);
 }
 
@@ -94,8 +114,17 @@ export function layoutNames(): LayoutName[] {
 
 /** The names of those that are written. */
 export const WRITTEN_LAYOUTS: readonly WrittenLayoutName[] = layoutNames().filter(
-  (name): name is WrittenLayoutName => entryOf(name).isWritten,
+  (name): name is WrittenLayoutName => entryOf(name).isWritten === true,
 );
+
+/** The names of those that `convert` writes. */
+export const OUTPUT_LAYOUTS: readonly OutputLayoutName[] = layoutNames().filter(
+  (name): name is OutputLayoutName => entryOf(name).isWritten !== false,
+);
+
+export function isTableLayout(name: LayoutName): name is TableLayoutName {
+  return entryOf(name).isWritten === 'by convert';
+}
 
 /** The layout of a shard of this name, which is a file's or, for LMDB, a folder's; null where no layout has such names. */
 export function layoutOfName(name: string): LayoutName | null {
@@ -114,22 +143,26 @@ export function stemOfShard(name: string): string {
   return entry === undefined ? name : name.slice(0, -entry.extension.length);
 }
 
-/** What a shard is called whose file a manifest names: for LMDB the folder in which the file lies. */
+/** What a shard is called whose file a manifest names: for LMDB the folder in which the file lies, else the file without a folder. */
 export function shardNameOf(file: string): string {
-  const slash = file.indexOf('/');
-  return slash === -1 ? file : file.slice(0, slash);
+  const [folder, inner] = file.split('/');
+  const isInner = layoutNames().some((layout) => inner !== undefined && entryOf(layout).innerFile === inner);
+  return isInner ? folder! : (inner ?? file);
 }
 
 /** The same for conversion: a shard that is compressed as a whole is unpacked first. */
-export async function openToConvert(name: LayoutName, path: string): Promise<Source> {
+export async function openToConvert(name: LayoutName, path: string, columns?: ChosenColumns): Promise<Source> {
   const { unpack } = await layoutOf(name);
-  return unpack === undefined ? openShard(name, path) : unpack(await openShard(name, path));
+  return unpack === undefined ? openShard(name, path, columns) : unpack(await openShard(name, path, columns));
 }
 
-/** Opens the file of a shard so that payloads lie where its index says. Throws {@link FileError}, and what its layout throws. */
-export async function openShard(name: LayoutName, path: string): Promise<Source> {
+/**
+ * Opens the file of a shard so that payloads lie where its index says. Throws {@link FileError}; of layouts that look into it also
+ * DamagedShardError and UnsupportedShardError.
+ */
+export async function openShard(name: LayoutName, path: string, columns?: ChosenColumns): Promise<Source> {
   const source = isRemote(path) ? readAhead(await openSource(path)) : await openSource(path);
-  const { expand } = await layoutOf(name);
+  const { expand } = await layoutWith(name, columns);
   if (expand === undefined) return source;
   try {
     return await expand(source);

@@ -1,14 +1,15 @@
+import { readSync } from 'node:fs';
 import { mkdtemp, open, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip } from 'node:zlib';
-import { Decompress } from 'fzstd';
-import { DamagedShardError, UnsupportedShardError } from '../errors.js';
+import { DamagedShardError, ShardtoolError, UnsupportedShardError } from '../errors.js';
 import { decompressSnappy } from '../parquet/snappy.js';
 import { getVarint } from '../parquet/varint.js';
 import type { Source } from '../source.js';
 import { becameShorter } from './file-window.js';
+import { decompressZstdPieces, loadZstd } from './zstd.js';
 
 /** Read at once. */
 const PIECE_BYTES = 1 << 20;
@@ -44,24 +45,56 @@ export async function unpacked(source: Source, codec = ENDING.exec(source.locati
     const message = `${shard}: it is compressed by ${codec}, which is not read; decompress it first.`;
     throw new UnsupportedShardError({ shard }, message);
   }
-  const file = await nameless();
-  let size = 0;
   try {
-    for await (const bytes of decompress(source)) {
-      for (let done = 0; done < bytes.length; )
-        done += (await file.write(bytes, done, bytes.length - done, size + done)).bytesWritten;
-      size += bytes.length;
-    }
+    return await spooled(plainName(shard), () => decompress(source));
   } catch (cause) {
-    await file.close();
-    if (cause instanceof DamagedShardError || cause instanceof UnsupportedShardError) throw cause;
+    if (cause instanceof ShardtoolError) throw cause;
     const message = `${shard}: it cannot be decompressed (${(cause as Error).message}); fetch or write it again.`;
     throw new DamagedShardError({ shard }, message, { cause });
   } finally {
     await source.close();
   }
+}
+
+/** The system has no room for a file. */
+const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ENOENT']);
+
+/**
+ * A file that is far, in a file without a name on this machine, for who goes through it more than once: it is fetched once.
+ * Where there is no room for it, `source` itself is given, which else is closed.
+ */
+export async function fetched(source: Source): Promise<Source> {
+  let here: Source;
+  try {
+    here = await copied(source);
+  } catch (error) {
+    if (NO_ROOM.has((error as NodeJS.ErrnoException).code ?? '')) return source;
+    throw error;
+  }
+  await source.close();
+  return here;
+}
+
+function copied(source: Source): Promise<Source> {
+  return spooled(source.location, () => pieces(source));
+}
+
+/** What comes, in a file without a name, as if it lay at `location`. It is asked for when somebody is there to hear of its errors. */
+async function spooled(location: string, content: () => AsyncIterable<Uint8Array>): Promise<Source> {
+  const file = await nameless();
+  let size = 0;
+  try {
+    for await (const bytes of content()) {
+      for (let done = 0; done < bytes.length; )
+        done += (await file.write(bytes, done, bytes.length - done, size + done)).bytesWritten;
+      size += bytes.length;
+    }
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
   return {
-    location: plainName(shard),
+    location,
     size,
     readAt: async (offset, target) => {
       let read = 0;
@@ -70,6 +103,7 @@ export async function unpacked(source: Source, codec = ENDING.exec(source.locati
       }
       return read;
     },
+    readNow: (offset, target) => readSync(file.fd, target, 0, target.length, offset),
     close: () => file.close(),
   };
 }
@@ -98,15 +132,25 @@ function through(source: Source, codec: Transform): AsyncIterable<Uint8Array> {
   return pipeline(Readable.from(pieces(source)), codec, () => undefined);
 }
 
+/** The decoder takes what is there at once: a file that is far comes into a file without a name first. */
 async function* unzstd(source: Source): AsyncGenerator<Uint8Array> {
-  const made: Uint8Array[] = [];
-  const codec = new Decompress((bytes) => made.push(bytes));
-  for await (const piece of pieces(source)) {
-    codec.push(piece);
-    yield* made.splice(0);
+  await loadZstd();
+  const near = source.readNow === undefined ? await copied(source) : source;
+  try {
+    yield* decompressZstdPieces(piecesNow(near));
+  } finally {
+    if (near !== source) await near.close();
   }
-  codec.push(new Uint8Array(0), true);
-  yield* made;
+}
+
+function* piecesNow(source: Source): Generator<Uint8Array> {
+  const piece = Buffer.allocUnsafe(PIECE_BYTES);
+  for (let at = 0; at < source.size; ) {
+    const read = source.readNow!(at, piece.subarray(0, Math.min(PIECE_BYTES, source.size - at)));
+    if (read === 0) throw becameShorter(source.location, at);
+    at += read;
+    yield piece.subarray(0, read);
+  }
 }
 
 /** One block: it says how long it is, and has no pieces. */

@@ -23,6 +23,8 @@ export interface SummedBytes {
   readonly crc32: number;
 }
 
+const NONE: readonly SummedBytes[] = [];
+
 /** A place in the file, and the checksum of what stands before it. */
 interface Mark {
   readonly position: number;
@@ -72,13 +74,16 @@ export class WriteBuffer {
    * Keeps the first `bytes` of the room. `summed` (rising) spares reading those bytes again for the checksum: worth it
    * from {@link COMBINE_BYTES} on.
    */
-  append(bytes: number, summed: readonly SummedBytes[] = []): void {
-    for (const known of summed) {
-      this.#sumTo(this.#length + known.offset);
-      this.#crc32 = crc32Combine(this.#crc32, known.crc32, known.bytes);
-      this.#summed += known.bytes;
-    }
+  append(bytes: number, summed: readonly SummedBytes[] = NONE): void {
+    for (let i = 0; i < summed.length; i++) this.take(summed[i]!.offset, summed[i]!.bytes, summed[i]!.crc32);
     this.#length += bytes;
+  }
+
+  /** One of the `summed` of the {@link append} that comes next. */
+  take(offset: number, bytes: number, sum: number): void {
+    this.#sumTo(this.#length + offset);
+    this.#crc32 = crc32Combine(this.#crc32, sum, bytes);
+    this.#summed += bytes;
   }
 
   /** Writes what was appended. Throws {@link FileError}. */
@@ -93,6 +98,18 @@ export class WriteBuffer {
     this.#length = 0;
     this.#summed = 0;
     if (this.#buffer.length > DOUBLED_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  }
+
+  /** Writes bytes that lie elsewhere behind what was appended. Throws {@link FileError}. */
+  write(bytes: Uint8Array): void {
+    this.flush();
+    this.#crc32 = crc32(bytes, this.#crc32);
+    try {
+      writeAt(this.#fd, bytes, this.#start);
+    } catch (cause) {
+      throw unwritable(this.#shard, cause);
+    }
+    this.#start += bytes.length;
   }
 
   /** Writes what was appended, and says where {@link back} can return to. */
@@ -114,7 +131,7 @@ export class WriteBuffer {
     this.#summed = 0;
   }
 
-  /** Writes pieces as they come, `bytes` all together, and returns their crc32. Throws {@link FileError}, and what the pieces throw. */
+  /** Writes pieces as they come, `bytes` all together, and returns their crc32. Throws {@link FileError}, and the error of a piece as it is. */
   async pass(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bytes: number): Promise<number> {
     this.flush();
     let sum = 0;
@@ -136,6 +153,7 @@ export class WriteBuffer {
   }
 
   #sumTo(end: number): void {
+    if (end === this.#summed) return;
     this.#crc32 = crc32(this.#buffer.subarray(this.#summed, end), this.#crc32);
     this.#summed = end;
   }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { unpack } from 'msgpackr';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import { fieldPayload, ImageEncoder, MapEncoder } from './sample-codec.js';
 
 interface Field {
@@ -44,7 +45,7 @@ test('whatever the payloads are, they come back byte for byte from their places'
       const { payloads } = encode(key, fields, withKey);
       expect(payloads.map(letters)).toEqual(fields.map((field) => letters(Buffer.from(field.payload))));
     }),
-    { numRuns: 200 },
+    { numRuns: 40 * TIMES },
   );
 });
 

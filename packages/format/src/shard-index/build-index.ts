@@ -20,7 +20,8 @@ const CLASS_FIELD = 'cls';
 
 /**
  * Makes the index of a shard from its headers alone: where everything lies, and what stands there of classes and labels.
- * Sizes of what nobody has read are 0, and checksums absent that the layout does not keep. Throws what the layout's walk throws.
+ * Sizes of what nobody has read are 0, and checksums absent that the layout does not keep. Throws {@link DamagedShardError}
+ * (CutShardError where the shard ends too early), UnsupportedShardError or UnsupportedEntryError for what is not read, FileError.
  */
 export function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
   return indexOfPositions(layout.headers?.(source) ?? layout.samples(source, onSkipped));
@@ -37,7 +38,7 @@ export async function indexOfPositions(walk: AsyncIterable<readonly SamplePositi
  * Makes the index of a shard that has none, from its headers and payloads: positions, crc32, size and orientation of the
  * image (0, 0 and 1 where it is none), class number from the text of `cls`. Samples stand in the order of the file;
  * `source` is '', and label columns are those that the layout itself keeps. Reads the shard once more or less front to back, holding at most one
- * read, or one payload of up to 64 MiB. Throws what the layout's walk throws.
+ * read, or one payload of up to 64 MiB. Throws what {@link walkShardIndex} names, also for a payload.
  */
 export async function buildShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
   const rows = new FoundRows();

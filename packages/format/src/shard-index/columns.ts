@@ -107,7 +107,7 @@ function fieldColumns(field: string, columns: FieldColumns): Column[] {
   });
 }
 
-function labelColumn(name: string, type: ColumnType, values: readonly ColumnValue[]): Column {
+export function labelColumn(name: string, type: ColumnType, values: readonly ColumnValue[]): Column {
   const present = presentWhere(values.length, (row) => values[row] !== null);
   const data = labelValues(name, type, values);
   return { name, nullable: true, present, data };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import { FileError, OptionError, ShardIndexError, ShardtoolError, VersionError } from '../errors.js';
 import { encodeParquet } from '../parquet/parquet.js';
 import { seal } from '../parquet/seal.js';
@@ -282,7 +283,7 @@ test('damage under a correct checksum ends in an index or in an error of ours', 
         }
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: 400 * TIMES },
   );
 });
 

@@ -141,7 +141,10 @@ export function salvageShardIndex(bytes: Uint8Array): SalvagedIndex | null {
   }
 }
 
-/** Reads an index, or some parts of it. Throws what {@link decodeShardIndex} throws, and {@link FileError}. */
+/**
+ * Reads an index, or some parts of it. Throws {@link ShardIndexError} where a byte of it has changed, {@link VersionError}
+ * where a newer version wrote it, {@link FileError} where it cannot be read.
+ */
 export function readShardIndex(path: string): Promise<ShardIndex>;
 export function readShardIndex<P extends IndexPart>(path: string, choice: IndexChoice<P>): Promise<PartOfIndex<P>>;
 export async function readShardIndex(path: string, choice?: IndexChoice<IndexPart>): Promise<Partial<ShardIndex>> {

@@ -2,6 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { FileError } from '../../errors.js';
 import type { Source } from '../../source.js';
+import { partAt } from '../part-at.js';
 
 /** Files of one read that are open at once. */
 const FILES_AT_ONCE = 16;
@@ -31,7 +32,7 @@ export class FilesSource implements Source {
   async readAt(offset: number, target: Uint8Array): Promise<number> {
     const end = Math.min(offset + target.length, this.size);
     if (offset >= end) return 0;
-    let next = this.#fileAt(offset);
+    let next = partAt(this.#starts, offset);
     // Files of the page cache are read here and now, which costs a tenth of asking for them.
     while (this.#slow <= 0 && this.#starts[next]! < end) {
       const began = performance.now();
@@ -93,19 +94,6 @@ export class FilesSource implements Source {
     const [start, stop] = [this.#starts[file]!, this.#starts[file + 1]!];
     const from = Math.max(offset, start);
     return { path: this.#paths[file]!, from: from - start, bytes: Math.min(end, stop) - from, at: from - offset };
-  }
-
-  /** The last file that begins at or before `offset`, and holds it. */
-  #fileAt(offset: number): number {
-    const starts = this.#starts;
-    let low = 0;
-    let high = starts.length - 1;
-    while (high - low > 1) {
-      const middle = (low + high) >>> 1;
-      if (starts[middle]! <= offset) low = middle;
-      else high = middle;
-    }
-    return low;
   }
 }
 

@@ -116,13 +116,14 @@ function byCodePoint(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Whether a folder, or one of the first below it, has an image in it. */
-export async function holdsImages(root: string): Promise<boolean> {
+/** Whether a folder, or one of the first below it, has an image in it; what `isLeftOut` names in the folder itself does not count. */
+export async function holdsImages(root: string, isLeftOut?: (name: string) => boolean): Promise<boolean> {
   const open = [root];
   for (let looked = 0; looked < MOST_FOLDERS && open.length > 0; looked++) {
     const folder = open.shift()!;
     const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
     for (const entry of entries) {
+      if (folder === root && isLeftOut?.(entry.name)) continue;
       const name = packedName(entry.name);
       if (name !== null && isImageField(name.field) && !entry.isDirectory()) return true;
       if (entry.isDirectory() && !entry.name.startsWith('.')) open.push(path.join(folder, entry.name));

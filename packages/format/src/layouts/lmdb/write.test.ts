@@ -35,10 +35,13 @@ function write(layout: WrittenLayout, samples: readonly (readonly [key: string, 
 
 async function positions(path: string, layout = lmdb): Promise<SamplePosition[]> {
   const source = await openSource(path);
-  const samples: SamplePosition[] = [];
-  for await (const batch of layout.samples(source)) samples.push(...batch);
-  await source.close();
-  return samples;
+  try {
+    const samples: SamplePosition[] = [];
+    for await (const batch of layout.samples(source)) samples.push(...batch);
+    return samples;
+  } finally {
+    await source.close();
+  }
 }
 
 /** Around the length up to which a value stays in its leaf, and of whole pages. */

@@ -1,4 +1,4 @@
-import { fdatasyncSync, ftruncateSync } from 'node:fs';
+import { ftruncateSync } from 'node:fs';
 import { crc32 } from '../../checksum.js';
 import { crc32Combine } from '../../crc32-combine.js';
 import { DuplicateKeyError, SampleSizeError } from '../../errors.js';
@@ -118,13 +118,10 @@ export class LmdbWriter implements ShardWriter {
     return number;
   }
 
-  /** The pages that the metas name are on the disk before the metas are. */
   #writeMetas(metas: Buffer, bytes: number): void {
     try {
       ftruncateSync(this.#fd, bytes);
-      fdatasyncSync(this.#fd);
       writeAt(this.#fd, metas, 0);
-      fdatasyncSync(this.#fd);
     } catch (cause) {
       throw unwritable(this.#shard, cause);
     }

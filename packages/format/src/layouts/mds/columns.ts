@@ -1,22 +1,19 @@
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import { labelValue } from '../column-names.js';
+import type { TableColumn } from '../table.js';
+import type { ColumnRole, ValueColumn } from '../value-columns.js';
 
 /** One column of an MDS shard: how long its values are, null where each says it, and what they are. */
-export interface MdsColumn {
-  readonly name: string;
+export interface MdsColumn extends ValueColumn {
   readonly bytes: number | null;
-  readonly role: MdsRole;
+  /** What it holds of a sample, where shardtool wrote it. */
+  readonly of?: TableColumn;
 }
-
-/** Bytes of a field with an extension; or a single value. */
-export type MdsRole =
-  | { readonly kind: 'bytes'; readonly extension: string }
-  | { readonly kind: 'value'; value(bytes: DataView): ColumnValue };
 
 const text = (bytes: DataView) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 
 /** Encodings by name (mosaicml-streaming, base/format/mds/encodings.py); numbers are little-endian. */
-const ENCODINGS: ReadonlyMap<string, MdsRole> = new Map<string, MdsRole>([
+const ENCODINGS: ReadonlyMap<string, ColumnRole> = new Map<string, ColumnRole>([
   ...(['bytes', 'jpeg', 'png'] as const).map((name) => [name, { kind: 'bytes', extension: 'bin' }] as const),
   ['str', { kind: 'bytes', extension: 'txt' }],
   ['json', { kind: 'bytes', extension: 'json' }],
@@ -41,8 +38,22 @@ const ENCODINGS: ReadonlyMap<string, MdsRole> = new Map<string, MdsRole>([
   }).map(([name, value]) => [name, { kind: 'value', value }] as const),
 ]);
 
+/** The same of a column of ours that is no field: text and JSON are single values there. Null where no value has this encoding. */
+export function valueRoleOf(encoding: string): ColumnRole | null {
+  if (encoding === 'str') return { kind: 'value', value: text };
+  if (encoding === 'json') return { kind: 'value', value: (bytes) => singleValue(JSON.parse(text(bytes))) };
+  const role = roleOf(encoding);
+  return role?.kind === 'value' ? role : null;
+}
+
+function singleValue(value: unknown): ColumnValue {
+  if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+    return value;
+  throw new RangeError('no single value');
+}
+
 /** What values of an encoding become; null for one that is not known. `float16` and arrays stay the bytes that they are. */
-export function roleOf(encoding: string): MdsRole | null {
+export function roleOf(encoding: string): ColumnRole | null {
   const known = ENCODINGS.get(encoding);
   if (known !== undefined) return known;
   if (encoding === 'float16') return { kind: 'bytes', extension: 'float16' };

@@ -1,13 +1,13 @@
-import type { ShardLayout } from '../layout.js';
+import type { TableLayout } from '../layout.js';
 
 /** MosaicML's shards, plain or compressed; the compressed ones are told so that they can be named. */
 const SHARD_NAME = /\.mds(\.(zstd|gz|bz2|br|snappy)(:\d+)?)?$/;
 
 export const MDS = {
   extension: '.mds',
-  isWritten: false,
+  isWritten: 'by convert',
   isShard: (name: string) => SHARD_NAME.test(name),
   listFile: 'index.json',
   listed: async (text: string): Promise<readonly string[]> => (await import('./shard-list.js')).listedShards(text),
-  load: async (): Promise<ShardLayout> => (await import('./index.js')).mds,
+  load: async (): Promise<TableLayout> => (await import('./index.js')).mds,
 } as const;

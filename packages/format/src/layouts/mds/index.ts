@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { CutShardError, DamagedShardError, UnsupportedShardError } from '../../errors.js';
-import { imageKindOf, SIGNATURE_BYTES } from '../../image/kinds.js';
-import type { ColumnValue } from '../../shard-index/label-column.js';
+import { CutShardError, type UnsupportedShardError } from '../../errors.js';
 import type { Source } from '../../source.js';
-import { classColumnOf, fieldOfColumn, imageColumnOf, labelOfColumn } from '../column-names.js';
 import { FileWindow } from '../file-window.js';
-import type { FieldPosition, SamplePosition, ShardLayout } from '../layout.js';
+import type { SamplePosition, TableLayout } from '../layout.js';
+import { decodeTable, isField, SampleOfTable, TABLE_MARK } from '../table.js';
 import { unpacked } from '../unpacked.js';
-import { type MdsColumn, roleOf } from './columns.js';
+import { ColumnReader, damaged, unsupported } from '../value-columns.js';
+import { type MdsColumn, roleOf, valueRoleOf } from './columns.js';
+import { listOf, MdsWriter } from './write.js';
 
 /**
  * Shards of MosaicML's StreamingDataset, read as they are. A shard is a number of samples, the place of each and of the
@@ -15,7 +15,20 @@ import { type MdsColumn, roleOf } from './columns.js';
  * differs, then all values (mosaicml-streaming, base/format/mds/writer.py). Samples have no keys there: theirs are the
  * shard's name and their number. Pickled columns are refused: to read them is to run what is in them.
  */
-export const mds: ShardLayout = { name: 'mds', extension: '.mds', isOpenedByWalk: true, samples, unpack };
+export const mds: TableLayout = {
+  name: 'mds',
+  extension: '.mds',
+  isOpenedByWalk: true,
+  columnNames: { image: 'image', cls: 'label' },
+  samples,
+  unpack,
+  ofTable: (table) => ({
+    ...mds,
+    table,
+    list: (shards) => listOf(table, shards),
+    createWriter: (fd, shard, most, samples = 0) => new MdsWriter(fd, shard, table, samples, most),
+  }),
+};
 
 async function unpack(source: Source): Promise<Source> {
   return IS_PLAIN.test(source.location) ? source : unpacked(source);
@@ -27,8 +40,8 @@ const IS_PLAIN = /\.mds(\?.*)?$/s;
 const WORD = 4;
 /** A shard holds less than 4 GiB, and its JSON a few names. */
 const MOST_CONFIG_BYTES = 1 << 20;
-/** A single value that is written as text is a number. */
-const MOST_VALUE_BYTES = 1 << 16;
+/** In shards of ours a single value may be a label that is a text. */
+const MOST_TEXT_BYTES = 1 << 28;
 const YIELDED = 256;
 
 const CONFIG = z.object({
@@ -36,6 +49,7 @@ const CONFIG = z.object({
   column_names: z.array(z.string()),
   column_encodings: z.array(z.string()),
   column_sizes: z.array(z.int().nonnegative().nullable()),
+  [TABLE_MARK]: z.unknown().optional(),
 });
 
 async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[]> {
@@ -45,12 +59,12 @@ async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[
   const places = await readPlaces(source, window);
   const columns = await readColumns(source, window, places);
   const stem = shard.slice(Math.max(shard.lastIndexOf('/'), shard.lastIndexOf('\\')) + 1).replace(/\.mds$/, '');
-  const naming = new Naming(shard, columns);
+  const reader = new ColumnReader(window, shard, columns);
   let found: SamplePosition[] = [];
   for (let number = 0; number + 1 < places.length; number++) {
     const span = { offset: places[number]!, bytes: places[number + 1]! - places[number]! };
     const key = `${stem}/${String(number).padStart(6, '0')}`;
-    found.push(await readSample(window, shard, { key, ...span }, columns, naming));
+    found.push(await readSample(window, shard, { key, ...span }, columns, reader));
     if (found.length < YIELDED) continue;
     yield found;
     found = [];
@@ -83,6 +97,8 @@ async function readColumns(source: Source, window: FileWindow, places: Uint32Arr
   const text = (await window.at(at, bytes)).subarray(0, bytes).toString('utf8');
   const config = parseConfig(text);
   if (config === null) throw damaged(shard, at, 'its list of columns cannot be read');
+  const ours = decodeTable(config[TABLE_MARK]);
+  const isOurs = ours !== null && config.column_names.every((name) => ours.has(name));
   return config.column_names.map((name, i) => {
     const encoding = config.column_encodings[i]!;
     const role = roleOf(encoding);
@@ -98,7 +114,13 @@ async function readColumns(source: Source, window: FileWindow, places: Uint32Arr
         `its column "${name}" has the encoding ${JSON.stringify(encoding)}, which is not known; write it anew with another`,
       );
     }
-    return { name, bytes: config.column_sizes[i] || null, role };
+    const column = { name, bytes: config.column_sizes[i] || null, role };
+    if (!isOurs) return column;
+    const of = ours.get(name)!;
+    const own = isField(of) ? role : valueRoleOf(encoding);
+    if (own === null || (isField(of) && role.kind !== 'bytes'))
+      throw damaged(shard, at, `its column "${name}" is not what it says of itself`);
+    return { ...column, role: own, of };
   });
 }
 
@@ -118,7 +140,7 @@ async function readSample(
   shard: string,
   { key, offset, bytes }: Pick<SamplePosition, 'key' | 'offset' | 'bytes'>,
   columns: readonly MdsColumn[],
-  naming: Naming,
+  reader: ColumnReader,
 ): Promise<SamplePosition> {
   const end = offset + bytes;
   const head = columns.filter((column) => column.bytes === null).length * WORD;
@@ -133,75 +155,15 @@ async function readSample(
   });
   if (at !== end)
     throw damaged(shard, offset, `the values of sample ${key} take ${at - offset} bytes, and there are ${bytes}`);
-  const fields: FieldPosition[] = [];
-  const labels = new Map<string, ColumnValue>();
-  let cls = -1;
-  for (const { column, ...place } of values) {
-    const { name, role } = column;
-    if (role.kind === 'bytes') {
-      const peek = Math.min(place.bytes, SIGNATURE_BYTES);
-      const first = peek === 0 ? new Uint8Array(0) : (await window.at(place.offset, peek)).subarray(0, peek);
-      fields.push({ name: naming.field(name, first, role.extension), ...place });
-      continue;
+  if (columns.some(({ of }) => of !== undefined)) {
+    const sample = new SampleOfTable();
+    for (const { column, ...place } of values) {
+      if (isField(column.of!)) sample.field(column.of!, place);
+      else sample.value(column.of!, await reader.value(key, { column, ...place }, MOST_TEXT_BYTES));
     }
-    const value = await valueAt(window, shard, key, column, place);
-    if (name === naming.cls && Number.isInteger(value) && (value as number) >= -1 && (value as number) <= 0x7fffffff) {
-      cls = value as number;
-    } else labels.set(labelOfColumn(name), value);
+    return { offset, bytes, ...sample.read((why) => damaged(shard, offset, `sample ${key} ${why}`)) };
   }
-  return { key, offset, bytes, fields, cls, labels };
-}
-
-async function valueAt(
-  window: FileWindow,
-  shard: string,
-  key: string,
-  { name, role }: MdsColumn,
-  { offset, bytes }: { readonly offset: number; readonly bytes: number },
-): Promise<ColumnValue> {
-  if (bytes > MOST_VALUE_BYTES)
-    throw damaged(shard, offset, `column "${name}" of sample ${key} is too long for a number`);
-  const stored = (await window.at(offset, bytes)).subarray(0, bytes);
-  try {
-    return (role as Extract<MdsColumn['role'], { kind: 'value' }>).value(
-      new DataView(stored.buffer, stored.byteOffset, stored.byteLength),
-    );
-  } catch {
-    throw damaged(shard, offset, `column "${name}" of sample ${key} is not a value of its encoding`);
-  }
-}
-
-/** What columns become, by their names and what is in them. */
-class Naming {
-  readonly cls: string | undefined;
-  readonly #fields = new Map<string, string>();
-  readonly #image: string | undefined;
-  readonly #columnOf = new Map<string, string>();
-  readonly #shard: string;
-
-  constructor(shard: string, columns: readonly MdsColumn[]) {
-    this.#shard = shard;
-    const values = columns.filter(({ role }) => role.kind === 'value').map(({ name }) => name);
-    this.cls = classColumnOf(values);
-    const isOpen = ({ role }: MdsColumn) => role.kind === 'bytes' && role.extension === 'bin';
-    this.#image = imageColumnOf(columns.filter(isOpen).map(({ name }) => name));
-  }
-
-  field(name: string, first: Uint8Array, extension: string): string {
-    const kind = imageKindOf(first);
-    const known = this.#fields.get(`${name} ${kind}`);
-    if (known !== undefined) return known;
-    const field = fieldOfColumn(name, first, name === this.#image, extension);
-    this.#fields.set(`${name} ${kind}`, field);
-    const other = this.#columnOf.get(field);
-    if (other !== undefined && other !== name)
-      throw unsupported(
-        this.#shard,
-        `its columns "${other}" and "${name}" would both be the field "${field}"; rename one of them`,
-      );
-    this.#columnOf.set(field, name);
-    return field;
-  }
+  return { key, offset, bytes, ...(await reader.sample(key, values)) };
 }
 
 function cut(shard: string, size: number): CutShardError {
@@ -209,14 +171,6 @@ function cut(shard: string, size: number): CutShardError {
     { shard, offset: size },
     `${shard}: it ends at byte ${size}, before its last sample does; fetch or write it again.`,
   );
-}
-
-function damaged(shard: string, offset: number, what: string): DamagedShardError {
-  return new DamagedShardError({ shard, offset }, `${shard}: ${what}; it is damaged: fetch or write it again.`);
-}
-
-function unsupported(shard: string, what: string): UnsupportedShardError {
-  return new UnsupportedShardError({ shard }, `${shard}: ${what}.`);
 }
 
 function compressed(shard: string): UnsupportedShardError {

@@ -1,18 +1,15 @@
-import { fdatasyncSync } from 'node:fs';
 import { mapRules, SampleCheck } from '../../sample/sample-check.js';
 import { MapEncoder, summedPayloads } from '../../sample/sample-codec.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
 import { PositionLog } from '../position-log.js';
-import { unwritable, WriteBuffer } from '../write-buffer.js';
+import { WriteBuffer } from '../write-buffer.js';
 
 /** What the reader takes. */
 const MAX_KEY_BYTES = 0xffff;
 
 /** Writes a msgpack shard: one map a sample, one after the other. The same samples give the same bytes. */
 export class MsgpackWriter implements ShardWriter {
-  readonly #fd: number;
-  readonly #shard: string;
   readonly #output: WriteBuffer;
   readonly #check: SampleCheck;
   readonly #encoder = new MapEncoder(true);
@@ -22,8 +19,6 @@ export class MsgpackWriter implements ShardWriter {
 
   /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
   constructor(fd: number, shard: string, maxSampleBytes?: number) {
-    this.#fd = fd;
-    this.#shard = shard;
     this.#output = new WriteBuffer(fd, shard);
     this.#check = new SampleCheck(shard, mapRules(MAX_KEY_BYTES), maxSampleBytes);
   }
@@ -49,11 +44,6 @@ export class MsgpackWriter implements ShardWriter {
 
   finish(): FinishedShard {
     this.#output.flush();
-    try {
-      fdatasyncSync(this.#fd);
-    } catch (cause) {
-      throw unwritable(this.#shard, cause);
-    }
     const { position, crc32 } = this.#output;
     return { bytes: position, crc32, ...this.#log.positions(this.#sampleOffset.toArray()) };
   }

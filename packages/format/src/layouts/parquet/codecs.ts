@@ -1,9 +1,11 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { decompress as decompressZstd } from 'fzstd';
 import { decompressSnappy } from '../../parquet/snappy.js';
+import { decompressZstd, loadZstd } from '../zstd.js';
 
 /** Gives exactly `length` bytes, or throws. */
 export type Decompress = (stored: Uint8Array, length: number) => Uint8Array;
+
+const ZSTD = 'ZSTD';
 
 /** Codecs of pages by their names in a footer (Apache Parquet format, Compression.md). LZ4 and LZO are not read. */
 const CODECS: Readonly<Record<string, Decompress>> = {
@@ -11,13 +13,18 @@ const CODECS: Readonly<Record<string, Decompress>> = {
   SNAPPY: decompressSnappy,
   GZIP: (stored, length) => gunzipSync(stored, { maxOutputLength: Math.max(1, length) }),
   BROTLI: (stored, length) => brotliDecompressSync(stored, { maxOutputLength: Math.max(1, length) }),
-  ZSTD: (stored, length) => decompressZstd(stored, new Uint8Array(length)),
+  [ZSTD]: decompressZstd,
 };
 
 export const UNCOMPRESSED = 'UNCOMPRESSED';
 export const CODEC_NAMES: readonly string[] = Object.keys(CODECS);
 
-/** The bytes of a page. Throws RangeError where they are not as many as its header says, and what the codec throws. */
+/** To be awaited before pages of these codecs are decompressed. */
+export async function loadCodecs(codecs: ReadonlySet<string>): Promise<void> {
+  if (codecs.has(ZSTD)) await loadZstd();
+}
+
+/** The bytes of a page. Throws RangeError where they are not as many as its header says, and an Error of the codec for bytes that are none of its own. */
 export function decompressed(codec: string, stored: Uint8Array, length: number): Uint8Array {
   const bytes = CODECS[codec]!(stored, length);
   if (bytes.length !== length) throw new RangeError('it has another length than its header says');

@@ -1,6 +1,7 @@
 import { parquetSchema, type SchemaTree } from 'hyparquet';
 import { UnsupportedShardError } from '../../errors.js';
 import { classColumnOf, imageColumnOf } from '../column-names.js';
+import { decodeTable, isField, TABLE_MARK, type TableColumn } from '../table.js';
 import type { Footer } from './footer.js';
 
 /** What the columns of a file become. */
@@ -13,6 +14,13 @@ export interface Columns {
   readonly cls: string | undefined;
   /** Names of the classes, where the file says them. */
   readonly classes: readonly string[];
+  /** What each column at the top is, and how long each row group is as it is seen, where shardtool wrote the file. */
+  readonly ours?: OwnColumns | undefined;
+}
+
+export interface OwnColumns {
+  readonly of: ReadonlyMap<string, TableColumn>;
+  readonly groupBytes: readonly number[];
 }
 
 export interface BytesColumn {
@@ -36,16 +44,18 @@ interface Features {
  */
 export function columnsOf(footer: Footer, shard: string): Columns {
   const features = featuresOf(footer);
+  const ours = ownColumns(footer);
   const bytes: BytesColumn[] = [];
   const values: string[] = [];
   let leaf = 0;
   for (const column of parquetSchema(footer).children) {
-    const found = bytesIn(column);
+    const own = ours?.of.get(column.element.name);
+    const found = own === undefined ? bytesIn(column) : isField(own) ? ownBytesIn(column) : undefined;
     if (found !== undefined) {
       const levels = found.path.length === 1 ? [column] : [column, found];
       const maxLevel = levels.filter(({ element }) => element.repetition_type === 'OPTIONAL').length;
       bytes.push({ name: column.element.name, leaf: leaf + leavesOf(column).indexOf(found), maxLevel });
-    } else if (leavesOf(column).some(isBytes)) {
+    } else if (own === undefined && leavesOf(column).some(isBytes)) {
       const message = `${shard}: its column "${column.element.name}" holds bytes in lists or deeper, and a sample has one value of each field; write it anew without that column.`;
       throw new UnsupportedShardError({ shard }, message);
     } else if (column.children.length === 0) values.push(column.element.name);
@@ -62,6 +72,7 @@ export function columnsOf(footer: Footer, shard: string): Columns {
     image: imageColumnOf(images.length > 0 ? images : names),
     cls,
     classes: Array.isArray(classes) ? classes.map(String) : [],
+    ours,
   };
 }
 
@@ -74,6 +85,29 @@ function bytesIn(column: SchemaTree): SchemaTree | undefined {
   const isImage = others.every(({ element, children }) => element.name === 'path' && children.length === 0);
   if (!isImage || bytes === undefined || bytes.element.repetition_type === 'REPEATED') return undefined;
   return bytes.children.length === 0 && isBytes(bytes) ? bytes : undefined;
+}
+
+/** The same of a field in a file of ours, where text is one, too. */
+function ownBytesIn(column: SchemaTree): SchemaTree | undefined {
+  const [bytes] = column.children;
+  const found = bytes === undefined ? column : bytes;
+  return found.element.type === 'BYTE_ARRAY' && found.element.repetition_type !== 'REPEATED' ? found : undefined;
+}
+
+/** Null where another software wrote the file, or has changed it. */
+function ownColumns({ key_value_metadata, row_groups, schema }: Footer): OwnColumns | undefined {
+  const text = key_value_metadata?.find(({ key }) => key === TABLE_MARK)?.value;
+  const of = decodeTable(text);
+  if (of === null) return undefined;
+  const { groups } = JSON.parse(text!);
+  const names = parquetSchema({ schema } as Footer).children.map(({ element }) => element.name);
+  const isWhole = names.length === of.size && names.every((name) => of.has(name));
+  const isCounted = Array.isArray(groups) && groups.length === row_groups.length && groups.every(isLength);
+  return isWhole && isCounted ? { of, groupBytes: groups } : undefined;
+}
+
+function isLength(bytes: unknown): boolean {
+  return Number.isSafeInteger(bytes) && (bytes as number) >= 0;
 }
 
 /** Whether a column holds bytes that nobody calls text or a number. */

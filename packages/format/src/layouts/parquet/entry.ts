@@ -1,12 +1,20 @@
 import { splitOf } from '../../dataset/split-name.js';
-import type { ShardLayout } from '../layout.js';
+import type { TableLayout } from '../layout.js';
 
 /** `train-00000-of-00002.parquet`. Our indexes have such names, too, and lie beside the shards that they are of: see `findShards`. */
 export const PARQUET = {
   extension: '.parquet',
-  isWritten: false,
+  isWritten: 'by convert',
+  shardFolder: 'data',
   mayBeBeside: true,
   isDeep: true,
   splitOf,
-  load: async (): Promise<ShardLayout> => (await import('./index.js')).parquet,
+  /** As `push_to_hub` has it. */
+  stemOf: (split: string, number: number, count: number) =>
+    `${split.replaceAll(/[^\w.]/g, '_')}-${fiveDigits(number)}-of-${fiveDigits(count)}`,
+  load: async (): Promise<TableLayout> => (await import('./index.js')).parquet,
 } as const;
+
+function fiveDigits(number: number): string {
+  return String(number).padStart(5, '0');
+}

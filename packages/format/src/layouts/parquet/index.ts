@@ -1,6 +1,7 @@
 import type { Source } from '../../source.js';
-import type { PartedShard, PartReader, SamplePosition, ShardLayout } from '../layout.js';
+import type { PartedShard, PartReader, SamplePosition, TableLayout } from '../layout.js';
 import { ParquetFile, ParquetMemory } from './parquet-file.js';
+import { ParquetWriter } from './write.js';
 
 /**
  * Parquet as the Hub's `datasets` writes it, and other files with columns of bytes, read as they are. Opening reads the
@@ -8,13 +9,20 @@ import { ParquetFile, ParquetMemory } from './parquet-file.js';
  * may be compressed, is found when the row group's turn comes. Samples have no keys there: theirs are the file's name and
  * their number. Apache Parquet format, README.md and parquet.thrift.
  */
-export const parquet: ShardLayout = {
+export const parquet: TableLayout = {
   name: 'parquet',
   extension: '.parquet',
   isOpenedByWalk: true,
   expand: async (source) => new WholeFile(source, await ParquetFile.open(source)),
   samples: (source) => (source as WholeFile).samples(),
   partReader,
+  shardFolder: 'data',
+  columnNames: { image: 'image', cls: 'label' },
+  ofTable: (table) => ({
+    ...parquet,
+    table,
+    createWriter: (fd, shard, most) => new ParquetWriter(fd, shard, table, most),
+  }),
 };
 
 /** The row groups of files, each opened by itself. They share memory for pages. */

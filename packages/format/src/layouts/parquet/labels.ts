@@ -11,7 +11,7 @@ import type { Source } from '../../source.js';
 import { labelOfColumn, labelValue } from '../column-names.js';
 import { FileWindow } from '../file-window.js';
 import { CODEC_NAMES, decompressed } from './codecs.js';
-import type { Columns } from './columns.js';
+import type { Columns, OwnColumns } from './columns.js';
 import { chunkOf, damaged, type Footer, fill } from './footer.js';
 import { readPages } from './pages.js';
 
@@ -20,6 +20,9 @@ export interface Labels {
   /** Class numbers; null where no column is the class. */
   readonly cls: Int32Array | null;
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
+  /** In files of ours: the key of each row, and the name of the field that is its image. */
+  readonly keys?: readonly ColumnValue[] | undefined;
+  readonly endings?: readonly ColumnValue[] | undefined;
 }
 
 type DecodedArray = ReturnType<typeof readColumn>['data'][number];
@@ -102,7 +105,9 @@ function decodeColumns(metadata: Footer, chunks: readonly Uint8Array[], rows: nu
   return leaves;
 }
 
-function labelsOf(found: ReadonlyMap<string, DecodedArray>, { bytes, cls }: Columns): Labels {
+function labelsOf(found: ReadonlyMap<string, DecodedArray>, columns: Columns): Labels {
+  const { bytes, cls, ours } = columns;
+  if (ours !== undefined) return ownLabels(found, ours);
   const ofBytes = new Set(bytes.map(({ name }) => name));
   const labels = new Map<string, ColumnValue[]>();
   let classes: Int32Array | null = null;
@@ -116,6 +121,22 @@ function labelsOf(found: ReadonlyMap<string, DecodedArray>, { bytes, cls }: Colu
     else labels.set(labelOfColumn(isPath ? `${name}_path` : name), values);
   }
   return { cls: classes, columns: labels };
+}
+
+/** What each column has, as its writer was told. */
+function ownLabels(found: ReadonlyMap<string, DecodedArray>, { of }: OwnColumns): Labels {
+  let cls: Int32Array | null = null;
+  const columns = new Map<string, readonly ColumnValue[]>();
+  const others = new Map<string, readonly ColumnValue[]>();
+  for (const [name, stored] of found) {
+    const { holds, of: label } = of.get(name)!;
+    const values = Array.from<unknown, ColumnValue>(stored as ArrayLike<unknown>, columnValue);
+    if (holds === 'class')
+      cls = Int32Array.from(values, (value) => (isClass(value) && value !== null ? Number(value) : -1));
+    else if (holds === 'key' || holds === 'ending') others.set(holds, values);
+    else if (holds !== 'image') columns.set(label, values);
+  }
+  return { cls, columns, keys: others.get('key'), endings: others.get('ending') };
 }
 
 function isClass(value: ColumnValue): boolean {

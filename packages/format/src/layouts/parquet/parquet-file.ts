@@ -3,10 +3,13 @@ import { UnsupportedShardError } from '../../errors.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import { planRuns } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
+import { fieldOfColumn, keyOf } from '../column-names.js';
 import { FileWindow } from '../file-window.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';
+import { partAt } from '../part-at.js';
+import { loadCodecs } from './codecs.js';
 import { type Columns, columnsOf } from './columns.js';
-import { type Chunk, chunkOf, type Footer, fill, parseFooter, readFooterBytes } from './footer.js';
+import { type Chunk, chunkOf, damaged, type Footer, fill, parseFooter, readFooterBytes } from './footer.js';
 import { type Labels, readLabels } from './labels.js';
 import { liesOpen, type Page, PageCache, plainPage } from './pages.js';
 import { type ColumnPlaces, findPlaces } from './places.js';
@@ -90,6 +93,7 @@ export class ParquetFile {
   readonly columns: Columns;
   readonly groups: readonly RowGroup[];
   readonly #size: number;
+  readonly #codecs: ReadonlySet<string>;
   readonly #footer: Uint8Array;
   readonly #memory: ParquetMemory;
 
@@ -100,6 +104,9 @@ export class ParquetFile {
     this.#memory = memory;
     const parsed = this.#parse();
     this.columns = columnsOf(parsed, this.location);
+    this.#codecs = new Set(
+      parsed.row_groups.flatMap(({ columns }) => columns.map((chunk) => chunk.meta_data?.codec ?? '')),
+    );
     let firstRow = 0;
     this.groups = parsed.row_groups.map(({ num_rows, columns }) => {
       const rows = Number(num_rows);
@@ -113,6 +120,7 @@ export class ParquetFile {
   /** Reads the footer, and nothing else. Throws DamagedShardError, UnsupportedShardError and FileError. */
   static async open(source: Source, memory = new ParquetMemory()): Promise<ParquetFile> {
     const file = new ParquetFile(source, await readFooterBytes(source), memory);
+    await loadCodecs(file.#codecs);
     if (file.columns.bytes.length > 0) return file;
     const message = `${file.location}: no column of it holds bytes, so there are no images in it; its rows may name files that lie elsewhere.`;
     throw new UnsupportedShardError({ shard: file.location }, message);
@@ -125,7 +133,7 @@ export class ParquetFile {
 
   /** Length of a row group as it is seen here. */
   async bytesOf(source: Source, group: number): Promise<number> {
-    return (await this.#placesOf(source, group)).starts.at(-1)!;
+    return this.columns.ours?.groupBytes[group] ?? (await this.#placesOf(source, group)).starts.at(-1)!;
   }
 
   /** Fills `target` from `offset` on of a row group as it is seen here; returns how many bytes there were. */
@@ -134,7 +142,7 @@ export class ParquetFile {
     const end = Math.min(offset + target.length, starts.at(-1)!);
     if (offset >= end) return 0;
     const wanted = new Map<Page, Piece[]>();
-    for (let row = rowAt(starts, offset); row < starts.length - 1 && starts[row]! < end; row++) {
+    for (let row = partAt(starts, offset); row < starts.length - 1 && starts[row]! < end; row++) {
       let at = starts[row]!;
       for (const { pages, page, at: inPage, bytes } of columns) {
         if (page[row]! < 0) continue;
@@ -161,11 +169,12 @@ export class ParquetFile {
         const fields: FieldPosition[] = [];
         for (const { page, bytes, field, fields: names } of columns) {
           if (page[row]! < 0) continue;
-          fields.push({ name: names[field[row]!]!, offset: at, bytes: bytes[row]! });
+          const name = names[field[row]!]! || this.#endingOf(labels, row);
+          fields.push({ name, offset: at, bytes: bytes[row]! });
           at += bytes[row]!;
         }
         const span = { offset: base + starts[row]!, bytes: starts[row + 1]! - starts[row]! };
-        found.push({ key: this.#keyOf(firstRow + row), ...span, fields, ...valuesOf(labels, row) });
+        found.push({ key: this.#keyOf(labels, firstRow, row), ...span, fields, ...valuesOf(labels, row) });
       }
       yield found;
     }
@@ -177,7 +186,7 @@ export class ParquetFile {
     const labels = await this.#labelsOf(source, group);
     const nowhere = { offset: 0, bytes: 0, fields: [] };
     yield Array.from({ length: rows }, (_, row) => ({
-      key: this.#keyOf(firstRow + row),
+      key: this.#keyOf(labels, firstRow, row),
       ...nowhere,
       ...valuesOf(labels, row),
     }));
@@ -191,10 +200,21 @@ export class ParquetFile {
     return readLabels(source, this.#parse(), group, this.columns);
   }
 
-  #keyOf(row: number): string {
+  #keyOf({ keys }: Labels, firstRow: number, inGroup: number): string {
     const { location } = this;
+    const row = firstRow + inGroup;
+    const refuse = (why: string) => damaged(location, 0, `row ${row} has a key that ${why}`);
+    if (keys !== undefined) return keyOf(String(keys[inGroup] ?? ''), refuse);
     const name = location.slice(Math.max(location.lastIndexOf('/'), location.lastIndexOf('\\')) + 1);
     return `${name.replace(/\.parquet$/, '')}/${String(row).padStart(6, '0')}`;
+  }
+
+  /** The name of an image that its own column does not say. */
+  #endingOf({ endings }: Labels, row: number): string {
+    const refuse = (why: string) => damaged(this.location, 0, `row ${row} has an image whose name ${why}`);
+    const name = keyOf(String(endings?.[row] ?? ''), refuse);
+    if (name.includes('/')) throw refuse('holds a slash');
+    return name;
   }
 
   #placesOf(source: Source, group: number): Promise<GroupPlaces> {
@@ -212,7 +232,10 @@ export class ParquetFile {
       const part = frontToBack(source, chunk);
       const reader = { source: part, window: new FileWindow(part), cache: this.#memory.pages };
       try {
-        columns.push(await findPlaces(reader, column, column.name === this.columns.image, chunk, rows));
+        const own = this.columns.ours?.of.get(column.name)?.of;
+        const nameOf = (first: Uint8Array) =>
+          own ?? fieldOfColumn(column.name, first, column.name === this.columns.image);
+        columns.push(await findPlaces(reader, column, nameOf, chunk, rows));
       } finally {
         if (part !== source) await part.close();
       }
@@ -224,6 +247,13 @@ export class ParquetFile {
       for (const column of columns) bytes += column.bytes[row]!;
       starts[row + 1] = starts[row]! + bytes;
     }
+    const known = this.columns.ours?.groupBytes[group];
+    if (known !== undefined && known !== starts[rows])
+      throw damaged(
+        this.location,
+        0,
+        `row group ${group} has ${starts[rows]} bytes of fields, and its footer says ${known}`,
+      );
     return { starts, columns };
   }
 
@@ -244,7 +274,10 @@ export class ParquetFile {
 
   /** An image that is not in the file, but is named by its path, would be missing without a word. */
   #checkImages(columns: readonly ColumnPlaces[], group: number): void {
-    const isEmpty = columns.length > 0 && columns.every(({ page }) => page.every((number) => number < 0));
+    const isEmpty =
+      this.columns.ours === undefined &&
+      columns.length > 0 &&
+      columns.every(({ page }) => page.every((number) => number < 0));
     if (!isEmpty || this.groups[group]!.rows === 0) return;
     const message = `${this.location}: no row of its row group ${group} has an image in it: its rows may name files that lie elsewhere; write it anew with the images in it, as "push_to_hub" does.`;
     throw new UnsupportedShardError({ shard: this.location }, message);
@@ -333,16 +366,4 @@ function valuesOf({ cls, columns }: Labels, row: number): Pick<SamplePosition, '
   const labels = new Map<string, ColumnValue>();
   for (const [name, values] of columns) labels.set(name, values[row] ?? null);
   return { cls: cls?.[row] ?? -1, labels };
-}
-
-/** The last row that begins at or before `offset`, and is not empty. */
-function rowAt(starts: Float64Array, offset: number): number {
-  let low = 0;
-  let high = starts.length - 1;
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if (starts[middle]! <= offset) low = middle;
-    else high = middle;
-  }
-  return low;
 }

@@ -2,7 +2,6 @@ import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
 import { UnsupportedShardError } from '../../errors.js';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import type { Source } from '../../source.js';
-import { fieldOfColumn } from '../column-names.js';
 import type { FileWindow } from '../file-window.js';
 import type { BytesColumn } from './columns.js';
 import { type Chunk, damaged, fill } from './footer.js';
@@ -44,12 +43,12 @@ const LENGTH_BYTES = 4;
 
 /**
  * Finds the values of a column in a row group. Where they lie open in a file of this machine, only their lengths and first
- * bytes are read; else each page is, and stays in the cache. Throws {@link DamagedShardError} and {@link UnsupportedShardError}.
+ * bytes are read (`fieldOf` says by these which field a value is); else each page is, and stays in the cache. Throws {@link DamagedShardError} and {@link UnsupportedShardError}.
  */
 export async function findPlaces(
   { source, window, cache }: PlaceReader,
   column: BytesColumn,
-  isImage: boolean,
+  fieldOf: (first: Uint8Array) => string,
   chunk: Chunk,
   rows: number,
 ): Promise<ColumnPlaces> {
@@ -57,7 +56,7 @@ export async function findPlaces(
   if (chunk.values !== rows)
     throw damaged(shard, chunk.offset, `its column "${column.name}" has another number of values than there are rows`);
   const pages = await readPages(window, shard, chunk);
-  const places = new PlaceList(pages, rows, (first) => fieldOfColumn(column.name, first, isImage));
+  const places = new PlaceList(pages, rows, fieldOf);
   let dictionary: Dictionary | null = null;
   for (const [number, page] of pages.entries()) {
     if (liesOpen(page, source)) {

@@ -9,7 +9,7 @@ export function damaged(shard: string, offset: number, trouble: string): Damaged
 }
 
 export function compressed(shard: string): DamagedShardError {
-  const message = `${shard}: this is compressed with gzip, and shards are read in place; run gunzip on it first.`;
+  const message = `${shard}: it is compressed by gzip, so no sample of it can be read by itself: "shardtool convert" reads it, or decompress it with "gunzip".`;
   return new DamagedShardError({ shard, offset: 0 }, message);
 }
 

@@ -6,6 +6,7 @@ import { salvage } from './salvage.js';
 import { scanEntries } from './scan.js';
 import { TarWriter } from './write.js';
 
+export { scanEntries } from './scan.js';
 export { type StreamedFile, streamFiles } from './stream.js';
 
 /**

@@ -164,7 +164,9 @@ test('an archive without files, and a file that is none, compressed or empty', (
   expect(names(archive())).toEqual([]);
   expect(failure(Buffer.alloc(0))).toBeInstanceOf(CutShardError);
   expect(failure(Buffer.alloc(5000, 'no tar'))).toMatchObject({ offset: 0 });
-  expect(failure(Buffer.concat([Buffer.of(0x1f, 0x8b, 8), Buffer.alloc(5000, 1)])).message).toContain('gunzip');
+  expect(failure(Buffer.concat([Buffer.of(0x1f, 0x8b, 8), Buffer.alloc(5000, 1)])).message).toMatch(
+    /"shardtool convert" reads it.*gunzip/,
+  );
 });
 
 const piece = fc.oneof(

@@ -1,9 +1,8 @@
-import { fdatasyncSync } from 'node:fs';
 import { SampleCheck, type SampleRules } from '../../sample/sample-check.js';
 import { readsBack } from '../../sample/sample-name.js';
 import type { FieldInPieces, FieldSize, FinishedShard, ShardWriter } from '../layout.js';
-import { NumberList } from '../number-list.js';
-import { COMBINE_BYTES, type SummedBytes, unwritable, WriteBuffer } from '../write-buffer.js';
+import { SamplePlaces } from '../sample-places.js';
+import { COMBINE_BYTES, WriteBuffer } from '../write-buffer.js';
 import { encodeEntryHeaders, maxHeaderBytes } from './entry-headers.js';
 import { BLOCK_BYTES, padded } from './header.js';
 
@@ -23,20 +22,16 @@ const RULES: SampleRules = {
  * same bytes. Payloads go from the caller's hand straight into the buffer that is written.
  */
 export class TarWriter implements ShardWriter {
-  readonly #fd: number;
-  readonly #shard: string;
   readonly #output: WriteBuffer;
   readonly #check: SampleCheck;
-  /** Where the payloads of the sample that was begun lie, from the start of its room. */
-  #begun: readonly { readonly offset: number; readonly bytes: number }[] = [];
-  readonly #sampleOffset = new NumberList();
-  readonly #sampleBytes = new NumberList();
-  readonly #payloadOffset = new NumberList();
+  /** How many payloads the sample has that was begun; where each lies, from the start of its room, and how long it is. */
+  #begun = 0;
+  readonly #offsets: number[] = [];
+  readonly #lengths: number[] = [];
+  readonly #places = new SamplePlaces();
 
   /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
   constructor(fd: number, shard: string, maxSampleBytes?: number) {
-    this.#fd = fd;
-    this.#shard = shard;
     this.#output = new WriteBuffer(fd, shard);
     this.#check = new SampleCheck(shard, RULES, maxSampleBytes);
   }
@@ -44,38 +39,42 @@ export class TarWriter implements ShardWriter {
   begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {
     this.#check.check(key, fields);
     const room = this.#output.room(roomOf(key, fields), key);
-    const begun: { offset: number; bytes: number }[] = [];
     const payloads: Uint8Array[] = [];
     let at = 0;
-    for (const { name, bytes } of fields) {
+    for (let i = 0; i < fields.length; i++) {
+      const { name, bytes } = fields[i]!;
       const offset = encodeEntryHeaders(room, at, `${key}.${name}`, bytes);
       at = offset + padded(bytes);
       room.fill(0, offset + bytes, at);
-      begun.push({ offset, bytes });
+      this.#offsets[i] = offset;
+      this.#lengths[i] = bytes;
       payloads.push(room.subarray(offset, offset + bytes));
     }
-    this.#begun = begun;
+    this.#begun = fields.length;
     return payloads;
   }
 
   commit(payloadCrc32: readonly number[] = []): void {
-    const last = this.#begun.at(-1);
-    if (last === undefined) throw new Error('commit() without begin()');
+    const count = this.#begun;
+    if (count === 0) throw new Error('commit() without begin()');
     const { position } = this.#output;
-    this.#sampleOffset.push(position);
-    this.#sampleBytes.push(last.offset + last.bytes);
-    const summed: SummedBytes[] = [];
-    for (const [i, { offset, bytes }] of this.#begun.entries()) {
-      this.#payloadOffset.push(position + offset);
-      if (payloadCrc32[i] !== undefined && bytes >= COMBINE_BYTES)
-        summed.push({ offset, bytes, crc32: payloadCrc32[i] });
+    let at = 0;
+    let end = 0;
+    for (let i = 0; i < count; i++) {
+      const bytes = this.#lengths[i]!;
+      at = this.#offsets[i]!;
+      end = at + bytes;
+      this.#places.addPayload(position + at);
+      const sum = payloadCrc32[i];
+      if (sum !== undefined && bytes >= COMBINE_BYTES) this.#output.take(at, bytes, sum);
     }
-    this.#output.append(last.offset + padded(last.bytes), summed);
-    this.#begun = [];
+    this.#places.addSample(position, end);
+    this.#output.append(at + padded(end - at));
+    this.#begun = 0;
   }
 
   discard(): void {
-    this.#begun = [];
+    this.#begun = 0;
   }
 
   async writeInPieces(key: string, fields: readonly FieldInPieces[]): Promise<readonly number[]> {
@@ -100,9 +99,8 @@ export class TarWriter implements ShardWriter {
       output.back(mark);
       throw error;
     }
-    this.#sampleOffset.push(mark.position);
-    this.#sampleBytes.push(end - mark.position);
-    for (const offset of offsets) this.#payloadOffset.push(offset);
+    this.#places.addSample(mark.position, end - mark.position);
+    for (const offset of offsets) this.#places.addPayload(offset);
     return sums;
   }
 
@@ -110,23 +108,16 @@ export class TarWriter implements ShardWriter {
     this.#output.room(END_BYTES).fill(0);
     this.#output.append(END_BYTES);
     this.#output.flush();
-    try {
-      fdatasyncSync(this.#fd);
-    } catch (cause) {
-      throw unwritable(this.#shard, cause);
-    }
-    return {
-      bytes: this.#output.position,
-      crc32: this.#output.crc32,
-      sampleOffset: this.#sampleOffset.toArray(),
-      sampleBytes: this.#sampleBytes.toArray(),
-      payloadOffset: this.#payloadOffset.toArray(),
-    };
+    const { position: bytes, crc32 } = this.#output;
+    return { bytes, crc32, ...this.#places.toArrays() };
   }
 }
 
 /** Bytes that suffice for a sample. */
 function roomOf(key: string, fields: readonly FieldSize[]): number {
   const headerBytes = maxHeaderBytes(key);
-  return fields.reduce((sum, { name, bytes }) => sum + headerBytes + maxHeaderBytes(name) + padded(bytes), 0);
+  let sum = 0;
+  for (let i = 0; i < fields.length; i++)
+    sum += headerBytes + maxHeaderBytes(fields[i]!.name) + padded(fields[i]!.bytes);
+  return sum;
 }

@@ -1,11 +1,11 @@
-import type { ShardLayout } from '../layout.js';
+import type { TableLayout } from '../layout.js';
 
 /** `train.tfrecord`, `a.tfrec`, and TensorFlow's own numbering, with an ending before it or none: `train-00000-of-01024`; by gzip, too. */
 const SHARD_NAME = /(\.tfrecords?|\.tfrec|-\d{5}-of-\d{5})(\.gz)?$/;
 
 export const TFRECORD = {
   extension: '.tfrecord',
-  isWritten: false,
+  isWritten: 'by convert',
   isShard: (name: string) => SHARD_NAME.test(name),
-  load: async (): Promise<ShardLayout> => (await import('./index.js')).tfrecord,
+  load: async (): Promise<TableLayout> => (await import('./index.js')).tfrecord,
 } as const;

@@ -5,9 +5,11 @@ import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
 import { classColumnOf, fieldOfColumn, imageColumnOf, keyOf, labelOfColumn, labelValue } from '../column-names.js';
 import { becameShorter, FileWindow } from '../file-window.js';
-import type { ChosenColumns, FieldPosition, SamplePosition, ShardLayout } from '../layout.js';
+import type { ChosenColumns, FieldPosition, SamplePosition, TableLayout } from '../layout.js';
+import { decodeTable, isField, SampleOfTable, TABLE_MARK, type TableColumn } from '../table.js';
 import { unpacked } from '../unpacked.js';
 import { ExampleError, type Feature, readExample } from './example.js';
+import { TfrecordWriter } from './write.js';
 
 /**
  * TensorFlow's record files with a tf.train.Example in each record, read as they are: a length (uint64, little-endian)
@@ -15,10 +17,10 @@ import { ExampleError, type Feature, readExample } from './example.js';
  * lengths and features; `index`, `verify` and `convert` hold every record against its crc32c. Samples have no keys there:
  * theirs are the shard's name and their number.
  */
-export const tfrecord: ShardLayout = layoutWith({});
+export const tfrecord: TableLayout = layoutWith({});
 
-function layoutWith(chosen: ChosenColumns): ShardLayout {
-  return {
+function layoutWith(chosen: ChosenColumns): TableLayout {
+  const layout: TableLayout = {
     name: 'tfrecord',
     extension: '.tfrecord',
     isOpenedByWalk: true,
@@ -26,7 +28,14 @@ function layoutWith(chosen: ChosenColumns): ShardLayout {
     headers: (source) => walk(source, false, chosen),
     unpack: async (source) => ((await isGzip(source)) ? unpacked(source, 'gz') : source),
     choosing: layoutWith,
+    columnNames: { image: 'image/encoded', cls: 'image/class/label' },
+    ofTable: (table) => ({
+      ...layout,
+      table,
+      createWriter: (fd, shard, most) => new TfrecordWriter(fd, shard, table, most),
+    }),
   };
+  return layout;
 }
 
 const HEAD_BYTES = 12;
@@ -34,6 +43,8 @@ const FOOT_BYTES = 4;
 /** A record is held in memory while its crc32c is taken. */
 const MOST_RECORD_BYTES = 1 << 30;
 const YIELDED = 256;
+/** Names of columns, and little else. */
+const MOST_MARK_BYTES = 1 << 20;
 
 /** Nothing in the name need say it: no length that fits its crc32c begins so. */
 async function isGzip(source: Source): Promise<boolean> {
@@ -55,12 +66,22 @@ async function* walk(
     .replace(/\.(tfrecords?|tfrec)$/, '');
   const naming = new Naming(shard, chosen);
   let found: SamplePosition[] = [];
+  let ours: ReadonlyMap<string, TableColumn> | null = null;
   let record: Buffer<ArrayBufferLike> = Buffer.alloc(0);
   for (let offset = 0, number = 0; offset < size; number++) {
     const bytes = await recordBytes(window, shard, offset, size);
     const start = offset + HEAD_BYTES;
     if (isChecked) record = await checkRecord(source, start, bytes, record);
     const features = await exampleAt(window, shard, start, bytes);
+    if (offset === 0 && Object.values(chosen).every((name) => name === undefined))
+      ours = await tableIn(window, features.get(TABLE_MARK));
+    if (ours !== null) {
+      const whole = { offset, bytes: HEAD_BYTES + bytes + FOOT_BYTES };
+      found.push({ ...whole, ...(await ownContentsOf(window, shard, features, ours, offset)) });
+      offset += whole.bytes;
+      if (found.length === YIELDED) yield found.splice(0);
+      continue;
+    }
     const key =
       chosen.key === undefined
         ? `${stem}/${String(number).padStart(6, '0')}`
@@ -73,6 +94,49 @@ async function* walk(
     found = [];
   }
   if (found.length > 0) yield found;
+}
+
+/** What the first record of a file of ours says of all; null in a file of other software. */
+async function tableIn(
+  window: FileWindow,
+  mark: Feature | undefined,
+): Promise<ReadonlyMap<string, TableColumn> | null> {
+  const [place] = mark?.kind === 'bytes' ? mark.values : [];
+  if (place === undefined || place.bytes > MOST_MARK_BYTES) return null;
+  return decodeTable((await window.at(place.offset, place.bytes)).toString('utf8', 0, place.bytes));
+}
+
+/** What a record of ours has, by its table. */
+async function ownContentsOf(
+  window: FileWindow,
+  shard: string,
+  features: ReadonlyMap<string, Feature>,
+  table: ReadonlyMap<string, TableColumn>,
+  offset: number,
+): Promise<Omit<SamplePosition, 'offset' | 'bytes'>> {
+  const refuse = (why: string) => damaged(shard, offset, `the record at byte ${offset} ${why}`);
+  const sample = new SampleOfTable();
+  for (const [name, column] of table) {
+    const feature = features.get(name);
+    if (feature === undefined) {
+      if (!isField(column)) sample.value(column, null);
+      continue;
+    }
+    const [value] = feature.values;
+    if (feature.values.length !== 1 || (isField(column) && feature.kind !== 'bytes'))
+      throw refuse(`has something else in "${name}" than its file says`);
+    if (feature.kind === 'numbers') sample.value(column, labelValue(value as number | bigint));
+    else {
+      const place = feature.values[0]!;
+      if (isField(column)) sample.field(column, place);
+      else sample.value(column, await textAt(window, place));
+    }
+  }
+  return sample.read(refuse);
+}
+
+async function textAt(window: FileWindow, { offset, bytes }: { readonly offset: number; readonly bytes: number }) {
+  return bytes === 0 ? '' : (await window.at(offset, bytes)).toString('utf8', 0, bytes);
 }
 
 /** The length of the record at `offset`. */

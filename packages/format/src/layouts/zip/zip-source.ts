@@ -2,6 +2,7 @@ import { inflateRawSync } from 'node:zlib';
 import { crc32 } from '../../checksum.js';
 import { planRuns } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
+import { partAt } from '../part-at.js';
 import { damaged, fill, LOCAL, readDirectory, type ZipEntry } from './directory.js';
 
 /** Reads that are under way at once for one read. */
@@ -45,7 +46,7 @@ export class ZipSource implements Source {
       if (from < to) target.set(bytes.subarray(from - starts[number]!, to - starts[number]!), from - offset);
     };
     const wanted: (Pick<ZipEntry, 'offset'> & { readonly bytes: number; readonly number: number })[] = [];
-    for (let number = this.#entryAt(offset); number < this.entries.length && starts[number]! < end; number++) {
+    for (let number = partAt(starts, offset); number < this.entries.length && starts[number]! < end; number++) {
       const { offset: at, extent, bytes } = this.entries[number]!;
       const kept = this.#kept.get(number);
       if (kept !== undefined) put(number, kept);
@@ -110,18 +111,5 @@ export class ZipSource implements Source {
       this.#kept.delete(oldest);
       this.#keptBytes -= length;
     }
-  }
-
-  /** The last entry that begins at or before `offset`. */
-  #entryAt(offset: number): number {
-    const { starts } = this;
-    let low = 0;
-    let high = starts.length - 1;
-    while (high - low > 1) {
-      const middle = (low + high) >>> 1;
-      if (starts[middle]! <= offset) low = middle;
-      else high = middle;
-    }
-    return low;
   }
 }

@@ -1,0 +1,61 @@
+/** What names say of the shards that a place has, before anything is opened. */
+import { isImageExtension } from '../image/kinds.js';
+import { entryOf, isShardName, type LayoutName, layoutNames, layoutOfName, stemOfShard } from '../layouts/registry.js';
+import { MANIFEST_FILE } from './manifest.js';
+import { saysSplit } from './split-name.js';
+
+/** Which of these names are shards, of which layout, and which other layouts have shards among them. */
+export function shardsAmong(names: readonly string[], layout: LayoutName | undefined) {
+  const ofLayout = (name: LayoutName) => {
+    const entry = entryOf(name);
+    const found = names.filter((file) => isShardName(entry, file));
+    return entry.mayBeBeside === undefined ? found : withoutBeside(found, name, names);
+  };
+  const layouts = layoutNames().filter((name) => ofLayout(name).length > 0);
+  const [taken, ...others] = layout === undefined ? layouts : [layout, ...layouts.filter((name) => name !== layout)];
+  return { taken, there: taken === undefined ? [] : ofLayout(taken), others };
+}
+
+/** Of shards in folders below, those that are no index of a shard beside them; a shard that is a folder shows by what lies in it. */
+export function withoutIndexes(shards: readonly string[], layout: LayoutName, names: readonly string[]): string[] {
+  const folders = new Set(names.map((name) => name.slice(0, Math.max(0, name.lastIndexOf('/')))));
+  return withoutBeside(shards, layout, [...names, ...folders]);
+}
+
+/**
+ * The folders that have a dataset each, as `pack --splits`, MosaicML and LitData make them: with a manifest in it, or named as a
+ * split and with shards in it. None where there are images besides.
+ */
+export function splitFolders(names: readonly string[]): string[] {
+  const deepLayouts = layoutNames().filter((name) => entryOf(name).isDeep);
+  const hasShards = (layout: LayoutName, inIt: readonly string[]) =>
+    inIt.some((name) => isShardName(entryOf(layout), name));
+  const within = new Map<string, string[]>();
+  for (const name of names) {
+    const [folder, ...rest] = name.split('/');
+    if (rest.length === 0) continue;
+    const inIt = within.get(folder!);
+    if (inIt === undefined) within.set(folder!, [rest.join('/')]);
+    else inIt.push(rest.join('/'));
+  }
+  const isDataset = (folder: string, inIt: readonly string[]): boolean => {
+    const here = [...new Set(inIt.map((name) => name.split('/', 1)[0]!))];
+    const taken = shardsAmong(here, undefined).taken ?? deepLayouts.find((name) => hasShards(name, inIt));
+    if (taken !== undefined && entryOf(taken).isDeep) return false;
+    return inIt.includes(MANIFEST_FILE) || (taken !== undefined && saysSplit(folder));
+  };
+  const datasets = [...within].filter(([folder, inIt]) => isDataset(folder, inIt)).map(([folder]) => folder);
+  const others = names.filter((name) => !datasets.includes(name.slice(0, Math.max(0, name.indexOf('/')))));
+  return others.some((name) => isImageExtension(name.slice(name.lastIndexOf('.') + 1))) ? [] : datasets.sort();
+}
+
+/** Those beside which no shard of another layout with the same stem lies: such a file is its index, or what its writer said of it. */
+function withoutBeside(files: readonly string[], layout: LayoutName, names: readonly string[]): string[] {
+  const stems = new Set<string>();
+  for (const name of names) {
+    const other = layoutOfName(name);
+    const stem = other === null || other === layout ? null : stemOfShard(name);
+    if (stem !== null && name.startsWith(stem)) stems.add(stem);
+  }
+  return files.filter((file) => !stems.has(file.slice(0, -entryOf(layout).extension.length)));
+}

@@ -1,0 +1,106 @@
+import type { ColumnValue } from '../../shard-index/label-column.js';
+import type { Source } from '../../source.js';
+import { type ImageSource, sampleRow, stemOf } from '../array-images.js';
+import { fieldOfColumn } from '../column-names.js';
+import type { SamplePosition } from '../layout.js';
+import { NumberList } from '../number-list.js';
+import { PieceSource } from '../piece-source.js';
+import type { HdfDataset } from './file.js';
+
+/** What is known of the images of a file, by row. */
+export interface ImageRows {
+  /** Class numbers; without any, no image has one. */
+  readonly cls: ArrayLike<number>;
+  readonly columns: ReadonlyMap<string, ArrayLike<ColumnValue>>;
+  readonly keys?: readonly string[];
+}
+
+/** So many bytes are read at once, or one value. */
+const PIECE_BYTES = 1 << 20;
+const MOST_ROWS = 1024;
+const YIELDED = 1024;
+
+/**
+ * A dataset of values of variable length as if they lay one behind the other. How long they are is in each place that refers to one,
+ * which the library does not give without the value: they are read once for that when the file is opened. Owns `source`.
+ */
+export class BytesSource extends PieceSource implements ImageSource {
+  readonly classes: readonly string[] = [];
+  readonly count: number;
+  readonly #starts: Float64Array;
+  readonly #fields: readonly string[];
+  readonly #fieldOf: Uint8Array;
+  readonly #rows: ImageRows;
+
+  static async of(source: Source, image: HdfDataset, rows: ImageRows): Promise<BytesSource> {
+    const count = image.shape[0]!;
+    const name = image.path.slice(image.path.lastIndexOf('/') + 1);
+    const [starts, pieceRows, pieceStarts] = [new Float64Array(count + 1), new NumberList(), new NumberList()];
+    const fields: string[] = [];
+    const fieldOf = new Uint8Array(count);
+    let end = 0;
+    for (let first = 0; first < count; ) {
+      // As many as have taken so many bytes before.
+      const most = first === 0 ? 1 : Math.max(1, Math.floor((PIECE_BYTES * first) / Math.max(1, end)));
+      const here = Math.min(most, MOST_ROWS, count - first);
+      const values = (await image.read(first, here)) as readonly Uint8Array[];
+      pieceRows.push(first);
+      pieceStarts.push(end);
+      for (let i = 0; i < here; i++) {
+        const value = values[i]!;
+        starts[first + i] = end;
+        end += value.length;
+        const field = fieldOfColumn(name, value, true, 'bin');
+        if (!fields.includes(field)) fields.push(field);
+        fieldOf[first + i] = fields.indexOf(field);
+      }
+      first += here;
+    }
+    starts[count] = end;
+    pieceRows.push(count);
+    pieceStarts.push(end);
+    const firstRow = pieceRows.toArray();
+    return new BytesSource(
+      source,
+      { count, starts, fields, fieldOf, rows, pieceStarts: pieceStarts.toArray() },
+      (piece) => {
+        const [from, to] = [firstRow[piece]!, firstRow[piece + 1]!];
+        return image.read(from, to - from) as Promise<readonly Uint8Array[]>;
+      },
+    );
+  }
+
+  private constructor(
+    source: Source,
+    found: {
+      readonly count: number;
+      readonly starts: Float64Array;
+      readonly fields: readonly string[];
+      readonly fieldOf: Uint8Array;
+      readonly rows: ImageRows;
+      readonly pieceStarts: Float64Array;
+    },
+    read: (piece: number) => Promise<readonly Uint8Array[]>,
+  ) {
+    super(source, { starts: found.pieceStarts, load: async (piece) => Buffer.concat(await read(piece)) });
+    this.count = found.count;
+    this.#starts = found.starts;
+    this.#fields = found.fields;
+    this.#fieldOf = found.fieldOf;
+    this.#rows = found.rows;
+  }
+
+  async *samples(): AsyncGenerator<readonly SamplePosition[]> {
+    const stem = stemOf(this.location);
+    for (let number = 0; number < this.count; ) {
+      const found: SamplePosition[] = [];
+      for (const end = Math.min(this.count, number + YIELDED); number < end; number++) {
+        const offset = this.#starts[number]!;
+        const bytes = this.#starts[number + 1]! - offset;
+        const name = this.#fields[this.#fieldOf[number]!]!;
+        found.push({ ...sampleRow(this.#rows, stem, number), offset, bytes, fields: [{ name, offset, bytes }] });
+      }
+      yield found;
+    }
+  }
+}

@@ -1,0 +1,11 @@
+import type { ShardLayout } from '../layout.js';
+
+/** HDF5 as h5py and Keras name it. */
+const SHARD_NAME = /\.(h5|hdf5|hdf|he5)$/;
+
+export const HDF5 = {
+  extension: '.h5',
+  isWritten: false,
+  isShard: (name: string) => SHARD_NAME.test(name),
+  load: async (): Promise<ShardLayout> => (await import('./index.js')).hdf5,
+} as const;

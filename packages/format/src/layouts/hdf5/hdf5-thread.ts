@@ -1,0 +1,171 @@
+/** The thread in which the HDF5 library reads. */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Dataset, File, Group } from 'h5wasm';
+import { DamagedShardError, FileError, ShardtoolError, UnsupportedShardError } from '../../errors.js';
+import { recordError } from '../../threads/error-record.js';
+import { type Hdf5Library, loadHdf5, putFile } from './library.js';
+import type { HdfAnswer, HdfKind, HdfRequest, HdfThreadData, HdfValues, ListedDataset } from './thread.js';
+
+/** H5T_class_t of the HDF5 library (H5Tpublic.h). */
+const INTEGER = 0;
+const FLOAT = 1;
+const STRING = 3;
+const VARIABLE = 9;
+
+/** Groups in groups that are looked into. */
+const DEEPEST = 6;
+const MOST_DATASETS = 10_000;
+/** Files that stay open, with what the library keeps of each. */
+const MOST_OPEN = 8;
+/** The most that deflate makes of a byte; other filters make less. */
+const MOST_OF_A_BYTE = 1032;
+/** Filters that h5wasm has (H5Zpublic.h): deflate, shuffle, fletcher32, szip, nbit, scaleoffset. */
+const FILTERS = new Set([1, 2, 3, 4, 5, 6]);
+
+interface OpenFile {
+  readonly file: File;
+  readonly size: number;
+  close(): void;
+}
+
+const { reads } = workerData as HdfThreadData;
+/** By location. The one used last comes last. */
+const opened = new Map<string, OpenFile>();
+let library: Hdf5Library;
+
+parentPort!.on('message', (request: HdfRequest | null) => {
+  if (request === null) process.exit();
+  void answerTo(request).then((answer) => parentPort!.postMessage(answer));
+});
+
+async function answerTo({ location, rows }: HdfRequest): Promise<HdfAnswer> {
+  try {
+    library ??= await loadHdf5(location);
+    const { file, size } = fileAt(location);
+    if (rows === undefined) return { kind: 'listed', datasets: listed(location, size, file) };
+    const { path, first, count } = rows;
+    const values = guarded(location, `its dataset "${path}"`, () => {
+      const read = (file.get(path) as Dataset).slice([[first, first + count]]);
+      if (read === null || typeof read !== 'object') throw new Error('it has no values');
+      return read as HdfValues;
+    });
+    return { kind: 'read', values };
+  } catch (error) {
+    return { kind: 'failed', error: recordError(error) };
+  }
+}
+
+function fileAt(shard: string): OpenFile {
+  const known = opened.get(shard);
+  opened.delete(shard);
+  const [oldest] = opened.keys();
+  if (known === undefined && opened.size >= MOST_OPEN) {
+    opened.get(oldest!)!.close();
+    opened.delete(oldest!);
+  }
+  const file = known ?? openFile(shard);
+  opened.set(shard, file);
+  return file;
+}
+
+function openFile(shard: string): OpenFile {
+  let fd: number;
+  try {
+    fd = openSync(shard, 'r');
+  } catch (cause) {
+    throw new FileError({ path: shard }, `${shard} cannot be opened (${(cause as Error).message}).`, { cause });
+  }
+  const { size } = fstatSync(fd);
+  const place = putFile(library, size, (position, target) => {
+    Atomics.add(reads, 0, 1);
+    return readSync(fd, target, 0, target.length, position);
+  });
+  const removed = () => {
+    place.remove();
+    closeSync(fd);
+  };
+  try {
+    const file = guarded(shard, 'this HDF5 file', () => {
+      const found = new library.File(place.path, 'r');
+      // What could not be opened has an identifier that is none, and no error.
+      if (found.file_id > 0n) return found;
+      throw new Error('the library does not open it');
+    });
+    return {
+      file,
+      size,
+      close: () => {
+        file.close();
+        removed();
+      },
+    };
+  } catch (error) {
+    removed();
+    throw error;
+  }
+}
+
+function listed(shard: string, size: number, file: File): readonly ListedDataset[] {
+  return guarded(shard, 'its list of datasets', () => {
+    const datasets = [...datasetsIn(file)].map(([path, dataset]) => describe(size, path, dataset));
+    if (datasets.length <= MOST_DATASETS) return datasets;
+    const message = `${shard}: it has more than ${MOST_DATASETS} datasets, as files with one dataset an image have; these are not read: write the images into one dataset.`;
+    throw new UnsupportedShardError({ shard }, message);
+  });
+}
+
+/** The datasets below a group by their paths, one more than are read at most. Links to other files are not followed. */
+function* datasetsIn(root: Group): Generator<readonly [path: string, dataset: Dataset]> {
+  const open = [{ group: root, folder: '', depth: 0 }];
+  let found = 0;
+  for (let next = open.shift(); next !== undefined; next = open.shift()) {
+    const { group, folder, depth } = next;
+    for (const name of group.keys()) {
+      const one = group.get(name);
+      const path = `${folder}${name}`;
+      if (one instanceof library.Group && depth < DEEPEST && open.length < MOST_DATASETS)
+        open.push({ group: one, folder: `${path}/`, depth: depth + 1 });
+      else if (one instanceof library.Dataset) {
+        yield [path, one];
+        if (found++ === MOST_DATASETS) return;
+      }
+    }
+  }
+}
+
+function describe(size: number, path: string, dataset: Dataset): ListedDataset {
+  const { metadata, filters } = dataset;
+  const shape = metadata.shape ?? [];
+  const bytes = shape.reduce((product, side) => product * side, metadata.vlen ? 1 : metadata.size);
+  const most = size * (filters.length > 0 ? MOST_OF_A_BYTE : 1);
+  const unknown = filters.filter(({ id }) => !FILTERS.has(id)).map(({ name, id }) => name || id);
+  const fault =
+    unknown.length > 0
+      ? { what: `is compressed by ${unknown.join(', ')}`, isDamage: false }
+      : bytes <= most
+        ? null
+        : { what: `says that it has ${bytes} bytes, more than the file can hold`, isDamage: true };
+  return { path, shape, kind: kindOf(metadata), fault };
+}
+
+function kindOf({ type, size, signed, vlen_type: inner }: Dataset['metadata']): HdfKind {
+  if (type === INTEGER) return size === 1 && !signed ? 'byte' : 'integer';
+  if (type === FLOAT) return 'float';
+  if (type === STRING) return 'text';
+  return type === VARIABLE && inner?.type === INTEGER && inner.size === 1 ? 'bytes' : 'other';
+}
+
+/** Whatever the library throws means that the file is not what it should be. */
+function guarded<T>(shard: string, what: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    if (cause instanceof ShardtoolError) throw cause;
+    const said = cause instanceof Error ? cause.message : String(cause);
+    // The library says what happened in one line a function, the innermost last.
+    const reason = [...said.matchAll(/^\s*#\d+: .* in \w+\(\): (.+)$/gm)].at(-1)?.[1] ?? said;
+    const message = `${shard}: ${what} cannot be read (${reason}); it is damaged: fetch or write it again.`;
+    throw new DamagedShardError({ shard }, message, { cause });
+  }
+}

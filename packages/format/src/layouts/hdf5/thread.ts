@@ -1,0 +1,128 @@
+import { DamagedShardError } from '../../errors.js';
+import { type ErrorRecord, reviveError } from '../../threads/error-record.js';
+import { WorkerThread } from '../../threads/worker-thread.js';
+
+/** What a dataset is, as the thread lists it. */
+export interface ListedDataset {
+  readonly path: string;
+  readonly shape: readonly number[];
+  readonly kind: HdfKind;
+  /** Why it cannot be read, as the end of "its dataset ..."; and whether another writer could help. */
+  readonly fault: { readonly what: string; readonly isDamage: boolean } | null;
+}
+
+/** What the values of a dataset are, as far as they are read here. `bytes`: of variable length, uint8. */
+export type HdfKind = 'byte' | 'integer' | 'float' | 'text' | 'bytes' | 'other';
+
+/** Numbers of all rows one behind the other; or one value a row. */
+export type HdfValues = ArrayLike<number | bigint> | readonly string[] | readonly Uint8Array[];
+
+/** What the thread is asked: for the datasets of a file, or for `count` rows of one from `first` on. */
+export interface HdfRequest {
+  readonly location: string;
+  /** Absent: all datasets are listed. */
+  readonly rows?: { readonly path: string; readonly first: number; readonly count: number };
+}
+
+export type HdfAnswer =
+  | { readonly kind: 'listed'; readonly datasets: readonly ListedDataset[] }
+  | { readonly kind: 'read'; readonly values: HdfValues }
+  | { readonly kind: 'failed'; readonly error: ErrorRecord };
+
+export interface HdfThreadData {
+  /** One word, which the thread counts up with each read of a file. */
+  readonly reads: Int32Array;
+}
+
+/** In a damaged file the library may go round for ever: so long without an answer, or a read of the file, and it is ended. */
+export const PATIENCE = { ms: 60_000 };
+/** It takes a moment to start, and a file is often opened again soon. */
+const IDLE_MS = 10_000;
+const YOUNG_GENERATION_MB = 16;
+
+/**
+ * The HDF5 library in a thread of its own, one for all files of this process and one request at a time. Whoever asks gets an answer
+ * or an error: the thread that met a fault goes, and the next request starts another.
+ */
+class HdfThread {
+  #thread: WorkerThread<HdfAnswer> | null = null;
+  #reads = new Int32Array(new SharedArrayBuffer(4));
+  #settle: ((answer: HdfAnswer | Error) => void) | null = null;
+  #last: Promise<unknown> = Promise.resolve();
+  #users = 0;
+  #leaving: NodeJS.Timeout | undefined;
+
+  /** Throws {@link DamagedShardError}, also where the thread has to be ended, UnsupportedShardError, FileError. */
+  ask(request: HdfRequest): Promise<Exclude<HdfAnswer, { kind: 'failed' }>> {
+    const asked = this.#last.then(() => this.#answerTo(request));
+    this.#last = asked.catch(() => undefined);
+    return asked;
+  }
+
+  /** A file was opened. */
+  use(): void {
+    this.#users++;
+    clearTimeout(this.#leaving);
+  }
+
+  /** A file was closed; where no other is open for some time, the thread goes. It keeps no process alive. */
+  leave(): void {
+    this.#users--;
+    if (this.#users === 0) this.#leaving = setTimeout(() => void this.#end(), IDLE_MS).unref();
+  }
+
+  async #answerTo(request: HdfRequest): Promise<Exclude<HdfAnswer, { kind: 'failed' }>> {
+    this.#thread ??= this.#start();
+    const thread = this.#thread;
+    const { location: shard } = request;
+    thread.ref();
+    let last = Atomics.load(this.#reads, 0);
+    const watch = setInterval(() => {
+      const reads = Atomics.load(this.#reads, 0);
+      if (reads === last) {
+        const message = `${shard}: the HDF5 library does not come to an end with it; it is damaged: fetch or write it again.`;
+        this.#settle?.(new DamagedShardError({ shard }, message));
+        void this.#end();
+      }
+      last = reads;
+    }, PATIENCE.ms);
+    const answer = await new Promise<HdfAnswer | Error>((resolve) => {
+      this.#settle = resolve;
+      thread.post(request);
+    });
+    clearInterval(watch);
+    this.#settle = null;
+    thread.unref();
+    if (answer instanceof Error) throw answer;
+    if (answer.kind === 'failed') throw reviveError(answer.error);
+    return answer;
+  }
+
+  #start(): WorkerThread<HdfAnswer> {
+    this.#reads = new Int32Array(new SharedArrayBuffer(4));
+    const thread = new WorkerThread<HdfAnswer>({
+      script: new URL('./hdf5-thread.js', import.meta.url),
+      workerData: { reads: this.#reads } satisfies HdfThreadData,
+      name: 'HDF5 thread',
+      youngGenerationMb: YOUNG_GENERATION_MB,
+      onMessage: (answer) => this.#settle?.(answer),
+      onEnd: (reason) => {
+        if (this.#thread !== thread) return;
+        this.#thread = null;
+        this.#settle?.(reason);
+      },
+    });
+    return thread;
+  }
+
+  async #end(): Promise<void> {
+    const thread = this.#thread;
+    this.#thread = null;
+    if (thread === null) return;
+    thread.post(null);
+    await WorkerThread.whenEnded([thread]);
+  }
+}
+
+/** Of this process, or of the worker thread that converts. */
+export const hdfThread = new HdfThread();

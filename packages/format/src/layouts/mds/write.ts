@@ -1,0 +1,278 @@
+import { isUtf8 } from 'node:buffer';
+import { crc32 } from '../../checksum.js';
+import { crc32Combine } from '../../crc32-combine.js';
+import { OptionError, UnsupportedEntryError } from '../../errors.js';
+import { kindOfField } from '../../image/kinds.js';
+import { SampleCheck, tableRules } from '../../sample/sample-check.js';
+import type { ColumnValue } from '../../shard-index/label-column.js';
+import type { FieldSize, FinishedShard, ListedShard, ShardWriter } from '../layout.js';
+import { SamplePlaces } from '../sample-places.js';
+import {
+  type Cell,
+  encodeTable,
+  isField,
+  type SampleValues,
+  TABLE_MARK,
+  type Table,
+  type TableColumn,
+  TableRow,
+} from '../table.js';
+import { COMBINE_BYTES, type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
+
+const WORD = 4;
+const MOST_SHARD_BYTES = 0xffffffff;
+
+const RULES = tableRules();
+
+/** A column as MosaicML's reader wants it: the name of its encoding, and how long each value is where all have one length. */
+interface Encoding {
+  readonly name: string;
+  readonly bytes: number | null;
+  encode?(value: Exclude<ColumnValue, null>): Uint8Array;
+}
+
+const utf8 = (value: Exclude<ColumnValue, null>) => Buffer.from(String(value));
+const json = (value: unknown) => Buffer.from(JSON.stringify(value));
+const BYTES: Encoding = { name: 'bytes', bytes: null };
+const STR: Encoding = { name: 'str', bytes: null, encode: utf8 };
+const JSON_TEXT: Encoding = { name: 'json', bytes: null, encode: json };
+const INT: Encoding = { name: 'int', bytes: 8, encode: int64 };
+const FLOAT: Encoding = { name: 'float64', bytes: 8, encode: float64 };
+
+/** MDS has no missing values: a label column that lacks some is JSON, where `null` is one. A field that a sample lacks is empty. */
+function encodingOf({ holds, of, isOptional }: TableColumn): Encoding {
+  switch (holds) {
+    case 'image':
+      return imageEncoding(of, isOptional);
+    case 'bytes':
+      return BYTES;
+    // Nothing is no JSON.
+    case 'json':
+      return isOptional ? STR : JSON_TEXT;
+    case 'text':
+    case 'key':
+    case 'ending':
+    case 'missing':
+      return STR;
+    case 'class':
+      return INT;
+    case 'bool':
+      return JSON_TEXT;
+    case 'string':
+      return isOptional ? JSON_TEXT : STR;
+    case 'int':
+      return isOptional ? JSON_TEXT : INT;
+    case 'double':
+      return isOptional ? JSON_TEXT : FLOAT;
+  }
+}
+
+/** Their reader makes pictures of `jpeg` and `png`, as long as every sample has one. */
+function imageEncoding(field: string, isOptional: boolean): Encoding {
+  const kind = kindOfField(field.slice(field.lastIndexOf('.') + 1));
+  return !isOptional && (kind === 'jpeg' || kind === 'png') ? { name: kind, bytes: null } : BYTES;
+}
+
+function int64(value: Exclude<ColumnValue, null>): Uint8Array {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64LE(BigInt(value));
+  return bytes;
+}
+
+function float64(value: Exclude<ColumnValue, null>): Uint8Array {
+  const bytes = Buffer.alloc(8);
+  bytes.writeDoubleLE(Number(value));
+  return bytes;
+}
+
+const MISSING: TableColumn = { name: '__missing__', holds: 'missing', of: '', isOptional: false };
+
+/** The table with a column that says which fields a sample lacks, where some lack any: an empty value could be one that is empty. */
+function withMissing(table: Table): Table {
+  const isSparse = table.columns.some((column) => isField(column) && column.isOptional);
+  return isSparse ? { ...table, columns: [...table.columns, MISSING] } : table;
+}
+
+/** What shards and their list say of the columns, by its names there (mosaicml-streaming, base/format/mds/writer.py). */
+function configOf(table: Table) {
+  const encodings = table.columns.map(encodingOf);
+  return {
+    column_encodings: encodings.map(({ name }) => name),
+    column_names: table.columns.map(({ name }) => name),
+    column_sizes: encodings.map(({ bytes }) => bytes),
+    compression: null,
+    format: 'mds',
+    hashes: [],
+    size_limit: null,
+    version: 2,
+  };
+}
+
+/** The file `index.json`, by which StreamingDataset knows the shards. */
+export function listOf(table: Table, shards: readonly ListedShard[]): string {
+  const config = configOf(withMissing(table));
+  const listed = shards.map(({ file, bytes, samples }) => ({
+    ...config,
+    raw_data: { basename: file, bytes, hashes: {} },
+    samples,
+    zip_data: null,
+  }));
+  return JSON.stringify({ shards: listed, version: 2 });
+}
+
+/** A sample that was begun. */
+interface Begun {
+  readonly key: string;
+  readonly bytes: number;
+  /** In the order in which the fields were given: from the start of the sample. */
+  readonly places: readonly { readonly offset: number; readonly bytes: number }[];
+  readonly payloads: readonly Uint8Array[];
+  readonly cells: readonly Cell[];
+}
+
+/** Writes an MDS shard: the samples behind room for what says where they lie, which is written last. */
+export class MdsWriter implements ShardWriter {
+  readonly #fd: number;
+  readonly #shard: string;
+  readonly #table: Table;
+  readonly #encodings: readonly Encoding[];
+  readonly #lengths: number;
+  readonly #row: TableRow;
+  readonly #check: SampleCheck;
+  readonly #samples: number;
+  readonly #config: Buffer;
+  readonly #start: number;
+  readonly #output: WriteBuffer;
+  readonly #places = new SamplePlaces();
+  #values: SampleValues = { cls: -1, label: () => null };
+  #begun: Begun | null = null;
+
+  /** `fd` is open on a new, empty file, which will have exactly `samples`; `shard` is its final name, for messages. */
+  constructor(fd: number, shard: string, table: Table, samples: number, maxSampleBytes?: number) {
+    this.#fd = fd;
+    this.#shard = shard;
+    this.#table = withMissing(table);
+    const { columns } = this.#table;
+    this.#encodings = columns.map(encodingOf);
+    this.#lengths = this.#encodings.filter(({ bytes }) => bytes === null).length;
+    this.#row = new TableRow(this.#table);
+    this.#check = new SampleCheck(shard, RULES, maxSampleBytes);
+    this.#samples = samples;
+    const mark = JSON.parse(encodeTable(this.#table));
+    this.#config = Buffer.from(JSON.stringify({ ...configOf(this.#table), [TABLE_MARK]: mark }));
+    this.#start = (samples + 2) * WORD + this.#config.length;
+    this.#output = new WriteBuffer(fd, shard, this.#start);
+  }
+
+  describe(values: SampleValues): void {
+    this.#values = values;
+  }
+
+  begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {
+    this.#check.check(key, fields);
+    const cells = this.#row.cells(key, fields, this.#values);
+    const missing = () => this.#table.columns.filter((column, i) => isField(column) && cells[i] === null);
+    const encoded = cells.map((cell, i) => {
+      if (this.#table.columns[i] === MISSING) return json(missing().map(({ name }) => name));
+      if (cell === null) return this.#encodings[i]!.name === 'json' ? json(null) : new Uint8Array(0);
+      return 'field' in cell ? null : this.#encodings[i]!.encode!(cell.value);
+    });
+    const bytesIn = (i: number) => encoded[i]?.length ?? fields[(cells[i] as { field: number }).field]!.bytes;
+    let bytes = this.#lengths * WORD;
+    for (let i = 0; i < cells.length; i++) bytes += bytesIn(i);
+    if (this.#output.position + bytes > MOST_SHARD_BYTES) throw this.#tooLarge();
+    const room = this.#output.room(bytes, key);
+    const places: { offset: number; bytes: number }[] = new Array(fields.length);
+    let head = 0;
+    let at = this.#lengths * WORD;
+    for (const [i, cell] of cells.entries()) {
+      const length = bytesIn(i);
+      if (this.#encodings[i]!.bytes === null) head = room.writeUInt32LE(length, head);
+      if (cell !== null && 'field' in cell) places[cell.field] = { offset: at, bytes: length };
+      else room.set(encoded[i]!, at);
+      at += length;
+    }
+    const payloads = places.map((place) => room.subarray(place.offset, place.offset + place.bytes));
+    this.#begun = { key, bytes, places, payloads, cells };
+    return payloads;
+  }
+
+  commit(payloadCrc32: readonly number[] = []): void {
+    if (this.#begun === null) throw new Error('commit() without begin()');
+    const { bytes, places } = this.#begun;
+    this.#checkTexts(this.#begun);
+    const { position } = this.#output;
+    const summed: SummedBytes[] = [];
+    for (const [i, place] of places.entries()) {
+      this.#places.addPayload(position + place.offset);
+      const sum = payloadCrc32[i];
+      if (sum !== undefined && place.bytes >= COMBINE_BYTES) summed.push({ ...place, crc32: sum });
+    }
+    this.#places.addSample(position, bytes);
+    this.#output.append(
+      bytes,
+      summed.sort((a, b) => a.offset - b.offset),
+    );
+    this.#begun = null;
+  }
+
+  discard(): void {
+    this.#begun = null;
+  }
+
+  finish(): FinishedShard {
+    const places = this.#places.toArrays();
+    const { sampleOffset } = places;
+    if (sampleOffset.length !== this.#samples)
+      throw new Error(`${this.#shard} was to have ${this.#samples} samples, and got ${sampleOffset.length}.`);
+    this.#output.flush();
+    const head = Buffer.alloc(this.#start);
+    let at = head.writeUInt32LE(this.#samples, 0);
+    for (const offset of sampleOffset) at = head.writeUInt32LE(offset, at);
+    at = head.writeUInt32LE(this.#output.position, at);
+    head.set(this.#config, at);
+    try {
+      writeAt(this.#fd, head, 0);
+    } catch (cause) {
+      throw unwritable(this.#shard, cause);
+    }
+    const { position, crc32: sum } = this.#output;
+    return {
+      bytes: position,
+      crc32: crc32Combine(crc32(head), sum, position - head.length),
+      ...places,
+    };
+  }
+
+  /** What their reader takes for text or JSON has to be some, or it fails there. */
+  #checkTexts({ key, cells, payloads }: Begun): void {
+    for (const [i, cell] of cells.entries()) {
+      const { name } = this.#encodings[i]!;
+      if (cell === null || !('field' in cell) || (name !== 'str' && name !== 'json')) continue;
+      const payload = payloads[cell.field]!;
+      const isGood = name === 'str' ? isUtf8(payload) : isJson(payload);
+      if (!isGood) throw this.#notText(key, this.#table.columns[i]!.of, name === 'str' ? 'UTF-8' : 'JSON');
+    }
+  }
+
+  #notText(key: string, field: string, what: string): UnsupportedEntryError {
+    const shard = this.#shard;
+    const message = `${shard}: field "${field}" of sample "${key}" is not ${what}, which its column is to hold; give it another ending, or leave the sample out with "where".`;
+    return new UnsupportedEntryError({ shard, key }, message);
+  }
+
+  #tooLarge(): OptionError {
+    const shard = this.#shard;
+    const message = `${shard}: it would have more than 4 GiB, and MDS cannot say where what lies behind that; pack smaller shards first (maxShardBytes).`;
+    return new OptionError({ shard }, message);
+  }
+}
+
+function isJson(payload: Uint8Array): boolean {
+  try {
+    JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload));
+    return true;
+  } catch {
+    return false;
+  }
+}

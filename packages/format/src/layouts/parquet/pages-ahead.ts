@@ -1,0 +1,127 @@
+import { putVarint } from '../../parquet/varint.js';
+import type { ColumnValue } from '../../shard-index/label-column.js';
+import type { WriteBuffer } from '../write-buffer.js';
+import { encodeDataPage, type Leaf, type LeafChunk } from './file-schema.js';
+
+/** As Arrow has them; a longer value has a page of its own. */
+const PAGE_BYTES = 1 << 20;
+const LENGTH_BYTES = 4;
+/** Pages that stay for the next row group. */
+const MOST_SPARE = 64;
+
+interface PageAhead {
+  readonly memory: Buffer;
+  bytes: number;
+  readonly levels: number[];
+}
+
+/** Memory for pages, used again and again: new memory costs more than the copy into it. */
+export class SparePages {
+  readonly #spare: Buffer[] = [];
+
+  take(bytes: number): Buffer {
+    return (bytes <= PAGE_BYTES ? this.#spare.pop() : undefined) ?? Buffer.allocUnsafeSlow(Math.max(bytes, PAGE_BYTES));
+  }
+
+  give(memory: Buffer): void {
+    if (memory.length === PAGE_BYTES && this.#spare.length < MOST_SPARE) this.#spare.push(memory);
+  }
+}
+
+/** The values of one leaf until their row group is written, as they stand in its pages. */
+export class PagesAhead {
+  readonly #leaf: Leaf;
+  readonly #spare: SparePages;
+  #pages: PageAhead[] = [];
+
+  constructor(leaf: Leaf, spare: SparePages) {
+    this.#leaf = leaf;
+    this.#spare = spare;
+  }
+
+  /** Room for a value of so many bytes, which counts once {@link keep} is called. */
+  room(bytes: number): Uint8Array {
+    const page = this.#pageFor(LENGTH_BYTES + bytes);
+    page.memory.writeUInt32LE(bytes, page.bytes);
+    return page.memory.subarray(page.bytes + LENGTH_BYTES, page.bytes + LENGTH_BYTES + bytes);
+  }
+
+  /** The value that {@link room} was for is the one of the next row. */
+  keep(bytes: number): void {
+    const page = this.#pages.at(-1)!;
+    page.bytes += LENGTH_BYTES + bytes;
+    page.levels.push(this.#leaf.maxLevel);
+  }
+
+  /** The next row has no value, but what is up to `level` of what it lies in. */
+  skip(level: number): void {
+    this.#pageFor(0).levels.push(level);
+  }
+
+  /** A single value for the next row. */
+  add(value: Exclude<ColumnValue, null>): void {
+    const { type, maxLevel } = this.#leaf;
+    if (type === 'text') {
+      const text = Buffer.from(String(value));
+      this.room(text.length).set(text);
+      this.keep(text.length);
+      return;
+    }
+    const bytes = type === 'bool' ? 1 : 8;
+    const page = this.#pageFor(bytes);
+    if (type === 'bool') page.memory[page.bytes] = value ? 1 : 0;
+    else if (type === 'double') page.memory.writeDoubleLE(Number(value), page.bytes);
+    else page.memory.writeBigInt64LE(BigInt(value), page.bytes);
+    page.bytes += bytes;
+    page.levels.push(maxLevel);
+  }
+
+  /** Writes the pages and forgets them. */
+  write(output: WriteBuffer): LeafChunk {
+    const offset = output.position;
+    if (this.#pages.length === 0) this.#pages.push({ memory: this.#spare.take(0), bytes: 0, levels: [] });
+    for (const { memory, bytes, levels } of this.#pages) {
+      const values = this.#leaf.type === 'bool' ? packed(memory.subarray(0, bytes)) : memory.subarray(0, bytes);
+      const encoded = encodeRuns(levels);
+      const header = encodeDataPage(levels.length, LENGTH_BYTES + encoded.length + values.length);
+      const front = output.room(header.length + LENGTH_BYTES + encoded.length);
+      front.set(header);
+      front.writeUInt32LE(encoded.length, header.length);
+      front.set(encoded, header.length + LENGTH_BYTES);
+      output.append(front.length);
+      output.write(values);
+      this.#spare.give(memory);
+    }
+    this.#pages = [];
+    return { offset, bytes: output.position - offset };
+  }
+
+  #pageFor(bytes: number): PageAhead {
+    const last = this.#pages.at(-1);
+    if (last !== undefined && last.bytes + bytes <= last.memory.length) return last;
+    // Made for a value that was not kept.
+    if (last?.levels.length === 0) this.#pages.pop();
+    const page = { memory: this.#spare.take(bytes), bytes: 0, levels: [] };
+    this.#pages.push(page);
+    return page;
+  }
+}
+
+/** A bit for each, the lowest first. */
+function packed(values: Uint8Array): Uint8Array {
+  const bits = new Uint8Array(Math.ceil(values.length / 8));
+  for (const [i, value] of values.entries()) bits[i >> 3]! |= value << (i & 7);
+  return bits;
+}
+
+/** Levels in runs of equal ones. Apache Parquet format, Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)". */
+function encodeRuns(levels: readonly number[]): Uint8Array {
+  const runs = new Uint8Array(levels.length * 6 + 8);
+  let at = 0;
+  for (let start = 0, end = 0; start < levels.length; start = end) {
+    while (end < levels.length && levels[end] === levels[start]) end++;
+    at = putVarint(runs, at, (end - start) * 2);
+    runs[at++] = levels[start]!;
+  }
+  return runs.subarray(0, at);
+}

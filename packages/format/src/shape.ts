@@ -1,0 +1,106 @@
+import type { z } from 'zod';
+
+/** What of a value does not fit a schema: where it stands (`boxes.count`; empty for the value itself), and what is wrong. */
+export interface Misfit {
+  readonly where: string;
+  /** Behind the name of what is wrong: `must be a number, and is "x"`. */
+  readonly what: string;
+}
+
+/**
+ * Reads a value by a schema; where it does not fit, throws the error that `wrong` makes of the first thing that is wrong. The
+ * words of the library that checks are no sentences for the person who gave the value.
+ */
+export function parseShape<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  wrong: (misfit: Misfit, cause: Error) => Error,
+): z.output<Schema> {
+  const result = schema.safeParse(value, { error: (issue) => wordsOf(issue as Issue) });
+  if (result.success) return result.data;
+  const { path, message } = deepest(result.error.issues[0] as Issue);
+  throw wrong({ where: path.join('.'), what: message }, result.error);
+}
+
+/** What zod 4 says of a value, as far as it is used here. */
+interface Issue {
+  readonly code: string;
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+  readonly input?: unknown;
+  readonly expected?: string;
+  readonly origin?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly inclusive?: boolean;
+  readonly values?: readonly unknown[];
+  readonly keys?: readonly string[];
+  readonly errors?: readonly (readonly Issue[])[];
+}
+
+/** Of several things that a value may be, the one of which the most fits: its fault lies furthest inside. */
+function deepest(issue: Issue): Pick<Issue, 'path' | 'message'> {
+  const inner = (issue.errors ?? []).flatMap(([first]) => (first === undefined ? [] : [deepest(first)]));
+  const [best] = inner.filter(({ path }) => path.length > 0).sort((a, b) => b.path.length - a.path.length);
+  return best === undefined ? issue : { path: [...issue.path, ...best.path], message: best.message };
+}
+
+function wordsOf({ code, input, expected, origin, minimum, maximum, inclusive, values, keys, errors }: Issue): string {
+  const isList = origin === 'array' || origin === 'tuple';
+  const isText = origin === 'string';
+  switch (code) {
+    case 'invalid_type':
+      return mustBe(EXPECTED.get(expected ?? '') ?? expected ?? 'something else', input);
+    case 'invalid_value':
+      return mustBe(either((values ?? []).map(shown)), input);
+    case 'too_small':
+      if (isList || isText) return `must have at least ${minimum} ${isList ? 'entries' : 'characters'}`;
+      return mustBe(`${inclusive === false ? 'more than' : 'at least'} ${minimum}`, input);
+    case 'too_big':
+      if (isList || isText) return `must have at most ${maximum} ${isList ? 'entries' : 'characters'}`;
+      return mustBe(`${inclusive === false ? 'less than' : 'at most'} ${maximum}`, input);
+    case 'unrecognized_keys':
+      return `does not take ${(keys ?? []).map((key) => JSON.stringify(key)).join(', ')}`;
+    case 'invalid_union':
+      return mustBe(either([...new Set((errors ?? []).flatMap(choicesOf))]), input);
+    default:
+      return `has not the right form: ${shown(input)}`;
+  }
+}
+
+/** What a value of a union may be, as one of its members says it. */
+function choicesOf([first]: readonly Issue[]): string[] {
+  const said = first === undefined ? null : /^must be (.*?)(?:, and is .*)?$/s.exec(first.message);
+  return said === null ? [] : said[1]!.split(' or ');
+}
+
+const EXPECTED: ReadonlyMap<string, string> = new Map([
+  ['string', 'text'],
+  ['number', 'a number'],
+  ['int', 'a whole number'],
+  ['boolean', 'true or false'],
+  ['object', 'an object'],
+  ['record', 'an object'],
+  ['array', 'a list'],
+  ['tuple', 'a list'],
+  ['undefined', 'left out'],
+]);
+
+function mustBe(what: string, input: unknown): string {
+  return input === undefined ? `is missing; it must be ${what}` : `must be ${what}, and is ${shown(input)}`;
+}
+
+function either(choices: readonly string[]): string {
+  return choices.length === 0 ? 'something else' : choices.join(' or ');
+}
+
+const SHOWN_LENGTH = 40;
+
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'an object';
+  if (typeof value === 'function') return 'a function';
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value);
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length <= SHOWN_LENGTH ? text : `${text.slice(0, SHOWN_LENGTH)}...`;
+}
