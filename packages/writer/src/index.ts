@@ -1,4 +1,5 @@
-export { type ConvertOptions, type ConvertReport, convert } from './convert/convert.js';
+export { type ConvertOptions, convert } from './convert/convert.js';
+export type { ConvertReport } from './convert/report.js';
 export {
   BadFileError,
   DiskFullError,
@@ -32,6 +33,6 @@ export { Writer, type WriterOptions, type WriterReport } from './samples/writer.
 export type { CropIndexCounts } from './shard/crop-index.js';
 export type { LmdbValues } from './shard/layout-choice.js';
 export type { OtherIndex } from './shard/other-indexes.js';
-export { type PackedLabels, readPackedLabels } from './source/labels.js';
+export { type PackedLabels, readPackedLabels } from './source/labels/labels.js';
 export type { Fault } from './verify/faults.js';
 export { type VerifyOptions, type VerifyProgress, type VerifyReport, verify } from './verify/verify.js';

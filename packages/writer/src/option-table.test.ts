@@ -1,6 +1,13 @@
-import { MAX_PIXELS, type OptionEntry, type OptionTable, type OptionValue, WRITTEN_LAYOUTS } from '@shardtool/format';
+import {
+  MAX_PIXELS,
+  type OptionEntry,
+  type OptionTable,
+  type OptionValue,
+  OUTPUT_LAYOUTS,
+  WRITTEN_LAYOUTS,
+} from '@shardtool/format';
 import { expect, expectTypeOf, test } from 'vitest';
-import { OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
+import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
 import { checkOptions, type OutputOptions, PACK_DEFAULTS, type PackOptions } from './options.js';
 import { OTHER_INDEXES } from './shard/other-indexes.js';
 
@@ -24,6 +31,7 @@ test('the types name the options of the table and no others, with the values tha
 
 test('the lists and limits of the table are those of the packages that it stands apart from', () => {
   expect(OUTPUT_OPTIONS.format.values).toEqual(WRITTEN_LAYOUTS);
+  expect(new Set<string>(CONVERT_OPTIONS.format.values)).toEqual(new Set(OUTPUT_LAYOUTS));
   expect(OUTPUT_OPTIONS.index.values).toEqual(OTHER_INDEXES);
   expect(PACK_OPTIONS.maxPixels.default).toBe(MAX_PIXELS);
 });

@@ -108,6 +108,11 @@ export const PACK_OPTIONS = {
     isRecorded: false,
     help: "COCO's annotations: boxes, labels, keypoints and polygons as the field json, and the categories as classes",
   },
+  yolo: {
+    kind: 'path',
+    isRecorded: false,
+    help: "The same from YOLO's label files, in labels/ beside images/: data.yaml, or a text file with the class names",
+  },
   files: { kind: 'list', isRecorded: false, help: 'Text file with the paths to pack, instead of the whole folder' },
   fields: {
     kind: 'texts',
@@ -257,8 +262,18 @@ export const PACK_OPTIONS = {
   dryRun: { kind: 'switch', default: false, isRecorded: false, help: 'Only say what would be made' },
 } as const satisfies Readonly<Record<string, PackOption>>;
 
+/** Of a writer of samples from code, beside {@link OUTPUT_OPTIONS}. */
+export const WRITER_OPTIONS = {
+  part: { kind: 'text', isRecorded: false, help: 'The second of four parts of one dataset with 2/4' },
+} as const satisfies Readonly<Record<string, PackOption>>;
+
 /** Of a conversion, beside {@link OUTPUT_OPTIONS}. */
 export const CONVERT_OPTIONS = {
+  format: {
+    ...OUTPUT_OPTIONS.format,
+    values: ['tar', 'lmdb', 'msgpack', 'mds', 'tfrecord', 'parquet'],
+    help: 'Kind of shards; parquet: for the Hub of Hugging Face, tfrecord: for TensorFlow, mds: for MosaicML',
+  },
   labels: {
     ...PACK_OPTIONS.labels,
     help: 'CSV or JSON Lines for shards without classes: path or key, class, further columns',

@@ -6,10 +6,11 @@ import {
   defaultsOf,
   OptionError,
   type OptionTable,
+  type OutputLayoutName,
   type OwnChecks,
   type WrittenLayoutName,
 } from '@shardtool/format';
-import { OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
+import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS, WRITER_OPTIONS } from './option-table.js';
 import { Naming } from './plan/naming.js';
 import type { LmdbValues } from './shard/layout-choice.js';
 import type { OtherIndex } from './shard/other-indexes.js';
@@ -68,6 +69,11 @@ export interface PackOptions extends OutputOptions {
    * the categories, in the order of their ids, become the classes that their labels count in.
    */
   coco?: string | undefined;
+  /**
+   * YOLO's `data.yaml`, or a text file with one class name a line: each image gets the objects of its label file
+   * (`labels/a.txt` of `images/a.jpg`) as the field `json`, in parts of the image's sides.
+   */
+  yolo?: string | undefined;
   /** The files to be packed instead of the whole folder: their paths, or a text file with one path a line. */
   files?: string | readonly string[] | undefined;
   /**
@@ -199,21 +205,30 @@ export function checkOptions(options: PackOptions): CheckedOptions {
   return checked;
 }
 
-/** The same for {@link OutputOptions} alone. */
-export function checkOutputOptions(options: OutputOptions): CheckedOutputOptions {
-  return complete<CheckedOutputOptions>('A conversion', OUTPUT_TABLE, options);
+/** The same for a conversion, which writes more kinds of shards. */
+export type CheckedConvertOptions = Omit<CheckedOutputOptions, 'format'> & { readonly format: OutputLayoutName };
+
+export function checkConvertOptions(options: ConvertedOptions): CheckedConvertOptions {
+  const { format } = CONVERT_OPTIONS;
+  return complete<CheckedConvertOptions>('A conversion', { ...OUTPUT_TABLE, format }, options);
 }
+
+type ConvertedOptions = Omit<OutputOptions, 'format'> & { readonly format?: OutputLayoutName | undefined };
 
 /** The same for a writer of samples from code. */
-export function checkWriterOptions(options: OutputOptions): CheckedOutputOptions {
-  return complete<CheckedOutputOptions>('A writer', OUTPUT_TABLE, options);
+export function checkWriterOptions(
+  options: OutputOptions & { readonly part?: string | undefined },
+): CheckedWriterOptions {
+  return complete<CheckedWriterOptions>('A writer', { ...OUTPUT_TABLE, ...WRITER_OPTIONS }, options);
 }
 
+type CheckedWriterOptions = CheckedOutputOptions & CheckedValues<typeof WRITER_OPTIONS>;
+
 /** The options of the table, checked, with the workers that this machine is good for. */
-function complete<Checked extends CheckedOutputOptions>(
+function complete<Checked extends Pick<CheckedOutputOptions, 'workers'>>(
   name: string,
   entries: OptionTable,
-  options: OutputOptions,
+  options: Pick<OutputOptions, 'workers'>,
 ): Checked {
   const owner = { name, wrong: (option: string) => `The option "${option}" does not fit` };
   const checked = checkGiven(owner, entries, options, OWN_CHECKS);

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const SOURCE = fileURLToPath(new URL('.', import.meta.url));
 /** In the order in which a file goes through them; beside them stand the rooms that may use all of these. */
-const WAY = ['source', 'plan', 'shard', 'output', 'pack'];
+const WAY = ['source', 'plan', 'shard', 'output', 'samples', 'pack'];
 
 test('a room imports from those that a file went through before, and from none that it comes to later', () => {
   const backwards = WAY.flatMap((room, place) =>
@@ -16,12 +16,19 @@ test('a room imports from those that a file went through before, and from none t
   expect(backwards).toEqual([]);
 });
 
-/** What the files of a room import from other rooms, types included. */
+/** What the files of a room, and of the rooms in it, import from other rooms, types included. */
 function importsOf(room: string): { file: string; from: string }[] {
-  const files = readdirSync(path.join(SOURCE, room)).filter((file) => !file.endsWith('.test.ts'));
-  return files.flatMap((file) => {
-    const text = readFileSync(path.join(SOURCE, room, file), 'utf8');
-    const rooms = [...text.matchAll(/from '\.\.\/([a-z-]+)\//g)].map(([, from]) => from!);
+  const files = readdirSync(path.join(SOURCE, room), { encoding: 'utf8', recursive: true });
+  return files.filter(isSource).flatMap((file) => {
+    const place = path.join(SOURCE, room, file);
+    const imports = [...readFileSync(place, 'utf8').matchAll(/from '(\.[^']+)'/g)];
+    const rooms = imports
+      .map(([, spec]) => path.relative(SOURCE, path.join(path.dirname(place), spec!)).split(path.sep))
+      .flatMap(([from, ...within]) => (within.length > 0 ? [from!] : []));
     return rooms.filter((from) => ![room, 'crew', 'dedupe'].includes(from)).map((from) => ({ file, from }));
   });
+}
+
+function isSource(file: string): boolean {
+  return file.endsWith('.ts') && !file.endsWith('.test.ts');
 }

@@ -21,10 +21,11 @@ import { goesInPieces, putLargeSample } from '../shard/large-sample.js';
 import { createShard, type ShardRecord, type ShardTarget } from '../shard/new-shard.js';
 import { fieldOf, type NewField, putSample, type SampleFacts, withClass } from '../shard/put-sample.js';
 import type { Report } from '../shard/shard-job.js';
-import { PIECE_BYTES } from '../source/file-access.js';
-import { SPLIT_COLUMN } from './foreign-columns.js';
-import { type Recast, recastIndex } from './recast.js';
-import type { ViewedShard } from './view.js';
+import { PIECE_BYTES } from '../source/ahead/file-access.js';
+import { SPLIT_COLUMN } from './input/foreign-columns.js';
+import { type Recast, recastIndex } from './input/recast.js';
+import type { ViewedShard } from './input/view.js';
+import { checkClass, inTable } from './table-row.js';
 
 /** What became of a shard. */
 export interface ConvertedShard extends ShardRecord {
@@ -38,8 +39,9 @@ export interface ConvertedShard extends ShardRecord {
 
 /**
  * Writes the samples of a shard, in the order of its index, to a new one of the same name; every field is held against
- * its crc32 on the way. With `viewed` the samples and classes are those of its index. Throws {@link SampleChecksumError} with shard and key for a damaged sample, what is wrong with
- * the index, and what {@link createShard} throws; nothing of the new shard is left then.
+ * its crc32 on the way. With `viewed` the samples and classes are those of its index. Throws
+ * {@link SampleChecksumError} with shard and key for a damaged sample, ShardIndexError for an index of another pack,
+ * SampleSizeError, EntryNameError or KeyLengthError for what the new layout does not take, {@link DiskFullError} and FileError; nothing of the new shard is left then.
  */
 export async function convertShard(
   input: DatasetShard,
@@ -60,10 +62,14 @@ export async function convertShard(
   const hasOtherClass = viewed !== undefined || (recast !== null && recast.from !== 'field');
   const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
   try {
-    const record = await createShard(target, input.stem, index.samples, async (writer, rows) => {
-      const imageOnly = target.layout.imageOnly ?? false;
+    const samples = taken === null ? index.samples : taken.reduce((sum, one) => sum + one, 0);
+    const record = await createShard(target, input.stem, samples, async (writer, rows) => {
+      const { imageOnly = false, table } = target.layout;
       const asStored = (fields: readonly NewField[], cls: number) =>
-        withClass(hasOtherClass ? fields.filter(({ name }) => name !== 'cls') : fields, cls, imageOnly);
+        table === undefined
+          ? withClass(hasOtherClass ? fields.filter(({ name }) => name !== 'cls') : fields, cls, imageOnly)
+          : inTable(table, fields);
+      const columns = withAll(index, target.columnTypes);
       for (const run of runsOf(index, writer)) {
         if (run.isLarge && taken?.[run.from] === 0) continue;
         if (run.isLarge) {
@@ -75,11 +81,13 @@ export async function convertShard(
           const row = sample.number;
           if (taken?.[row] === 0) continue;
           const facts = factsOf(sample, index, row);
+          writer.describe?.({ cls: sample.cls, label: (name) => columns.get(name)?.[row] ?? null });
+          if (table !== undefined) checkClass(sample, table, hasOtherClass, input.name);
           putSample(writer, rows, sample.key, asStored(fieldsOf(sample, index, row), sample.cls), () => facts);
           report(1, index.bytes[row]!);
         }
       }
-      return takenOf(withAll(index, target.columnTypes), taken);
+      return takenOf(columns, taken);
     });
     return { ...record, skippedEntries, leftOut: index.samples - record.samples };
   } finally {
@@ -171,7 +179,7 @@ async function indexOf(input: DatasetShard): Promise<{ index: ShardIndex; skippe
     if (input.record !== null && input.record.samples !== index.samples) throw wrongIndex(input, index.samples);
     return { index, skippedEntries };
   }
-  const source = await openToConvert(input.format, input.path);
+  const source = await openToConvert(input.format, input.path, input.features);
   try {
     const index = await buildShardIndex(await layoutWith(input.format, input.features), source, () => {
       skippedEntries++;
@@ -189,13 +197,13 @@ function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): S
 
 /** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
 function datasetOf(
-  { name, path, format, bytes }: DatasetShard,
+  { name, path, format, bytes, features }: DatasetShard,
   index: ShardIndex,
   maxSampleBytes: number,
   viewed?: ViewedShard,
 ): Dataset {
   const { samples } = index;
-  const open = viewed === undefined ? () => openToConvert(format, path) : viewed.open;
+  const open = viewed === undefined ? () => openToConvert(format, path, features) : viewed.open;
   const shard = {
     ...{ name, path, bytes, samples, open, maxSampleBytes },
     loadIndex: async () => index,

@@ -1,70 +1,8 @@
-/** The worker thread of a conversion: writes whole shards. */
+/** A worker thread of a conversion. */
 import { report } from '../crew/crew-member.js';
 import { answer, takeMessages } from '../crew/worker-jobs.js';
-import { isAsNoted, noteShard, readShardNote } from '../output/shard-note.js';
-import type { DatasetShard } from '../shard/dataset-shards.js';
-import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
-import type { ShardTarget } from '../shard/new-shard.js';
-import { type ConvertedShard, convertShard } from './convert-shard.js';
-import type { Recast } from './recast.js';
-import { type View, type ViewedShard, viewedShard } from './view.js';
+import { type ConvertJob, convertNumbered, type NumberedShard } from './convert-job.js';
 
-/** What {@link ShardTarget} is made of in each worker. */
-export interface ConvertTarget extends Omit<ShardTarget, 'layout'> {
-  readonly layout: LayoutChoice;
-  /** Of all that the shards are made from. */
-  readonly madeFrom: string;
-  /** Finished shards lie somewhere else; of those that are noted it was looked there whether they are as noted. */
-  readonly isElsewhere: boolean;
-}
-
-export interface ConvertJob {
-  readonly shard: number;
-  readonly input: DatasetShard;
-  readonly target: ConvertTarget;
-  /** What of the shard is taken, where it is not all. */
-  readonly view?: View | undefined;
-  readonly recast: Recast | null;
-}
-
-takeMessages(({ shard, input, target, view, recast }: ConvertJob) => {
-  void answer<NumberedShard>(async () => {
-    const layout = await layoutOfChoice(target.layout);
-    return {
-      shard,
-      ...(await keptOrConverted(
-        input,
-        { ...target, layout },
-        target,
-        view && (() => viewedShard(view, shard)),
-        recast,
-      )),
-    };
-  });
+takeMessages((job: ConvertJob) => {
+  answer<NumberedShard>(() => convertNumbered(job, report));
 });
-
-/** A shard that was converted now, or earlier. */
-export interface NumberedShard extends ShardOfConversion {
-  readonly shard: number;
-  readonly isKept: boolean;
-}
-
-type ShardOfConversion = Omit<ConvertedShard, 'shard'>;
-
-/** What an earlier conversion of the same has finished stays. */
-async function keptOrConverted(
-  input: DatasetShard,
-  target: ShardTarget,
-  { madeFrom, isElsewhere }: ConvertTarget,
-  viewed: (() => Promise<ViewedShard>) | undefined,
-  recast: Recast | null,
-): Promise<Omit<NumberedShard, 'shard'>> {
-  const noted = readShardNote<ShardOfConversion>(target.output, input.stem, madeFrom);
-  if (noted !== null && (isElsewhere || isAsNoted(noted, input.stem, target, false))) {
-    report(noted.samples, input.bytes);
-    return { ...noted, isKept: true };
-  }
-  const converted = await convertShard(input, target, report, await viewed?.(), recast);
-  await noteShard(target, input.stem, madeFrom, converted);
-  return { ...converted, isKept: false };
-}

@@ -1,4 +1,4 @@
-import { WorkerPool } from './worker-pool.js';
+import { type OwnMember, WorkerPool } from './worker-pool.js';
 
 /** What every worker of a crew shares with the main thread; `progress` has two numbers a worker: files and bytes done. */
 export interface CrewData {
@@ -8,22 +8,30 @@ export interface CrewData {
   readonly progress: Float64Array;
 }
 
+/** See {@link WorkerCrew.count}. */
+type Count = (files: number, bytes: number) => void;
+
 /** The crew was told to end; the error that counts is another one. */
 export class CrewStopped extends Error {}
 
-/** Worker threads that say how far they are and can be stopped. Their script uses `crew-member`. Whoever makes them closes them. */
+/**
+ * Worker threads that say how far they are and can be stopped. Their script uses `crew-member`. With `own` the thread that
+ * makes them does jobs, too: one thread less is started then. Whoever makes them closes them.
+ */
 export class WorkerCrew<Job, Result> {
+  /** How many threads it starts. */
   readonly size: number;
   readonly #pool: WorkerPool<Job, Result>;
   readonly #control = new Int32Array(new SharedArrayBuffer(4));
   readonly #progress: Float64Array;
 
-  constructor(script: URL, size: number) {
-    this.size = size;
+  constructor(script: URL, size: number, own: ((count: Count) => OwnMember<Job, Result>) | null = null) {
+    this.size = own === null ? size : size - 1;
     // The last two are the main thread's.
-    this.#progress = new Float64Array(new SharedArrayBuffer((size + 1) * 16));
+    this.#progress = new Float64Array(new SharedArrayBuffer((this.size + 1) * 16));
     const dataOf = (worker: number): CrewData => ({ worker, control: this.#control, progress: this.#progress });
-    this.#pool = new WorkerPool(script, size, dataOf);
+    const member = own?.((files, bytes) => this.count(files, bytes)) ?? null;
+    this.#pool = new WorkerPool(script, this.size, dataOf, member);
   }
 
   /** Files and source bytes that are done, of what runs now. */
@@ -56,6 +64,17 @@ export class WorkerCrew<Job, Result> {
   async run(jobs: Iterable<Job>, done: (result: Result) => unknown): Promise<void> {
     this.#progress.fill(0);
     await this.#pool.run(jobs, done, () => this.stop());
+  }
+
+  /** There is work for more than this thread: see {@link OwnMember}. */
+  start(): void {
+    this.#pool.start();
+  }
+
+  /** Gives each thread that it has started a job, while this one does something else. */
+  async runInThreads(job: Job): Promise<void> {
+    this.#progress.fill(0);
+    await this.#pool.runInThreads(new Array<Job>(this.size).fill(job), () => this.stop());
   }
 
   /** Ends what runs, after the sample in hand. */

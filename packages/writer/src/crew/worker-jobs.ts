@@ -1,7 +1,7 @@
 /** The worker's side of a {@link WorkerPool}: takes jobs until it is asked to end. */
 import { parentPort } from 'node:worker_threads';
 import { recordError } from '@shardtool/format';
-import { type Answer, END } from './worker-pool.js';
+import { type Answer, END, FREE } from './worker-pool.js';
 
 /** Hands every message to `take`, until the main thread wants no more. */
 export function takeMessages<Message>(take: (message: Message) => void): void {
@@ -11,13 +11,24 @@ export function takeMessages<Message>(take: (message: Message) => void): void {
   });
 }
 
-/** Does a job and sends its result, or the error that ended it. */
-export async function answer<Result>(work: () => Result | Promise<Result>): Promise<void> {
-  let reply: Answer<Result>;
+/** Settled when all jobs are answered that came so far. */
+let answered: Promise<void> = Promise.resolve();
+
+/** Does a job and sends its result, or the error that ended it, when those that came before are answered. */
+export function answer<Result>(work: () => Result | Promise<Result>): void {
+  const reply = replyOf(work);
+  answered = answered.then(async () => parentPort!.postMessage(await reply));
+}
+
+async function replyOf<Result>(work: () => Result | Promise<Result>): Promise<Answer<Result>> {
   try {
-    reply = { result: await work() };
+    return { result: await work() };
   } catch (error) {
-    reply = { error: recordError(error) };
+    return { error: recordError(error) };
   }
-  parentPort!.postMessage(reply);
+}
+
+/** The job that came last is as good as done: another may be sent. */
+export function sayFree(): void {
+  parentPort!.postMessage(FREE);
 }

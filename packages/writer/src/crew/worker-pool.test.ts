@@ -1,6 +1,6 @@
 import { WorkerDiedError } from '@shardtool/format';
 import { expect, test } from 'vitest';
-import { WorkerPool } from './worker-pool.js';
+import { type Member, WorkerPool } from './worker-pool.js';
 
 /** A worker that does what a job says. */
 const SCRIPT = `
@@ -69,4 +69,58 @@ test('no job begins after a failure', async () => {
   }
   await expect(run(jobs(), 1)).rejects.toThrow('no disk');
   expect(begun).toBe(3);
+});
+
+/** A member in this thread whose jobs end when they are told to. */
+class Slow implements Member<number, number> {
+  readonly begun: number[] = [];
+  readonly #open = new Map<number, { free: () => void; end: () => void }>();
+
+  post(): void {}
+
+  run(job: number, free: () => void): Promise<number> {
+    this.begun.push(job);
+    return new Promise((resolve) => {
+      this.#open.set(job, { free, end: () => resolve(job) });
+    });
+  }
+
+  async free(job: number): Promise<void> {
+    this.#open.get(job)!.free();
+    await new Promise(setImmediate);
+  }
+
+  async finish(job: number): Promise<void> {
+    this.#open.get(job)!.end();
+    await new Promise(setImmediate);
+  }
+
+  async end(): Promise<void> {}
+}
+
+test('the thread that made the pool does jobs, the next when it is free, and never has more than two', async () => {
+  const own = new Slow();
+  const pool = new WorkerPool<number, number>(new URL('data:text/javascript,'), 0, () => null, {
+    member: own,
+    isEnough: true,
+  });
+  const results: number[] = [];
+  const run = pool.run(
+    [1, 2, 3],
+    (result) => results.push(result),
+    () => undefined,
+  );
+  await new Promise(setImmediate);
+  expect(own.begun).toEqual([1]);
+  await own.free(1);
+  expect(own.begun).toEqual([1, 2]);
+  await own.free(2);
+  expect(own.begun).toEqual([1, 2]);
+  await own.finish(1);
+  expect(own.begun).toEqual([1, 2, 3]);
+  await own.finish(3);
+  await own.finish(2);
+  await run;
+  expect(results).toEqual([1, 3, 2]);
+  await pool.close();
 });

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { AppendBase } from '../pack/append.js';
-import { hashPartsInWorkers, type PackWorkers } from '../pack/pack-workers.js';
+import { hashPartsInWorkers, type PackWorkers } from '../pack/workers/pack-workers.js';
 import type { ProgressTicker } from '../progress.js';
 import type { DigestTable } from './digest-table.js';
 import type { EqualSizes } from './equal-sizes.js';
@@ -23,7 +23,8 @@ interface Candidates {
 
 /**
  * Finds the images of the dataset that have the bytes of files in `table`: the indexes know the length and crc32 of each,
- * and where both are those of a file, its bytes are read from the shard and hashed. Throws what `readShardIndex` throws.
+ * and where both are those of a file, its bytes are read from the shard and hashed. Throws FileError,
+ * ShardIndexError, VersionError.
  */
 export async function comparePacked(
   base: AppendBase,

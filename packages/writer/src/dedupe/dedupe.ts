@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { makeFolder, writeDurably } from '@shardtool/format';
 import type { AppendBase } from '../pack/append.js';
-import { hashInWorkers, type PackWorkers } from '../pack/pack-workers.js';
+import { hashInWorkers, type PackWorkers } from '../pack/workers/pack-workers.js';
 import { FATE } from '../plan/fates.js';
 import type { Grouping } from '../plan/grouping.js';
 import type { PackPlan } from '../plan/plan-shards.js';

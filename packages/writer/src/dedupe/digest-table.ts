@@ -91,7 +91,7 @@ export class DigestTable {
 
   /** In the order of the files' numbers. */
   *duplicates(): Generator<Duplicate> {
-    for (const { key, value } of this.#others.getRange({})) {
+    for (const { key, value } of this.#others.getRange({ start: LEAST_KEY })) {
       const packed = this.#packed.get(value);
       const standsFor =
         packed === undefined ? this.#first.get(value)!.readUInt32BE() : (JSON.parse(packed.toString()) as PackedImage);
@@ -111,6 +111,8 @@ function digestAt(digests: Uint8Array, place: number): Buffer | null {
   return digest.every((byte) => byte === 0) ? null : digest;
 }
 
+/** Without a start lmdb 3.1, the last that runs on glibc before 2.34, finds none of binary keys. */
+const LEAST_KEY = Buffer.alloc(1);
 const PRESENT = Buffer.alloc(1);
 
 function sumBytes(bytes: number, crc32: number): Buffer {

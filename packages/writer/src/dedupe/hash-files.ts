@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { crc32 } from '@shardtool/format';
 import { takeFiles } from '../plan/shard-plan.js';
-import type { FileAccess } from '../source/file-access.js';
-import { FilesAhead } from '../source/files-ahead.js';
-import type { InFlight } from '../source/in-flight.js';
+import type { FileAccess } from '../source/ahead/file-access.js';
+import { FilesAhead } from '../source/ahead/files-ahead.js';
+import type { InFlight } from '../source/ahead/in-flight.js';
 import type { SourceFiles } from '../source/source-files.js';
 
 /** Of a sha256, in bytes. */

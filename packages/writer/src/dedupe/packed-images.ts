@@ -14,7 +14,7 @@ export interface PackedImage {
 /** The images of a shard by their rows, as its index has them. Offset -1 where a sample has none. */
 type Images = Pick<SummedColumns, 'offset' | 'bytes' | 'crc32'>;
 
-/** The lengths and checksums of all images of the dataset, shard by shard. Throws what `readShardIndex` throws. */
+/** The lengths and checksums of all images of the dataset, shard by shard. Throws FileError, ShardIndexError, VersionError. */
 export async function* packedImages({ folder, manifest }: AppendBase): AsyncGenerator<Images> {
   for (const { file } of manifest.shards) {
     const parts = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['fields'] });

@@ -18,9 +18,11 @@ import {
   BESIDE_NAMES,
   besideAll,
   crc32,
+  entryOf,
   FileError,
   MANIFEST_FILE,
   makeFolder,
+  OUTPUT_LAYOUTS,
   PACK_NOTE_FILE,
 } from '@shardtool/format';
 import {
@@ -37,6 +39,7 @@ import type { ShardRecord } from '../shard/new-shard.js';
 import type { Destination } from './destination.js';
 import { LIST_FILES } from './lists.js';
 import { NOTE_ENDING, STATE_FOLDER } from './pack-state.js';
+import { isPartNote } from './part-notes.js';
 import { isLockFile } from './parts.js';
 import { addToNote, readNoteText } from './shard-note.js';
 
@@ -52,7 +55,12 @@ const PLAN = `${STATE_FOLDER}/plan`;
 /** What is read on this machine, and not only looked at; notes beside them. */
 const READ_HERE = new Set([MANIFEST_FILE, PACK_NOTE_FILE, PLAN, ...LIST_FILES]);
 /** What lies beside shards and dataset.json, one for all. */
-const BESIDE_SHARDS = [PACK_NOTE_FILE, ...LIST_FILES, ...besideAll(BESIDE_NAMES)];
+const BESIDE_SHARDS = [PACK_NOTE_FILE, ...LIST_FILES, ...besideAll(BESIDE_NAMES), ...layoutLists()];
+
+/** What layouts have beside all shards. */
+function layoutLists(): string[] {
+  return OUTPUT_LAYOUTS.flatMap((layout) => entryOf(layout).listFile ?? []);
+}
 
 export interface StagingOptions {
   /** Which of several that pack to the same place. */
@@ -112,7 +120,7 @@ export class BucketOutput implements Destination {
       if (this.#there.size === MOST_OBJECTS) throw tooMany(this.location);
       this.#there.set(entry.name, { entry, shadow: this.#show(entry), isShown: true });
     }
-    const read = [...this.#there.keys()].filter((name) => READ_HERE.has(name) || isNote(name));
+    const read = [...this.#there.keys()].filter((name) => isReadHere(name) || isNote(name));
     await eachOf(read, FETCHED_AT_ONCE, (name) => this.#fetchFile(name));
     await eachOf(read.filter(isNote), recheck ? SENT_AT_ONCE : FETCHED_AT_ONCE, async (name) => {
       if (!(await this.#isAsNoted(name, recheck))) rmSync(join(this.folder, name), { force: true });
@@ -157,9 +165,14 @@ export class BucketOutput implements Destination {
         });
         continue;
       }
-      await this.#storage.put(name, { file: path }, { signal: this.#stopped.signal });
-      await this.#sent(name, statSync(path).size);
+      await this.sendFile(name);
     }
+  }
+
+  async sendFile(name: string): Promise<void> {
+    const path = join(this.folder, name);
+    await this.#storage.put(name, { file: path }, { signal: this.#stopped.signal });
+    await this.#sent(name, statSync(path).size);
   }
 
   async sendShard(files: readonly string[], note: string | null, kept: readonly string[] = []): Promise<void> {
@@ -267,7 +280,7 @@ export class BucketOutput implements Destination {
 
   /** The folder has its name and its size alone. */
   #isShown(name: string): boolean {
-    return !READ_HERE.has(name) && this.#there.get(name)?.isShown === true;
+    return !isReadHere(name) && this.#there.get(name)?.isShown === true;
   }
 
   async #fetchFile(name: string): Promise<void> {
@@ -308,6 +321,10 @@ export class BucketOutput implements Destination {
     await source.close();
     return sum;
   }
+}
+
+function isReadHere(name: string): boolean {
+  return READ_HERE.has(name) || isPartNote(name);
 }
 
 function isNote(name: string): boolean {

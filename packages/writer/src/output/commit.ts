@@ -1,9 +1,13 @@
+import { join } from 'node:path';
 import {
   addTo,
   crc32Hex,
   createManifest,
+  entryOf,
   type Manifest,
-  type WrittenLayoutName,
+  type OutputLayout,
+  type OutputLayoutName,
+  writeDurably,
   writeManifest,
 } from '@shardtool/format';
 import type { ShardRecord } from '../shard/new-shard.js';
@@ -11,7 +15,7 @@ import { type OtherIndex, readWidsIndex, writeWidsIndex } from '../shard/other-i
 
 /** What dataset.json says beside what the shards themselves are. */
 export interface DatasetFacts {
-  readonly format: WrittenLayoutName;
+  readonly format: OutputLayoutName;
   /** Names of the classes in the order of their numbers. */
   readonly classes: readonly string[];
   readonly columns: Manifest['columns'];
@@ -20,6 +24,8 @@ export interface DatasetFacts {
   readonly base?: Manifest | undefined;
   /** See {@link Manifest}. */
   readonly madeFrom?: string | undefined;
+  /** What other software wants to be told of all shards, where their layout has such a file. */
+  readonly list?: OutputLayout['list'];
 }
 
 /** A field that some samples have and others lack. */
@@ -30,13 +36,14 @@ export interface PartialField {
 }
 
 /**
- * Makes the shards, in this order, a dataset, or adds them to one: writes dataset.json, before it the index for wids where that is wanted.
+ * Makes the shards, in this order, a dataset, or adds them to one: writes dataset.json, before it the index for wids where that is wanted, and
+ * the list that the layout has.
  * Returns the fields that not all samples have.
  */
 export async function commitDataset(
   output: string,
   shards: readonly ShardRecord[],
-  { format, classes, columns, otherIndexes, base, madeFrom = base?.madeFrom }: DatasetFacts,
+  { format, classes, columns, otherIndexes, base, madeFrom = base?.madeFrom, list }: DatasetFacts,
 ): Promise<readonly PartialField[]> {
   const classCounts = new Map(base?.classes.map(({ samples }, cls) => [cls, samples]));
   const fieldCounts = new Map(base?.fields.map(({ name, samples }) => [name, samples]));
@@ -56,6 +63,8 @@ export async function commitDataset(
     const named = shards.map(({ file, samples, bytes, md5 }) => ({ file, samples, bytes, md5: md5! }));
     await writeWidsIndex(output, base === undefined ? named : [...readWidsIndex(output, base.shards), ...named]);
   }
+  if (list !== undefined)
+    await writeDurably(join(output, entryOf(format).listFile!), Buffer.from(list(manifest.shards)));
   await writeManifest(output, manifest);
   return manifest.fields.filter(({ samples }) => samples < manifest.samples);
 }

@@ -25,6 +25,8 @@ export interface Destination {
   placePlan(path: string): Promise<void>;
   /** Sends what lies beside shards, one for all. */
   sendNotes(): Promise<void>;
+  /** Sends a file, named below the folder, in place of an earlier one. */
+  sendFile(name: string): Promise<void>;
   /**
    * A shard is whole: its files, named below the folder, and its note. Resolves when there is room for another one to be
    * made. `kept` are files that are read again.
@@ -72,6 +74,6 @@ export function folderDestination(path: string): Destination {
   return {
     ...{ location: shownLocation(path), folder: path, isElsewhere: false },
     ...{ fetch: nothing, fetchFiles: nothing, removeGone: nothing, placePlan: nothing, sendNotes: nothing },
-    ...{ sendShard: nothing, whenSent: nothing, commit: nothing, close: nothing },
+    ...{ sendFile: nothing, sendShard: nothing, whenSent: nothing, commit: nothing, close: nothing },
   };
 }

@@ -14,7 +14,7 @@ import {
   type ShardIndex,
   writeShardIndex,
 } from '@shardtool/format';
-import { type PackedLabels, readPackedLabels } from '../source/labels.js';
+import { type PackedLabels, readPackedLabels } from '../source/labels/labels.js';
 
 /** Columns that indexes get beside those that they have. */
 export interface AddedColumns {

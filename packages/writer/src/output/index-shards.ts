@@ -57,9 +57,10 @@ export interface IndexOptions extends Partial<AddedColumns> {
  * open at once, and where the index of a packed shard was lost. `locations` are tars, or folders of them. An index that is
  * there stays, unless its tar is newer or `overwrite` says otherwise; one that `pack` wrote is only made anew where it is
  * missing, since it has what no walk can find out. Those that `index` names are written for other loaders too, each time: `NAME.idx`
- * beside each tar, and one index for wids in each folder; `crops` names the crop index, `NAME.crops`. `columns` and `labels` become label columns of all indexes, also those that stay. Throws what is wrong with a shard,
- * {@link UnsupportedShardError} for LMDB, which does not keep the samples in their order, and {@link OptionError} where
- * an index is asked for that the layout does not have.
+ * beside each tar, and one index for wids in each folder; `crops` names the crop index, `NAME.crops`. `columns` and `labels` become label columns
+ * of all indexes, also those that stay. Throws DamagedShardError and UnsupportedEntryError for a shard that cannot be walked, EntryNameError for names that another index cannot have, LabelsError, {@link FileError}
+ * where something else has the place of an index, {@link UnsupportedShardError} for LMDB, which does not keep the samples in their order, and
+ * {@link OptionError} where an index is asked for that the layout does not have.
  */
 export async function indexShards(locations: readonly string[], options: IndexOptions = {}): Promise<IndexReport> {
   return withSentences(() => indexAll(locations, options));

@@ -1,16 +1,18 @@
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   besideAll,
   besideShard,
+  entryOf,
   FileError,
-  layoutOf,
   MANIFEST_FILE,
   makeFolder,
   OptionError,
+  type OutputLayout,
+  type OutputLayoutName,
+  ownerOf,
   PACK_NOTE_FILE,
   remedyOf,
-  type WrittenLayout,
 } from '@shardtool/format';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
@@ -19,6 +21,7 @@ import { LIST_FILES } from './lists.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
 import { findPlan, planPath, STATE_FOLDER } from './pack-state.js';
+import { readPartNotes } from './part-notes.js';
 import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 
@@ -131,7 +134,7 @@ export class OutputFolder {
   }
 
   /** Removes what a pack left here that was to add to the dataset of these shards. */
-  clearAdded(layout: WrittenLayout, shards: readonly { readonly file: string }[]): void {
+  clearAdded(layout: OutputLayout, shards: readonly { readonly file: string }[]): void {
     const committed = new Set(shards.map(({ file }) => file));
     for (const stem of readNote(this.path).shards) {
       const paths = shardPaths(layout, stem);
@@ -153,14 +156,22 @@ export class OutputFolder {
       return;
     }
     const note = readNote(this.path);
-    const layout = await layoutOf(note.format);
+    const layout = entryOf(note.format);
+    const hidden = layout.shardFolder && { ...layout, shardFolder: hiddenFolder(layout.shardFolder) };
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
     for (const file of [MANIFEST_FILE, ...LIST_FILES]) this.#remove(file, `${file}${TEMPORARY}`);
-    this.#remove(...besideAll(note.otherIndexes));
-    for (const stem of note.shards) {
-      const paths = shardPaths(layout, stem);
+    this.#remove(...besideAll(note.otherIndexes), ...listOf(note.format));
+    const stems = [...note.shards, ...readPartNotes(this.path).flatMap((part) => part.stems)];
+    for (const paths of stems.flatMap((stem) =>
+      [layout, ...(hidden ? [hidden] : [])].map((one) => shardPaths(one, stem)),
+    )) {
       this.#remove(paths.file, ...besideShard(paths.file, ['index', ...note.otherIndexes]));
+      const [findings] = besideShard(paths.file, ['inspection']);
+      if ((await ownerOf('inspection', join(this.path, findings!))) === 'shardtool') this.#remove(findings!);
       this.#removeTemporary(paths);
+    }
+    for (const { shardFolder } of [layout, ...(hidden ? [hidden] : [])]) {
+      if (shardFolder !== undefined) removeIfEmpty(join(this.path, shardFolder));
     }
     this.#removeState();
     this.#remove(PACK_NOTE_FILE);
@@ -172,7 +183,7 @@ export class OutputFolder {
    * shard can have.
    */
   async announce(
-    layout: WrittenLayout,
+    layout: OutputLayout,
     stems: readonly string[],
     otherIndexes: readonly OtherIndex[],
     made: MadeOf = {},
@@ -183,7 +194,11 @@ export class OutputFolder {
       throw new OptionError({ shard: wrong }, message);
     }
     const taken = new Set(readdirSync(this.path));
-    const ofFolder = [MANIFEST_FILE, QUARANTINE_FILE, PACK_NOTE_FILE, ...besideAll(otherIndexes)];
+    const ofFolder = [
+      ...[MANIFEST_FILE, QUARANTINE_FILE, PACK_NOTE_FILE],
+      ...[...besideAll(otherIndexes), ...listOf(layout.name)],
+      ...(layout.shardFolder === undefined ? [] : [layout.shardFolder, hiddenFolder(layout.shardFolder)]),
+    ];
     const wanted = this.#shards.length === 0 ? ofFolder : [];
     for (const stem of stems) {
       const { file, folder } = shardPaths(layout, stem);
@@ -195,9 +210,22 @@ export class OutputFolder {
     await this.#note(layout, otherIndexes, made);
   }
 
+  /** Takes the folder of shards out of the sight of other software until {@link show}. */
+  hide(shardFolder: string | undefined): void {
+    if (shardFolder === undefined) return;
+    const [shown, hidden] = [join(this.path, shardFolder), join(this.path, hiddenFolder(shardFolder))];
+    // Whoever was killed just before the commit had shown it.
+    if (existsSync(shown) && !existsSync(hidden)) renameSync(shown, hidden);
+  }
+
+  /** Puts the folder of shards, which are all there, in its place. */
+  show(shardFolder: string | undefined): void {
+    if (shardFolder !== undefined) renameSync(join(this.path, hiddenFolder(shardFolder)), join(this.path, shardFolder));
+  }
+
   /** Notes down the shards of a plan that lies in the folder, where whoever laid it there was killed before the note. */
   async announcePlanned(
-    layout: WrittenLayout,
+    layout: OutputLayout,
     stems: readonly string[],
     otherIndexes: readonly OtherIndex[],
     made: MadeOf = {},
@@ -207,11 +235,7 @@ export class OutputFolder {
     await this.#note(layout, otherIndexes, made);
   }
 
-  async #note(
-    layout: WrittenLayout,
-    otherIndexes: readonly OtherIndex[],
-    { madeFrom, options }: MadeOf,
-  ): Promise<void> {
+  async #note(layout: OutputLayout, otherIndexes: readonly OtherIndex[], { madeFrom, options }: MadeOf): Promise<void> {
     const ofAll = this.#options ?? options;
     const note: PackNote = {
       version: 1,
@@ -225,7 +249,7 @@ export class OutputFolder {
   }
 
   /** Removes the temporary files that a worker leaves when it dies; `stems` are its shards. */
-  removeTemporaryFiles(layout: WrittenLayout, stems: Iterable<string> = this.#shards): void {
+  removeTemporaryFiles(layout: OutputLayout, stems: Iterable<string> = this.#shards): void {
     for (const stem of stems) this.#removeTemporary(shardPaths(layout, stem));
   }
 
@@ -257,6 +281,17 @@ export class OutputFolder {
     for (const unfinished of [file, ...beside]) this.#remove(`${unfinished}${TEMPORARY}`);
     if (folder !== null) removeIfEmpty(join(this.path, folder));
   }
+}
+
+/** Where shards are made that other software would take for all that there are. */
+export function hiddenFolder(shardFolder: string): string {
+  return `.${shardFolder}`;
+}
+
+/** The list of all shards that other software wants. */
+function listOf(layout: OutputLayoutName): string[] {
+  const { listFile } = entryOf(layout);
+  return listFile === undefined ? [] : [listFile];
 }
 
 function removeIfEmpty(folder: string): void {

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PACK_NOTE_FILE, WRITTEN_LAYOUTS, writeDurably } from '@shardtool/format';
-import { z } from 'zod';
+import { OUTPUT_LAYOUTS, type OutputLayoutName, PACK_NOTE_FILE, writeDurably } from '@shardtool/format';
 import { OutputNotEmptyError } from '../errors.js';
 import { OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
 
@@ -12,28 +11,42 @@ export const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;
  * What a pack writes first: which shards it is about to make. Beside dataset.json it says that a pack made them; without
  * dataset.json, that the pack did not end.
  */
-const NOTE = z.object({
-  version: z.literal(1),
-  format: z.enum(WRITTEN_LAYOUTS),
+export interface PackNote {
+  readonly version: 1;
+  readonly format: OutputLayoutName;
   /** What the shards are called, without their ending: never a way out of the folder. */
-  shards: z.array(z.string().regex(SHARD_STEM)),
-  otherIndexes: z.array(z.enum(OTHER_INDEXES)),
+  readonly shards: readonly string[];
+  readonly otherIndexes: readonly OtherIndex[];
   /**
    * Of the source and the options that the shards are made from: with the same ones all of them would be the same. Absent
    * where they were made in several goes, or have been changed since.
    */
-  madeFrom: z.string().optional(),
+  readonly madeFrom?: string | undefined;
   /** The options of a pack that its shards depend on, by name: what is added later is packed with the same. Absent in earlier notes. */
-  options: z.record(z.string(), z.unknown()).optional(),
-});
+  readonly options?: Readonly<Record<string, unknown>> | undefined;
+}
 
-export type PackNote = z.infer<typeof NOTE>;
+/** By hand: a library for this would take as long to load as all else that begins a pack. Throws where it is no note. */
+function checkNote(said: Partial<Record<keyof PackNote, unknown>>): PackNote {
+  const { version, format, shards, otherIndexes, madeFrom, options } = said;
+  const isList = (list: unknown, isOne: (item: string) => boolean) =>
+    Array.isArray(list) && list.every((item) => typeof item === 'string' && isOne(item));
+  const isNote =
+    version === 1 &&
+    OUTPUT_LAYOUTS.some((layout) => layout === format) &&
+    isList(shards, (stem) => SHARD_STEM.test(stem)) &&
+    isList(otherIndexes, (index) => OTHER_INDEXES.some((known) => known === index)) &&
+    (madeFrom === undefined || typeof madeFrom === 'string') &&
+    (options === undefined || (typeof options === 'object' && options !== null && !Array.isArray(options)));
+  if (!isNote) throw new Error('a field is missing, or not what it should be');
+  return { version, format, shards, otherIndexes, madeFrom, options } as PackNote;
+}
 
 /** Throws {@link OutputNotEmptyError} where the note does not say what it should. */
 export function readNote(folder: string): PackNote {
   const path = join(folder, PACK_NOTE_FILE);
   try {
-    return NOTE.parse(JSON.parse(readFileSync(path, 'utf8')));
+    return checkNote(JSON.parse(readFileSync(path, 'utf8')));
   } catch (cause) {
     const message = `${path} does not say which shards lie beside it; empty the folder by hand, or pack to another one.`;
     throw new OutputNotEmptyError({ path }, message, { cause });

@@ -20,6 +20,12 @@ export function parsePart(text: string): Part {
   );
 }
 
+/** The same; null for the whole, which one part of one is, too. */
+export function partOf(text: string | undefined): Part | null {
+  const part = text === undefined ? null : parsePart(text);
+  return part?.count === 1 ? null : part;
+}
+
 /** A part, and the variables of the environment that say so. */
 export interface PartOfEnvironment {
   readonly part: string;
@@ -32,13 +38,13 @@ export interface PartOfEnvironment {
  * {@link OptionError} where the numbers of an array have holes.
  */
 export function partOfEnvironment(env: NodeJS.ProcessEnv): PartOfEnvironment | null {
-  const slurm = partOf(env, 'SLURM_ARRAY_TASK_ID', 'SLURM_ARRAY_TASK_COUNT', (id) => {
+  const slurm = partOfVariables(env, 'SLURM_ARRAY_TASK_ID', 'SLURM_ARRAY_TASK_COUNT', (id) => {
     return (id - Number(env.SLURM_ARRAY_TASK_MIN ?? 0)) / Number(env.SLURM_ARRAY_TASK_STEP ?? 1);
   });
-  return slurm ?? partOf(env, 'JOB_COMPLETION_INDEX', 'JOB_COMPLETIONS', (index) => index);
+  return slurm ?? partOfVariables(env, 'JOB_COMPLETION_INDEX', 'JOB_COMPLETIONS', (index) => index);
 }
 
-function partOf(
+function partOfVariables(
   env: NodeJS.ProcessEnv,
   idName: string,
   countName: string,

@@ -6,13 +6,23 @@ import type { QuarantinedFile } from '../shard/shard-job.js';
 
 export const QUARANTINE_FILE = 'quarantine.jsonl';
 
-/** Throws {@link TooManyBadError} where more than the share `maxBad` of the samples is bad. */
-export function checkBadShare(quarantined: readonly QuarantinedFile[], samples: number, maxBad: number): void {
-  if (quarantined.length <= maxBad * samples) return;
+/** Whether more than the share `maxBad` of the samples is bad. */
+export function isTooManyBad(bad: number, samples: number, maxBad: number): boolean {
+  return bad > maxBad * samples;
+}
+
+/** Throws {@link TooManyBadError} where more than the share `maxBad` of the samples is bad. `listed`: which of them the list has. */
+export function checkBadShare(
+  quarantined: readonly QuarantinedFile[],
+  samples: number,
+  maxBad: number,
+  listed = 'all of them',
+): void {
+  if (!isTooManyBad(quarantined.length, samples, maxBad)) return;
   const limit = `${Number((maxBad * 100).toFixed(4))} %`;
   throw new TooManyBadError(
     { path: quarantined[0]!.path },
-    `${formatBad(quarantined.length, samples)} bad, more than ${limit} (--max-bad), and quarantine.jsonl lists those that were found by then; "--dry-run --check header" lists all. The first: ${quarantined[0]!.reason}`,
+    `${formatBad(quarantined.length, samples)} bad, more than ${limit} (--max-bad), and quarantine.jsonl lists ${listed}. The first: ${quarantined[0]!.reason}`,
   );
 }
 

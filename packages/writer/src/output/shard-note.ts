@@ -63,7 +63,8 @@ export async function addToNote(path: string, more: object): Promise<void> {
   await writeDurably(path, noteText({ ...readNoteText<object>(path), ...more }));
 }
 
-function noteText(noted: object): Uint8Array {
+/** What a note consists of: the crc32 of its JSON, then that. */
+export function noteText(noted: object): Uint8Array {
   const json = JSON.stringify(noted);
   return Buffer.from(`${crc32Hex(crc32(json))} ${json}\n`);
 }

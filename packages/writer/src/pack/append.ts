@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import {
   type ColumnType,
   indexPathOf,
+  isTableLayout,
   type Manifest,
   OptionError,
   readShardIndex,
@@ -35,6 +36,10 @@ export function settleAppend(
   { otherIndexes, options: made = {} }: Pick<PackNote, 'otherIndexes' | 'options'>,
   options: PackOptions,
 ): SettledOptions {
+  if (isTableLayout(format)) {
+    const message = `The dataset ${output} has shards of the format ${format}, which "convert" alone writes; add to what it was made of, and convert that anew.`;
+    throw new OptionError({ path: output }, message);
+  }
   if (options.format !== undefined && options.format !== format) {
     const message = `The dataset ${output} has shards of the format ${format}, and the option "format" is ${options.format}; leave it out.`;
     throw new OptionError({ path: output }, message);

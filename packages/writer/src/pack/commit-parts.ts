@@ -1,18 +1,16 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { readManifest, withSentences } from '@shardtool/format';
 import { PACK_DEFAULTS } from '../options.js';
 import type { PartialField } from '../output/commit.js';
-import { namingPlace, openDestination } from '../output/destination.js';
-import { LOCK_FILE, refuse, removeDeadLock, tryLock } from '../output/lock.js';
+import { commitOnce } from '../output/commit-once.js';
+import { type Destination, namingPlace, openDestination } from '../output/destination.js';
+import { LOCK_FILE, refuse, removeDeadLock } from '../output/lock.js';
 import { isCommitted, planPath } from '../output/pack-state.js';
+import { readPartNotes } from '../output/part-notes.js';
 import { countMissing, readAllNotes } from '../output/planned-shards.js';
 import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
+import { joinParts } from '../samples/join-parts.js';
 import { completePack } from './complete-pack.js';
-
-/** Of the lock that the process holds which commits. */
-const COMMIT_LOCK = 'pack.commit.lock';
-const LOOK_AGAIN_MS = 100;
 
 export interface CommitOptions {
   /** The share of samples that may be bad. */
@@ -33,8 +31,8 @@ export interface CommitReport {
 }
 
 /**
- * Commits the shards that parts have packed into the folder `output`, which the part that completes the set does by
- * itself. Throws PartsMissingError where some are not finished, TooManyBadError where more than `maxBad` of the samples
+ * Commits the shards that parts of a pack, or of a {@link Writer}, have made in the folder `output`, which the part that
+ * completes the set does by itself. Throws PartsMissingError where some are not finished, TooManyBadError where more than `maxBad` of the samples
  * are bad, UnfinishedPackError where no pack was begun, OutputLockedError where a pack of the whole is at work.
  */
 export async function commitParts(
@@ -46,7 +44,7 @@ export async function commitParts(
     try {
       return await namingPlace(destination, async () => {
         await destination.fetch(false);
-        const report = await commitAll(destination.folder, { maxBad });
+        const report = await commitAll(destination, maxBad);
         await destination.commit();
         return report;
       });
@@ -56,11 +54,16 @@ export async function commitParts(
   });
 }
 
-async function commitAll(output: string, { maxBad = PACK_DEFAULTS.maxBad }: CommitOptions): Promise<CommitReport> {
+async function commitAll(destination: Destination, maxBad: number): Promise<CommitReport> {
+  const output = destination.folder;
   const whole = join(output, LOCK_FILE);
   const held = removeDeadLock(whole);
   if (held !== null) refuse(whole, held.holder);
-  const done = await commitOnce(output, maxBad, undefined);
+  const commit = async () =>
+    readPartNotes(output).length === 0
+      ? commitPlan(output, maxBad)
+      : { partialFields: await joinParts(destination), quarantined: 0 };
+  const done = await commitOnce(output, commit, undefined);
   const { samples, shards, bytes, fields } = await readManifest(output);
   return {
     ...{ samples, shards: shards.length, bytes, quarantined: done?.quarantined ?? 0, wasCommitted: done === null },
@@ -76,33 +79,19 @@ export async function commitWhenComplete(
 ): Promise<{ readonly pendingShards: number; readonly partialFields: readonly PartialField[] }> {
   const pendingShards = isCommitted(output) ? 0 : countMissing(output, header);
   if (pendingShards > 0) return { pendingShards, partialFields: [] };
-  const done = await commitOnce(output, maxBad, signal);
+  const done = await commitOnce(output, () => commitPlan(output, maxBad), signal);
   return { pendingShards, partialFields: done?.partialFields ?? [] };
 }
 
-/** Of several processes, one commits and the others wait for it: they get null, as do all who come later. */
-async function commitOnce(
+/** Makes the shards of the plan in the folder a dataset. */
+async function commitPlan(
   output: string,
   maxBad: number,
-  signal: AbortSignal | undefined,
-): Promise<{ readonly partialFields: readonly PartialField[]; readonly quarantined: number } | null> {
-  while (!isCommitted(output)) {
-    const lock = tryLock(join(output, COMMIT_LOCK));
-    if (typeof lock !== 'function') {
-      await sleep(LOOK_AGAIN_MS, undefined, { signal });
-      continue;
-    }
-    try {
-      if (isCommitted(output)) return null;
-      const header = await openPlan(output);
-      const results = await readAllNotes(output, header, maxBad);
-      const quarantined = results.reduce((sum, result) => sum + result.quarantined.length, 0);
-      return { partialFields: await completePack(output, header, results), quarantined };
-    } finally {
-      lock();
-    }
-  }
-  return null;
+): Promise<{ readonly partialFields: readonly PartialField[]; readonly quarantined: number }> {
+  const header = await openPlan(output);
+  const results = await readAllNotes(output, header, maxBad);
+  const quarantined = results.reduce((sum, result) => sum + result.quarantined.length, 0);
+  return { partialFields: await completePack(output, header, results), quarantined };
 }
 
 async function openPlan(output: string): Promise<PlanHeader> {

@@ -2,8 +2,8 @@ import { extname } from 'node:path';
 import { fateOf } from '../plan/fates.js';
 import type { PackPlan } from '../plan/plan-shards.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
-import type { CocoLabels } from '../source/coco.js';
-import type { Labels } from '../source/labels.js';
+import { hasObjects } from '../source/bucket/objects.js';
+import { type Labels, placeOfRow } from '../source/labels/labels.js';
 import type { SourceFiles } from '../source/source-files.js';
 
 /** A line of skipped.jsonl. */
@@ -42,14 +42,13 @@ export function countSkipped(files: SourceFiles, { fate }: PackPlan): Record<str
 }
 
 /** Annotations that are in no sample, as lines of skipped.jsonl. */
-export function* oddAnnotations(labels: Labels | CocoLabels | null): Generator<object> {
-  if (labels === null || !('odd' in labels)) return;
-  for (const odd of labels.odd) yield { path: labels.location, ...odd };
+export function* oddAnnotations(labels: Labels | null): Generator<object> {
+  if (hasObjects(labels)) yield* labels.odd;
 }
 
 /** How many there are, by the reason; nothing where there are none. */
-export function countOdd(labels: Labels | CocoLabels | null): { readonly skippedAnnotations?: Record<string, number> } {
-  if (labels === null || !('odd' in labels) || labels.odd.length === 0) return {};
+export function countOdd(labels: Labels | null): { readonly skippedAnnotations?: Record<string, number> } {
+  if (!hasObjects(labels) || labels.odd.length === 0) return {};
   const counts: Record<string, number> = {};
   for (const { reason } of labels.odd) counts[reason] = (counts[reason] ?? 0) + 1;
   return { skippedAnnotations: counts };
@@ -69,7 +68,7 @@ export function plannedQuarantine(
   });
   const rows = missing.map((row): QuarantinedFile => {
     const path = labels!.path[row]!;
-    const reason = `${labels!.location}:${labels!.line[row]} names ${path}, which is not among the files of the source.`;
+    const reason = `${placeOfRow(labels!, row)} names ${path}, which is not among the files of the source.`;
     return { path, reason };
   });
   return [...collisions, ...rows];

@@ -5,7 +5,7 @@ import { isRemote } from '@shardtool/storage';
 import type { PackOptions } from '../options.js';
 import { addClasses } from '../plan/classes.js';
 import { sortByCodePoint } from '../source/file-table.js';
-import { checkSource } from '../source/scan.js';
+import { checkSource } from '../source/folder/scan.js';
 import type { PackReport } from './report.js';
 
 /** What people call the parts of a dataset. */
@@ -15,7 +15,8 @@ type PackOne = (source: string, output: string, options: PackOptions) => Promise
 
 /**
  * Packs `train`, `val` and other parts that lie in a folder, each to a dataset of its own below `output`, all with one list of
- * classes: that of all parts together. Throws {@link OptionError} where there is no such folder, and what `packOne` throws.
+ * classes: that of all parts together. Throws {@link OptionError} where there is no such folder, and the
+ * errors of `packOne` as they are.
  */
 export async function packSplits(
   source: string,
@@ -23,13 +24,16 @@ export async function packSplits(
   { splits: _, ...options }: PackOptions,
   packOne: PackOne,
 ): Promise<PackReport> {
-  const given = (['labels', 'files'] as const).find((name) => options[name] !== undefined);
+  const given = (['labels', 'coco', 'files'] as const).find((name) => options[name] !== undefined);
   if (given !== undefined) {
     const message = `The option "${given}" is about one dataset, and "splits" makes several; pack each folder by itself, with the same "classes".`;
     throw new OptionError({}, message);
   }
   const names = splitsIn(source);
-  const classes = options.classes ?? (await classesOfAll(source, output, names, options, packOne));
+  // YOLO's files say the classes of all parts.
+  const isKnown = options.yolo !== undefined;
+  const classes =
+    options.classes ?? (isKnown ? undefined : await classesOfAll(source, output, names, options, packOne));
   const splits: { name: string; report: PackReport }[] = [];
   for (const name of names) {
     const report = await packOne(join(source, name), below(output, name), { ...options, classes });
@@ -118,6 +122,7 @@ function sumOf(splits: readonly { readonly name: string; readonly report: PackRe
     sourceBytes: sum('sourceBytes'),
     skippedFiles: sum('skippedFiles'),
     skipped: addUp(reports.map(({ skipped }) => skipped)),
+    skippedAnnotations: addUp(reports.map(({ skippedAnnotations }) => skippedAnnotations)),
     skippedFolders: reports.flatMap(({ skippedFolders }) => skippedFolders),
     hiddenFolders: reports.flatMap(({ hiddenFolders }) => hiddenFolders),
     duplicates: sum('duplicates'),

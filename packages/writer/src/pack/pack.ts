@@ -2,32 +2,29 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { besidePath, readManifest, withSentences } from '@shardtool/format';
 import { isRemote, OptionError, shownLocation } from '@shardtool/storage';
-import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
+import { type CheckedOptions, checkOptions, imageStepOptions, type PackOptions } from '../options.js';
 import { type Destination, folderDestination, namingPlace, openDestination } from '../output/destination.js';
 import { listBeforePack } from '../output/lists.js';
 import { OutputFolder, type PackState } from '../output/output-folder.js';
 import { isMadeFrom } from '../output/pack-note.js';
 import { findPlan, isCommitted } from '../output/pack-state.js';
-import { type Part, parsePart } from '../output/parts.js';
+import { partOf } from '../output/parts.js';
 import { readQuarantine } from '../output/quarantine.js';
 import { checkShardsThere, isDatasetOf } from '../output/same-dataset.js';
 import type { PlanHeader } from '../plan/plan-record.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
-import { flightSetting, InFlight } from '../source/in-flight.js';
-import { findMetadata } from '../source/metadata.js';
-import { mayHang } from '../source/mount.js';
-import { isSlow } from '../source/probe.js';
+import { flightSetting, InFlight } from '../source/ahead/in-flight.js';
+import { mayHang } from '../source/folder/mount.js';
+import { isSlow } from '../source/folder/probe.js';
+import { findMetadata } from '../source/labels/metadata.js';
 import { sourceKind } from '../source/source-kinds.js';
 import { withProgress } from '../with-progress.js';
 import { settleAppend } from './append.js';
 import { commitWhenComplete } from './commit-parts.js';
 import { completePack } from './complete-pack.js';
 import { makePlan, type PackWork, resumePlan } from './make-plan.js';
-import { packApart } from './pack-apart.js';
-import { checkPlanned, packShards } from './pack-shards.js';
 import { packSplits } from './pack-splits.js';
-import { createPackWorkers } from './pack-workers.js';
 import { prepare } from './prepare.js';
 import { announceFound, checkPlannedOptions, sharedPlan } from './publish-plan.js';
 import { madeFrom, recordedOptions } from './recorded-options.js';
@@ -40,6 +37,9 @@ import {
   writtenReport,
 } from './report.js';
 import { type PrepareWork, surveySource } from './survey.js';
+import { packApart } from './workers/pack-apart.js';
+import { checkPlanned, packShards } from './workers/pack-shards.js';
+import { createPackWorkers } from './workers/pack-workers.js';
 
 /**
  * Packs the images below the folder `source` into shards in the folder `output`, and commits them with dataset.json. The
@@ -74,7 +74,8 @@ export async function packHere(
   const flight = isAhead ? new InFlight(flightSetting(checked.inFlight, timeoutMs, checked.workers + 1)) : null;
   try {
     await sourceKind(source).check(source, flight);
-    const metadata = options.labels === undefined ? await findMetadata(source, checked.exclude, flight) : null;
+    const hasLabels = (options.labels ?? options.coco ?? options.yolo) !== undefined;
+    const metadata = hasLabels ? null : await findMetadata(source, checked.exclude, flight);
     const labels = metadata === null ? {} : { labels: metadata };
     const given = { ...options, ...labels };
     const destination = await destinationOf(output, checked, isListing(options));
@@ -109,7 +110,7 @@ async function packWith(
   flight: InFlight | null,
 ): Promise<PackReport> {
   const output = destination.folder;
-  const part = partOf(checked);
+  const part = partOf(checked.part);
   checkOtherIndexes(checked.format, checked.index);
   const layout = await layoutOfChoice(checked);
   checked.signal?.throwIfAborted();
@@ -121,7 +122,7 @@ async function packWith(
       folder?.removeLeftState();
       await destination.removeGone();
     }
-    const workers = createPackWorkers(checked.workers);
+    const workers = createPackWorkers(checked.workers, isPlain(checked, destination), flight !== null);
     return await withProgress(workers, checked, async (ticker) => {
       const given = { source, output, options: checked, base: null, workers, ticker, flight };
       if (folder === null) return planOnly(given);
@@ -136,15 +137,19 @@ async function packWith(
   }
 }
 
+/**
+ * Whether this thread packs, too: a thread more is slow to start. Not where it would be kept from other work for long:
+ * codecs, indexes over whole shards, hashes, and what is sent on.
+ */
+function isPlain(options: CheckedOptions, { isElsewhere }: Destination): boolean {
+  const { decode, recode, stripMetadata } = imageStepOptions(options);
+  const isStepped = decode || stripMetadata || recode !== null;
+  return !isElsewhere && !isStepped && !options.dedupe && options.index.length === 0;
+}
+
 /** A dry run leaves nothing, unless it was asked to look at the files: then lists of what it has found. */
 function isListing({ dryRun, check }: PackOptions): boolean {
   return dryRun === true && check !== undefined;
-}
-
-/** One part of one is the whole. */
-function partOf({ part: text }: CheckedOptions): Part | null {
-  const part = text === undefined ? null : parsePart(text);
-  return part?.count === 1 ? null : part;
 }
 
 async function planOnly(work: PrepareWork): Promise<PackReport> {

@@ -12,7 +12,8 @@ import type { BaseFacts, PlanFacts } from '../plan/plan-record.js';
 import { entryBytes, type PackPlan, planShards } from '../plan/plan-shards.js';
 import { type FileLabels, type ShardPlan, shardPlanOf } from '../plan/shard-plan.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
-import type { Labels } from '../source/labels.js';
+import { hasObjects, OBJECT_COUNTS } from '../source/bucket/objects.js';
+import type { Labels } from '../source/labels/labels.js';
 import { BadFile, badFile, readSourceFile } from '../source/source-file.js';
 import type { SourceFiles } from '../source/source-files.js';
 import { type AppendBase, findTakenKeys, nextNumber } from './append.js';
@@ -60,7 +61,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
         rowOfFile: labels.rowOfFile,
         cls: labels.table.cls,
         textBytes: textBytesOf(labels.table),
-        ownFile: numberOf(files, root, labels),
+        ownFiles: ownFiles(files, root, labels),
       },
       base: base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed } : undefined,
     };
@@ -87,7 +88,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     ].filter(({ path }) => !known.has(path));
     await checkPlannedBad(work, quarantined, plan.order.length);
     const changes = base === null ? undefined : await listChanges(base, root, files, options);
-    const planned = factsOf(survey, plan, duplicates);
+    const planned = factsOf(survey, plan, duplicates, base);
     const facts = {
       options: await recordedOptions(options, base),
       ...planned,
@@ -128,31 +129,42 @@ async function checkPlannedBad(
 ): Promise<void> {
   if (quarantined.length === 0 || options.dryRun) return;
   try {
-    checkBadShare(quarantined, samples + quarantined.length, options.maxBad);
+    const listed = 'them; no image was opened yet, and "--dry-run --check header" finds those that are bad, too';
+    checkBadShare(quarantined, samples + quarantined.length, options.maxBad, listed);
   } catch (error) {
     await listBeforePack(output, options.format, quarantined, []);
     throw error;
   }
 }
 
-/** The number of the labels file, where it is one of the source; -1 elsewhere. */
-function numberOf(files: SourceFiles, root: string, { table }: FileLabels): number {
-  const path = resolve(table.location);
-  return path.startsWith(root) ? files.reader().find(path.slice(root.length)) : -1;
+/** The numbers of the files among those of the source that say what the others show. */
+function ownFiles(files: SourceFiles, root: string, { table, own }: FileLabels): ReadonlySet<number> {
+  const path = isRemote(table.location) ? table.location : resolve(table.location);
+  const file = path.startsWith(root) ? files.reader().find(path.slice(root.length)) : -1;
+  return new Set([...(own ?? []), ...(file === -1 ? [] : [file])]);
 }
 
 function baseFacts({ manifest, quarantined }: AppendBase, name: string): BaseFacts {
   return { identity: manifest.identity, quarantined: quarantined.length, firstShard: nextNumber(manifest, name) };
 }
 
-function factsOf(survey: Survey, plan: PackPlan, duplicates: Duplicates | null) {
+/** Of the column that counts objects: its largest value, where that of the dataset that grows is known, too. */
+function mostObjects({ labels }: Survey, base: AppendBase | null, column: string): { readonly most?: number } {
+  if (column !== OBJECT_COUNTS || labels === null || !hasObjects(labels.table)) return {};
+  const before = base === null ? 0 : base.manifest.columns.find(({ name }) => name === OBJECT_COUNTS)?.most;
+  if (before === undefined) return {};
+  const counts = labels.table.columns.get(OBJECT_COUNTS) as readonly number[];
+  return { most: counts.reduce((most, count) => Math.max(most, count), before) };
+}
+
+function factsOf(survey: Survey, plan: PackPlan, duplicates: Duplicates | null, base: AppendBase | null) {
   const { root, digest, files, columnTypes, repeatedFolders, hiddenFolders } = survey;
   const skipped = countSkipped(files, plan);
   return {
     source: root,
     sourceDigest: digest,
     classes: plan.classes,
-    columns: [...columnTypes].map(([name, type]) => ({ name, type })),
+    columns: [...columnTypes].map(([name, type]) => ({ name, type, ...mostObjects(survey, base, name) })),
     samples: plan.order.length,
     files: plan.grouping.files.length,
     sourceBytes: plan.sourceBytes,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '../option-table.js';
 import { type CheckedOptions, recodeOptions } from '../options.js';
 import type { PlanFacts } from '../plan/plan-record.js';
-import { readTextFile } from '../source/list.js';
+import { readTextFile } from '../source/labels/list.js';
 import type { AppendBase } from './append.js';
 
 /**
@@ -29,7 +29,7 @@ export async function recordedOptions(
   options: CheckedOptions,
   base: AppendBase | null = null,
 ): Promise<Record<string, unknown>> {
-  const labels = options.labels ?? options.coco;
+  const labels = options.labels ?? options.coco ?? options.yolo;
   const all: Record<string, unknown> = Object.fromEntries(
     Object.entries({ ...OUTPUT_OPTIONS, ...PACK_OPTIONS })
       .filter(([, { isRecorded }]) => isRecorded)
@@ -37,7 +37,10 @@ export async function recordedOptions(
   );
   // Absent in the records of earlier versions.
   if (options.pair.length === 0) all.pair = undefined;
-  if (labels !== undefined) all.labels = createHash('sha256').update(readTextFile(labels)).digest('hex');
+  if (labels !== undefined)
+    all.labels = createHash('sha256')
+      .update(await readTextFile(labels))
+      .digest('hex');
   if (base !== null) all.append = base.manifest.identity;
   if (recodeOptions(options) !== null) {
     const { versions } = (await import('sharp')).default;

@@ -1,21 +1,24 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ColumnType, checkLabelColumns, columnTypeOf, OptionError } from '@shardtool/format';
+import { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf, OptionError } from '@shardtool/format';
+import { shownLocation } from '@shardtool/storage';
 import type { CheckedOptions } from '../options.js';
 import { STATE_FOLDER } from '../output/pack-state.js';
 import { checkClasses } from '../plan/classes.js';
 import type { FileLabels } from '../plan/shard-plan.js';
 import type { ProgressTicker } from '../progress.js';
-import { type CocoLabels, readCoco } from '../source/coco.js';
-import type { InFlight } from '../source/in-flight.js';
-import { type Labels, readLabels, rowsOfFiles } from '../source/labels.js';
-import { listFiles, readLines } from '../source/list.js';
-import type { Scan } from '../source/scan.js';
+import type { InFlight } from '../source/ahead/in-flight.js';
+import { hasObjects, OBJECT_COUNTS } from '../source/bucket/objects.js';
+import type { Scan } from '../source/folder/scan.js';
+import { readCoco } from '../source/labels/coco.js';
+import { type Labels, readLabels, rowsOfFiles } from '../source/labels/labels.js';
+import { listFiles, readLines } from '../source/labels/list.js';
+import { readYolo, readYoloClasses, type YoloClasses } from '../source/labels/yolo.js';
 import { digestOfSource } from '../source/source-digest.js';
 import { rootOf, sourceKind } from '../source/source-kinds.js';
 import { type AppendBase, appendColumnTypes, checkAppendedClasses, markPacked } from './append.js';
-import { measureFiles, type PackWorkers, shareFiles } from './pack-workers.js';
+import { measureFiles, type PackWorkers, shareFiles } from './workers/pack-workers.js';
 
 /** What a pack is prepared with. */
 export interface PrepareWork {
@@ -46,14 +49,19 @@ export interface Survey extends Scan {
   readonly digest: string;
 }
 
+/** The types of the columns that YOLO's label files make. */
+const YOLO_COLUMNS: ReadonlyMap<string, readonly ColumnValue[]> = new Map([[OBJECT_COUNTS, [0]]]);
+
 /** Finds the files of the source, measures them, and reads what else is given. Throws where it is not as it should be. */
 export async function surveySource(work: PrepareWork): Promise<Survey> {
   const { source, output, options, base, workers, ticker, flight } = work;
   const root = rootOf(source);
-  const table = tableOf(options, root);
-  const classes = table !== null && 'classes' in table ? table.classes : readClasses(options.classes);
+  const given = await tableOf(options, root);
+  const yolo = await yoloOf(options);
+  const classes = yolo?.names ?? (hasObjects(given) ? given.classes : await readClasses(options.classes));
   if (base !== null && classes !== null) checkAppendedClasses(base.manifest, classes);
-  const found = new Map([...(table?.columns ?? [])].map(([name, values]) => [name, columnTypeOf(name, values)]));
+  const columns = yolo === null ? given?.columns : YOLO_COLUMNS;
+  const found = new Map([...(columns ?? [])].map(([name, values]) => [name, columnTypeOf(name, values)]));
   const columnTypes = base === null ? found : appendColumnTypes(base.manifest, found);
   checkLabelColumns(columnTypes.keys(), []);
   ticker.begin('scan');
@@ -62,12 +70,14 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   try {
     const missingRows: number[] = [];
     const onMissing = options.onBad === 'stop' ? undefined : (row: number) => missingRows.push(row);
-    const labels = table && { table, rowOfFile: rowsOfFiles(files, table, onMissing) };
+    const read = yolo && (await readYolo(yolo, root, files, flight));
+    const table = read?.labels ?? given;
+    const labels = table && { table, rowOfFile: rowsOfFiles(files, table, onMissing), own: read?.own };
     const packed = base && (await markPacked(base, files));
     ticker.begin('measure', files.count);
     if (scan.isMeasured) shareFiles(workers, root, files, flight);
     else await measureFiles(workers, root, files, flight);
-    const digest = digestOfSource(root, files, classes);
+    const digest = digestOfSource(root, files, classes, read === null ? [] : textsOf(read.labels));
     return { ...scan, root, classes, labels, missingRows, columnTypes, packed, digest };
   } catch (error) {
     files.close();
@@ -75,17 +85,35 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   }
 }
 
-/** What is known of the images beside their paths: a table of labels, or COCO's annotations. */
-function tableOf({ labels, coco, classes }: CheckedOptions, root: string): Labels | CocoLabels | null {
-  if (coco === undefined) return labels === undefined ? null : readLabels(labels, root);
-  if (labels === undefined && classes === undefined) return readCoco(coco, root);
-  const other = labels === undefined ? 'classes' : 'labels';
-  throw new OptionError({}, `A file of COCO's annotations has the classes and labels: leave out ${other}, or coco.`);
+/** A table of labels, or COCO's annotations: what is known of the images before they are looked for. */
+async function tableOf({ labels, coco, yolo, classes }: CheckedOptions, root: string): Promise<Labels | null> {
+  const name = coco === undefined ? 'yolo' : 'coco';
+  if (coco === undefined && yolo === undefined) return labels === undefined ? null : readLabels(labels, root);
+  const others = { labels, classes, yolo: coco === undefined ? undefined : yolo };
+  const [other] = Object.entries(others).find(([, given]) => given !== undefined) ?? [];
+  if (other !== undefined) {
+    const has = name === 'coco' ? "A file of COCO's annotations has" : "YOLO's label files have";
+    throw new OptionError({}, `${has} the classes and labels: leave out ${other}, or ${name}.`);
+  }
+  return coco === undefined ? null : readCoco(coco, root);
 }
 
-function readClasses(classes: string | readonly string[] | undefined): readonly string[] | null {
+async function yoloOf({ yolo }: CheckedOptions): Promise<YoloClasses | null> {
+  if (yolo === undefined) return null;
+  const classes = await readYoloClasses(yolo);
+  checkClasses(classes.names, classes.location);
+  return classes;
+}
+
+function* textsOf({ texts = new Map() }: Labels): Generator<string> {
+  for (const list of texts.values()) yield* list;
+}
+
+async function readClasses(classes: string | readonly string[] | undefined): Promise<readonly string[] | null> {
   if (classes === undefined) return null;
-  return typeof classes === 'string' ? checkClasses(readLines(classes), classes) : checkClasses(classes);
+  return typeof classes === 'string'
+    ? checkClasses(await readLines(classes), shownLocation(classes))
+    : checkClasses(classes);
 }
 
 async function findFiles(
@@ -99,7 +127,12 @@ async function findFiles(
   // A dry run makes nothing, and so no output folder.
   const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
   if (options.files !== undefined) {
-    return { files: listFiles(root, options.files, place), isMeasured: false, repeatedFolders: [], hiddenFolders: [] };
+    return {
+      files: await listFiles(root, options.files, place),
+      isMeasured: false,
+      repeatedFolders: [],
+      hiddenFolders: [],
+    };
   }
   const onFound = (files: number) => ticker.found(files);
   // Where the shards lie below the source, they are none of its files.

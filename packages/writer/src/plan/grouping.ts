@@ -1,8 +1,10 @@
 import { countOf, isImageExtension, isImageField, OptionError } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
+import { Chains, NONE } from './chains.js';
 import { FATE } from './fates.js';
-import type { Companion, Naming } from './naming.js';
+import { ImagesOfStem, stemOf } from './images-of-stem.js';
+import type { Naming } from './naming.js';
 
 /** Files grouped to samples, which are numbered in the order of their images' paths. */
 export interface Grouping {
@@ -27,6 +29,8 @@ export interface GroupOptions {
   readonly naming: Naming;
   /** {@link FATE}.packed for an image that is packed, else why not. */
   readonly imageFate: (file: number) => number;
+  /** Whether a file says what the others show, and so is in no sample. */
+  readonly isLabels: (file: number) => boolean;
   /** Files at one key: an error, or the first by its path stays. */
   readonly onCollision: 'stop' | 'quarantine';
 }
@@ -40,8 +44,6 @@ interface Group {
   /** Why an image of this stem is not packed, where that is so; then what becomes of the files beside it. */
   unpacked: number;
 }
-
-const NONE = -1;
 
 /**
  * Groups files to samples: an image and the files that belong to it, by their stem or as `naming` says. Throws
@@ -88,7 +90,11 @@ class OpenGroups {
   }
 
   take(file: number): void {
-    const { naming, imageFate } = this.#options;
+    const { naming, imageFate, isLabels } = this.#options;
+    if (isLabels(file)) {
+      this.fate[file] = FATE.labels;
+      return;
+    }
     const path = this.#files.path(file);
     while (this.#open.length > 0 && !isOfStem(path, this.#open.at(-1)!.stem)) this.#end(this.#open.pop()!);
     const companion = naming.companionOf(path);
@@ -126,7 +132,7 @@ class OpenGroups {
     const folders = new Set<string>();
     for (let file = 0; file < this.#all.count; file++) {
       const companion = naming.companionOf(this.#files.path(file));
-      if (companion === null) continue;
+      if (companion === null || this.fate[file] === FATE.labels) continue;
       const found = companion.stem === null ? null : images.of(companion, companion.stem);
       if (found === null) {
         this.fate[file] = companion.stem === null ? FATE.otherEnding : FATE.unpaired;
@@ -191,125 +197,8 @@ class OpenGroups {
   }
 }
 
-function stemOf(path: string, field: string): string {
-  return path.slice(0, path.length - field.length - 1);
-}
-
 function isOfStem(path: string, stem: string): boolean {
   return path.startsWith(stem) && path[stem.length] === '.';
-}
-
-/** Finds the image that a file belongs to which lies elsewhere. */
-class ImagesOfStem {
-  readonly #files: FileReader;
-  readonly #naming: Naming;
-  /** By what lies in front of a paired folder: the folders beside it. */
-  readonly #beside = new Map<string, readonly string[]>();
-
-  constructor(files: SourceFiles, naming: Naming) {
-    this.#files = files.reader();
-    this.#naming = naming;
-  }
-
-  /** `folder` is where the image lies, beside the paired folder; null where that is another place. */
-  of({ above }: Companion, stem: string): { readonly image: number; readonly folder: string | null } | null {
-    const here = this.#imageWith(above === null ? stem : above + stem);
-    if (here !== NONE || above === null) return here === NONE ? null : { image: here, folder: null };
-    for (const folder of this.#foldersIn(above)) {
-      const image = this.#imageWith(`${above}${folder}/${stem}`);
-      if (image !== NONE) return { image, folder };
-    }
-    return null;
-  }
-
-  /** The image with this path in front of its ending. */
-  #imageWith(stem: string): number {
-    const start = `${stem}.`;
-    for (let file = this.#files.firstFrom(start); file < this.#files.count; file++) {
-      const path = this.#files.path(file);
-      if (!path.startsWith(start)) return NONE;
-      const name = this.#naming.companionOf(path) === null ? this.#naming.nameOf(path) : null;
-      if (name === null || this.#naming.isSidecar(name.field) || !isImageField(name.field)) continue;
-      if (stemOf(path, name.field) === stem) return file;
-    }
-    return NONE;
-  }
-
-  /** Folders right below `above` that are not paired themselves, sorted. */
-  #foldersIn(above: string): readonly string[] {
-    const known = this.#beside.get(above);
-    if (known !== undefined) return known;
-    const folders: string[] = [];
-    let file = this.#files.firstFrom(above);
-    while (file < this.#files.count) {
-      const path = this.#files.path(file);
-      if (!path.startsWith(above)) break;
-      const slash = path.indexOf('/', above.length);
-      if (slash === -1) {
-        file++;
-        continue;
-      }
-      const folder = path.slice(above.length, slash);
-      if (!this.#naming.isPaired(folder)) folders.push(folder);
-      // "0" comes behind "/".
-      file = this.#files.firstFrom(`${above}${folder}0`);
-    }
-    this.#beside.set(above, folders);
-    return folders;
-  }
-}
-
-/** The files of each sample as a chain that begins at its image: four bytes a file. */
-class Chains {
-  readonly #next: Int32Array;
-  readonly #isImage: Uint8Array;
-  #samples = 0;
-  #files = 0;
-
-  constructor(files: number) {
-    this.#next = new Int32Array(files).fill(NONE);
-    this.#isImage = new Uint8Array(files);
-  }
-
-  add(image: number, members: readonly number[]): void {
-    let last = image;
-    for (const file of members) {
-      if (file === image) continue;
-      this.#next[last] = file;
-      last = file;
-    }
-    this.#isImage[image] = 1;
-    this.#samples++;
-    this.#files += members.length;
-  }
-
-  isImage(file: number): boolean {
-    return this.#isImage[file] === 1;
-  }
-
-  /** The files of a sample, its image first. */
-  of(image: number): number[] {
-    const files: number[] = [];
-    for (let file = image; file !== NONE; file = this.#next[file]!) files.push(file);
-    return files;
-  }
-
-  append(image: number, file: number): void {
-    this.#next[this.of(image).at(-1)!] = file;
-    this.#files++;
-  }
-
-  inOrder(): Grouping {
-    const fileStart = new Uint32Array(this.#samples + 1);
-    const files = new Uint32Array(this.#files);
-    let sample = 0;
-    let used = 0;
-    for (let image = this.#isImage.indexOf(1); image !== -1; image = this.#isImage.indexOf(1, image + 1)) {
-      for (let file = image; file !== NONE; file = this.#next[file]!) files[used++] = file;
-      fileStart[++sample] = used;
-    }
-    return { samples: this.#samples, fileStart, files };
-  }
 }
 
 /**

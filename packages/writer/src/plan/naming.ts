@@ -47,6 +47,11 @@ export class Naming {
     this.#pairs = pair.map(parsePair);
   }
 
+  /** What files with an ending are called in their sample. */
+  static fieldOfEnding(ending: string): string {
+    return ending.replace(SUFFIX, '');
+  }
+
   /** Whether files may belong to images of other stems, or in other folders. */
   get hasCompanions(): boolean {
     return this.#suffixes.length + this.#pairs.length > 0;
@@ -95,7 +100,7 @@ export class Naming {
       const stem = stemBefore(path, [suffix]);
       // Behind a dot it is a field as any other: 1.__proto__.png.
       if (stem !== null && !stem.endsWith('.'))
-        return { field: suffix.replace(SUFFIX, ''), rule: suffix, above: null, stem };
+        return { field: Naming.fieldOfEnding(suffix), rule: suffix, above: null, stem };
     }
     return null;
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
-import { type ColumnType, crc32, FileError } from '@shardtool/format';
+import { crc32, FileError, type ManifestColumn } from '@shardtool/format';
 import { PlanRecordError } from '../errors.js';
 import { decodeShardPlan, encodeShardPlan, type ShardPlan } from './shard-plan.js';
 
@@ -12,7 +12,7 @@ export interface PlanFacts {
   readonly options: Readonly<Record<string, unknown>>;
   /** Names of the classes in the order of their numbers. */
   readonly classes: readonly string[];
-  readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
+  readonly columns: readonly ManifestColumn[];
   readonly samples: number;
   readonly files: number;
   /** Size of all files, in bytes. */

@@ -58,8 +58,8 @@ export interface PlannedLabels {
   readonly textBytes?: Float64Array | undefined;
   /** Class of each row, '' for none; null takes the folders as classes. */
   readonly cls: readonly string[] | null;
-  /** The labels file, where it lies among the files; -1 elsewhere. */
-  readonly ownFile?: number | undefined;
+  /** The labels files that lie among the files: they are in no sample. */
+  readonly ownFiles?: ReadonlySet<number> | undefined;
 }
 
 /** Keeps the order of a pack apart from the orders of epochs, which have other stream numbers. */
@@ -78,9 +78,9 @@ export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
     return leftOut?.[file] ?? FATE.packed;
   };
   const naming = new Naming(options);
-  const grouped = groupFiles(files, { naming, imageFate, onCollision: options.onBad ?? 'stop' });
+  const isLabels = (file: number) => labels?.ownFiles?.has(file) ?? false;
+  const grouped = groupFiles(files, { naming, imageFate, isLabels, onCollision: options.onBad ?? 'stop' });
   const { fate, collisions } = grouped;
-  if (labels?.ownFile !== undefined && labels.ownFile !== -1) fate[labels.ownFile] = FATE.labels;
   const { classes, cls } = numberClasses(files, grouped, options);
   const grouping = withoutClassFiles(files, grouped, cls);
   const { sizes, sourceBytes, shardBytes } = measureSamples(files, grouping, cls, labels);

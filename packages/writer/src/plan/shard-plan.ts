@@ -1,6 +1,6 @@
 import type { ColumnValue } from '@shardtool/format';
 import type { FileTable } from '../source/file-table.js';
-import type { Labels } from '../source/labels.js';
+import type { Labels } from '../source/labels/labels.js';
 import type { SourceFiles } from '../source/source-files.js';
 import type { PackPlan } from './plan-shards.js';
 
@@ -23,6 +23,8 @@ export interface FileLabels {
   readonly table: Labels;
   /** -1 where no row names the file. */
   readonly rowOfFile: Int32Array;
+  /** Files of the source that the table was made of. */
+  readonly own?: ReadonlySet<number> | undefined;
 }
 
 /** The part of the plan that is shard `shard`. */

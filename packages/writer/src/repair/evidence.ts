@@ -49,7 +49,10 @@ export async function gatherEvidence(shard: DatasetShard): Promise<Evidence> {
   }
 }
 
-/** The proven columns of the index at `path`. Throws what {@link gatherEvidence} throws about it. */
+/**
+ * The proven columns of the index at `path`. Throws {@link FileError} where it is there and cannot be read, VersionError where a
+ * newer version wrote it.
+ */
 export async function readWhatIsLeft(path: string): Promise<SalvagedIndex> {
   let bytes: Uint8Array;
   try {

@@ -1,5 +1,4 @@
 import {
-  crc32,
   crc32Hex,
   type FieldPosition,
   FileError,
@@ -7,18 +6,25 @@ import {
   isImageField,
   ShardtoolError,
   type Source,
+  sampleTooLarge,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
+import { HELD_BYTES } from '../shard/large-sample.js';
 import type { ExpectedField, ExpectedSample } from './expected-samples.js';
+import { heldPayload, type Payload, payloadIn } from './payload.js';
 import type { SourceFiles } from './source-files.js';
 
 /** Where what is lost may be found, and how what is found is judged. */
 export interface RecoverySetting {
+  /** As messages name it. */
+  readonly shard: string;
   readonly source: Source | null;
   readonly files: SourceFiles | null;
   readonly loadChecker: () => Promise<Checker>;
   /** Also images that are as they were packed have to be decodable. */
   readonly decode: boolean;
+  /** Of what has to be in memory whole. */
+  readonly maxSampleBytes: number;
 }
 
 /** What else is known of a sample. */
@@ -31,7 +37,7 @@ export interface SampleFacts {
 
 export interface RecoveredField {
   readonly name: string;
-  readonly payload: Uint8Array;
+  readonly payload: Payload;
 }
 
 /** A sample with all of its fields; or why it cannot be had. */
@@ -45,12 +51,14 @@ export type Recovery =
   | { readonly reason: string };
 
 type FieldRecovery =
-  | { readonly payload: Uint8Array; readonly from: 'shard' | 'source'; readonly isProven: boolean }
+  | { readonly payload: Payload; readonly from: 'shard' | 'source'; readonly isProven: boolean }
   | { readonly reason: string };
 
 /**
  * Finds every field of a sample: in the shard where its checksum is right, else in the packed folder. Where the checksum
- * is lost as well, what equals the packed file counts, and an image that can be decoded whole.
+ * is lost as well, what equals the packed file counts, and an image that can be decoded whole. Of a field of more than
+ * {@link HELD_BYTES} no more is held than a piece, unless it is an image that has to be decoded, or a msgpack value. Throws
+ * {@link SampleSizeError} where that has more bytes than are allowed.
  */
 export async function recoverSample(
   sample: ExpectedSample,
@@ -81,14 +89,14 @@ async function recoverField(
   facts: SampleFacts,
   setting: RecoverySetting,
 ): Promise<FieldRecovery> {
-  const stored = await fromShard(field, setting);
+  const stored = await fromShard(field, key, setting);
   const packed = fromFiles(field, key, facts, setting);
   const best = better(stored, packed);
   if ('reason' in best || !isImageField(field.name) || (best.isProven && !setting.decode)) return best;
-  const trouble = await decodeTrouble(best.payload, setting.loadChecker);
+  const trouble = await decodeTrouble(best.payload, key, setting);
   if (trouble === null) return best;
   const other = best === packed || best.isProven ? null : packed;
-  if (other !== null && (await decodeTrouble(other.payload, setting.loadChecker)) === null) return other;
+  if (other !== null && (await decodeTrouble(other.payload, key, setting)) === null) return other;
   return { reason: `cannot be decoded whole: ${trouble}` };
 }
 
@@ -97,22 +105,27 @@ function better(stored: FieldRecovery, packed: FieldRecovery | null): FieldRecov
   if (packed === null || 'reason' in packed) return stored;
   if ('reason' in stored) return packed;
   if (stored.isProven) return stored;
-  if (Buffer.compare(packed.payload, stored.payload) === 0) return { ...stored, isProven: true };
+  if (isSame(packed.payload, stored.payload)) return { ...stored, isProven: true };
   return packed.isProven ? packed : stored;
+}
+
+function isSame(a: Payload, b: Payload): boolean {
+  return a.bytes === b.bytes && a.crc32 === b.crc32;
 }
 
 async function fromShard(
   { places, crc32: expected }: ExpectedField,
-  { source }: RecoverySetting,
+  key: string,
+  setting: RecoverySetting,
 ): Promise<FieldRecovery> {
   let trouble: FieldRecovery | null = null;
-  for (const place of source === null ? [] : places) {
-    const payload = await payloadAt(source!, place);
+  for (const place of setting.source === null ? [] : places) {
+    const payload = await payloadAt(setting.source!, place, key, setting);
     if (typeof payload === 'string') trouble ??= { reason: payload };
     else if (expected === null) return { payload, from: 'shard', isProven: false };
-    else if (crc32(payload) === expected) return { payload, from: 'shard', isProven: true };
+    else if (payload.crc32 === expected) return { payload, from: 'shard', isProven: true };
     else {
-      const reason = `has changed: crc32 ${crc32Hex(crc32(payload))}, the index says ${crc32Hex(expected)}`;
+      const reason = `has changed: crc32 ${crc32Hex(payload.crc32)}, the index says ${crc32Hex(expected)}`;
       trouble ??= { reason };
     }
   }
@@ -120,12 +133,20 @@ async function fromShard(
 }
 
 /** The payload at a place, or what is wrong there. */
-async function payloadAt(source: Source, { offset, bytes, msgpack }: FieldPosition): Promise<Uint8Array | string> {
+async function payloadAt(
+  source: Source,
+  { offset, bytes, msgpack }: FieldPosition,
+  key: string,
+  { shard, maxSampleBytes }: RecoverySetting,
+): Promise<Payload | string> {
   if (offset + bytes > source.size) return 'ends behind the end of the shard';
-  const stored = new Uint8Array(bytes);
+  const isValue = msgpack === true;
+  if (isValue && bytes > maxSampleBytes) throw sampleTooLarge(shard, key, bytes, maxSampleBytes);
   try {
+    if (!isValue && bytes > HELD_BYTES) return payloadIn(source.location, offset, bytes);
+    const stored = new Uint8Array(bytes);
     await source.readAt(offset, stored);
-    return fieldPayload(stored, msgpack);
+    return heldPayload(fieldPayload(stored, msgpack));
   } catch (error) {
     if (error instanceof FileError) return `cannot be read (${(error.cause as Error).message})`;
     return `is no msgpack value any more (${(error as Error).message})`;
@@ -138,21 +159,26 @@ function fromFiles(
   key: string,
   { source, cls }: SampleFacts,
   { files }: RecoverySetting,
-): { payload: Uint8Array; from: 'source'; isProven: boolean } | null {
+): { payload: Payload; from: 'source'; isProven: boolean } | null {
   // The class number comes from no file, and the index has it.
-  const number = name === 'cls' && cls >= 0 ? Buffer.from(String(cls)) : null;
+  const number = name === 'cls' && cls >= 0 ? heldPayload(Buffer.from(String(cls))) : null;
   for (const payload of [number, files?.read(key, source, name) ?? null]) {
     if (payload === null) continue;
-    const isProven = expected === null ? payload === number && isInteger : crc32(payload) === expected;
-    if (isProven || (expected === null && bytes === payload.length)) return { payload, from: 'source', isProven };
+    const isProven = expected === null ? payload === number && isInteger : payload.crc32 === expected;
+    if (isProven || (expected === null && bytes === payload.bytes)) return { payload, from: 'source', isProven };
   }
   return null;
 }
 
-async function decodeTrouble(image: Uint8Array, loadChecker: () => Promise<Checker>): Promise<string | null> {
+async function decodeTrouble(
+  image: Payload,
+  key: string,
+  { shard, loadChecker, maxSampleBytes }: RecoverySetting,
+): Promise<string | null> {
+  if (image.bytes > maxSampleBytes) throw sampleTooLarge(shard, key, image.bytes, maxSampleBytes);
   const checker = await loadChecker();
   try {
-    await checker.check(image);
+    await checker.check(image.whole());
     return null;
   } catch (error) {
     if (!(error instanceof ShardtoolError)) throw error;

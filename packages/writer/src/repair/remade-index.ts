@@ -28,7 +28,7 @@ export interface RemadeIndex {
 /**
  * Makes the index of a shard that is byte for byte as it was packed. The shard says everything but paths, labels, and
  * classes where it stores images alone; those come from what is proven of the old index, for rows that are proven to be
- * those of the samples. Throws what the layout's walk throws.
+ * those of the samples. Throws DamagedShardError where it cannot be walked, FileError.
  */
 export async function remadeIndex(
   layout: ShardLayout,

@@ -12,8 +12,10 @@ import {
   layoutOf,
   lmdbImages,
   type SalvagedIndex,
+  SampleSizeError,
   type ShardIndex,
   ShardtoolError,
+  sampleTooLarge,
   type WrittenLayout,
   writeShardIndex,
   writtenLayoutOf,
@@ -23,9 +25,10 @@ import { asDiskFull } from '../disk-full.js';
 import type { QuarantinedSample } from '../output/quarantine.js';
 import { makeCropIndex } from '../shard/crop-index.js';
 import type { DatasetShard } from '../shard/dataset-shards.js';
+import { goesInPieces, putLargeSample } from '../shard/large-sample.js';
 import { createShard, type ShardRecord } from '../shard/new-shard.js';
 import { md5OfFile, type OtherIndex, writeDaliIndex } from '../shard/other-indexes.js';
-import { fieldOf, type PayloadOf, putSample, type SampleFacts as RowFacts } from '../shard/put-sample.js';
+import { type PayloadOf, putSample, type SampleFacts as RowFacts } from '../shard/put-sample.js';
 import { shardPaths } from '../shard/shard-paths.js';
 import { longestSpan, totalsOf } from '../verify/check-totals.js';
 import { type Evidence, findSamples, gatherEvidence, storesImagesAlone } from './evidence.js';
@@ -47,6 +50,8 @@ export interface RepairSetting extends IndexFacts {
   /** The folder that the dataset was packed from; null where it is not given. */
   readonly source: string | null;
   readonly decode: boolean;
+  /** What may be held of a sample that cannot be written in pieces. */
+  readonly maxSampleBytes: number;
 }
 
 /** What became of a shard. */
@@ -68,7 +73,8 @@ export interface RepairedShard {
  * Makes a shard that something is wrong with anew in the work folder. One whose file is as it was packed stays, and only
  * its index is made. Any other is written from everything that is left of it, of its index, and of the files that it was
  * packed from; where nothing is lost it has the bytes of the one that was packed. Throws {@link FileError} where something
- * is there and cannot be opened, and what {@link createShard} throws.
+ * is there and cannot be opened, {@link SampleSizeError} for a sample that would have to be held and is larger than is
+ * allowed, and DiskFullError.
  */
 export async function repairShard(
   shard: DatasetShard,
@@ -148,9 +154,9 @@ async function writeAnew(
   loadChecker: () => Promise<Checker>,
 ): Promise<RepairedShard> {
   const { source, index } = evidence;
-  const { decode, columnTypes, otherIndexes, workFolder, requiredFields, isManifestWhole } = setting;
+  const { decode, columnTypes, otherIndexes, workFolder, requiredFields, isManifestWhole, maxSampleBytes } = setting;
   const files = setting.source === null ? null : new SourceFiles(setting.source);
-  const recovery: RecoverySetting = { source, files, loadChecker, decode };
+  const recovery: RecoverySetting = { shard: shard.name, source, files, loadChecker, decode, maxSampleBytes };
   const isBare = await storesImagesAlone(source, shard, index);
   const layout = isBare ? lmdbImages : await writtenLayoutOf(shard.format);
   const found = await findSamples(source, layout);
@@ -163,14 +169,13 @@ async function writeAnew(
   const unproven: QuarantinedSample[] = [];
   let restored = 0;
   const rows: number[] = [];
-  // What was packed once is packed again.
-  const maxSampleBytes = Number.POSITIVE_INFINITY;
-  const target = { output: workFolder, layout, columnTypes, otherIndexes, maxSampleBytes };
+  // What was packed once is packed again: of a tar in pieces, whatever its size.
+  const target = { output: workFolder, layout, columnTypes, otherIndexes, maxSampleBytes: Number.POSITIVE_INFINITY };
   const record = await createShard(target, shard.stem, samples.length, async (writer, newRows) => {
     for (const sample of samples) {
       const facts = factsOf(sample, evidence);
       const recovered = await recoverSample(sample, facts, recovery);
-      const trouble = 'reason' in recovered ? recovered.reason : write(sample, facts, recovered.fields);
+      const trouble = 'reason' in recovered ? recovered.reason : await write(sample, facts, recovered.fields);
       if ('reason' in recovered || trouble !== null) {
         takenOut.push(named(sample.key, sample.row, trouble!));
         continue;
@@ -189,16 +194,29 @@ async function writeAnew(
     );
     return new Map(labels);
 
-    function write(sample: ExpectedSample, facts: SampleFacts, fields: readonly RecoveredField[]): string | null {
+    async function write(
+      sample: ExpectedSample,
+      facts: SampleFacts,
+      fields: readonly RecoveredField[],
+    ): Promise<string | null> {
+      const { key } = sample;
+      const stored = fields.map(({ name, payload }) => payload.as(name));
+      const bytes = stored.reduce((sum, field) => sum + field.bytes, 0);
+      const factsIn = (payloadOf: PayloadOf) => rowFacts(sample, facts, stored, payloadOf, evidence);
       try {
-        const stored = fields.map(({ name, payload }) => fieldOf(name, payload));
-        putSample(writer, newRows, sample.key, stored, (payloadOf) =>
-          rowFacts(sample, facts, stored, payloadOf, evidence),
-        );
+        if (goesInPieces(bytes, writer)) {
+          const seen = [imageFieldOf(stored), 'cls'].filter((name) => name !== undefined);
+          await putLargeSample(writer, newRows, key, stored, seen, factsIn);
+        } else {
+          if (bytes > maxSampleBytes) throw sampleTooLarge(shard.name, key, bytes, maxSampleBytes);
+          putSample(writer, newRows, key, stored, factsIn);
+        }
         return null;
       } catch (error) {
         // A damaged name may be one that no shard can have.
-        if (!(error instanceof ShardtoolError) || error instanceof FileError) throw error;
+        const isName =
+          error instanceof ShardtoolError && !(error instanceof FileError || error instanceof SampleSizeError);
+        if (!isName) throw error;
         return error.message;
       }
     }

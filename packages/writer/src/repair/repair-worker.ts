@@ -25,7 +25,7 @@ const setting = workerData as RepairSetting;
 let checker: Promise<Checker> | undefined;
 
 takeMessages((work: ShardWork) => {
-  void answer<VerifyAnswer | RepairAnswer>(() => (work.type === 'verify' ? verify(work) : repair(work)));
+  answer<VerifyAnswer | RepairAnswer>(() => (work.type === 'verify' ? verify(work) : repair(work)));
 });
 
 async function verify({ number, shard }: VerifyJob): Promise<VerifyAnswer> {

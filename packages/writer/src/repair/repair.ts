@@ -7,14 +7,16 @@ import {
   findShards,
   hasSameValues,
   isOfLayout,
+  isTableLayout,
   type LayoutName,
-  layoutOf,
   MANIFEST_FILE,
+  MAX_SAMPLE_BYTES,
   type Manifest,
   OptionError,
   readManifest,
   readShardIndex,
   withSentences,
+  writtenLayoutOf,
 } from '@shardtool/format';
 import { requireLocal } from '@shardtool/storage';
 import { WorkerPool } from '../crew/worker-pool.js';
@@ -25,7 +27,7 @@ import { addToQuarantine, type QuarantinedSample } from '../output/quarantine.js
 import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { md5OfFile, OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
-import { checkSource } from '../source/scan.js';
+import { checkSource } from '../source/folder/scan.js';
 import { checkWorkers, poolSize, type VerifyAnswer, type VerifyProgress, verifyIn } from '../verify/verify.js';
 import { exchangeShard, keepReplaced } from './exchange.js';
 import { type RepairedShard, type RepairSetting, recordOfIndex } from './repair-shard.js';
@@ -37,6 +39,11 @@ export interface RepairOptions {
   readonly source?: string;
   /** Also takes out images that cannot be decoded whole. Default false. */
   readonly decode?: boolean;
+  /**
+   * Largest sample that a worker holds, in bytes of all its fields together: in msgpack and LMDB any sample that is
+   * written again, in a tar an image that has to be decoded. Default 1 GiB. Other samples of a tar may have any size.
+   */
+  readonly maxSampleBytes?: number;
   /** Worker threads. Default: the number of cores. */
   readonly workers?: number;
   /** Called for each sample that was taken out, in the order of the shards. */
@@ -78,7 +85,8 @@ const WORK_FOLDER = 'repair.part';
  * without the samples that are damaged (or with them from `source`), and commits the result. Everything that is as it was
  * packed stays, byte for byte. What is replaced stays in the folder `quarantine`. Can be done again after it was
  * interrupted. Throws {@link OptionError} for shards of other software, UnfinishedPackError where a pack did not end,
- * {@link OutputLockedError} where one is at work, and what ends a pack as well: a full disk, files that cannot be opened.
+ * {@link OutputLockedError} where one is at work, what ends a pack as well (a full disk, files that cannot be opened), and,
+ * before anything is replaced, {@link SampleSizeError} for a sample that has to be held and is larger than is allowed.
  */
 export async function repair(location: string, options: RepairOptions = {}): Promise<RepairReport> {
   return withSentences(() => repairDataset(location, options));
@@ -87,6 +95,11 @@ export async function repair(location: string, options: RepairOptions = {}): Pro
 async function repairDataset(location: string, options: RepairOptions): Promise<RepairReport> {
   checkWorkers(options.workers);
   if (options.source !== undefined) checkSource(options.source);
+  const { maxSampleBytes } = options;
+  if (maxSampleBytes !== undefined && !(maxSampleBytes >= 1)) {
+    const message = `maxSampleBytes is a number of bytes, as 4 * 2 ** 30, and not ${JSON.stringify(maxSampleBytes)}.`;
+    throw new OptionError({}, message);
+  }
   requireLocal(location, 'Repairing', 'copy it here, repair the copy, and put that in its place');
   await refuseForeign(location);
   const unlock = lockFolder(location);
@@ -113,6 +126,7 @@ async function refuseForeign(location: string): Promise<void> {
 
 async function repairLocked(location: string, work: string, options: RepairOptions): Promise<RepairReport> {
   const { manifest, isWhole, lostClasses, unprovenClasses } = await knownManifest(location);
+  if (isTableLayout(manifest.format)) throw notRepaired(location, manifest.format);
   // A shard that is named twice is one.
   const known = new Map(packedShards(location, manifest).shards.map((shard) => [shard.name, shard]));
   const shards = [...known.values()];
@@ -133,7 +147,7 @@ async function repairLocked(location: string, work: string, options: RepairOptio
   for (const sample of [...repaired.values()].flatMap(({ unproven }) => unproven)) options.onUnproven?.(sample);
   await addToQuarantine(location, takenOut);
   if (takenOut.length > 0) await forgetMadeFrom(location);
-  const layout = await layoutOf(manifest.format);
+  const layout = await writtenLayoutOf(manifest.format);
   for (const [number, { record, isFileNew }] of repaired) {
     exchangeShard(location, work, layout, shards[number]!.stem, { isLeft: record !== null, isFileNew });
   }
@@ -161,6 +175,11 @@ async function repairLocked(location: string, work: string, options: RepairOptio
     lostClasses: [...report.lostClasses, ...nameless],
     ...(isProven && { unprovenClasses: [] }),
   };
+}
+
+function notRepaired(path: string, format: string): OptionError {
+  const message = `${path} has shards of the format ${format}, which "convert" writes and nothing repairs; convert again from what they were made of, with "overwrite" (--overwrite).`;
+  return new OptionError({ path }, message);
 }
 
 const MOST_CLASSES = 1_000_000;
@@ -220,7 +239,7 @@ function otherIndexesOf(location: string, format: LayoutName, shards: readonly D
 function settingOf(
   { columns, fields, samples, classes }: Manifest,
   known: Pick<RepairSetting, 'workFolder' | 'otherIndexes' | 'isManifestWhole'>,
-  { source, decode = false }: RepairOptions,
+  { source, decode = false, maxSampleBytes = MAX_SAMPLE_BYTES }: RepairOptions,
 ): RepairSetting {
   const isRequired = (field: { readonly samples: number }) => field.samples === samples;
   return {
@@ -231,6 +250,7 @@ function settingOf(
     hasClasses: classes.length > 0,
     source: source ?? null,
     decode,
+    maxSampleBytes,
   };
 }
 

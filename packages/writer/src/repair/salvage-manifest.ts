@@ -11,10 +11,10 @@ import {
   type Manifest,
   ManifestError,
   type ManifestShard,
+  type OutputLayoutName,
   readManifest,
   VersionError,
   WRITTEN_LAYOUTS,
-  type WrittenLayoutName,
 } from '@shardtool/format';
 import { OutputNotEmptyError } from '../errors.js';
 import { type PackNote, readNote } from '../output/pack-note.js';
@@ -104,7 +104,7 @@ async function putTogether(folder: string, lines: Lines): Promise<KnownManifest>
 async function findShardFiles(
   folder: string,
   lines: Lines,
-): Promise<{ format: WrittenLayoutName; shards: ManifestShard[] }> {
+): Promise<{ format: OutputLayoutName; shards: ManifestShard[] }> {
   const names = readdirSync(folder);
   const note = noteOf(folder);
   const format = note?.format ?? WRITTEN_LAYOUTS.find((kind) => names.some((name) => layoutOfName(name) === kind));

@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import path from 'node:path';
-import { isImageField, whyUnsafe } from '@shardtool/format';
+import { FileError, isImageField, whyUnsafe } from '@shardtool/format';
+import { type Payload, payloadIn } from './payload.js';
 
 /** The folder that the dataset was packed from. */
 export class SourceFiles {
@@ -14,13 +15,17 @@ export class SourceFiles {
    * What the file holds that a field was packed from, or may have been; null where there is none. `source` is the path of
    * the sample's image below the folder, '' where it is not known.
    */
-  read(key: string, source: string, field: string): Uint8Array | null {
+  read(key: string, source: string, field: string): Payload | null {
     for (const candidate of candidates(key, source, field)) {
       if (whyUnsafe(candidate) !== null) continue;
+      const file = path.join(this.#root, candidate);
+      const stats = statSync(file, { throwIfNoEntry: false });
+      if (stats?.isFile() !== true) continue;
       try {
-        return readFileSync(path.join(this.#root, candidate));
-      } catch {
+        return payloadIn(file, 0, stats.size);
+      } catch (error) {
         // The next one may be there.
+        if (!(error instanceof FileError)) throw error;
       }
     }
     return null;

@@ -1,24 +1,18 @@
-import {
-  type ColumnType,
-  DuplicateKeyError,
-  MAX_PIXELS,
-  OptionError,
-  type WrittenLayout,
-  withSentences,
-} from '@shardtool/format';
+import { type ColumnType, DuplicateKeyError, MAX_PIXELS, OptionError, withSentences } from '@shardtool/format';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
-import { commitDataset, type PartialField } from '../output/commit.js';
-import { type Destination, namingPlace, openDestination } from '../output/destination.js';
-import { OutputFolder } from '../output/output-folder.js';
+import type { PartialField } from '../output/commit.js';
+import { namingPlace } from '../output/destination.js';
+import { type Part, partOf } from '../output/parts.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
 import { fieldOf } from '../shard/put-sample.js';
-import { filesOfShard, numberedStem } from '../shard/shard-paths.js';
 import { type SampleToWrite, writeSamples } from '../shard/write-samples.js';
 import { HandOver } from './hand-over.js';
 import { encodeSample, type NewSample, type SampleRules } from './new-sample.js';
+import { openPart } from './part-output.js';
+import { type OutputFacts, openWhole, release, type WriterOutput } from './writer-output.js';
 
 /** How samples are written; those that {@link OutputOptions} has too are the same. */
 export interface WriterOptions extends Omit<OutputOptions, 'workers' | 'onProgress'> {
@@ -26,9 +20,14 @@ export interface WriterOptions extends Omit<OutputOptions, 'workers' | 'onProgre
   readonly classes?: readonly string[] | undefined;
   /** Label columns of the index, by name with their types. */
   readonly columns?: Readonly<Record<string, ColumnType>> | undefined;
+  /**
+   * The part of one dataset that this writer writes, `2/4` for the second of four. Each process, on any machine, has a writer of
+   * its own part with the same options; their shards are `2-of-4-000000.tar`, and so on. The one that ends last makes the dataset.
+   */
+  readonly part?: string | undefined;
 }
 
-/** What a writer wrote. */
+/** What a writer wrote; one of a part, that part. */
 export interface WriterReport {
   readonly samples: number;
   readonly shards: number;
@@ -36,6 +35,10 @@ export interface WriterReport {
   readonly bytes: number;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
+  /** Whether there is a dataset now; false where other parts are to come. */
+  readonly isCommitted: boolean;
+  /** These parts, as `2/4`. */
+  readonly pendingParts: readonly string[];
 }
 
 /**
@@ -45,12 +48,14 @@ export interface WriterReport {
  *     await writer.add({ key: 'cat/1', jpg: bytes, cls: 'cat', json: { age: 3 } });
  *     await writer.close();
  *
- * Only {@link Writer.close} makes a dataset of them; until then the folder says that it is none. Memory holds the samples that
+ * Only {@link Writer.close} makes a dataset of them; until then the folder says that it is none. A `part` that did not end is
+ * written anew by the same call. Memory holds the samples that
  * were not awaited, the write buffer, the index of the shard in hand, and some 20 bytes for each key.
  */
 export class Writer implements AsyncDisposable {
   readonly output: string;
   readonly #options: CheckedOutputOptions;
+  readonly #part: Part | null;
   readonly #rules: SampleRules;
   readonly #samples = new HandOver<SampleToWrite>();
   /** Begins with the first sample. */
@@ -58,9 +63,11 @@ export class Writer implements AsyncDisposable {
   #isOver = false;
 
   /** Throws OptionError. Nothing is written before the first sample. */
-  constructor(output: string, { classes = [], columns = {}, ...options }: WriterOptions = {}) {
+  constructor(output: string, { classes = [], columns = {}, ...given }: WriterOptions = {}) {
     this.output = output;
-    this.#options = checkWriterOptions(options);
+    const { part, ...options } = checkWriterOptions(given);
+    this.#options = options;
+    this.#part = partOf(part);
     checkOtherIndexes(this.#options.format, this.#options.index);
     if (new Set(classes).size < classes.length) {
       throw new OptionError({}, 'The option "classes" has a name twice; each class has one number.');
@@ -78,26 +85,29 @@ export class Writer implements AsyncDisposable {
     return withSentences(async () => {
       this.#checkOpen();
       const { key, fields, columns } = encodeSample(sample, this.#rules);
-      this.#begin();
+      void this.#begin();
       await this.#samples.give({ key, fields: fields.map(({ name, bytes }) => fieldOf(name, bytes)), columns });
     });
   }
 
-  /** Makes a dataset of the samples. Rejects with {@link NoImagesError} where there was none, and with what {@link Writer.add} does. */
+  /**
+   * Makes a dataset of the samples, or of all parts where this was the last of them. Rejects with {@link NoImagesError} where
+   * there was no sample, with {@link DuplicateKeyError} where two parts have the same key, and with what {@link Writer.add} does.
+   */
   async close(): Promise<WriterReport> {
     return withSentences(async () => {
       this.#checkOpen();
       this.#isOver = true;
       this.#samples.close();
-      if (this.#work === null) {
+      if (this.#work === null && this.#part === null) {
         throw new NoImagesError(
           { path: this.output },
           `No sample was written to ${this.output}, so there is no dataset.`,
         );
       }
-      const { shards, place } = await this.#work;
+      const { shards, place } = await this.#begin();
       try {
-        return await namingPlace(place.destination, () => this.#commit(place, shards));
+        return await namingPlace(place.destination, () => this.#finish(place, shards));
       } finally {
         await release(place);
       }
@@ -117,26 +127,26 @@ export class Writer implements AsyncDisposable {
     return this.abandon();
   }
 
-  async #commit({ folder, destination }: Place, shards: readonly ShardRecord[]): Promise<WriterReport> {
-    const { format, index: otherIndexes } = this.#options;
-    const columns = [...this.#rules.columns].map(([name, type]) => ({ name, type }));
-    const facts = { format, classes: this.#rules.classes, columns, otherIndexes };
-    const partialFields = await commitDataset(folder.path, shards, facts);
-    await destination.commit();
+  async #finish(place: WriterOutput, shards: readonly ShardRecord[]): Promise<WriterReport> {
+    const { pendingParts, partialFields } = await place.finish(shards);
     const total = (count: (shard: ShardRecord) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
     return {
       samples: total(({ samples }) => samples),
       shards: shards.length,
       bytes: total(({ bytes }) => bytes),
       partialFields,
+      pendingParts,
+      isCommitted: pendingParts.length === 0,
     };
   }
 
-  #begin(): void {
-    if (this.#work !== null) return;
-    this.#work = write(this.output, this.#options, this.#rules, this.#samples);
-    // Whoever gives a sample, or closes, hears of it.
-    this.#work.catch(() => {});
+  #begin(): Promise<Written> {
+    if (this.#work === null) {
+      this.#work = write(this.output, this.#part, this.#options, this.#rules, this.#samples);
+      // Whoever gives a sample, or closes, hears of it.
+      this.#work.catch(() => {});
+    }
+    return this.#work;
   }
 
   #checkOpen(): void {
@@ -145,37 +155,27 @@ export class Writer implements AsyncDisposable {
   }
 }
 
-/** Where the shards go: the folder is locked. */
-interface Place {
-  readonly destination: Destination;
-  readonly folder: OutputFolder;
-}
-
 interface Written {
-  readonly place: Place;
+  readonly place: WriterOutput;
   readonly shards: readonly ShardRecord[];
-}
-
-async function release({ destination, folder }: Place): Promise<void> {
-  folder.release();
-  await destination.close();
 }
 
 /** Writes what is handed over, until no more comes. The place is to be released where it resolves. */
 async function write(
   output: string,
+  part: Part | null,
   options: CheckedOutputOptions,
-  { columns }: SampleRules,
+  { classes, columns }: SampleRules,
   samples: HandOver<SampleToWrite>,
 ): Promise<Written> {
   try {
-    const layout = await layoutOfChoice(options);
-    const place = await openPlace(output, options);
+    const facts = { layout: await layoutOfChoice(options), classes, columns };
+    const place = await (part === null ? openWhole(output, options, facts) : openPart(output, part, options, facts));
     try {
-      const shards = await namingPlace(place.destination, () => fill(place, layout, options, columns, samples));
+      const shards = await namingPlace(place.destination, () => fill(place, facts, options, samples));
       return { place, shards };
     } catch (error) {
-      place.folder.removeTemporaryFiles(layout);
+      place.clean();
       await release(place);
       throw error;
     }
@@ -185,54 +185,22 @@ async function write(
   }
 }
 
-/** Throws where something lies there that is not to be replaced. */
-async function openPlace(output: string, options: CheckedOutputOptions): Promise<Place> {
-  const destination = await openDestination(output, { ...options, part: undefined });
-  try {
-    return await namingPlace(destination, async () => {
-      const folder = await OutputFolder.open(destination.folder, null, options.signal);
-      try {
-        await destination.fetch(false);
-        folder.lookForSame(null, options.overwrite);
-        await folder.clear();
-        await destination.removeGone();
-        return { destination, folder };
-      } catch (error) {
-        folder.release();
-        throw error;
-      }
-    });
-  } catch (error) {
-    await destination.close();
-    throw error;
-  }
-}
-
 async function fill(
-  { folder, destination }: Place,
-  layout: WrittenLayout,
-  { maxShardBytes, maxShardSamples, name, index: otherIndexes, maxSampleBytes, signal }: CheckedOutputOptions,
-  columnTypes: ReadonlyMap<string, ColumnType>,
+  place: WriterOutput,
+  { layout, columns: columnTypes }: OutputFacts,
+  { maxShardBytes, maxShardSamples, index: otherIndexes, maxSampleBytes, signal }: CheckedOutputOptions,
   samples: HandOver<SampleToWrite>,
 ): Promise<readonly ShardRecord[]> {
-  const target = { output: folder.path, layout, columnTypes, otherIndexes, maxSampleBytes };
+  const target = { output: place.folder.path, layout, columnTypes, otherIndexes, maxSampleBytes };
   const shards = await writeSamples(samples, target, {
     maxShardBytes,
     maxShardSamples,
-    begin: async (number) => {
-      const stem = numberedStem(name, number);
-      await folder.announce(layout, [stem], otherIndexes);
-      await destination.sendNotes();
-      return stem;
-    },
-    made: async (stem) => {
-      const files = filesOfShard(layout, stem, otherIndexes);
-      await destination.sendShard(files, null, files.slice(0, -1));
-    },
+    begin: (number) => place.begin(number),
+    made: (stem, record) => place.made(stem, record),
     report: () => signal?.throwIfAborted(),
     refuseKey: (key) => samples.refuse(cameBefore(key)),
   });
-  await destination.whenSent();
+  await place.destination.whenSent();
   return shards;
 }
 

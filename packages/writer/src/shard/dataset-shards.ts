@@ -9,7 +9,7 @@ import {
   findShards,
   indexPathOf,
   type LayoutName,
-  layoutOf,
+  layoutWith,
   type Manifest,
   type ManifestShard,
   manifestShards,
@@ -69,19 +69,21 @@ export interface DatasetShards {
 }
 
 /**
- * Finds the shards of a dataset: what `pack` wrote, shards of other software, or one file of any layout. Throws what
- * {@link findShards} throws.
+ * Finds the shards of a dataset: what `pack` wrote, shards of other software, or one file of any layout. Throws
+ * FileError where there is nothing, UnfinishedPackError for a folder without shards, ManifestError, OptionError.
  */
 export async function findDatasetShards(
   location: string,
-  { layout: asked, features, split }: FindChoice = {},
+  { layout: asked, features, split: splitOfPlace }: FindChoice = {},
 ): Promise<DatasetShards> {
   refuseMixture(location);
-  const { manifest, layout, shards: all } = await findShards(location, { layout: asked });
-  if (manifest !== null) return packedShards(location, manifest);
+  const found = await findShards(location, { layout: asked, split: splitOfPlace });
+  const { manifest, layout, shards: all, ofSplit } = found;
+  const split = ofSplit === undefined ? splitOfPlace : undefined;
+  if (manifest !== null) return { ...packedShards(found.location, manifest), ...(ofSplit && { split: ofSplit.split }) };
   const hasSplits = splitsOf(all).length > 0;
   const shards = split !== undefined && hasSplits ? shardsOfSplit(all, split) : all;
-  const { classes, numbers } = await classesOf(shards, layout);
+  const { classes, numbers } = await classesOf(shards, layout, features);
   const isMixed = new Set(shards.map((shard) => shard.split)).size > 1;
   return {
     shards: await Promise.all(
@@ -96,6 +98,7 @@ export async function findDatasetShards(
     columns: [],
     manifest: null,
     ...(split !== undefined && hasSplits && { split }),
+    ...(ofSplit && { split: ofSplit.split }),
   };
 }
 
@@ -109,8 +112,12 @@ function refuseMixture(location: string): void {
 }
 
 /** The class names that shards say; none where their layout has none. */
-async function classesOf(shards: readonly FoundShard[], layout: LayoutName): Promise<ClassUnion> {
-  const { partReader } = await layoutOf(layout);
+async function classesOf(
+  shards: readonly FoundShard[],
+  layout: LayoutName,
+  features: ChosenColumns | undefined,
+): Promise<ClassUnion> {
+  const { partReader } = await layoutWith(layout, features);
   const lists: (readonly string[])[] = [];
   if (partReader !== undefined) {
     const read = partReader();

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { FieldInPieces, IndexRows } from '@shardtool/format';
-import { PIECE_BYTES } from '../source/file-access.js';
+import { PIECE_BYTES } from '../source/ahead/file-access.js';
 import { BadFile, changedFile, READ_NOW, unreadableFile } from '../source/source-file.js';
 import type { NewField, PayloadOf, SampleFacts, SampleWriter } from './put-sample.js';
 
@@ -36,9 +36,9 @@ export async function putLargeSample(
 
 /** The field with pieces, of which the first goes into `heads`. */
 function inPieces(field: NewField, heads: Map<string, Uint8Array> | null): FieldInPieces {
-  const { name, bytes, put } = field;
+  const { name, bytes } = field;
   async function* pieces(): AsyncGenerator<Uint8Array> {
-    for await (const piece of field.pieces?.() ?? [filled(bytes, put)]) {
+    for await (const piece of field.pieces?.() ?? [filled(field)]) {
       if (heads !== null && !heads.has(name)) heads.set(name, field.pieces === undefined ? piece : piece.slice());
       yield piece;
     }
@@ -46,9 +46,9 @@ function inPieces(field: NewField, heads: Map<string, Uint8Array> | null): Field
   return { name, bytes, pieces };
 }
 
-function filled(bytes: number, put: NewField['put']): Uint8Array {
-  const payload = new Uint8Array(bytes);
-  put(payload);
+function filled(field: NewField): Uint8Array {
+  const payload = new Uint8Array(field.bytes);
+  field.put(payload);
   return payload;
 }
 

@@ -1,14 +1,15 @@
-import { closeSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, fdatasync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import {
   besidePath,
   type ColumnType,
   checkWidsNames,
   IndexRows,
   makeFolder,
+  type OutputLayout,
   type ShardIndex,
   type ShardWriter,
-  type WrittenLayout,
   writeShardIndex,
 } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
@@ -20,7 +21,7 @@ import { shardPaths, TEMPORARY } from './shard-paths.js';
 export interface ShardTarget {
   /** The folder of the dataset. */
   readonly output: string;
-  readonly layout: WrittenLayout;
+  readonly layout: OutputLayout;
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   /** Indexes for other loaders, beside the shard's own. */
   readonly otherIndexes: readonly OtherIndex[];
@@ -55,14 +56,16 @@ export type FillShard = (
 
 /**
  * Makes the shard that is called `stem`, with its indexes: each file under a temporary name, flushed, then renamed.
- * `capacity` is how many samples it will have, as far as that is known. Throws what `fill` throws, {@link DiskFullError}
- * and {@link FileError}; nothing of the shard is left then.
+ * `capacity` is how many samples it will have, as far as that is known. `whenFilled` is called when the disk alone is waited
+ * for: another shard may begin. Throws {@link DiskFullError}, {@link FileError},
+ * and the errors of `fill` as they are; nothing of the shard is left then.
  */
 export async function createShard(
   target: ShardTarget,
   stem: string,
   capacity: number,
   fill: FillShard,
+  whenFilled: () => unknown = () => undefined,
 ): Promise<ShardRecord> {
   const { output, layout, columnTypes, otherIndexes } = target;
   const paths = shardPaths(layout, stem);
@@ -71,20 +74,27 @@ export async function createShard(
   const temporary = `${path}${TEMPORARY}`;
   try {
     if (folder !== null) makeFolder(join(output, folder));
+    if (layout.shardFolder !== undefined) makeFolder(join(output, layout.shardFolder));
     const fd = openSync(temporary, 'w+');
     try {
       const rows = new IndexRows(capacity);
-      const writer = layout.createWriter(fd, file, target.maxSampleBytes);
+      const writer = layout.createWriter(fd, file, target.maxSampleBytes, capacity);
       const columns = await fill(writer, rows);
       const { bytes, crc32, ...places } = writer.finish();
+      const flushed = flush(fd);
+      // Whatever else fails first is thrown first.
+      flushed.catch(() => undefined);
       const index = { ...rows.toIndex(places), columns, columnTypes };
-      await writeShardIndex(join(output, paths.index), index);
+      const indexed = writeShardIndex(join(output, paths.index), index);
+      if (otherIndexes.length === 0) whenFilled();
+      await indexed;
       if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
       if (otherIndexes.includes('wids')) checkWidsNames(index, file);
       const crops = otherIndexes.includes('crops')
         ? { crops: await writeCropIndex(besidePath('crops', path), index, readerOf(fd)) }
         : {};
       const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
+      await flushed;
       renameSync(temporary, path);
       const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);
       const { samples, classCounts, fieldCounts } = rows;
@@ -99,3 +109,5 @@ export async function createShard(
     throw asDiskFull(error, output);
   }
 }
+
+const flush = promisify(fdatasync);

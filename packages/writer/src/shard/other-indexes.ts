@@ -3,13 +3,13 @@ import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs
 import { basename, join } from 'node:path';
 import {
   BESIDE,
-  BESIDE_NAMES,
-  type BesideName,
   besidePath,
   daliIndex,
   FileError,
   isOfLayout,
   type LayoutName,
+  MADE_BESIDE,
+  type MadeBeside,
   OptionError,
   type ShardIndex,
   type WidsShard,
@@ -18,9 +18,9 @@ import {
 } from '@shardtool/format';
 
 /** What is written beside shards where it is asked for: all but their own index. */
-export type OtherIndex = Exclude<BesideName, 'index'>;
+export type OtherIndex = Exclude<MadeBeside, 'index'>;
 
-export const OTHER_INDEXES = BESIDE_NAMES.filter((name) => name !== 'index');
+export const OTHER_INDEXES = MADE_BESIDE.filter((name) => name !== 'index');
 
 /** Short enough to stay in the processor's cache. */
 const PIECE_BYTES = 1 << 20;
@@ -46,14 +46,15 @@ export function md5Of(fd: number): string {
 }
 
 /**
- * Writes the index of one tar for DALI, beside it. `isOurs`: what lies there was written by shardtool. Throws what
- * {@link daliIndex} throws, and {@link FileError}, also where something else lies there that is not the same.
+ * Writes the index of one tar for DALI, beside it. `isOurs`: what lies there was written by shardtool. Throws
+ * EntryNameError for a name with white space, OptionError for a shard without samples, and {@link FileError}, also where something
+ * else lies there that is not the same.
  */
 export async function writeDaliIndex(tar: string, index: ShardIndex, isOurs = true): Promise<void> {
   await writeOther(besidePath('dali', tar), daliIndex(index, basename(tar)), isOurs);
 }
 
-/** The same for all tars of a folder, and wids. Throws what {@link widsIndex} throws. */
+/** The same for all tars of a folder, and wids. Throws OptionError where no sample is left, EntryNameError. */
 export async function writeWidsIndex(folder: string, shards: readonly WidsShard[], isOurs = true): Promise<void> {
   await writeOther(join(folder, BESIDE.wids.fileName()), widsIndex(shards), isOurs);
 }

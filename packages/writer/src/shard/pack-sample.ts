@@ -71,9 +71,29 @@ export interface PackedSample {
 }
 
 /** A field, and the file that it comes from. */
-interface FileField extends NewField {
+class FileField implements NewField {
+  readonly name: string;
+  readonly bytes: number;
   /** Below the source. */
   readonly path: string;
+  readonly pieces: NewField['pieces'];
+  readonly #root: string;
+  readonly #put: PlannedFile['put'];
+
+  constructor(name: string, { path, bytes, put, pieces }: PlannedFile, root: string) {
+    this.name = name;
+    // A file that could not be measured is met when it is read.
+    this.bytes = Math.max(0, bytes);
+    this.path = path;
+    this.pieces = bytes > HELD_BYTES ? (pieces ?? (() => filePieces(root + path, bytes))) : undefined;
+    this.#root = root;
+    this.#put = put;
+  }
+
+  put(place: Uint8Array): void {
+    if (this.#put === undefined) readSourceFile(this.#root + this.path, place);
+    else this.#put(place);
+  }
 }
 
 /**
@@ -93,7 +113,10 @@ export function packSample(
     const header = probe(payloadOf(image.name)!, image.name, root + image.path, limits);
     if (kindOfField(image.name) === header.kind) return factsOf(sample, header, payloadOf);
     // Fields are sorted by name, so another name is another place: what was read is laid out again.
-    const copies = fields.map((field) => ({ ...field, ...fieldOf(field.name, payloadOf(field.name)!.slice()) }));
+    const copies = fields.map((field) => {
+      const { path } = field as Partial<FileField>;
+      return Object.assign(fieldOf(field.name, payloadOf(field.name)!.slice()), { path });
+    });
     const renamed = withImage(copies, key, image, fieldOfKind(header.kind), payloadOf(image.name)!.slice());
     other = { fields: renamed, header };
     return null;
@@ -105,8 +128,8 @@ export function packSample(
 }
 
 /**
- * Writes a sample after something was done to its image, or, where `step` is null, in pieces where it is large. Throws what
- * {@link packSample} throws.
+ * Writes a sample after something was done to its image, or, where `step` is null, in pieces where it is large. Throws
+ * {@link BadFile} or {@link ImageError} where a file cannot be packed.
  */
 export async function packSteppedSample(
   writer: SampleWriter,
@@ -133,12 +156,12 @@ export async function packSteppedSample(
   };
 }
 
-async function wholeOf({ bytes, put, pieces }: NewField): Promise<Uint8Array> {
-  const whole = new Uint8Array(bytes);
-  if (pieces === undefined) put(whole);
+async function wholeOf(field: NewField): Promise<Uint8Array> {
+  const whole = new Uint8Array(field.bytes);
+  if (field.pieces === undefined) field.put(whole);
   else {
     let at = 0;
-    for await (const piece of pieces()) {
+    for await (const piece of field.pieces()) {
       whole.set(piece, at);
       at += piece.length;
     }
@@ -174,23 +197,19 @@ interface LaidOut {
 
 /** The key of a sample and its fields. */
 function layOut({ files, cls, texts }: PlannedSample, { root, naming, imageOnly }: SampleOptions): LaidOut {
-  const [image, ...sidecars] = files.map(({ path, bytes, put: putRead, pieces: piecesRead }): FileField => {
-    const put = putRead ?? ((place: Uint8Array) => readSourceFile(root + path, place));
-    const pieces = bytes > HELD_BYTES ? (piecesRead ?? (() => filePieces(root + path, bytes))) : undefined;
-    // A file that could not be measured is met when it is read.
-    const facts = { name: naming.fieldOf(path), bytes: Math.max(0, bytes), path };
-    return { ...facts, put, ...(pieces !== undefined && { pieces }) };
-  });
-  const key = naming.keyOf(image!.path);
+  const image = new FileField(naming.fieldOf(files[0]!.path), files[0]!, root);
+  const key = naming.keyOf(image.path);
+  if (files.length === 1 && texts.length === 0) return { key, image, fields: withClass([image], cls, imageOnly) };
+  const sidecars = files.slice(1).map((file) => new FileField(naming.fieldOf(file.path), file, root));
   const made = texts.map(([name, text]) => fieldOf(name, Buffer.from(text)));
   const twin = sidecars.find(({ name }) => made.some((field) => field.name === name));
   if (twin !== undefined) {
     throw new KeyCollisionError(
-      { key, paths: [image!.path, twin.path] },
+      { key, paths: [image.path, twin.path] },
       `${twin.path} is the field "${twin.name}" of its image, which the annotations make, too; exclude or rename it.`,
     );
   }
-  return { key, image: image!, fields: withClass([image!, ...sidecars, ...made], cls, imageOnly) };
+  return { key, image, fields: withClass<NewField>([image, ...sidecars, ...made], cls, imageOnly) };
 }
 
 /** The fields with another name and other bytes for the image. */

@@ -1,15 +1,16 @@
 import { ImageError, IndexRows, SampleSizeError, type ShardIndex } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
-import type { FileAccess } from '../source/file-access.js';
+import type { FileAccess } from '../source/ahead/file-access.js';
+import { type FileAhead, FilesAhead } from '../source/ahead/files-ahead.js';
+import type { InFlight } from '../source/ahead/in-flight.js';
 import { pathAt } from '../source/file-table.js';
-import { type FileAhead, FilesAhead } from '../source/files-ahead.js';
-import type { InFlight } from '../source/in-flight.js';
 import { BadFile, badFile, checkUnchanged } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
 import { goesInPieces, HELD_BYTES } from './large-sample.js';
-import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js';
+import { createShard, type FillShard, type ShardRecord, type ShardTarget } from './new-shard.js';
 import {
+  type PackedSample,
   type PlannedFile,
   type PlannedSample,
   packSample,
@@ -33,6 +34,8 @@ export interface ShardSetting extends ShardTarget {
   readonly flight: InFlight | null;
   /** How they are asked for then. */
   readonly access: FileAccess;
+  /** Called after each sample, and waited for where it says so; null where nobody else needs the thread. */
+  readonly breathe: (() => Promise<void> | null) | null;
 }
 
 /** One shard to be written. */
@@ -65,16 +68,24 @@ export interface ShardResult extends ShardRecord {
 export type Report = (files: number, bytes: number) => void;
 
 /**
- * Writes one shard and its indexes. Throws {@link BadFileError} for a file that cannot be packed (unless bad files go to
- * quarantine), and what {@link createShard} throws; nothing of the shard is left then.
+ * Writes one shard and its indexes; `whenFilled` is that of {@link createShard}. Throws {@link BadFileError} for a file that cannot be packed (unless bad files go to
+ * quarantine), DiskFullError and FileError; nothing of the shard is left then.
  */
-export async function writeShard(job: ShardJob, setting: ShardSetting, report: Report): Promise<ShardResult> {
+export async function writeShard(
+  job: ShardJob,
+  setting: ShardSetting,
+  report: Report,
+  whenFilled?: () => void,
+): Promise<ShardResult> {
   const { plan } = job;
   let put: PutSamples | undefined;
-  const record = await createShard(setting, job.stem, plan.samples, async (writer, rows) => {
+  const fill: FillShard = async (writer, rows) => {
     put = await putSamples(plan, setting, writer, rows, report);
     return keepRows(plan.columns, put.kept);
-  });
+  };
+  // Whether the next shard is to be written at all may depend on what is bad in this one.
+  const whenGood = () => put!.quarantined.length === 0 && whenFilled?.();
+  const record = await createShard(setting, job.stem, plan.samples, fill, whenGood);
   const { kept: _, ...counts } = put!;
   return { shard: job.shard, ...record, ...counts };
 }
@@ -111,7 +122,7 @@ async function putSamples(
   rows: IndexRows,
   report: Report,
 ): Promise<PutSamples> {
-  const { sample: options, step, flight, access, checkTimes, maxSampleBytes } = setting;
+  const { sample: options, step, flight, access, checkTimes, maxSampleBytes, breathe } = setting;
   // What is refused is not read ahead.
   const heldBytes = Math.min(writer.writeInPieces === undefined ? MOST_HELD_BYTES : HELD_BYTES, maxSampleBytes);
   const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes, heldBytes);
@@ -120,36 +131,52 @@ async function putSamples(
   const kept: number[] = [];
   try {
     for (let s = 0; s < plan.samples; s++) {
-      const [from, to] = [plan.fileStart[s]!, plan.fileStart[s + 1]!];
-      const read = ahead === null ? null : await ahead.take(from, to);
+      const from = plan.fileStart[s]!;
+      const to = plan.fileStart[s + 1]!;
+      const taken = ahead === null ? null : ahead.take(from, to);
+      const read = taken instanceof Promise ? await taken : taken;
       const sample = sampleAt(plan, s, read);
       const bytes = sourceBytes(sample);
       try {
         if (bytes > maxSampleBytes) throw tooLarge(sample, bytes, maxSampleBytes);
         if (checkTimes && read === null) checkUnchanged(options.root, plan.files, from, to);
-        const { renamed, orientationBaked, warnings, metadataKept } =
+        const packed =
           step === null && !goesInPieces(bytes, writer)
             ? packSample(writer, rows, sample, options)
             : await packSteppedSample(writer, rows, sample, options, step);
         kept.push(s);
-        count.files += sample.files.length;
-        if (renamed) count.renamed++;
-        if (orientationBaked) count.orientationBaked++;
-        if (metadataKept) count.metadataKept++;
-        count.warnings += warnings;
+        countPacked(count, sample, packed);
       } catch (error) {
-        const isCollision = error instanceof KeyCollisionError && setting.onBad === 'quarantine';
-        const isBad = error instanceof BadFile || error instanceof ImageError || error instanceof SampleSizeError;
-        if (!(isBad || isCollision)) throw error;
-        if (setting.onBad === 'stop') throw badFile(error, sample.files[0]!.path);
-        quarantined.push({ path: sample.files[0]!.path, reason: error.message });
+        quarantined.push(quarantine(error, sample, setting.onBad));
       }
       report(sample.files.length, bytes);
+      const others = breathe?.() ?? null;
+      if (others !== null) await others;
     }
   } finally {
     ahead?.close();
   }
   return { ...count, kept, quarantined };
+}
+
+type Counts = { -readonly [Name in keyof Omit<CheckedShard, 'quarantined'>]: CheckedShard[Name] };
+
+function countPacked(count: Counts, { files }: PlannedSample, packed: PackedSample): void {
+  count.files += files.length;
+  if (packed.renamed) count.renamed++;
+  if (packed.orientationBaked) count.orientationBaked++;
+  if (packed.metadataKept) count.metadataKept++;
+  count.warnings += packed.warnings;
+}
+
+/** Throws what is no matter of this sample alone, or where bad ones end the pack. */
+function quarantine(error: unknown, { files }: PlannedSample, onBad: ShardSetting['onBad']): QuarantinedFile {
+  const isCollision = error instanceof KeyCollisionError && onBad === 'quarantine';
+  const isBad = error instanceof BadFile || error instanceof ImageError || error instanceof SampleSizeError;
+  if (!(isBad || isCollision)) throw error;
+  const { path } = files[0]!;
+  if (onBad === 'stop') throw badFile(error, path);
+  return { path, reason: error.message };
 }
 
 /** `read` has what gives each file, where they are read ahead. */
@@ -161,10 +188,15 @@ function sampleAt(
   const members: PlannedFile[] = [];
   const from = fileStart[sample]!;
   for (let file = from; file < fileStart[sample + 1]!; file++) {
-    members.push({ path: pathAt(files, file), bytes: files.bytes[file]!, ...read?.[file - from] });
+    const ahead = read === null ? undefined : read[file - from];
+    const bytes = files.bytes[file]!;
+    members.push({ path: pathAt(files, file), bytes, put: ahead?.put, pieces: ahead?.pieces });
   }
-  return { files: members, cls: cls[sample]!, texts: [...texts].map(([name, list]) => [name, list[sample]!]) };
+  const made = texts.size === 0 ? NO_TEXTS : Array.from(texts, ([name, list]) => [name, list[sample]!] as const);
+  return { files: members, cls: cls[sample]!, texts: made };
 }
+
+const NO_TEXTS: PlannedSample['texts'] = [];
 
 function tooLarge({ files }: PlannedSample, bytes: number, limit: number): BadFile {
   const [image, ...others] = files;
@@ -175,7 +207,9 @@ function tooLarge({ files }: PlannedSample, bytes: number, limit: number): BadFi
 }
 
 function sourceBytes(sample: PlannedSample): number {
-  return sample.files.reduce((sum, { bytes }) => sum + Math.max(0, bytes), 0);
+  let sum = 0;
+  for (let i = 0; i < sample.files.length; i++) sum += Math.max(0, sample.files[i]!.bytes);
+  return sum;
 }
 
 function keepRows(columns: ShardPlan['columns'], kept: readonly number[]): ShardIndex['columns'] {

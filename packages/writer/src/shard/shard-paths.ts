@@ -1,8 +1,10 @@
-import { besidePath, besideShard, type WrittenLayout } from '@shardtool/format';
+import { besidePath, besideShard, type OutputLayout } from '@shardtool/format';
 import type { OtherIndex } from './other-indexes.js';
 
 /** Where a shard lies below the folder of its dataset. */
 export interface ShardPaths {
+  /** What is one shard: its file, or its folder. */
+  readonly shard: string;
   /** The shard's file: `train-000000.tar`, `000000.lmdb/data.mdb`. */
   readonly file: string;
   /** The folder that belongs to the shard alone; null where it is a file in the dataset's folder. */
@@ -18,17 +20,24 @@ export function numberedStem(name: string, number: number): string {
 }
 
 /** Places the shard that is called `stem`. */
-export function shardPaths(layout: WrittenLayout, stem: string): ShardPaths {
-  const shard = stem + layout.extension;
+export function shardPaths(
+  layout: Pick<OutputLayout, 'extension' | 'innerFile' | 'shardFolder'>,
+  stem: string,
+): ShardPaths {
+  const shard = (layout.shardFolder === undefined ? '' : `${layout.shardFolder}/`) + stem + layout.extension;
   const others = { index: besidePath('index', shard), beside: besideShard(shard) };
   return layout.innerFile === undefined
-    ? { file: shard, folder: null, ...others }
-    : { file: `${shard}/${layout.innerFile}`, folder: shard, ...others };
+    ? { shard, file: shard, folder: null, ...others }
+    : { shard, file: `${shard}/${layout.innerFile}`, folder: shard, ...others };
 }
 
 /** All files of a shard that has these indexes, below the folder of its dataset: its own file comes last. */
-export function filesOfShard(layout: WrittenLayout, stem: string, otherIndexes: readonly OtherIndex[]): string[] {
-  return [...besideShard(stem + layout.extension, ['index', ...otherIndexes]), shardPaths(layout, stem).file];
+export function filesOfShard(
+  layout: Pick<OutputLayout, 'extension' | 'innerFile' | 'shardFolder'>,
+  stem: string,
+  otherIndexes: readonly OtherIndex[],
+): string[] {
+  return [...besideShard(shardPaths(layout, stem).shard, ['index', ...otherIndexes]), shardPaths(layout, stem).file];
 }
 
 /** A file carries this at the end of its name until it is whole; `writeDurably` uses the same. */

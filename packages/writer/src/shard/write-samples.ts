@@ -32,7 +32,7 @@ export interface SampleCut {
   /** What shard `number` is called; it is about to be made. */
   begin(number: number): Promise<string>;
   /** It is whole. Its index is read again where a hash of a key comes again. */
-  made(stem: string): Promise<void>;
+  made(stem: string, record: ShardRecord): Promise<void>;
   /** Called after each sample with the bytes of its payloads; throws where the work is to end. */
   report(samples: number, bytes: number): void;
   /** The key came before: throws, or leaves the sample out. */
@@ -41,8 +41,9 @@ export interface SampleCut {
 
 /**
  * Writes samples to new shards, in the order in which they come. Memory holds one sample (of a large one 64 MiB), the
- * write buffer, the index of the shard in hand, and some 20 bytes for each key. Throws what `samples` and
- * {@link createShard} throw.
+ * write buffer, the index of the shard in hand, and some 20 bytes for each key. Throws
+ * SampleSizeError, EntryNameError or KeyLengthError for what the layout does not take, DiskFullError, FileError, and the
+ * errors of `samples` as they are.
  */
 export async function writeSamples(
   samples: AsyncIterator<SampleToWrite, unknown>,
@@ -79,7 +80,7 @@ export async function writeSamples(
       return columns satisfies ShardIndex['columns'];
     });
     shards.push(record);
-    await cut.made(stem);
+    await cut.made(stem, record);
   }
   return shards;
 }

@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs';
 import { FileError } from '@shardtool/format';
 import { BadFileError } from '../errors.js';
 import { type FileTable, pathAt } from './file-table.js';
@@ -24,6 +24,7 @@ export function readSourceFile(path: string, target: Uint8Array): void {
   try {
     fd = openSync(path, READ_NOW);
     const { buffer, byteOffset, length } = target;
+    if (length === 0) checkIsFile(path, fstatSync(fd));
     const isRoomBehind = byteOffset + length < buffer.byteLength;
     const place = isRoomBehind ? new Uint8Array(buffer, byteOffset, length + 1) : target;
     let done = 0;
@@ -56,6 +57,11 @@ export function unreadableFile(path: string, cause: Error): BadFile | FileError 
 
 export function changedFile(path: string): BadFile {
   return new BadFile(`${path} has changed since the pack began.`);
+}
+
+/** Throws {@link BadFile} for a pipe, a socket or a device, which are measured as if they were empty. A folder is met when it is read. */
+export function checkIsFile(path: string, stat: Stats): void {
+  if (!stat.isFile() && !stat.isDirectory()) throw new BadFile(`${path} is a pipe or a device, and no file.`);
 }
 
 /**

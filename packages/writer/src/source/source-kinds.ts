@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { isRemote } from '@shardtool/storage';
-import { bucketFiles } from './bucket-files.js';
-import type { FileAccess } from './file-access.js';
-import { FOLDER_FILES } from './folder-files.js';
-import type { InFlight } from './in-flight.js';
-import { checkSource, checkSourceAhead, type Scan, type ScanOptions, scanFolder } from './scan.js';
-import { scanBucket } from './scan-bucket.js';
+import type { FileAccess } from './ahead/file-access.js';
+import type { InFlight } from './ahead/in-flight.js';
+import { bucketFiles } from './bucket/bucket-files.js';
+import { scanBucket } from './bucket/scan-bucket.js';
+import { FOLDER_FILES } from './folder/folder-files.js';
+import { checkSource, checkSourceAhead, type Scan, type ScanOptions, scanFolder } from './folder/scan.js';
 
 /** A kind of place that images are packed from. */
 interface SourceKind {

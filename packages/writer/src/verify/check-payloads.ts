@@ -15,8 +15,10 @@ export interface Payload {
   readonly crc32: number | null;
 }
 
-/** Larger payloads are summed up piece by piece, and not decoded. */
-const WHOLE_BYTES = 2 ** 30;
+/** Larger payloads are summed up piece by piece. */
+const HELD_BYTES = 64 * 2 ** 20;
+/** Larger images are not decoded. */
+const DECODED_BYTES = 2 ** 30;
 const PIECE_BYTES = 4 * 2 ** 20;
 
 /**
@@ -32,7 +34,8 @@ export async function checkPayloads(
   let warnings = 0;
   for (const payload of payloads.toSorted((a, b) => a.offset - b.offset)) {
     const isImage = checker !== null && isImageField(payload.field);
-    const bytes = payload.bytes > WHOLE_BYTES ? null : await file.piece(payload.offset, payload.bytes);
+    const mayHold = payload.bytes <= (isImage || payload.msgpack ? DECODED_BYTES : HELD_BYTES);
+    const bytes = mayHold ? await file.piece(payload.offset, payload.bytes) : null;
     const trouble = bytes === null ? await checkPieces(payload, file) : checkSum(payload, bytes);
     if (trouble !== null) faults.add(`field "${payload.field}" ${trouble}`, payload.key);
     else if (isImage && bytes === null) {

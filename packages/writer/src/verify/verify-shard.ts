@@ -1,10 +1,12 @@
 import {
   countOf,
   crc32Hex,
+  fetched,
   type LayoutName,
   layoutOf,
   type ManifestShard,
   openShard,
+  openSource,
   readShardIndex,
   type ShardIndex,
   type ShardLayout,
@@ -12,6 +14,7 @@ import {
   type Source,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
+import { isRemote } from '@shardtool/storage';
 import { checkCrops } from './check-crops.js';
 import { checkPayloads, type Payload } from './check-payloads.js';
 import { longestSpan, type ShardTotals, totalsOf } from './check-totals.js';
@@ -55,16 +58,19 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
   let isSame: boolean | null = null;
   let source: Source | undefined;
   try {
+    const layout = await layoutOf(shard.format);
     source = await openShard(shard.format, shard.path);
+    // Its headers are walked first, and then all of it is read.
+    if (isRemote(shard.path) && layout.expand === undefined) source = await fetched(source);
     verdict.bytes = source.size;
     checkCounts(shard, source, index, faults);
-    const layout = await layoutOf(shard.format);
     const { samples, payloads } =
       index === null ? await walk(layout, source, faults) : await compare(layout, source, index, faults);
     verdict.samples = samples;
     const file = new FrontToBack(source);
     verdict.warnings = await checkPayloads(payloads, file, checker, faults);
-    isSame = shard.record === null ? null : crc32Hex(await file.crc32()) === shard.record.crc32;
+    const sum = shard.record === null ? null : layout.expand === undefined ? await file.crc32() : await crc32Of(shard);
+    isSame = sum === null ? null : crc32Hex(sum) === shard.record!.crc32;
   } catch (error) {
     faults.add(reasonOf(error));
   } finally {
@@ -81,6 +87,16 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
     faults.add(`the longest sample has ${longest} bytes, the manifest says ${shard.record.maxSampleBytes}`);
   }
   return { ...verdict, faults: faults.list(), totals: index === null ? null : totalsOf(index) };
+}
+
+/** Of the file itself, where its payloads are seen in another way. */
+async function crc32Of({ path }: ShardToVerify): Promise<number> {
+  const source = await openSource(path);
+  try {
+    return await new FrontToBack(source).crc32();
+  } finally {
+    await source.close();
+  }
 }
 
 /** The index, or what is wrong with it; neither where nobody has kept one. */

@@ -14,5 +14,5 @@ const { decode, maxPixels } = workerData as VerifyWorkerData;
 const checker = decode ? await (await import('@shardtool/reader')).createChecker({ maxPixels }) : null;
 
 takeMessages(({ number, shard }: VerifyJob) => {
-  void answer<VerifyAnswer>(async () => ({ number, verdict: await verifyShard(shard, checker) }));
+  answer<VerifyAnswer>(async () => ({ number, verdict: await verifyShard(shard, checker) }));
 });

@@ -8,7 +8,6 @@ import {
   OVERLAYS_FOLDER,
   withSentences,
 } from '@shardtool/format';
-import { checkOverlays } from '@shardtool/reader';
 import { joinLocation, readWhole } from '@shardtool/storage';
 import { WorkerPool } from '../crew/worker-pool.js';
 import { findDatasetShards } from '../shard/dataset-shards.js';
@@ -62,11 +61,16 @@ async function verifyDataset(location: string, options: VerifyOptions): Promise<
     !hasChecksum(Buffer.from(await readWhole(joinLocation(location, MANIFEST_FILE))).toString());
   const report = await verifyShards(shards, manifest && { said: manifest, isByHand: await isByHand() }, options);
   // Where indexes are damaged their keys are of no use, and the faults above name them.
-  const faults = report.faults > 0 ? [] : await checkOverlays(location);
+  const faults = report.faults > 0 ? [] : await faultsOfOverlays(location);
   for (const { overlay, sentence } of faults) {
     options.onFault?.({ shard: `${OVERLAYS_FOLDER}/${overlay}.jsonl`, reason: sentence });
   }
   return { ...report, faults: report.faults + faults.length };
+}
+
+async function faultsOfOverlays(location: string) {
+  const { checkOverlays } = await import('@shardtool/reader');
+  return checkOverlays(location);
 }
 
 /** What the totals of the shards are held against. */

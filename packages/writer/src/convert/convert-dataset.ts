@@ -1,0 +1,123 @@
+import path from 'node:path';
+import { entryOf, isTableLayout, layoutOf, makeFolder, type OutputLayoutName, type Table } from '@shardtool/format';
+import { WorkerCrew } from '../crew/worker-crew.js';
+import type { CheckedConvertOptions } from '../options.js';
+import type { Destination } from '../output/destination.js';
+import { hiddenFolder, type OutputFolder } from '../output/output-folder.js';
+import { noteName, STATE_FOLDER } from '../output/pack-state.js';
+import type { DatasetShards } from '../shard/dataset-shards.js';
+import { outputLayoutOf } from '../shard/layout-choice.js';
+import type { Report } from '../shard/shard-job.js';
+import { filesOfShard } from '../shard/shard-paths.js';
+import { withProgress } from '../with-progress.js';
+import type { ConvertJob, NumberedShard } from './convert-job.js';
+import type { Recasted } from './input/input.js';
+import type { ViewedShards } from './input/view.js';
+import { type ConvertReport, commit, refuseNothing } from './report.js';
+import { tableOf } from './table-columns.js';
+
+/** Each shard becomes one of the same name, in whichever worker is free. */
+export async function convertDataset(
+  input: Recasted<DatasetShards | ViewedShards>,
+  folder: OutputFolder,
+  destination: Destination,
+  options: CheckedConvertOptions,
+  madeFrom: string,
+  isBegun: boolean,
+): Promise<ConvertReport> {
+  const { format, lmdbValues, index: otherIndexes, maxSampleBytes } = options;
+  const { classes, columns } = input;
+  const { isElsewhere } = destination;
+  const { shardFolder } = entryOf(format);
+  const choice = {
+    ...{ format, lmdbValues, table: await tableFor(format, input) },
+    // What has been sent to a bucket has its name there.
+    shardFolder: isElsewhere || shardFolder === undefined ? undefined : hiddenFolder(shardFolder),
+  };
+  const layout = await outputLayoutOf(choice);
+  const seen = 'view' in input ? input : null;
+  // A shard of which nothing is left becomes none.
+  const numbered = input.shards.map((shard, number) => ({ shard, number }));
+  const taken = numbered.filter(({ number }) => seen === null || seen.samples[number]! > 0);
+  const shards = taken.map(({ shard }) => shard);
+  const sourceBytes = shards.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (!isElsewhere) folder.checkRoom(sourceBytes);
+  const stems = shards.map(({ stem }) => stem);
+  if (isBegun) folder.keepNoted();
+  else
+    await folder.announce({ ...layout, ...(shardFolder !== undefined && { shardFolder }) }, stems, otherIndexes, {
+      madeFrom,
+    });
+  if (!isElsewhere) folder.hide(shardFolder);
+  await destination.sendNotes();
+  makeFolder(path.join(folder.path, STATE_FOLDER));
+  const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
+  const common = { columnTypes, otherIndexes, maxSampleBytes };
+  const target = { output: folder.path, layout: choice, ...common, madeFrom, isElsewhere };
+  const script = new URL('./convert-worker.js', import.meta.url);
+  const size = Math.max(1, Math.min(options.workers, shards.length));
+  // This thread is one of them, unless it has shards to send meanwhile. Reading lets its other work in after each MiB.
+  const own = (report: Report) => ({
+    member: {
+      post: () => undefined,
+      run: async (job: ConvertJob) => (await import('./convert-job.js')).convertNumbered(job, report),
+      end: async () => undefined,
+    },
+    isEnough: false,
+  });
+  const crew = new WorkerCrew<ConvertJob, NumberedShard>(script, size, isElsewhere ? null : own);
+  return withProgress(crew, options, async (ticker) => {
+    ticker.begin(
+      'convert',
+      shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), 0),
+      sourceBytes,
+    );
+    const done: NumberedShard[] = [];
+    try {
+      const jobs = taken.map(
+        ({ shard, number }): ConvertJob => ({
+          shard: number,
+          input: shard,
+          target,
+          view: seen?.view,
+          recast: input.recast ?? null,
+        }),
+      );
+      await crew.run(jobs, async (shard) => {
+        done.push(shard);
+        const { stem } = input.shards[shard.shard]!;
+        if (!shard.isKept) await destination.sendShard(filesOfShard(layout, stem, otherIndexes), noteName(stem));
+      });
+    } catch (error) {
+      await crew.close();
+      folder.removeTemporaryFiles(layout);
+      throw error;
+    }
+    await destination.whenSent();
+    done.sort((a, b) => a.shard - b.shard);
+    const skippedEntries = done.reduce((sum, shard) => sum + shard.skippedEntries, 0);
+    const left = done.filter(({ samples }) => samples > 0);
+    if (left.length === 0 && done.length > 0 && input.recast !== undefined) refuseNothing();
+    const shown = (shard: NumberedShard) =>
+      choice.shardFolder === undefined
+        ? shard
+        : { ...shard, file: `${shardFolder}/${path.posix.basename(shard.file)}` };
+    if (!isElsewhere) folder.show(shardFolder);
+    return commit(
+      folder,
+      (input.recast === undefined ? done : left).map(shown),
+      { format, classes, columns, otherIndexes, madeFrom: seen?.madeFrom, list: layout.list },
+      skippedEntries,
+      done.reduce((sum, shard) => sum + shard.leftOut, 0),
+    );
+  });
+}
+
+/** The columns of the new shards, where their layout has columns. */
+async function tableFor(
+  format: OutputLayoutName,
+  input: Recasted<DatasetShards | ViewedShards>,
+): Promise<Table | null> {
+  if (!isTableLayout(format)) return null;
+  return tableOf(input, (await layoutOf(format)).columnNames);
+}

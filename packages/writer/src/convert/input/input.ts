@@ -1,0 +1,109 @@
+import { createReadStream } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { FileError, OptionError } from '@shardtool/format';
+import { isRemote } from '@shardtool/storage';
+import type { Naming } from '../../plan/naming.js';
+import { type DatasetShards, findDatasetShards } from '../../shard/dataset-shards.js';
+import { foreignColumns } from './foreign-columns.js';
+import { type NestedTars, openNestedTars } from './nested-tars.js';
+import { type Recast, type RecastOptions, settleRecast } from './recast.js';
+import { openMixed, openView, type ViewedShards, type ViewOptions } from './view.js';
+
+/** A tar that can only be read from its beginning to its end. */
+export interface TarStream {
+  readonly bytes: Readable;
+  /** For messages. */
+  readonly name: string;
+  /** How its files are named; null: as WebDataset does. */
+  readonly naming: Naming | null;
+  /** Of a tar of tars that lies somewhere: the names of those in it. */
+  readonly folders?: readonly string[];
+}
+
+export async function openInput(
+  source: string | Readable,
+  seen: ViewOptions,
+  name: string,
+  naming: Naming | null,
+): Promise<DatasetShards | ViewedShards | TarStream> {
+  const nested = typeof source === 'string' && source.endsWith('.tar') ? await nestedTars(source) : null;
+  if (nested !== null) {
+    refuseViews(seen);
+    return { ...nested, name: path.basename(source as string), naming };
+  }
+  if (typeof source === 'string' && !(await isCompressed(source)) && naming !== null) {
+    const isTar = source.endsWith('.tar') && ((await stat(source).catch(() => null))?.isFile() ?? false);
+    if (!isTar) {
+      const message = `The option "fields" says how the files of one tar are named, and ${source} is none; leave it out.`;
+      throw new OptionError({ path: source }, message);
+    }
+  } else if (typeof source === 'string' && !(await isCompressed(source))) {
+    if (await isMixtureFile(source)) return openMixed(source, name);
+    const input = await withColumns(
+      await findDatasetShards(source, {
+        layout: seen.layout,
+        features: seen.features,
+        split: seen.overlay === undefined ? seen.split : undefined,
+      }),
+    );
+    return (await openView(source, input, seen)) ?? input;
+  }
+  refuseViews(seen);
+  if (typeof source !== 'string') return { bytes: source, name: 'The stream', naming };
+  return { bytes: createReadStream(source, { highWaterMark: 1 << 20 }), name: path.basename(source), naming };
+}
+
+function refuseViews(seen: ViewOptions): void {
+  const given = (['overlay', 'split', 'excludeKeys'] as const).find((option) => seen[option] !== undefined);
+  if (given !== undefined)
+    throw new OptionError({}, `The option "${given}" is for shards; a stream is converted whole.`);
+}
+
+/** A tar of tars is read as a stream is, so that shards can be cut. */
+async function nestedTars(source: string): Promise<NestedTars | null> {
+  const isFile = isRemote(source) || ((await stat(source).catch(() => null))?.isFile() ?? false);
+  return isFile ? openNestedTars(source) : null;
+}
+
+export type Recasted<Input> = Input & { readonly recast?: Recast | undefined };
+
+/** What becomes of the classes and columns of shards. Throws {@link OptionError} for a dataset that has its own. */
+export async function recastInput(
+  input: DatasetShards | ViewedShards,
+  options: RecastOptions,
+): Promise<Recasted<DatasetShards | ViewedShards>> {
+  const isOurs = input.manifest !== null || 'view' in input || input.classes.length > 0;
+  const given = (['labels', 'classes'] as const).find((name) => options[name] !== undefined);
+  if (isOurs && given !== undefined) {
+    const message = `The option "${given}" is for shards whose classes nobody has noted; give these other ones with "shardtool relabel", then convert.`;
+    throw new OptionError({}, message);
+  }
+  if (isOurs) {
+    if (options.where === undefined) return input;
+    const recast: Recast = { classes: input.classes, from: 'field', labels: null, where: options.where };
+    return { ...input, recast };
+  }
+  const settled = await settleRecast(input.shards, input.columns, options);
+  return settled === null ? input : { ...input, ...settled, classes: settled.recast.classes };
+}
+
+/** A dataset without a manifest has the columns of its shards. */
+async function withColumns(input: DatasetShards): Promise<DatasetShards> {
+  return { ...input, columns: input.columns.length > 0 ? input.columns : await foreignColumns(input.shards) };
+}
+
+async function isMixtureFile(source: string): Promise<boolean> {
+  return source.endsWith('.json') && ((await stat(source).catch(() => null))?.isFile() ?? false);
+}
+
+async function isCompressed(source: string): Promise<boolean> {
+  if (!/\.t?gz$/i.test(source)) return false;
+  const handle = await open(source).catch((cause: Error) => {
+    throw new FileError({ path: source }, `${source} cannot be opened (${cause.message}).`, { cause });
+  });
+  const isFile = (await handle.stat()).isFile();
+  await handle.close();
+  return isFile;
+}

@@ -1,0 +1,100 @@
+import { Readable } from 'node:stream';
+import {
+  openSource,
+  type Source,
+  type StreamedFile,
+  scanEntries,
+  streamFiles,
+  UnsupportedShardError,
+} from '@shardtool/format';
+import { isRemote, readAhead } from '@shardtool/storage';
+
+/** Read at once. */
+const PIECE_BYTES = 1 << 20;
+
+/** A tar of tars, as ImageNet comes (ILSVRC2012_img_train.tar): one tar a class, of that class's name. */
+export interface NestedTars {
+  readonly bytes: Readable;
+  /** Names of the inner tars without their ending, in their order. */
+  readonly folders: readonly string[];
+}
+
+/**
+ * Opens a file that holds tars and nothing else; null for any other. Only headers are read for that: of most tars the first one.
+ * Throws DamagedShardError, UnsupportedEntryError, EntryNameError, FileError.
+ */
+export async function openNestedTars(location: string): Promise<NestedTars | null> {
+  const folders = await innerTars(location);
+  if (folders === null) return null;
+  return { bytes: Readable.from(piecesOf(location), { objectMode: false, highWaterMark: PIECE_BYTES }), folders };
+}
+
+async function innerTars(location: string): Promise<readonly string[] | null> {
+  const source = await open(location);
+  const folders: string[] = [];
+  try {
+    for await (const entries of scanEntries(source)) {
+      for (const { name } of entries) {
+        const folder = folderOf(name);
+        if (folder === null) return null;
+        folders.push(folder);
+      }
+    }
+  } catch (error) {
+    // What is no tar of tars is for others to name.
+    if (folders.length > 0) throw error;
+  } finally {
+    await source.close();
+  }
+  return folders.length === 0 ? null : folders;
+}
+
+async function* piecesOf(location: string): AsyncGenerator<Buffer> {
+  const source = await open(location);
+  try {
+    for (let at = 0; at < source.size; ) {
+      const piece = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, source.size - at));
+      const read = await source.readAt(at, piece);
+      if (read === 0) return;
+      at += read;
+      yield piece.subarray(0, read);
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+async function open(location: string): Promise<Source> {
+  const source = await openSource(location);
+  return isRemote(location) ? readAhead(source) : source;
+}
+
+/**
+ * The files of a tar that comes as a stream; where its first file is a tar, the files of all tars in it, each in a folder of
+ * that tar's name. Throws DamagedShardError, CutShardError, UnsupportedEntryError or EntryNameError for an archive that is not right, and
+ * {@link UnsupportedShardError} for other files beside such tars.
+ */
+export async function* streamNested(chunks: AsyncIterable<Uint8Array>, shard: string): AsyncGenerator<StreamedFile> {
+  let isNested: boolean | null = null;
+  for await (const file of streamFiles(chunks, shard)) {
+    const folder = folderOf(file.name);
+    isNested ??= folder !== null;
+    if (!isNested) yield file;
+    else if (folder === null) throw mixed(shard, file.name);
+    else {
+      for await (const inner of streamFiles(file.pieces, `${shard}, in it ${file.name}`)) {
+        yield { ...inner, name: `${folder}/${inner.name.startsWith('./') ? inner.name.slice(2) : inner.name}` };
+      }
+    }
+  }
+}
+
+/** What the samples of an inner tar are called by; null for what is no tar by its name. */
+function folderOf(name: string): string | null {
+  return /([^/]+)\.tar$/i.exec(name)?.[1] ?? null;
+}
+
+function mixed(shard: string, name: string): UnsupportedShardError {
+  const message = `${shard}: it begins with a tar, as a tar of tars does, and then holds "${name}", which is none; extract it, and convert or pack what is in it.`;
+  return new UnsupportedShardError({ shard }, message);
+}

@@ -1,0 +1,204 @@
+import {
+  type ColumnType,
+  columnTypeOf,
+  imageFieldOf,
+  layoutOf,
+  type Manifest,
+  OptionError,
+  openShard,
+  readShardIndex,
+  type ShardIndex,
+  splitEntryName,
+  walkShardIndex,
+} from '@shardtool/format';
+import { checkClasses, folderClass, orderClasses } from '../../plan/classes.js';
+import type { DatasetShard } from '../../shard/dataset-shards.js';
+import { type PackedLabels, readPackedLabels } from '../../source/labels/labels.js';
+import { readLines } from '../../source/labels/list.js';
+
+/** What of the samples becomes another than the shards say. */
+export interface RecastOptions {
+  /** The classes in the order of their numbers: their names, or a text file with one name a line. */
+  readonly classes?: string | readonly string[] | undefined;
+  /** CSV or JSON Lines as for packing, with the column `path` or `key`. Samples without a row are left out. */
+  readonly labels?: string | undefined;
+  /** Only samples for which this holds: see `where` of a loader. */
+  readonly where?: string | undefined;
+}
+
+/** The same, settled for all shards; workers are told of it. */
+export interface Recast {
+  /** Names of the classes in the order of their numbers. */
+  readonly classes: readonly string[];
+  /** What says the class of a sample: its folder, the labels, or its own field. */
+  readonly from: 'folder' | 'labels' | 'field';
+  readonly labels: string | null;
+  readonly where: string | null;
+}
+
+export interface SettledRecast {
+  readonly recast: Recast;
+  readonly columns: Manifest['columns'];
+}
+
+/**
+ * Classes of samples of other software are what packing the unpacked files would give: those of `labels`, else of the folders,
+ * unless the samples say their class in a field of their own. Null where nothing changes. Throws {@link OptionError}.
+ */
+export async function settleRecast(
+  shards: readonly DatasetShard[],
+  columns: Manifest['columns'],
+  { classes: given, labels, where }: RecastOptions,
+): Promise<SettledRecast | null> {
+  const fixed = await fixedClasses(given);
+  // Another conversion of this process may have read what was there before.
+  read = null;
+  const table = labels === undefined ? null : await tableOf(labels);
+  const { folders, hasField } = await lookAt(shards);
+  const fromLabels = table !== null && table.cls !== null;
+  const isByFolder = !fromLabels && !hasField && folders.size > 0;
+  if (!isByFolder && table === null && fixed === null && where === undefined) return null;
+  const found = fromLabels ? table.cls!.filter((name) => name !== '') : isByFolder ? [...folders] : [];
+  const classes = fixed ?? orderClasses([...new Set(found)], fromLabels);
+  const added = [...(table?.columns ?? [])].map(([name, values]) => ({
+    name,
+    type: columnTypeOf(name, values) as ColumnType,
+  }));
+  return {
+    recast: {
+      classes,
+      from: fromLabels ? 'labels' : isByFolder ? 'folder' : 'field',
+      labels: labels ?? null,
+      where: where ?? null,
+    },
+    columns: [...columns.filter(({ name }) => !added.some((column) => column.name === name)), ...added],
+  };
+}
+
+/** The classes in the order that a person has chosen; null where nobody has. */
+async function fixedClasses(given: RecastOptions['classes']): Promise<readonly string[] | null> {
+  if (given === undefined) return null;
+  return typeof given === 'string' ? checkClasses(await readLines(given), given) : checkClasses(given);
+}
+
+/**
+ * The classes of samples in these folders, where nothing else is asked for that only the samples tell; null where it is.
+ * Throws {@link OptionError} for a folder that the chosen classes lack.
+ */
+export async function classesOfFolders(
+  folders: readonly string[],
+  { classes: given, labels, where }: RecastOptions,
+): Promise<readonly string[] | null> {
+  if (labels !== undefined || where !== undefined) return null;
+  const fixed = await fixedClasses(given);
+  const lacking = fixed === null ? undefined : folders.find((name) => !fixed.includes(name));
+  if (lacking !== undefined) refuseClass(lacking, lacking);
+  return fixed ?? orderClasses([...new Set(folders)], false);
+}
+
+/** The class folders of all keys, and whether samples have a field that says their class. */
+async function lookAt(shards: readonly DatasetShard[]): Promise<{ folders: Set<string>; hasField: boolean }> {
+  const folders = new Set<string>();
+  for (const { format, path, indexPath } of shards) {
+    const index = await keysOf(format, path, indexPath);
+    if (index === null || index.fields.has('cls')) return { folders, hasField: true };
+    for (const key of index.key) {
+      const name = folderClass(key);
+      if (name !== undefined) folders.add(name);
+    }
+  }
+  return { folders, hasField: false };
+}
+
+async function keysOf(
+  format: DatasetShard['format'],
+  path: string,
+  indexPath: string | null,
+): Promise<Pick<ShardIndex, 'key' | 'fields'> | null> {
+  if (indexPath !== null) return await readShardIndex(indexPath, { parts: ['key', 'fields'] });
+  const layout = await layoutOf(format);
+  // Only a tar has folders; others say classes in their own way.
+  if (layout.name !== 'tar') return null;
+  const source = await openShard(format, path);
+  try {
+    return await walkShardIndex(layout, source);
+  } finally {
+    await source.close();
+  }
+}
+
+/** The index as it is to be written, and 1 for each row that is taken. Throws {@link OptionError}. */
+export async function recastIndex(
+  index: ShardIndex,
+  recast: Recast,
+): Promise<{ index: ShardIndex; taken: Uint8Array }> {
+  const { classes, from, labels, where } = recast;
+  const key = index.key.map((name) => (name.startsWith('./') ? name.slice(2) : name));
+  const taken = new Uint8Array(index.samples).fill(1);
+  const cls = Int32Array.from(index.cls);
+  const columns = new Map(index.columns);
+  const table = labels === null ? null : await tableOf(labels);
+  const rows = table === null ? null : rowsOf({ ...index, key }, table);
+  if (rows !== null) {
+    for (let i = 0; i < taken.length; i++) if (rows[i] === -1) taken[i] = 0;
+    for (const [name, values] of table!.columns)
+      columns.set(
+        name,
+        Array.from(rows, (row) => values[row] ?? null),
+      );
+  }
+  if (from !== 'field') {
+    const numbers = new Map(classes.map((name, number) => [name, number]));
+    for (let i = 0; i < cls.length; i++) {
+      if (taken[i] === 0) continue;
+      const name = from === 'folder' ? folderClass(key[i]!) : table!.cls![rows![i]!] || undefined;
+      cls[i] = name === undefined ? -1 : (numbers.get(name) ?? refuseClass(key[i]!, name));
+    }
+  }
+  const changed = { ...index, key, cls, columns };
+  if (where !== null) {
+    const { compileWhere } = await import('@shardtool/reader');
+    const isWanted = compileWhere(where, classes)(changed);
+    for (let i = 0; i < taken.length; i++) if (!isWanted(i)) taken[i] = 0;
+  }
+  return { index: changed, taken };
+}
+
+function rowsOf(index: ShardIndex, { by, rowOf }: Table): Int32Array {
+  const names = [...index.fields.keys()].map((name) => ({ name }));
+  return Int32Array.from(index.key, (key, row) => {
+    if (by === 'key') return rowOf.get(key) ?? -1;
+    const image = imageFieldOf(names.filter(({ name }) => index.fields.get(name)!.offset[row]! >= 0));
+    return rowOf.get(index.source[row]!) ?? rowOf.get(`${key}.${image ?? ''}`) ?? -1;
+  });
+}
+
+interface Table extends PackedLabels {
+  readonly rowOf: ReadonlyMap<string, number>;
+}
+
+let read: { readonly location: string; readonly table: Table } | null = null;
+
+/** Reads the labels once in each thread. */
+async function tableOf(location: string): Promise<Table> {
+  if (read?.location === location) return read.table;
+  const table = await readPackedLabels(location);
+  const rowOf = new Map<string, number>();
+  for (const [row, id] of table.id.entries()) {
+    const plain = id.startsWith('./') ? id.slice(2) : id;
+    rowOf.set(plain, row);
+    // A field has small letters, whatever the file's ending has.
+    const named = table.by === 'path' ? splitEntryName(plain) : null;
+    if (named !== null) rowOf.set(`${named.key}.${named.field}`, row);
+  }
+  read = { location, table: { ...table, rowOf } };
+  return read.table;
+}
+
+/** Throws {@link OptionError} for a class that a list of classes lacks. */
+export function refuseClass(key: string, name: string): never {
+  throw new OptionError(
+    { key },
+    `Sample "${key}" has the class "${name}", which the list of classes does not have; add it at the end, or leave the sample out with "where".`,
+  );
+}

@@ -1,0 +1,140 @@
+import { type ChosenColumns, type ColumnType, type LayoutName, OptionError, stemOfShard } from '@shardtool/format';
+import type { Dataset, OpenOptions } from '@shardtool/reader';
+import type { DatasetShard, DatasetShards } from '../../shard/dataset-shards.js';
+import { numberedStem } from '../../shard/shard-paths.js';
+
+/** A shard of an opened dataset: its place, and its index as the view shows it. */
+export type ViewedShard = Dataset['shards'][number];
+
+/** What of a dataset is converted, as `openDataset` takes it. */
+export interface ViewOptions {
+  readonly overlay?: string | undefined;
+  readonly split?: string | undefined;
+  readonly layout?: LayoutName | undefined;
+  readonly features?: ChosenColumns | undefined;
+  readonly excludeKeys?: Iterable<string> | undefined;
+}
+
+/** A view as workers are told of it. */
+export interface View {
+  readonly location: string;
+  readonly overlay?: string | undefined;
+  readonly split?: string | undefined;
+  readonly layout?: LayoutName | undefined;
+  readonly features?: ChosenColumns | undefined;
+  /** Keys, one a line, in memory that all workers share. */
+  readonly excludeKeys?: SharedArrayBuffer | undefined;
+}
+
+/** What the new dataset is: the shards of the old one, seen through the view. */
+export interface ViewedShards extends DatasetShards {
+  readonly view: View;
+  /** Of each shard. */
+  readonly samples: readonly number[];
+  readonly madeFrom: string;
+}
+
+/** Null where the dataset is taken as it is. Throws the errors of `openDataset`: OverlayError, OptionError, FileError. */
+export async function openView(
+  location: string,
+  input: DatasetShards,
+  { overlay, split, layout, features, excludeKeys }: ViewOptions,
+): Promise<ViewedShards | null> {
+  const isWhole = overlay === undefined && (split === undefined || split === input.split);
+  if (isWhole && excludeKeys === undefined) return null;
+  const keys = excludeKeys === undefined ? undefined : [...excludeKeys];
+  const dataset = await openDataset(location, { overlay, split, layout, features, excludeKeys: keys });
+  await dataset.close();
+  const known = new Map(input.columns.map(({ name, type }) => [name, type]));
+  const chosen = overlay ?? (split === undefined || split === input.split ? undefined : 'split');
+  const types =
+    chosen === undefined
+      ? known
+      : await (await import('@shardtool/reader')).overlayColumnTypes(location, chosen, known);
+  if (dataset.size === 0)
+    throw new OptionError({ path: location }, `No sample of ${location} is left: widen what is taken.`);
+  return {
+    ...input,
+    // Shards that are read in parts are more in the view, and each becomes one.
+    shards: dataset.shards.length === input.shards.length ? input.shards : shardsOfView(dataset),
+    samples: dataset.shards.map((shard) => shard.samples),
+    classes: dataset.classes,
+    columns: Array.from(types, ([name, type]) => ({ name, type })),
+    view: { location, overlay, split, layout, features, excludeKeys: keys && shared(keys.join('\n')) },
+    madeFrom: dataset.identity,
+  };
+}
+
+function shardsOfView(
+  { shards, format }: Dataset,
+  stemOf: (name: string, number: number) => string = stemOfPart,
+): DatasetShard[] {
+  return shards.map(({ name, path, bytes }, number): DatasetShard => {
+    const stem = stemOf(name, number);
+    return { name, stem, path, bytes, format, indexPath: null, cropsPath: null, record: null };
+  });
+}
+
+/** `train-00000-of-00002-0003` for `train-00000-of-00002.parquet[3]`. */
+function stemOfPart(name: string): string {
+  const at = name.lastIndexOf('[');
+  const number = at === -1 ? '' : `-${name.slice(at + 1, -1).padStart(4, '0')}`;
+  return `${stemOfShard(name.slice(0, at === -1 ? undefined : at)).replaceAll('/', '-')}${number}`;
+}
+
+/**
+ * The shards of a mixture, one behind the other under new names, with the class list of the mixture: a dataset of all its
+ * datasets. What is mixed by weights is a matter of reading. Throws the errors of `openDataset`.
+ */
+export async function openMixed(location: string, name: string): Promise<ViewedShards> {
+  await using dataset = await openDataset(location);
+  const { shards, classes, identity } = dataset;
+  const types = new Map<string, ColumnType>();
+  for (const shard of shards) {
+    const { columnTypes = new Map<string, ColumnType>() } = await shard.loadParts(['columnTypes']);
+    for (const [column, type] of columnTypes) types.set(column, widerOf(column, types.get(column), type));
+  }
+  return {
+    shards: shardsOfView(dataset, (_, number) => numberedStem(name, number)),
+    classes,
+    columns: Array.from(types, ([column, type]) => ({ name: column, type })),
+    manifest: null,
+    samples: shards.map(({ samples }) => samples),
+    view: { location },
+    madeFrom: identity,
+  };
+}
+
+function widerOf(column: string, one: ColumnType | undefined, other: ColumnType): ColumnType {
+  if (one === undefined || one === other) return other;
+  if (one !== 'string' && other !== 'string' && one !== 'bool' && other !== 'bool') return 'double';
+  throw new OptionError(
+    {},
+    `The column "${column}" is of type ${one} in one dataset and of type ${other} in another: set it anew with an overlay.`,
+  );
+}
+
+let opened: { readonly view: string; readonly dataset: Promise<Dataset> } | undefined;
+
+/** A shard as the view shows it. In a worker, which opens the dataset once. */
+export async function viewedShard({ excludeKeys, ...view }: View, shard: number): Promise<ViewedShard> {
+  const name = JSON.stringify(view);
+  if (opened?.view !== name) {
+    const keys = excludeKeys && Buffer.from(new Uint8Array(excludeKeys)).toString().split('\n');
+    const { location, ...options } = view;
+    opened = { view: name, dataset: openDataset(location, { ...options, excludeKeys: keys }) };
+  }
+  return (await opened.dataset).shards[shard]!;
+}
+
+function shared(text: string): SharedArrayBuffer {
+  const bytes = Buffer.from(text);
+  const buffer = new SharedArrayBuffer(bytes.length);
+  new Uint8Array(buffer).set(bytes);
+  return buffer;
+}
+
+/** The reader is loaded where something is seen through it: packing needs none of it. */
+async function openDataset(location: string, options?: OpenOptions): Promise<Dataset> {
+  return (await import('@shardtool/reader')).openDataset(location, options);
+}

@@ -1,0 +1,118 @@
+import path from 'node:path';
+import { isTableLayout, OptionError, type OutputLayoutName, type WrittenLayoutName } from '@shardtool/format';
+import { NoImagesError } from '../../errors.js';
+import type { CheckedConvertOptions } from '../../options.js';
+import type { Destination } from '../../output/destination.js';
+import type { OutputFolder } from '../../output/output-folder.js';
+import { Naming } from '../../plan/naming.js';
+import type { DatasetShard } from '../../shard/dataset-shards.js';
+import { layoutOfChoice } from '../../shard/layout-choice.js';
+import type { ShardRecord } from '../../shard/new-shard.js';
+import { filesOfShard, numberedStem } from '../../shard/shard-paths.js';
+import { withProgress } from '../../with-progress.js';
+import type { TarStream } from '../input/input.js';
+import { classesOfFolders, type RecastOptions, settleRecast } from '../input/recast.js';
+import { type ConvertReport, commit, refuseNothing } from '../report.js';
+import { convertStream } from './convert-stream.js';
+
+/** One thread does it: a stream can be read in one place only. */
+export async function convertTarStream(
+  { bytes: input, name, naming, folders }: TarStream,
+  folder: OutputFolder,
+  destination: Destination,
+  options: CheckedConvertOptions,
+  madeFrom: string | null,
+  asked: RecastOptions,
+): Promise<ConvertReport> {
+  const { format, lmdbValues, index: otherIndexes, maxShardBytes, maxShardSamples, maxSampleBytes, signal } = options;
+  if (isTableLayout(format)) refuseStream(name, format);
+  const layout = await layoutOfChoice({ format, lmdbValues });
+  const done = { files: 0, bytes: 0 };
+  const stop = () => {
+    input.destroy();
+  };
+  return withProgress({ done, stop, close: async () => stop() }, options, async (ticker) => {
+    ticker.begin('convert');
+    const classes = folders === undefined ? null : await classesOfFolders(folders, asked);
+    let isHeld = classes === null ? undefined : false;
+    const target = { output: folder.path, layout, columnTypes: new Map(), otherIndexes, maxSampleBytes };
+    const { shards, skippedEntries } = await convertStream(input, name, naming, classes, target, {
+      maxShardBytes,
+      maxShardSamples,
+      begin: async (number) => {
+        const stem = numberedStem(options.name, number);
+        await folder.announce(layout, [stem], otherIndexes, { madeFrom: madeFrom ?? undefined });
+        await destination.sendNotes();
+        return stem;
+      },
+      made: async (stem) => {
+        const files = filesOfShard(layout, stem, otherIndexes);
+        // Where classes are known at the end alone, all shards are written once more.
+        isHeld ??= await mayChange(shardAt(folder.path, files, stem, format), asked);
+        if (!isHeld) await destination.sendShard(files, null, files.slice(0, -1));
+      },
+      report: (samples, bytes) => {
+        done.files += samples;
+        done.bytes += bytes;
+        signal?.throwIfAborted();
+      },
+    });
+    await destination.whenSent();
+    if (shards.length === 0) throw new NoImagesError({}, `${name} holds no sample, so there is nothing to convert.`);
+    if (naming !== null) refuseUnmet(naming, shards, name);
+    const facts = { format, classes: classes ?? [], columns: [], otherIndexes };
+    if (!isHeld) return commit(folder, shards, facts, skippedEntries);
+    const filesOf = (number: number) => filesOfShard(layout, numberedStem(options.name, number), otherIndexes);
+    const written = shards.map((_, i) => shardAt(folder.path, filesOf(i), numberedStem(options.name, i), format));
+    const settled = await settleRecast(written, [], asked);
+    const columnTypes = new Map((settled?.columns ?? []).map((column) => [column.name, column.type]));
+    const { convertShard } = await import('../convert-shard.js');
+    const left: ShardRecord[] = [];
+    for (const [i, shard] of written.entries()) {
+      const stop = () => signal?.throwIfAborted();
+      const renewed =
+        settled === null
+          ? shards[i]!
+          : await convertShard(shard, { ...target, columnTypes }, stop, undefined, settled.recast);
+      if (renewed.samples === 0) continue;
+      left.push(renewed);
+      await destination.sendShard(filesOf(i), null, filesOf(i).slice(0, -1));
+    }
+    await destination.whenSent();
+    if (left.length === 0) refuseNothing();
+    const all = { ...facts, classes: settled?.recast.classes ?? [], columns: settled?.columns ?? [] };
+    const before = shards.reduce((sum, { samples }) => sum + samples, 0);
+    const after = left.reduce((sum, { samples }) => sum + samples, 0);
+    return commit(folder, left, all, skippedEntries, before - after);
+  });
+}
+
+/** Throws where an ending that was named is that of no file: masks would have become images, or fields of another name. */
+function refuseUnmet(naming: Naming, shards: readonly ShardRecord[], name: string): void {
+  const found = new Set(shards.flatMap(({ fieldCounts }) => [...fieldCounts.keys()]));
+  const rule = naming.fields.find((candidate) => !found.has(Naming.fieldOfEnding(candidate)));
+  if (rule === undefined) return;
+  const there = [...found].sort().join(', ');
+  throw new OptionError(
+    {},
+    `The option "fields" is ${rule}, and no file of ${name} ends so (its samples have ${there}); leave it out, or name the ending that they have, and replace what was written with "overwrite" (--overwrite).`,
+  );
+}
+
+export function refuseStream(name: string, format: OutputLayoutName): never {
+  const message = `${name} is a stream, and of ${format} all columns are to be known before the first sample is written; convert it to tar, and that to ${format}.`;
+  throw new OptionError({}, message);
+}
+
+/** A shard that was just written, with its index. */
+function shardAt(folder: string, files: readonly string[], stem: string, format: WrittenLayoutName): DatasetShard {
+  const file = files.at(-1)!;
+  const indexPath = path.join(folder, files[0]!);
+  const place = { path: path.join(folder, file), indexPath, cropsPath: null };
+  return { name: file, stem, format, bytes: 0, record: null, ...place };
+}
+
+/** Whether samples of a stream become others than they are, by what its first shard has. */
+async function mayChange(first: DatasetShard, asked: RecastOptions): Promise<boolean> {
+  return (await settleRecast([first], [], asked)) !== null;
+}

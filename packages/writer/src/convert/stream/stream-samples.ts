@@ -1,0 +1,82 @@
+import type { Readable } from 'node:stream';
+import {
+  DamagedShardError,
+  DuplicateKeyError,
+  type SampleName,
+  ShardtoolError,
+  sampleTooLarge,
+  splitEntryName,
+} from '@shardtool/format';
+import type { Naming } from '../../plan/naming.js';
+import type { NewField } from '../../shard/put-sample.js';
+import { streamNested } from '../input/nested-tars.js';
+import { plainBytes } from '../plain-bytes.js';
+import type { StreamedPayloads } from './streamed-payloads.js';
+
+/** One sample out of a stream. */
+export interface StreamedSample {
+  readonly key: string;
+  /** In the order of the stream; valid until the next sample is asked for. */
+  readonly fields: Required<Omit<NewField, 'crc32'>>[];
+}
+
+/**
+ * Yields the samples of a tar that comes as a stream, gzip or not, grouped as WebDataset does it: neighbours with one key. Of a tar of tars
+ * those of each.
+ * Of one sample at a time `payloads` holds what it holds. `name` is the stream's, for messages; `onSkipped` hears of files
+ * that belong to no sample. Throws a tagged error for a damaged or cut archive, for links and devices, for names that lead
+ * out of their folder, for a field that comes twice in a sample, and for a sample of more than `maxSampleBytes`.
+ */
+export async function* streamSamples(
+  input: Readable,
+  name: string,
+  naming: Naming | null,
+  payloads: StreamedPayloads,
+  maxSampleBytes: number,
+  onSkipped: () => void,
+): AsyncGenerator<StreamedSample> {
+  let sample: StreamedSample | null = null;
+  try {
+    for await (const { name: path, bytes, pieces } of streamNested(plainBytes(input), name)) {
+      const named = nameOf(path.startsWith('./') ? path.slice(2) : path, naming);
+      if (named === null) {
+        onSkipped();
+        continue;
+      }
+      if (sample !== null && sample.key !== named.key) {
+        yield sample;
+        sample = null;
+        payloads.forget();
+      }
+      sample ??= { key: named.key, fields: [] };
+      const total = sample.fields.reduce((sum, field) => sum + field.bytes, bytes);
+      if (total > maxSampleBytes) throw sampleTooLarge(name, named.key, total, maxSampleBytes);
+      refuseTwice(sample, named.field, name);
+      sample.fields.push({ name: named.field, bytes, ...(await payloads.take(bytes, pieces)) });
+    }
+  } catch (error) {
+    throw error instanceof ShardtoolError ? error : unreadable(name, error as Error);
+  }
+  if (sample !== null) yield sample;
+}
+
+/** As WebDataset names it, or as packing does. */
+function nameOf(path: string, naming: Naming | null): SampleName | null {
+  if (naming === null) return splitEntryName(path);
+  const companion = naming.companionOf(path);
+  if (companion === null) return naming.nameOf(path);
+  if (companion.stem === null) return null;
+  // Any ending gives the key of what has the stem.
+  return { key: naming.keyOf(`${companion.stem}.x`), field: companion.field };
+}
+
+function refuseTwice({ key, fields }: StreamedSample, field: string, shard: string): void {
+  if (!fields.some(({ name }) => name === field)) return;
+  const message = `${shard}: sample ${JSON.stringify(key)} has the field "${field}" twice; write the archive anew with one of them.`;
+  throw new DuplicateKeyError({ shard, key }, message);
+}
+
+function unreadable(shard: string, cause: Error): DamagedShardError {
+  const message = `${shard}: this cannot be read as a tar (${cause.message}); it is damaged or was cut off: fetch or write it again.`;
+  return new DamagedShardError({ shard }, message, { cause });
+}

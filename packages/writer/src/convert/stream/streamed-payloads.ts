@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { asDiskFull } from '../../disk-full.js';
+import { HELD_BYTES } from '../../shard/large-sample.js';
+import type { NewField } from '../../shard/put-sample.js';
+import { PIECE_BYTES } from '../../source/ahead/file-access.js';
+
+/** How a payload out of a stream goes into its place, whole or in pieces. */
+export type StreamedPayload = Required<Pick<NewField, 'put' | 'pieces'>>;
+
+/**
+ * The payloads of one sample out of a stream: {@link HELD_BYTES} of them at most in memory, the rest in a file without a
+ * name, so that a field of any size takes room on the disk alone.
+ */
+export class StreamedPayloads {
+  readonly #folder: string;
+  #fd: number | null = null;
+  #held = 0;
+  #spooled = 0;
+
+  /** `folder` is where the file would lie. */
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Takes a payload out of the stream, valid until {@link forget}. Throws `DiskFullError`, FileError, and the error of a piece as it is. */
+  async take(bytes: number, pieces: AsyncIterable<Uint8Array>): Promise<StreamedPayload> {
+    if (this.#held + bytes > HELD_BYTES) return this.#spool(pieces);
+    this.#held += bytes;
+    const held: Uint8Array[] = [];
+    for await (const piece of pieces) held.push(piece);
+    const put = (place: Uint8Array): void => {
+      let at = 0;
+      for (const piece of held) {
+        place.set(piece, at);
+        at += piece.length;
+      }
+    };
+    return { put, pieces: () => held };
+  }
+
+  /** The next sample begins. */
+  forget(): void {
+    this.#held = 0;
+    this.#spooled = 0;
+  }
+
+  close(): void {
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
+  }
+
+  async #spool(pieces: AsyncIterable<Uint8Array>): Promise<StreamedPayload> {
+    const start = this.#spooled;
+    try {
+      this.#fd ??= openWithoutName(this.#folder);
+      for await (const piece of pieces) {
+        for (let done = 0; done < piece.length; ) {
+          done += writeSync(this.#fd, piece, done, piece.length - done, this.#spooled + done);
+        }
+        this.#spooled += piece.length;
+      }
+    } catch (error) {
+      throw asDiskFull(error, this.#folder);
+    }
+    const [fd, end] = [this.#fd, this.#spooled];
+    const put = (place: Uint8Array): void => {
+      for (let at = 0; at < place.length; ) {
+        at += readSync(fd, place, at, Math.min(PIECE_BYTES, place.length - at), start + at);
+      }
+    };
+    function* readPieces(): Generator<Uint8Array> {
+      const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES);
+      for (let at = start; at < end; ) {
+        const read = readSync(fd, buffer, 0, Math.min(PIECE_BYTES, end - at), at);
+        yield buffer.subarray(0, read);
+        at += read;
+      }
+    }
+    return { put, pieces: readPieces };
+  }
+}
+
+function openWithoutName(folder: string): number {
+  const path = join(folder, `spool-${randomUUID()}`);
+  const fd = openSync(path, 'wx+');
+  unlinkSync(path);
+  return fd;
+}

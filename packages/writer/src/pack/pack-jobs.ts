@@ -1,0 +1,257 @@
+/** What those do that share a pack's work: help to measure the files, then write whole shards. */
+import { closeSync, openSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import {
+  type HashedFiles,
+  type HashJob,
+  type HashPartsJob,
+  hashFiles,
+  hashFilesAhead,
+  hashParts,
+} from '../dedupe/hash-files.js';
+import { asDiskFull } from '../disk-full.js';
+import { OutputNotEmptyError } from '../errors.js';
+import type { ImageStepOptions } from '../options.js';
+import { isCommitted, planPath } from '../output/pack-state.js';
+import { isAsNoted, noteShard, readShardNote, removeShardNote } from '../output/shard-note.js';
+import { Naming, type NamingOptions } from '../plan/naming.js';
+import { type PlanPlace, readShardPlan } from '../plan/plan-record.js';
+import { decodeShardPlan } from '../plan/shard-plan.js';
+import { createImageStep } from '../shard/image-step.js';
+import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
+import type { ImageLimits } from '../shard/pack-sample.js';
+import {
+  type CheckedShard,
+  checkShard,
+  type Report,
+  type ShardResult,
+  type ShardSetting,
+  writeShard,
+} from '../shard/shard-job.js';
+import { type FlightSetting, InFlight } from '../source/ahead/in-flight.js';
+import { type MeasureTurn, measureSlices } from '../source/folder/measure.js';
+import { BadFile, badFile } from '../source/source-file.js';
+import { type SharedSourceFiles, SourceFiles } from '../source/source-files.js';
+import { sourceKind } from '../source/source-kinds.js';
+
+/** What {@link ShardSetting} is made of in each worker. */
+export interface PackSetting
+  extends Omit<ShardSetting, 'layout' | 'sample' | 'step' | 'flight' | 'access' | 'breathe'> {
+  readonly flight: FlightSetting | null;
+  readonly layout: LayoutChoice;
+  /** The source folder, with a "/" at its end. */
+  readonly root: string;
+  readonly naming: NamingOptions;
+  readonly limits: ImageLimits;
+  readonly step: ImageStepOptions;
+  /** Of the plan, whose record lies in the output folder. */
+  readonly digest: string;
+  /** The files of shards that were finished earlier are read again. */
+  readonly recheck: boolean;
+  /** Nothing is written: there is no record of a plan. */
+  readonly isCheck: boolean;
+  /** Finished shards lie somewhere else; of those that are noted it was looked there whether they are as noted. */
+  readonly isElsewhere: boolean;
+  /** Others pack parts of the same plan, and may commit it. */
+  readonly isPart: boolean;
+}
+
+/** Told to everyone before the jobs that need it. */
+export type PackNews =
+  | {
+      readonly type: 'files';
+      readonly root: string;
+      readonly files: SharedSourceFiles;
+      readonly flight: FlightSetting | null;
+    }
+  | ({ readonly type: 'setting' } & PackSetting);
+
+export type PackJob =
+  | { readonly type: 'measure'; readonly turn: MeasureTurn }
+  | ({ readonly type: 'hash' } & HashJob)
+  | ({ readonly type: 'hash-parts' } & HashPartsJob)
+  | ({ readonly type: 'shard' } & PlannedShard)
+  /** The same shard, of which nothing is written. */
+  | ({ readonly type: 'look' } & PlannedShard)
+  /** The bytes of `encodeShardPlan`. */
+  | { readonly type: 'check'; readonly plan: Uint8Array<ArrayBuffer> };
+
+/** A shard, what it is called, and where its plan stands in the record. */
+export interface PlannedShard {
+  readonly shard: number;
+  readonly stem: string;
+  readonly place: PlanPlace;
+}
+
+/** A shard that was written now, or earlier. */
+export interface PackedShard extends ShardResult {
+  readonly isKept: boolean;
+}
+
+/** A shard that was not written. */
+export interface LookedShard extends CheckedShard {
+  readonly shard: number;
+}
+
+/** Null where files were measured. */
+export type PackResult = PackedShard | LookedShard | CheckedShard | HashedFiles | null;
+
+/** The files to be measured, and hashed. */
+interface Listing {
+  readonly root: string;
+  readonly files: SourceFiles;
+  readonly flight: InFlight | null;
+}
+
+interface Session {
+  readonly given: PackSetting;
+  readonly setting: ShardSetting;
+  /** The record of the plan, open. */
+  readonly plan: number;
+}
+
+const NO_RECORD = -1;
+
+/** One of those that share a pack's work, in a thread of its own or in the one that packs. */
+export class PackJobs {
+  readonly #report: Report;
+  readonly #breathe: ShardSetting['breathe'];
+  #listing: Listing | null = null;
+  #session: Promise<Session> | undefined;
+  /** Settled when the shard that came last needs no more of this thread. */
+  #written: Promise<void> = Promise.resolve();
+
+  /** With `isShared` the thread has other things to do, too, and comes to them all the time. */
+  constructor(report: Report, isShared: boolean) {
+    this.#report = report;
+    this.#breathe = isShared ? breather(BREATH_MS) : null;
+  }
+
+  take(news: PackNews): void {
+    if (news.type === 'files') {
+      const flight = news.flight && new InFlight(news.flight);
+      this.#listing = { root: news.root, files: new SourceFiles(news.files), flight };
+      return;
+    }
+    this.#listing?.flight?.close();
+    this.#listing = null;
+    this.close();
+    this.#session = open(news, this.#breathe);
+    this.#session.catch(() => undefined);
+  }
+
+  /** `free` is called when the disk alone is waited for. */
+  work(job: PackJob, free: () => void): PackResult | Promise<PackResult> {
+    if (job.type === 'measure') return this.#measure(job.turn);
+    if (job.type === 'hash-parts') return hashParts(job, this.#report);
+    if (job.type === 'shard') return this.#packInTurn(job, free);
+    if (job.type === 'look') return this.#look(job);
+    if (job.type === 'check') return this.#check(job.plan);
+    const { root, files, flight } = this.#listing!;
+    if (flight === null) return hashFiles(root, files, job, this.#report);
+    return hashFilesAhead(root, files, job, flight, sourceKind(root).files(root), this.#report);
+  }
+
+  close(): void {
+    void this.#session?.then(
+      ({ plan }) => plan !== NO_RECORD && closeSync(plan),
+      () => undefined,
+    );
+    this.#session = undefined;
+  }
+
+  #measure(turn: MeasureTurn): null {
+    const { root, files } = this.#listing!;
+    for (const measured of measureSlices(root, files, turn)) this.#report(measured, 0);
+    return null;
+  }
+
+  async #check(plan: Uint8Array<ArrayBuffer>): Promise<CheckedShard> {
+    const { setting } = await this.#session!;
+    return await checkShard(decodeShardPlan(plan), setting, this.#report);
+  }
+
+  /** Finds what is bad of a shard. */
+  async #look({ shard, place }: PlannedShard): Promise<LookedShard> {
+    await this.#written;
+    const { given, setting, plan: record } = await this.#session!;
+    const plan = readShardPlan(record, place, planPath(given.output));
+    return { shard, ...(await checkShard(plan, setting, this.#report)) };
+  }
+
+  /** Two shards are never in memory at a time. */
+  async #packInTurn(job: PlannedShard, free: () => void): Promise<PackedShard> {
+    const before = this.#written;
+    let isWritten = (): void => undefined;
+    this.#written = new Promise((resolve) => {
+      isWritten = resolve;
+    });
+    await before;
+    try {
+      return await this.#pack(job, () => {
+        isWritten();
+        free();
+      });
+    } finally {
+      isWritten();
+    }
+  }
+
+  /** Keeps a shard that is finished, or writes it and notes that down. */
+  async #pack({ shard, stem, place }: PlannedShard, whenFilled: () => void): Promise<PackedShard> {
+    const { given, setting, plan: record } = await this.#session!;
+    const { output, digest } = given;
+    const noted = readShardNote<ShardResult>(output, stem, digest);
+    if (noted !== null) {
+      if (given.isElsewhere || isAsNoted(noted, stem, setting, given.recheck)) return this.#keep(noted, place, setting);
+      removeShardNote(output, stem);
+    }
+    // Where all parts are finished, another one may have committed at this moment, and taken the note away.
+    if (noted === null && given.isPart && isCommitted(output)) {
+      throw new OutputNotEmptyError({ path: output }, `${output} was committed.`);
+    }
+    const plan = readShardPlan(record, place, planPath(output));
+    // What is sent on from here waits for that before the next begins.
+    const free = given.isElsewhere ? undefined : whenFilled;
+    const result = await writeShard({ shard, stem, plan }, setting, this.#report, free);
+    await noteShard(setting, stem, digest, result).catch((error) => {
+      throw asDiskFull(error, output);
+    });
+    return { ...result, isKept: false };
+  }
+
+  /** What an earlier pack put into quarantine ends one that stops at bad files. */
+  #keep(noted: ShardResult, { files, sourceBytes }: PlanPlace, { onBad }: ShardSetting): PackedShard {
+    const [bad] = noted.quarantined;
+    if (bad !== undefined && onBad === 'stop') throw badFile(new BadFile(bad.reason), bad.path);
+    this.#report(files, sourceBytes);
+    return { ...noted, isKept: true };
+  }
+}
+
+async function open(given: PackSetting, breathe: ShardSetting['breathe']): Promise<Session> {
+  const { layout: choice, root, step, limits, naming, flight, ...rest } = given;
+  const layout = await layoutOfChoice(choice);
+  const sample = { root, naming: new Naming(naming), imageOnly: layout.imageOnly ?? false, limits };
+  const ahead = flight && new InFlight(flight);
+  const access = sourceKind(root).files(root);
+  const pause = ahead === null ? breathe : breather(ANSWERS_MS);
+  const setting = { ...rest, layout, sample, step: await createImageStep(step), flight: ahead, access, breathe: pause };
+  return { given, setting, plan: given.isCheck ? NO_RECORD : openSync(planPath(given.output), 'r') };
+}
+
+/** Other work of the thread waits no longer than this, in milliseconds. */
+const BREATH_MS = 5;
+/** Answers of the file system, behind each of which another call can begin. */
+const ANSWERS_MS = 1;
+
+/** Lets others in where they have waited; null where they have not. */
+function breather(mostMs: number): () => Promise<void> | null {
+  let since = performance.now();
+  return () => {
+    if (performance.now() - since < mostMs) return null;
+    return setImmediate().then(() => {
+      since = performance.now();
+    });
+  };
+}

@@ -1,0 +1,35 @@
+/** The process of a pack that has many calls in flight. */
+import { recordError } from '@shardtool/format';
+import type { PackProgress } from '../../options.js';
+import { packHere } from '../pack.js';
+import { type ApartJob, type ApartNews, STOP } from './pack-apart.js';
+
+const stopped = new AbortController();
+let isBegun = false;
+
+// Who started this process hears of signals, too, and says what is to be done.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+process.on('disconnect', () => stopped.abort());
+process.on('message', (message: ApartJob | typeof STOP) => {
+  if (message === STOP) stopped.abort();
+  else if (!isBegun) {
+    isBegun = true;
+    void run(message);
+  }
+});
+
+async function run({ source, output, options, tellsProgress }: ApartJob): Promise<void> {
+  const onProgress = (progress: PackProgress) => tell({ type: 'progress', progress });
+  try {
+    const given = { ...options, signal: stopped.signal, ...(tellsProgress && { onProgress }) };
+    tell({ type: 'report', report: await packHere(source, output, given, true) });
+  } catch (error) {
+    tell({ type: 'error', error: recordError(error) });
+  }
+}
+
+/** Where nobody listens any more there is nobody to work for. */
+function tell(news: ApartNews): void {
+  if (process.connected) process.send!(news);
+  else if (news.type !== 'progress') process.exit();
+}

@@ -1,0 +1,116 @@
+import { imageStepOptions } from '../../options.js';
+import { noteName } from '../../output/pack-state.js';
+import { isTurnOf } from '../../output/parts.js';
+import { plannedSamples, stemsOf } from '../../output/planned-shards.js';
+import { checkBadShare, isTooManyBad, writeQuarantine } from '../../output/quarantine.js';
+import type { PlanHeader, PlanPlace } from '../../plan/plan-record.js';
+import { encodeShardPlan } from '../../plan/shard-plan.js';
+import type { CheckedShard, QuarantinedFile } from '../../shard/shard-job.js';
+import { filesOfShard } from '../../shard/shard-paths.js';
+import { rootOf } from '../../source/source-kinds.js';
+import type { PackWork } from '../make-plan.js';
+import type { LookedShard, PackedShard, PackJob, PackNews, PackSetting } from '../pack-jobs.js';
+import type { PreparedPack } from '../prepare.js';
+import type { PrepareWork } from '../survey.js';
+
+/**
+ * Writes the shards whose turn it is, or keeps those that are finished. Where too many samples are bad the rest is only looked at, and
+ * quarantine.jsonl lists all that are, before TooManyBadError.
+ */
+export async function packShards(work: PackWork, header: PlanHeader, checkTimes: boolean): Promise<PackedShard[]> {
+  const { output, folder, destination, layout, options, part, workers, ticker } = work;
+  const { maxBad, index: otherIndexes } = options;
+  const stems = stemsOf(header);
+  const mine = header.shards
+    .map((place, shard) => ({ shard, stem: stems[shard]!, place }))
+    .filter(({ shard }) => part === null || isTurnOf(part, shard));
+  const total = (count: (place: PlanPlace) => number) => mine.reduce((sum, { place }) => sum + count(place), 0);
+  ticker.begin(
+    'pack',
+    total(({ files }) => files),
+    total(({ sourceBytes }) => sourceBytes),
+  );
+  const packed: PackedShard[] = [];
+  const samples = plannedSamples(header);
+  /** By shard. */
+  const badIn = new Map<number, readonly QuarantinedFile[]>();
+  const allBad = () => [...(header.quarantined ?? []), ...mine.flatMap(({ shard }) => badIn.get(shard) ?? [])];
+  let isOver = false;
+  try {
+    const { isElsewhere } = destination;
+    const facts = { checkTimes, digest: header.digest, isPart: part !== null, isElsewhere };
+    const setting = { ...settingOf(work, header.columns), ...facts };
+    workers.tell({ type: 'setting', ...setting } satisfies PackNews);
+    const jobs = function* (): Generator<PackJob> {
+      for (const shard of mine) yield { type: isOver ? 'look' : 'shard', ...shard };
+    };
+    if (mine.length > 1) workers.start();
+    await workers.run(jobs(), async (result) => {
+      const shard = result as PackedShard | LookedShard;
+      badIn.set(shard.shard, shard.quarantined);
+      isOver ||= isTooManyBad(allBad().length, samples, maxBad);
+      if (!('file' in shard)) return;
+      packed.push(shard);
+      const stem = stems[shard.shard]!;
+      if (!shard.isKept) await destination.sendShard(filesOfShard(layout, stem, otherIndexes), noteName(stem));
+    });
+    if (isOver) {
+      await writeQuarantine(output, [...(work.base?.quarantined ?? []), ...allBad()]);
+      await destination.sendNotes();
+      checkBadShare(allBad(), samples, maxBad, part === null ? 'all of them' : 'those of this part');
+    }
+    return packed;
+  } catch (error) {
+    await workers.close();
+    folder.removeTemporaryFiles(
+      layout,
+      mine.map(({ stem }) => stem),
+    );
+    throw error;
+  }
+}
+
+function settingOf({ source, output, options, flight }: PrepareWork, columns: PlanHeader['columns']): PackSetting {
+  const {
+    format,
+    lmdbValues,
+    index: otherIndexes,
+    onBad,
+    fields,
+    pair,
+    maxPixels,
+    minSize,
+    recheck,
+    maxSampleBytes,
+  } = options;
+  const columnTypes = new Map(columns.map((column) => [column.name, column.type]));
+  const target = {
+    output,
+    layout: { format, lmdbValues },
+    columnTypes,
+    otherIndexes,
+    maxSampleBytes,
+    naming: { fields, pair },
+  };
+  const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
+  const facts = { root: rootOf(source), onBad, ...images, checkTimes: false, digest: '', recheck };
+  return { ...target, ...facts, isPart: false, isCheck: false, isElsewhere: false, flight: flight?.setting ?? null };
+}
+
+/** Looks at all files as {@link packShards} does, and writes nothing: says what became of each shard's samples. */
+export async function checkPlanned(
+  work: PrepareWork,
+  { facts, shards, shardCount }: PreparedPack,
+): Promise<CheckedShard[]> {
+  const { workers, ticker } = work;
+  ticker.begin('pack', facts.files, facts.sourceBytes);
+  const setting: PackSetting = { ...settingOf(work, facts.columns), onBad: 'quarantine', isCheck: true };
+  workers.tell({ type: 'setting', ...setting } satisfies PackNews);
+  const checked: CheckedShard[] = [];
+  function* jobs(): Generator<PackJob> {
+    for (const plan of shards()) yield { type: 'check', plan: encodeShardPlan(plan) };
+  }
+  if (shardCount > 1) workers.start();
+  await workers.run(jobs(), (result) => checked.push(result as CheckedShard));
+  return checked;
+}

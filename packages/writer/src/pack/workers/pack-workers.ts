@@ -1,0 +1,97 @@
+import { setImmediate } from 'node:timers/promises';
+import { WorkerCrew } from '../../crew/worker-crew.js';
+import type { Member } from '../../crew/worker-pool.js';
+import type { HashedFiles, HashPartsJob } from '../../dedupe/hash-files.js';
+import type { Report } from '../../shard/shard-job.js';
+import type { InFlight } from '../../source/ahead/in-flight.js';
+import { createMeasureTurn, isMeasured, measureAhead, measureSlices } from '../../source/folder/measure.js';
+import type { SourceFiles } from '../../source/source-files.js';
+import { sourceKind } from '../../source/source-kinds.js';
+import { type PackJob, PackJobs, type PackNews, type PackResult } from '../pack-jobs.js';
+
+/** Those that share the work of one pack. */
+export type PackWorkers = WorkerCrew<PackJob, PackResult>;
+
+/**
+ * `size` threads; with `isOwn` this one is one of them, and there is one less to start: with `isEnough` others wait
+ * for their `start`.
+ */
+export function createPackWorkers(size: number, isOwn: boolean, isEnough: boolean): PackWorkers {
+  const own = (report: Report) => ({ member: ownMember(report), isEnough });
+  return new WorkerCrew(new URL('./pack-worker.js', import.meta.url), size, isOwn ? own : null);
+}
+
+function ownMember(report: Report): Member<PackJob, PackResult> {
+  const jobs = new PackJobs(report, true);
+  return {
+    post: (news) => jobs.take(news as PackNews),
+    run: async (job, free) => jobs.work(job, free),
+    end: async () => jobs.close(),
+  };
+}
+
+/**
+ * Fills in the size of each file below `root` (with a "/" at its end). This thread begins while the workers still start,
+ * and is often done before they are; it lets others in after each slice.
+ */
+export async function measureFiles(
+  workers: PackWorkers,
+  root: string,
+  files: SourceFiles,
+  flight: InFlight | null,
+): Promise<void> {
+  if (flight !== null) {
+    const access = sourceKind(root).files(root);
+    await measureAhead(root, files, flight, access, (measured) => workers.count(measured, 0));
+    shareFiles(workers, root, files, flight);
+    return;
+  }
+  const turn = createMeasureTurn();
+  shareFiles(workers, root, files, null);
+  const helped = workers.runInThreads({ type: 'measure', turn });
+  // What ends a worker here ends its next job as well.
+  helped.catch(() => undefined);
+  try {
+    for (const measured of measureSlices(root, files, turn)) {
+      workers.count(measured, 0);
+      await setImmediate();
+    }
+  } catch (stopped) {
+    await helped;
+    throw stopped;
+  }
+  if (!isMeasured(files, turn)) await helped;
+}
+
+/** Tells the workers of files that are measured. */
+export function shareFiles(workers: PackWorkers, root: string, files: SourceFiles, flight: InFlight | null): void {
+  workers.tell({ type: 'files', root, files: files.share(), flight: flight?.setting ?? null } satisfies PackNews);
+}
+
+/** So many files at a time: few enough that all threads end together. */
+const HASHED_AT_ONCE = 256;
+
+/** Takes the sha256 of files of the table that was measured, and hands over the digests as they come. */
+export async function hashInWorkers(
+  workers: PackWorkers,
+  files: Uint32Array,
+  done: (hashed: HashedFiles) => void,
+): Promise<void> {
+  await workers.run(hashJobs(files), (result) => done(result as HashedFiles));
+}
+
+function* hashJobs(files: Uint32Array): Generator<PackJob> {
+  for (let from = 0; from < files.length; from += HASHED_AT_ONCE) {
+    yield { type: 'hash', numbers: files.slice(from, from + HASHED_AT_ONCE) };
+  }
+}
+
+/** The same for parts of other files. */
+export async function hashPartsInWorkers(
+  workers: PackWorkers,
+  parts: readonly HashPartsJob[],
+  done: (hashed: HashedFiles) => void,
+): Promise<void> {
+  const jobs = parts.map((job) => ({ type: 'hash-parts', ...job }) as const);
+  await workers.run(jobs, (result) => done(result as HashedFiles));
+}

@@ -1,0 +1,105 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { crc32, FileError } from '@shardtool/format';
+import { HELD_BYTES } from '../shard/large-sample.js';
+import { fieldOf, type NewField } from '../shard/put-sample.js';
+import { PIECE_BYTES } from '../source/ahead/file-access.js';
+import { READ_NOW } from '../source/source-file.js';
+
+/** A payload that was found: at hand, or so large that only its place is known. */
+export interface Payload {
+  readonly bytes: number;
+  readonly crc32: number;
+  /** All of it, in memory from then on. Throws {@link FileError}. */
+  whole(): Uint8Array;
+  /** As a field of a new shard, which reads it again where it is not at hand. */
+  as(name: string): NewField;
+}
+
+/** The payload is at hand. */
+export function heldPayload(payload: Uint8Array): Payload {
+  return {
+    bytes: payload.length,
+    crc32: crc32(payload),
+    whole: () => payload,
+    as: (name) => fieldOf(name, payload),
+  };
+}
+
+/**
+ * A stretch of a file: held where it has no more than {@link HELD_BYTES}, else summed up piece by piece. Throws
+ * {@link FileError} where it cannot be read.
+ */
+export function payloadIn(path: string, offset: number, bytes: number): Payload {
+  const stretch = new Stretch(path, offset, bytes);
+  return bytes > HELD_BYTES ? stretch.summedUp() : heldPayload(stretch.whole());
+}
+
+class Stretch implements Payload {
+  readonly bytes: number;
+  readonly #path: string;
+  readonly #offset: number;
+  #crc32: number | null = null;
+
+  constructor(path: string, offset: number, bytes: number) {
+    this.#path = path;
+    this.#offset = offset;
+    this.bytes = bytes;
+  }
+
+  get crc32(): number {
+    return this.#crc32!;
+  }
+
+  summedUp(): this {
+    this.#put(null);
+    return this;
+  }
+
+  whole(): Uint8Array {
+    const whole = new Uint8Array(this.bytes);
+    this.#put(whole);
+    return whole;
+  }
+
+  as(name: string): NewField {
+    return { name, bytes: this.bytes, put: (place) => this.#put(place), pieces: () => this.#read() };
+  }
+
+  #put(place: Uint8Array | null): void {
+    let at = 0;
+    for (const piece of this.#read()) {
+      place?.set(piece, at);
+      at += piece.length;
+    }
+  }
+
+  /** Piece by piece, each valid until the next. What has changed since it was summed up is an error. */
+  *#read(): Generator<Uint8Array> {
+    const buffer = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, this.bytes));
+    let fd: number | undefined;
+    let sum = 0;
+    try {
+      fd = openSync(this.#path, READ_NOW);
+      for (let done = 0; done < this.bytes; ) {
+        const read = readSync(fd, buffer, 0, Math.min(buffer.length, this.bytes - done), this.#offset + done);
+        if (read === 0) throw this.#changed();
+        done += read;
+        const piece = buffer.subarray(0, read);
+        sum = crc32(piece, sum);
+        yield piece;
+      }
+    } catch (cause) {
+      if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
+      throw new FileError({ path: this.#path }, `${this.#path} cannot be read (${cause.message}).`, { cause });
+    } finally {
+      if (fd !== undefined) closeSync(fd);
+    }
+    this.#crc32 ??= sum;
+    if (this.#crc32 !== sum) throw this.#changed();
+  }
+
+  #changed(): FileError {
+    const message = `${this.#path} changed while it was read; repair again when nothing else writes to it.`;
+    return new FileError({ path: this.#path }, message);
+  }
+}

@@ -1,0 +1,100 @@
+import path, { join } from 'node:path';
+import { besidePath, DuplicateKeyError, indexPathOf, readShardIndex } from '@shardtool/format';
+import { NoImagesError, PartsMissingError } from '../errors.js';
+import { commitDataset, type PartialField } from '../output/commit.js';
+import type { Destination } from '../output/destination.js';
+import { writeNote } from '../output/pack-note.js';
+import { removeState } from '../output/pack-state.js';
+import { type PartNote, partNoteName, partText, readPartNotes } from '../output/part-notes.js';
+import { isAsNoted, readShardNote } from '../output/shard-note.js';
+import { layoutOfChoice } from '../shard/layout-choice.js';
+import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
+import { SeenKeys } from '../shard/seen-keys.js';
+import { filesOfShard, shardPaths } from '../shard/shard-paths.js';
+
+/** The parts of a writer that are not finished, as `2/4`. */
+export function missingParts(notes: readonly PartNote[], count: number): readonly string[] {
+  const finished = new Set(notes.filter(({ isFinished }) => isFinished).map(({ part }) => part.number));
+  return Array.from({ length: count }, (_, i) => i + 1)
+    .filter((number) => !finished.has(number))
+    .map((number) => partText({ number, count }));
+}
+
+/**
+ * Makes a dataset of what the parts of a writer have written, in the order of the parts, and returns the fields that not all
+ * samples have. Throws {@link PartsMissingError} where a part is not finished, or a shard is not as it was written,
+ * {@link DuplicateKeyError} where two parts have the same key, and {@link NoImagesError} where no part has a sample.
+ */
+export async function joinParts(destination: Destination): Promise<readonly PartialField[]> {
+  const output = destination.folder;
+  const notes = readPartNotes(output);
+  const { part, options } = notes[0]!;
+  const missing = missingParts(notes, part.count);
+  if (missing.length > 0) throw notFinished(output, missing, notes, part.count);
+  const { format, index: otherIndexes, classes, columns } = options;
+  const layout = await layoutOfChoice({ format, lmdbValues: options.lmdbValues as 'sample' | 'image' });
+  const stems = notes.flatMap((note) => note.stems);
+  if (stems.length === 0) {
+    throw new NoImagesError(
+      { path: output },
+      `No sample was written to ${output} by any of its ${part.count} parts, so there is no dataset.`,
+    );
+  }
+  await destination.fetchFiles(stems.map((stem) => besidePath('index', shardPaths(layout, stem).shard)));
+  const target = { output, layout, otherIndexes, columnTypes: new Map(), maxSampleBytes: 0 };
+  const shards = notes.flatMap((note) => note.stems.map((stem) => shardOf(note, stem, target)));
+  await refuseRepeatedKeys(output, shards);
+  await writeNote(output, { version: 1, format, shards: stems, otherIndexes });
+  const partialFields = await commitDataset(output, shards, { format, classes, columns, otherIndexes });
+  removeState(output);
+  return partialFields;
+}
+
+function shardOf({ part }: PartNote, stem: string, target: ShardTarget): ShardRecord {
+  const record = readShardNote<ShardRecord>(target.output, stem, partNoteName(part));
+  if (record !== null && isAsNoted(record, stem, target, false)) return record;
+  const shard = filesOfShard(target.layout, stem, []).at(-1)!;
+  throw new PartsMissingError(
+    { path: target.output, shard },
+    `${shard}, or what lies beside it, is not as part ${partText(part)} of ${target.output} wrote it; ${ANEW}.`,
+  );
+}
+
+/** Each part has seen to its own keys. */
+async function refuseRepeatedKeys(output: string, shards: readonly ShardRecord[]): Promise<void> {
+  const seen = new SeenKeys();
+  for (const [place, { file }] of shards.entries()) {
+    for (const key of await keysOf(output, file)) {
+      if (!seen.add(key)) continue;
+      // Its hash came before; in most cases, so did the key.
+      for (const other of shards.slice(0, place)) {
+        if (!(await keysOf(output, other.file)).includes(key)) continue;
+        throw new DuplicateKeyError(
+          { key, shard: file },
+          `Two parts of ${output} have the key ${JSON.stringify(key)}: it is in ${other.file} and in ${file}; give each sample a key of its own, and ${ANEW}.`,
+        );
+      }
+    }
+  }
+}
+
+const ANEW = 'write the part anew with "overwrite"';
+
+async function keysOf(output: string, file: string): Promise<readonly string[]> {
+  return (await readShardIndex(path.join(output, indexPathOf(file)), { parts: ['key'] })).key;
+}
+
+function notFinished(
+  output: string,
+  missing: readonly string[],
+  notes: readonly PartNote[],
+  count: number,
+): PartsMissingError {
+  const begun = new Set(notes.map(({ part }) => partText(part)));
+  const named = missing.slice(0, 5).map((part) => `${part} ${begun.has(part) ? 'did not end' : 'was not begun'}`);
+  const text = named.join(', ') + (missing.length > 5 ? ', ...' : '');
+  return new PartsMissingError(
+    { path: join(output) },
+    `${missing.length} of the ${count} parts of ${output} are not finished (${text}); write them, and what is finished stays.`,
+  );
+}

@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { MANIFEST_FILE, PACK_NOTE_FILE, writeDurably } from '@shardtool/format';
+import { OutputLockedError, OutputNotEmptyError, PlanChangedError } from '../errors.js';
+import { OUTPUT_OPTIONS } from '../option-table.js';
+import type { CheckedOutputOptions } from '../options.js';
+import { commitOnce } from '../output/commit-once.js';
+import type { Destination } from '../output/destination.js';
+import { OutputFolder } from '../output/output-folder.js';
+import type { PackNote } from '../output/pack-note.js';
+import { isCommitted, noteName, STATE_FOLDER } from '../output/pack-state.js';
+import {
+  type PartNote,
+  type PartOptions,
+  partNoteName,
+  partStem,
+  partText,
+  readPartNotes,
+  writePartNote,
+} from '../output/part-notes.js';
+import { isLockFile, type Part } from '../output/parts.js';
+import { noteShard } from '../output/shard-note.js';
+import { changedOptions } from '../plan/plan-changes.js';
+import type { ShardRecord } from '../shard/new-shard.js';
+import { filesOfShard } from '../shard/shard-paths.js';
+import { joinParts, missingParts } from './join-parts.js';
+import { listed, type OutputFacts, openOutput, type WriterOutput } from './writer-output.js';
+
+/**
+ * A place for a part of a dataset, beside which others write the other parts. Notes, below `pack.state`: each part's own,
+ * with the names of its shards, and one of each shard that is whole. So nobody writes what somebody else writes, in a bucket
+ * neither; the part that finds all others finished makes the dataset.
+ *
+ * A part that did not end begins anew, since nobody knows which samples it would be given again; one that is finished is
+ * written again only with `overwrite`. Throws {@link OutputNotEmptyError} where the folder holds something else,
+ * {@link PlanChangedError} where other parts were begun with other options.
+ */
+export async function openPart(
+  output: string,
+  part: Part,
+  options: CheckedOutputOptions,
+  facts: OutputFacts,
+): Promise<WriterOutput> {
+  return openOutput(output, { ...options, part: partText(part) }, async (destination) => {
+    const folder = await OutputFolder.open(destination.folder, part, options.signal);
+    return new PartOutput(folder, destination, part, options, facts);
+  });
+}
+
+class PartOutput implements WriterOutput {
+  readonly folder: OutputFolder;
+  readonly destination: Destination;
+  readonly #facts: OutputFacts;
+  readonly #overwrite: boolean;
+  readonly #signal: AbortSignal | undefined;
+  #note: PartNote;
+
+  constructor(
+    folder: OutputFolder,
+    destination: Destination,
+    part: Part,
+    options: CheckedOutputOptions,
+    facts: OutputFacts,
+  ) {
+    this.folder = folder;
+    this.destination = destination;
+    this.#facts = facts;
+    this.#overwrite = options.overwrite;
+    this.#signal = options.signal;
+    const shared = sharedOptions(options, facts);
+    this.#note = { version: 1, part, token: randomUUID(), options: shared, stems: [], isFinished: false };
+  }
+
+  async prepare(): Promise<void> {
+    const { path } = this.folder;
+    const { part } = this.#note;
+    if (isCommitted(path)) throw isDataset(path);
+    this.#refuseOthers();
+    const before = this.#othersFit().find((note) => note.part.number === part.number);
+    if (before?.isFinished && !this.#overwrite)
+      throw isFinished(path, part, missingParts(readPartNotes(path), part.count));
+    if (before !== undefined) {
+      // Whoever is killed in between has not finished it.
+      await this.#write({ stems: before.stems });
+      this.#removeShards(before.stems);
+      await this.destination.removeGone();
+    }
+    await this.#write({ stems: [] });
+    // Another part may have begun at the same moment: of two that do not fit, one sees the other.
+    this.#othersFit();
+    await this.#notePack();
+    await this.destination.sendNotes();
+  }
+
+  async begin(number: number): Promise<string> {
+    const { part, options, stems } = this.#note;
+    const stem = partStem(options.name, part, number);
+    const there = new Set(readdirSync(this.folder.path));
+    const inTheWay = filesOfShard(this.#facts.layout, stem, options.index).find((file) =>
+      there.has(file.split('/')[0]!),
+    );
+    if (inTheWay !== undefined) throw holds(this.folder.path, inTheWay);
+    await this.#write({ stems: [...stems, stem] });
+    return stem;
+  }
+
+  async made(stem: string, record: ShardRecord): Promise<void> {
+    const { layout, columns } = this.#facts;
+    const { part, options } = this.#note;
+    const target = {
+      ...{ output: this.folder.path, layout, otherIndexes: options.index },
+      ...{ columnTypes: columns, maxSampleBytes: 0 },
+    };
+    await noteShard(target, stem, partNoteName(part), record);
+    const files = filesOfShard(layout, stem, options.index);
+    await this.destination.sendShard(files, noteName(stem), files.slice(0, -1));
+  }
+
+  async finish(): ReturnType<WriterOutput['finish']> {
+    const { path } = this.folder;
+    const { part, token } = this.#note;
+    await this.destination.fetch(false);
+    if (this.#found()?.token !== token) throw takenOver(path, part);
+    await this.#write({ isFinished: true });
+    // What other parts have done meanwhile. One that commits at this moment takes the notes away: dataset.json is there then.
+    await this.destination.fetch(false);
+    if (this.#found() === undefined) await this.destination.fetch(false);
+    const pendingParts = isCommitted(path) ? [] : missingParts(readPartNotes(path), part.count);
+    if (pendingParts.length > 0) return { pendingParts, partialFields: [] };
+    const partialFields = await commitOnce(path, () => joinParts(this.destination), this.#signal);
+    if (partialFields !== null) await this.destination.commit();
+    return { pendingParts, partialFields: partialFields ?? [] };
+  }
+
+  clean(): void {
+    this.folder.removeTemporaryFiles(this.#facts.layout, this.#note.stems);
+  }
+
+  /** What lies in the folder of this part. */
+  #found(): PartNote | undefined {
+    return readPartNotes(this.folder.path).find(({ part }) => part.number === this.#note.part.number);
+  }
+
+  async #write(change: Partial<PartNote>): Promise<void> {
+    this.#note = { ...this.#note, ...change };
+    await writePartNote(this.folder.path, this.#note);
+    await this.destination.sendFile(partNoteName(this.#note.part));
+  }
+
+  /** Throws where the folder holds something else than parts of a writer. */
+  #refuseOthers(): void {
+    const { path } = this.folder;
+    const names = readdirSync(path).filter((name) => !isLockFile(name));
+    const isBegun = readPartNotes(path).length > 0;
+    const others = names.filter((name) => name !== STATE_FOLDER && name !== PACK_NOTE_FILE);
+    const isPlanned = existsSync(join(path, STATE_FOLDER, 'plan'));
+    if (isPlanned || (!isBegun && others.length > 0)) throw holds(path, others[0] ?? STATE_FOLDER);
+  }
+
+  /** The notes that lie in the folder. Throws {@link PlanChangedError} where they are of other parts than this one. */
+  #othersFit(): readonly PartNote[] {
+    const { path } = this.folder;
+    const { part, options } = this.#note;
+    const notes = readPartNotes(path);
+    for (const other of notes) {
+      if (other.part.count !== part.count) throw changed(path, other.part, `there are ${part.count} parts now`);
+      const change = other.part.number === part.number ? null : changedOptions(other.options, options);
+      if (change !== null) throw changed(path, other.part, change);
+    }
+    return notes;
+  }
+
+  #removeShards(stems: readonly string[]): void {
+    const { path } = this.folder;
+    const { layout } = this.#facts;
+    this.folder.removeTemporaryFiles(layout, stems);
+    for (const stem of stems) {
+      const files = filesOfShard(layout, stem, this.#note.options.index);
+      for (const file of [noteName(stem), ...files.toReversed()]) rmSync(join(path, file), { force: true });
+    }
+    this.folder.removeTemporaryFiles(layout, stems);
+  }
+
+  /** Says that a writer is at work, in the same words whichever part comes first. */
+  async #notePack(): Promise<void> {
+    const { path } = this.folder;
+    const { part, options } = this.#note;
+    if (existsSync(join(path, PACK_NOTE_FILE))) return;
+    const note: PackNote = { version: 1, format: options.format, shards: [], otherIndexes: options.index };
+    const own = join(path, `${partNoteName(part)}.${PACK_NOTE_FILE}`);
+    await writeDurably(own, Buffer.from(`${JSON.stringify(note)}\n`));
+    renameSync(own, join(path, PACK_NOTE_FILE));
+  }
+}
+
+function sharedOptions(options: CheckedOutputOptions, { classes, columns }: OutputFacts): PartOptions {
+  const recorded = Object.entries(OUTPUT_OPTIONS)
+    .filter(([, { isRecorded }]) => isRecorded)
+    .map(([name]) => [name, options[name as keyof typeof OUTPUT_OPTIONS]]);
+  return { ...Object.fromEntries(recorded), classes, columns: listed(columns) } as PartOptions;
+}
+
+function holds(path: string, what: string): OutputNotEmptyError {
+  const message = `The output folder ${path} holds ${what}, which no part of a writer has made; write to another folder, or empty it before the first part begins.`;
+  return new OutputNotEmptyError({ path }, message);
+}
+
+function isDataset(path: string): OutputNotEmptyError {
+  const message = `The output folder ${path} holds a dataset already (${MANIFEST_FILE}): its parts were joined, or it was made at another time; write to another folder, or empty it before the first part begins.`;
+  return new OutputNotEmptyError({ path }, message);
+}
+
+function isFinished(path: string, part: Part, missing: readonly string[]): OutputNotEmptyError {
+  const rest = missing.length === 0 ? ' and so are all others: "shardtool commit" makes the dataset' : '';
+  const message = `Part ${partText(part)} of ${path} is finished${rest}; leave it out, or write it anew with "overwrite".`;
+  return new OutputNotEmptyError({ path }, message);
+}
+
+function takenOver(path: string, part: Part): OutputLockedError {
+  const message = `Another process has begun part ${partText(part)} of ${path} meanwhile; see that one process writes each part, and write this one anew with "overwrite".`;
+  return new OutputLockedError({ path }, message);
+}
+
+function changed(path: string, other: Part, what: string): PlanChangedError {
+  const message = `Part ${partText(other)} of ${path} was begun already, and ${what}; give all parts the same options, or empty the folder before the first part begins.`;
+  return new PlanChangedError({ path }, message);
+}

@@ -1,0 +1,150 @@
+import { setMaxListeners } from 'node:events';
+import { type Entry, openStorage, shownLocation } from '@shardtool/storage';
+import { FileNameError } from '../../errors.js';
+import { compareCodePoints } from '../file-table.js';
+import { entryOf } from '../folder/folder-reader.js';
+import { matchPaths, type Scan, type ScanOptions } from '../folder/scan.js';
+import { type FileFacts, type SourceFiles, SourceFilesBuilder } from '../source-files.js';
+import type { SpoolPlace } from '../spool.js';
+
+const LINE_BREAK = /[\n\r\u2028\u2029]/;
+const TOLD_EVERY = 4096;
+
+/**
+ * Finds the files of a remote place, whose `root` ends with "/": those that `scanFolder` would find in a copy of it. Sizes
+ * and times come with the names. Throws {@link FileNameError} for a name that no folder could have, and what listing throws.
+ */
+export async function scanBucket(root: string, options: ScanOptions): Promise<Scan> {
+  const { include, exclude, place } = options;
+  const found = new BucketNames(root, options);
+  const everything = exclude.length === 0 && include.every((pattern) => pattern === '**');
+  const files = everything ? await inOrder(found, place) : await matching(found, options);
+  return { files, isMeasured: true, repeatedFolders: [], hiddenFolders: found.hiddenFolders() };
+}
+
+/** The names in a bucket that can be packed. */
+class BucketNames {
+  readonly #root: string;
+  readonly #options: ScanOptions;
+  readonly #hidden = new Set<string>();
+
+  constructor(root: string, options: ScanOptions) {
+    this.#root = root;
+    this.#options = options;
+  }
+
+  /** In the order in which the store lists them. */
+  async *list(): AsyncGenerator<Entry> {
+    const { signal, onFound } = this.#options;
+    const storage = await openStorage(this.#root);
+    // Of each request under way.
+    if (signal !== undefined) setMaxListeners(0, signal);
+    let found = 0;
+    for await (const entry of storage.list('', { deep: true, ...(signal && { signal }) })) {
+      if (!this.#isTaken(entry.name)) continue;
+      yield entry;
+      if (++found % TOLD_EVERY > 0) continue;
+      signal?.throwIfAborted();
+      onFound?.(found);
+    }
+  }
+
+  /** Folders that were left out for the dot in front of their names, sorted. */
+  hiddenFolders(): string[] {
+    return [...this.#hidden].sort();
+  }
+
+  /** False for what lies in a folder, or has a name, with a dot in front. */
+  #isTaken(name: string): boolean {
+    if (name.includes('//') || name.startsWith('/') || /(^|\/)\.\.?(\/|$)/.test(name) || LINE_BREAK.test(name)) {
+      const path = shownLocation(this.#root) + name;
+      throw new FileNameError(
+        { path },
+        `The name of ${JSON.stringify(path)} cannot be that of a file in a folder: it has an empty part, "." or "..", or a line break in it; copy the object to another name, or leave it out of the prefix.`,
+      );
+    }
+    const dot = name.startsWith('.') ? 0 : name.indexOf('/.') + 1;
+    if (dot === 0 && !name.startsWith('.')) return true;
+    const end = name.indexOf('/', dot);
+    if (end !== -1) this.#hidden.add(this.#root + name.slice(0, end));
+    return false;
+  }
+}
+
+function factsOf({ size, modifiedMs }: Entry): FileFacts {
+  return { bytes: size, mtimeMs: modifiedMs ?? 0 };
+}
+
+/** Stores list names in the order of their UTF-8, which is that of code points; of one that does not, all are held and sorted. */
+async function inOrder(names: BucketNames, place: SpoolPlace): Promise<SourceFiles> {
+  const files = new SourceFilesBuilder(place);
+  try {
+    let before = '';
+    for await (const entry of names.list()) {
+      if (compareCodePoints(before, entry.name) >= 0) {
+        files.close();
+        return await sorted(names, place);
+      }
+      files.add(entry.name, factsOf(entry));
+      before = entry.name;
+    }
+    return files.finish();
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+async function sorted(names: BucketNames, place: SpoolPlace): Promise<SourceFiles> {
+  const facts = await factsByName(names);
+  return filesOf([...facts.keys()].sort(compareCodePoints), facts, place);
+}
+
+async function matching(names: BucketNames, options: ScanOptions): Promise<SourceFiles> {
+  const facts = await factsByName(names);
+  const paths = await matchPaths('/', listing(facts.keys()), options);
+  return filesOf(paths, facts, options.place);
+}
+
+async function factsByName(names: BucketNames): Promise<Map<string, FileFacts>> {
+  const facts = new Map<string, FileFacts>();
+  for await (const entry of names.list()) facts.set(entry.name, factsOf(entry));
+  return facts;
+}
+
+function filesOf(paths: readonly string[], facts: ReadonlyMap<string, FileFacts>, place: SpoolPlace): SourceFiles {
+  const files = new SourceFilesBuilder(place);
+  try {
+    for (const path of paths) files.add(path, facts.get(path));
+    return files.finish();
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+/** A `readdir` over names as if they were the files below "/". */
+function listing(names: Iterable<string>) {
+  const folders = new Map<string, Map<string, boolean>>([['/', new Map()]]);
+  for (const name of names) {
+    let folder = '/';
+    const parts = name.split('/');
+    for (const [i, part] of parts.entries()) {
+      const isFile = i === parts.length - 1;
+      const entries = folders.get(folder)!;
+      // Where one name is both, a folder could not have it: the file comes under its own name.
+      entries.set(isFile ? part : `${part}/`, isFile);
+      folder = folder === '/' ? `/${part}` : `${folder}/${part}`;
+      if (!isFile && !folders.has(folder)) folders.set(folder, new Map());
+    }
+  }
+  return (path: string, _options: unknown, callback: (error: Error | null, entries?: unknown) => void): void => {
+    const entries = folders.get(path.length > 1 ? path.replace(/\/$/, '') : path) ?? new Map<string, boolean>();
+    queueMicrotask(() =>
+      callback(
+        null,
+        Array.from(entries, ([name, isFile]) => entryOf(isFile ? name : name.slice(0, -1), isFile ? 'file' : 'folder')),
+      ),
+    );
+  };
+}

@@ -1,0 +1,190 @@
+import { type Dirent, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { FileNameError, LinkLoopError, SourceError } from '../../errors.js';
+import { ATONCE, type FolderAccess } from './folder-access.js';
+
+/** An entry of a folder, as `readdir` gives it; never a link. */
+export type FolderEntry = Pick<Dirent, 'name' | EntryQuestion>;
+
+type EntryQuestion =
+  | 'isFile'
+  | 'isDirectory'
+  | 'isSymbolicLink'
+  | 'isBlockDevice'
+  | 'isCharacterDevice'
+  | 'isFIFO'
+  | 'isSocket';
+
+const REPLACEMENT = '\ufffd';
+/** Glob patterns do not match across these, so such a name would be left out without a word. */
+const LINE_BREAK = /[\n\r\u2028\u2029]/;
+
+/**
+ * Lists folders of one tree for a walk from the top down: names that begin with a dot are left out, and each link is
+ * replaced by what it leads to. A folder is listed once: at its own path if it lies in the tree, else at the first link
+ * to it that is walked.
+ */
+export class FolderReader {
+  /** Paths of folders that were left out, since another path leads to them too. */
+  readonly repeated: string[] = [];
+  /** Paths of folders whose names begin with a dot. */
+  readonly #hidden: string[] = [];
+  readonly #root: string;
+  /** By the path walked: where the folder really lies. */
+  readonly #real = new Map<string, string>();
+  /** By where it really lies: the path on which it was listed. */
+  readonly #listed = new Map<string, string>();
+
+  readonly #access: FolderAccess;
+
+  /** Where the folder really lies that is no part of the tree, if there is one. */
+  readonly #apart: string | null;
+
+  /** `root` is the absolute path of the tree's top; the folder `apart`, which is written to, is left out. */
+  constructor(root: string, access: FolderAccess = ATONCE, apart: string | null = null) {
+    this.#root = root;
+    this.#access = access;
+    this.#apart = apart;
+  }
+
+  /**
+   * The entries of the folder at `path` (absolute). Throws {@link SourceError} where it cannot be read,
+   * {@link LinkLoopError} for a link to a folder above, {@link FileNameError} for a name that cannot be a key.
+   */
+  list(path: string): FolderEntry[] {
+    try {
+      const real = this.#realPath(path);
+      if (real === this.#apart) return [];
+      const first = this.#listed.get(real) ?? path;
+      if (first !== path) {
+        this.repeated.push(path);
+        return [];
+      }
+      this.#listed.set(real, path);
+      return this.#entries(path, real);
+    } catch (cause) {
+      if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
+      throw new SourceError({ path }, `The folder ${path} cannot be read (${cause.message}).`, { cause });
+    }
+  }
+
+  /** Paths of folders that were left out for the dot in front of their names, and that no link has led to so far, sorted. */
+  hiddenFolders(): string[] {
+    return this.#hidden.filter((path) => !this.#wasListed(path)).sort();
+  }
+
+  /** What is left out anyway is no reason to stop: it may be gone by now, or not ours to see. */
+  #wasListed(path: string): boolean {
+    try {
+      return this.#listed.has(this.#access.realPath(path));
+    } catch {
+      return false;
+    }
+  }
+
+  #entries(path: string, real: string): FolderEntry[] {
+    const entries: FolderEntry[] = [];
+    for (const entry of this.#access.entries(path)) {
+      const { name } = entry;
+      if (name.startsWith('.')) {
+        if (this.#isFolder(path, entry)) this.#hidden.push(join(path, name));
+        continue;
+      }
+      if (name.includes(REPLACEMENT)) refuseUndecodable(path, name);
+      if (LINE_BREAK.test(name)) refuseLineBreak(path, name);
+      if (entry.isDirectory()) this.#real.set(join(path, name), join(real, name));
+      // A pipe or a device passes for a file: it is bad when it is read, where else nobody would hear of it.
+      const isPlain = entry.isDirectory() || entry.isFile();
+      if (entry.isSymbolicLink()) entries.push(this.#follow(path, name));
+      else entries.push(isPlain ? entry : entryOf(name, 'file'));
+    }
+    return entries;
+  }
+
+  /** What a link leads to. One that leads nowhere passes for a file: whether it matters shows when it is read. */
+  #follow(folder: string, name: string): FolderEntry {
+    const path = join(folder, name);
+    const stat = this.#access.follow(path);
+    if (!stat?.isDirectory()) return entryOf(name, 'file');
+    const target = this.#access.realPath(path);
+    for (let above = folder; this.#real.has(above); above = dirname(above)) {
+      const real = this.#realPath(above);
+      if (real === target || real.startsWith(`${target}/`)) refuseLoop(path, target);
+    }
+    if (this.#isWalked(target)) {
+      this.repeated.push(path);
+      return entryOf(name, 'other');
+    }
+    this.#real.set(path, target);
+    return entryOf(name, 'folder');
+  }
+
+  /** Whether an entry that is left out is a folder, or a link to one that can be seen. */
+  #isFolder(parent: string, entry: Dirent): boolean {
+    if (!entry.isSymbolicLink()) return entry.isDirectory();
+    try {
+      return this.#access.follow(join(parent, entry.name))?.isDirectory() ?? false;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Whether the walk comes to the folder at its own path. */
+  #isWalked(real: string): boolean {
+    const root = `${this.#realPath(this.#root)}/`;
+    return real.startsWith(root) && !`/${real.slice(root.length)}`.includes('/.');
+  }
+
+  #realPath(path: string): string {
+    let real = this.#real.get(path);
+    if (real === undefined) {
+      real = this.#access.realPath(path);
+      this.#real.set(path, real);
+    }
+    return real;
+  }
+}
+
+/** An entry that was not read from a file system. */
+export function entryOf(name: string, kind: 'file' | 'folder' | 'other'): FolderEntry {
+  const no = () => false;
+  return {
+    name,
+    isFile: () => kind === 'file',
+    isDirectory: () => kind === 'folder',
+    isSymbolicLink: no,
+    isBlockDevice: no,
+    isCharacterDevice: no,
+    isFIFO: no,
+    isSocket: no,
+  };
+}
+
+/** A name with U+FFFD is either that, or one whose bytes are not UTF-8: those show when they are asked for. */
+function refuseUndecodable(folder: string, name: string): void {
+  const bytes = Buffer.from(name);
+  const names = readdirSync(folder, { encoding: 'buffer' });
+  if (names.some((raw) => raw.equals(bytes))) return;
+  const raw = names.find((candidate) => candidate.toString() === name) ?? bytes;
+  throw new FileNameError(
+    { path: join(folder, name) },
+    `The name of ${join(folder, escapeBytes(raw))} is not UTF-8; rename it (convmv does it for a whole folder).`,
+  );
+}
+
+/** Bytes as text, with \xNN for those that are not ASCII. */
+function escapeBytes(bytes: Buffer): string {
+  return bytes.toString('latin1').replace(/[^ -~]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}
+
+function refuseLineBreak(folder: string, name: string): never {
+  const path = join(folder, name);
+  throw new FileNameError({ path }, `The name of ${JSON.stringify(path)} has a line break in it; rename or remove it.`);
+}
+
+function refuseLoop(path: string, target: string): never {
+  throw new LinkLoopError(
+    { path },
+    `The link ${path} leads back to ${target}, which is a folder above it; remove the link or exclude a part of the tree.`,
+  );
+}

@@ -1,0 +1,197 @@
+import { type Stats, stat, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { SourceError } from '../../errors.js';
+import type { InFlight } from '../ahead/in-flight.js';
+import { sortByCodePoint, withoutRepeats } from '../file-table.js';
+import { type SourceFiles, SourceFilesBuilder, sourceFilesOf } from '../source-files.js';
+import type { SpoolPlace } from '../spool.js';
+import { FoldersAhead } from './folder-access.js';
+import { type FolderEntry, FolderReader } from './folder-reader.js';
+
+/** The files below a source, sorted by path; whoever gets them closes them. */
+export interface Scan {
+  readonly files: SourceFiles;
+  /** Sizes and times came with the names. */
+  readonly isMeasured: boolean;
+  /** Folders that were left out because another path leads to them too. */
+  readonly repeatedFolders: readonly string[];
+  /** Folders that were left out for the dot in front of their names. */
+  readonly hiddenFolders: readonly string[];
+}
+
+export interface ScanOptions {
+  readonly include: readonly string[];
+  readonly exclude: readonly string[];
+  readonly place: SpoolPlace;
+  readonly signal?: AbortSignal | undefined;
+  /** Lists many folders at a time; without it one after the other. */
+  readonly flight?: InFlight | undefined;
+  /** A folder that is left out, since it is written to: its absolute path without links. */
+  readonly apart?: string | undefined;
+  /** Told now and then how many files were found. */
+  readonly onFound?: ((files: number) => void) | undefined;
+}
+
+/** Throws {@link SourceError} unless `source` is a folder, and `SourceTimeoutError` where `flight` waits in vain. */
+export async function checkSourceAhead(source: string, flight: InFlight): Promise<void> {
+  const found = await flight.run<Stats | undefined>(source, (done) => stat(source, (_, stats) => done(null, stats)));
+  refuseNoFolder(source, found);
+}
+
+/** Throws {@link SourceError} unless `source` is a folder. */
+export function checkSource(source: string): void {
+  refuseNoFolder(source, statSync(source, { throwIfNoEntry: false }));
+}
+
+function refuseNoFolder(source: string, stat: Stats | undefined): void {
+  if (stat === undefined) throw new SourceError({ path: source }, `The source ${source} does not exist.`);
+  if (!stat.isDirectory()) {
+    throw new SourceError(
+      { path: source },
+      `The source ${source} is not a folder; give the folder that holds the images.`,
+    );
+  }
+}
+
+/**
+ * Finds the files below the folder `source` that fit a pattern of `include` and none of `exclude`; names that begin with
+ * a dot are left out, links are followed (see {@link FolderReader} for the errors).
+ */
+export async function scanFolder(source: string, options: ScanOptions): Promise<Scan> {
+  const root = resolve(source);
+  const ahead = options.flight && new FoldersAhead(options.flight);
+  const reader = new FolderReader(root, ahead, options.apart);
+  const everything = options.exclude.length === 0 && options.include.every((pattern) => pattern === '**');
+  const files = everything ? await walk(root, reader, ahead, options) : await match(root, reader, ahead, options);
+  return { files, isMeasured: false, repeatedFolders: reader.repeated, hiddenFolders: reader.hiddenFolders() };
+}
+
+/** A folder that is being walked. */
+interface OpenFolder {
+  /** Its path below the root, with a "/" at its end; '' for the root itself. */
+  readonly path: string;
+  /** Names of its files and, with a "/" at the end, of its folders. */
+  readonly names: readonly string[];
+  next: number;
+}
+
+/**
+ * All files below `root`. Folders are walked in the order in which their names, with a "/" at the end, stand among the
+ * files' names: so the paths come out sorted, and are never held as strings.
+ */
+async function walk(
+  root: string,
+  reader: FolderReader,
+  ahead: FoldersAhead | undefined,
+  options: ScanOptions,
+): Promise<SourceFiles> {
+  const files = new SourceFilesBuilder(options.place);
+  try {
+    await walkInto(files, root, reader, ahead, options);
+    return files.finish();
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+async function walkInto(
+  files: SourceFilesBuilder,
+  root: string,
+  reader: FolderReader,
+  ahead: FoldersAhead | undefined,
+  { signal, onFound }: ScanOptions,
+): Promise<void> {
+  const openFolder = async (path: string): Promise<OpenFolder> => {
+    const folder = join(root, path.slice(0, -1));
+    await ahead?.ready(folder);
+    const names = namesIn(reader.list(folder));
+    ahead?.expect(names.filter((name) => name.endsWith('/')).map((name) => join(folder, name.slice(0, -1))));
+    return { path, names, next: 0 };
+  };
+  const open: OpenFolder[] = [await openFolder('')];
+  while (open.length > 0) {
+    const folder = open.at(-1)!;
+    if (!takeFiles(folder, files)) {
+      open.pop();
+      continue;
+    }
+    const path = folder.path + folder.names[folder.next++]!;
+    open.push(await openFolder(path));
+    signal?.throwIfAborted();
+    onFound?.(files.count);
+    await setImmediate();
+  }
+}
+
+/** Takes the files up to the next folder; false where there is none. */
+function takeFiles(folder: OpenFolder, files: SourceFilesBuilder): boolean {
+  for (; folder.next < folder.names.length; folder.next++) {
+    const name = folder.names[folder.next]!;
+    if (name.endsWith('/')) return true;
+    files.add(folder.path + name);
+  }
+  return false;
+}
+
+function namesIn(entries: readonly FolderEntry[]): string[] {
+  const names: string[] = [];
+  for (const entry of entries) {
+    if (entry.isDirectory()) names.push(`${entry.name}/`);
+    else if (entry.isFile()) names.push(entry.name);
+  }
+  return sortByCodePoint(names);
+}
+
+/** The files below `root` that fit the patterns. */
+async function match(
+  root: string,
+  reader: FolderReader,
+  ahead: FoldersAhead | undefined,
+  options: ScanOptions,
+): Promise<SourceFiles> {
+  return sourceFilesOf(await matchPaths(root, listThrough(reader, ahead), options), options.place);
+}
+
+/** What the walk of {@link matchPaths} asks for the entries of a folder. */
+type ListFolder = (path: string, options: unknown, callback: (error: Error | null, entries?: unknown) => void) => void;
+
+/** The paths below `root` that fit the patterns, sorted, as `list` shows the folders there. */
+export async function matchPaths(root: string, list: ListFolder, options: ScanOptions): Promise<string[]> {
+  const { include, exclude, signal, onFound } = options;
+  const { default: fastGlob } = await import('fast-glob');
+  const stream = fastGlob.stream([...include], {
+    cwd: root,
+    ignore: [...exclude],
+    // Without "unique" the paths would be kept a second time; patterns that overlap are met after sorting.
+    unique: false,
+    concurrency: 1,
+    fs: { readdir: list as typeof import('node:fs').readdir },
+  });
+  const paths: string[] = [];
+  for await (const path of stream) {
+    if (paths.push(path as string) % 4096 > 0) continue;
+    signal?.throwIfAborted();
+    onFound?.(paths.length);
+  }
+  return withoutRepeats(sortByCodePoint(paths));
+}
+
+/** A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. */
+function listThrough(reader: FolderReader, ahead: FoldersAhead | undefined): ListFolder {
+  return (path, _options, callback) => {
+    const list = (): void => {
+      try {
+        const entries = reader.list(path);
+        // Some of them may not be asked for: a pattern leaves them out.
+        ahead?.expect(entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name)));
+        callback(null, entries);
+      } catch (error) {
+        callback(error as Error);
+      }
+    };
+    if (ahead === undefined) queueMicrotask(list);
+    else ahead.ready(path).then(list, callback);
+  };
+}

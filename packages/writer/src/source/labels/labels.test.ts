@@ -1,0 +1,95 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { LabelsError } from '../../errors.js';
+import { sourceFilesOf } from '../source-files.js';
+import { readLabels, rowsOfFiles } from './labels.js';
+
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'labels-'));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function files(paths: string[]) {
+  return sourceFilesOf(paths, { memoryBytes: 1e6, folder: root });
+}
+
+async function labels(text: string, name = 'labels.csv') {
+  writeFileSync(join(root, name), text);
+  return readLabels(join(root, name), root);
+}
+
+test('a CSV has paths, classes and columns, with quotes, commas and a byte order mark', async () => {
+  const table = await labels('\ufeffpath,class,caption,score\r\na.jpg,cat,"one, ""two""",1.5\r\n"b, c.jpg",dog,,2\r\n');
+  expect(table.path).toEqual(['a.jpg', 'b, c.jpg']);
+  expect(table.cls).toEqual(['cat', 'dog']);
+  expect(table.columns).toEqual(
+    new Map<string, unknown>([
+      ['caption', ['one, "two"', null]],
+      ['score', [1.5, 2]],
+    ]),
+  );
+});
+
+test('JSON Lines keep their types; what rows lack is null, and nested values become JSON', async () => {
+  const table = await labels(
+    '{"path":"a.jpg","class":3,"id":"007","ok":true}\n\n{"path":"b.jpg","box":[1,2],"n":4}\n',
+    'labels.jsonl',
+  );
+  expect(table.cls).toEqual(['3', '']);
+  expect(table.columns).toEqual(
+    new Map<string, unknown>([
+      ['id', ['007', null]],
+      ['ok', [true, null]],
+      ['box', [null, '[1,2]']],
+      ['n', [null, 4]],
+    ]),
+  );
+});
+
+test('a CSV column is a number only where every cell reads back as it was written', async () => {
+  const { columns } = await labels('path,zip,n,mixed\na.jpg,01234,-2e3,1\nb.jpg,99999,0.5,x\n');
+  expect(columns.get('zip')).toEqual(['01234', '99999']);
+  expect(columns.get('n')).toEqual([-2000, 0.5]);
+  expect(columns.get('mixed')).toEqual(['1', 'x']);
+});
+
+test('paths may be absolute below the source, or begin with a dot', async () => {
+  expect((await labels(`path\n${root}/x/a.jpg\n./b.jpg\n`)).path).toEqual(['x/a.jpg', 'b.jpg']);
+});
+
+test('what is wrong with a labels file is said with its line', async () => {
+  const fault = async (text: string, line: number | undefined, message: string) => {
+    await expect(labels(text)).rejects.toThrow(message);
+    await expect(labels(text)).rejects.toThrow(expect.objectContaining({ line }));
+    await expect(labels(text)).rejects.toThrow(LabelsError);
+  };
+  await fault('file,class\na.jpg,cat\n', 1, 'none of the name "path"');
+  await fault('path,class\na.jpg\n', 2, '1 cells');
+  await fault('path,class\na.jpg,"cat\n', 2, 'quote');
+  await fault('path,class\n,cat\n', 2, 'no path');
+  await fault('path,path\na,b\n', 1, 'twice');
+  await fault('path,class\n', undefined, 'no rows');
+  await fault('{"path":"a.jpg"}\n{"path":\n', 2, 'not JSON');
+  await fault('{"path":"a.jpg"}\n[1]\n', 2, 'no object');
+  await fault('path\n../a.jpg\n', undefined, 'does not lie below');
+});
+
+test('rows find their files, whatever their order', async () => {
+  const some = files(['a.jpg', 'b.jpg', 'c.jpg', '\uff21.jpg', '\u{1f600}.jpg']);
+  const rows = rowsOfFiles(some, await labels('path\n\u{1f600}.jpg\nc.jpg\na.jpg\n\uff21.jpg\n'));
+  expect([...rows]).toEqual([2, -1, 1, 3, 0]);
+});
+
+test('a row whose file is missing, and a file that two rows name, are errors with the line', async () => {
+  const some = files(['a.jpg', 'b.jpg']);
+  await expect(labels('path\na.jpg\nzz.jpg\n').then((table) => rowsOfFiles(some, table))).rejects.toThrow(
+    'labels.csv:3 names zz.jpg',
+  );
+  await expect(labels('path\nb.jpg\na.jpg\nb.jpg\n').then((table) => rowsOfFiles(some, table))).rejects.toThrow(
+    'labels.csv:4 names b.jpg again; it stands in line 2',
+  );
+});

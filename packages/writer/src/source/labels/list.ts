@@ -1,0 +1,69 @@
+import { readFile } from 'node:fs/promises';
+import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { isRemote, readWhole, shownLocation } from '@shardtool/storage';
+import { FileNameError, LabelsError, SourceError } from '../../errors.js';
+import { sortByCodePoint, withoutRepeats } from '../file-table.js';
+import { type SourceFiles, sourceFilesOf } from '../source-files.js';
+import type { SpoolPlace } from '../spool.js';
+
+/** The files that a list names: paths, or a text file with one path a line, relative to `source`. */
+export async function listFiles(
+  source: string,
+  list: string | readonly string[],
+  place: SpoolPlace,
+): Promise<SourceFiles> {
+  const lines = typeof list === 'string' ? await readLines(list) : list;
+  const where = typeof list === 'string' ? shownLocation(list) : null;
+  const paths = lines.map((line, i) => pathBelow(source, line, where === null ? 'files' : `${where}:${i + 1}`));
+  return sourceFilesOf(withoutRepeats(sortByCodePoint(paths.filter((path) => path !== ''))), place);
+}
+
+/** The lines of a text file, wherever it lies. */
+export async function readLines(location: string): Promise<string[]> {
+  const text = await readTextFile(location);
+  return text.replace(/\r?\n$/, '').split(/\r?\n/);
+}
+
+/** The text of a file that was given as an option, on this machine or in a bucket, without a byte order mark. */
+export async function readTextFile(location: string): Promise<string> {
+  const path = shownLocation(location);
+  let text: string;
+  try {
+    const bytes = isRemote(location) ? await readWhole(location) : await readFile(location);
+    text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw new SourceError({ path }, `The file ${path} cannot be read (${(cause as Error).message}).`, { cause });
+  }
+  if (text.includes('\ufffd'))
+    throw new FileNameError({ path }, `The file ${path} is not UTF-8; convert it (iconv does it).`);
+  return text.replace(/^\ufeff/, '');
+}
+
+/** A relative path without ".", "..", empty names and backslashes, which some systems take for slashes. */
+const PLAIN_PATH = /^(?!\.{1,2}(?:\/|$))[^/\\:]+(?:\/(?!\.{1,2}(?:\/|$))[^/\\:]+)*$/;
+
+/** A path as it stands in a list, made relative to `source`. Throws {@link LabelsError} where it leads out of it. */
+export function pathBelow(source: string, path: string, where: string): string {
+  // Most paths stand there as they are to be: lists have millions of them.
+  if (path === '' || PLAIN_PATH.test(path)) return path;
+  if (isRemote(source)) return pathInBucket(source, path, where);
+  const below = relative(source, resolve(source, path)).split(sep).join('/');
+  if (below === '' || below === '..' || below.startsWith('../') || isAbsolute(below)) {
+    throw liesElsewhere(source, path, where);
+  }
+  return below;
+}
+
+/** Names in a bucket have no "." and ".." that lead anywhere. `source` ends with "/". */
+function pathInBucket(source: string, path: string, where: string): string {
+  const below = path.startsWith(source) ? path.slice(source.length) : path;
+  if (below === '' || isRemote(below) || /(^|\/)(\.\.?)?(\/|$)/.test(below)) throw liesElsewhere(source, path, where);
+  return below;
+}
+
+function liesElsewhere(source: string, path: string, where: string): LabelsError {
+  return new LabelsError(
+    { path },
+    `${where}: ${shownLocation(path)} does not lie below ${shownLocation(source)}; give a source folder above all files.`,
+  );
+}

@@ -1,0 +1,50 @@
+import { access, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { LabelsError } from '@shardtool/format';
+import { isRemote } from '@shardtool/storage';
+import type { InFlight } from '../ahead/in-flight.js';
+import { FILE_NAME } from './labels.js';
+import { readTextFile } from './list.js';
+
+/** Tables that lie in a folder of images, as the hub of Hugging Face has them (the docs of `datasets`, "ImageFolder"). */
+const NAMES = ['metadata.csv', 'metadata.jsonl'] as const;
+
+/**
+ * The table in a folder of images that says of each file, by its name in the column `file_name`, what it shows; null where there
+ * is none, or `exclude` leaves it out. Throws {@link LabelsError} where there are two, and `SourceTimeoutError` where `flight`
+ * waits in vain.
+ */
+export async function findMetadata(
+  source: string,
+  exclude: readonly string[],
+  flight: InFlight | null,
+): Promise<string | null> {
+  if (isRemote(source)) return null;
+  const isThere = (path: string) =>
+    flight === null
+      ? existsSync(path)
+      : flight.run<boolean>(path, (done) => access(path, (error) => done(null, error === null)));
+  const found = await Promise.all(NAMES.map((name) => isThere(join(source, name))));
+  const there = NAMES.filter((_, i) => found[i]);
+  if (there.length === 0) return null;
+  const { default: fastGlob } = await import('fast-glob');
+  const names = await fastGlob([...there], { cwd: source, ignore: [...exclude] });
+  const paths = names.map((name) => join(source, name));
+  const areTables = await Promise.all(paths.map(namesFiles));
+  const tables = paths.filter((_, i) => areTables[i]);
+  if (tables.length < 2) return tables[0] ?? null;
+  const message = `${tables.join(' and ')} both say what the images show; name one with "labels" (--labels), or exclude one.`;
+  throw new LabelsError({ path: tables[1] }, message);
+}
+
+async function namesFiles(table: string): Promise<boolean> {
+  const text = await readTextFile(table);
+  const [line = ''] = text.trimStart().split(/\r?\n/, 1);
+  if (table.endsWith('.csv')) return line.split(',').some((cell) => cell.replace(/^"|"$/g, '') === FILE_NAME);
+  try {
+    const row: unknown = JSON.parse(line);
+    return typeof row === 'object' && row !== null && FILE_NAME in row;
+  } catch {
+    return false;
+  }
+}
