@@ -1,21 +1,42 @@
 export { ShardtoolError, WorkerDiedError } from '@shardtool/format';
-export type { AnnotationOptions, AnnotationSource, BoxFormat } from './annotations/options.js';
+export { columnsText } from './annotations/columns-text.js';
+export { countObjects, type ObjectStats } from './annotations/count.js';
+export {
+  type AnnotationOptions,
+  type AnnotationSource,
+  annotationSources,
+  type BoxFormat,
+  checkAnnotations,
+  nameOfSource,
+} from './annotations/options.js';
+export { readAnnotations } from './annotations/read.js';
 export type { BatchObjects, BatchPolygons } from './annotations/record.js';
 export type { BucketCrop, BucketsInput } from './buckets/options.js';
 export { type BucketsPlanOptions, type BucketsReport, planOfBuckets } from './buckets/report.js';
 export { type Checker, createChecker } from './codec/check.js';
 export { CropIndexMaker } from './codec/crop-index/make.js';
+export { readMask } from './codec/mask.js';
 export type { CodecChoice } from './codec/select.js';
 export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
-export type { Bin, DistributionSummary } from './dataset/distribution.js';
 export { fieldBytes } from './dataset/field-bytes.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
+export type { Bin, DistributionSummary } from './dataset/figures/distribution.js';
+export { type DatasetStats, datasetStats, findRepeatedKeys } from './dataset/figures/stats.js';
+export type { RepeatedKeys } from './dataset/keys/repeated-keys.js';
 export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
-export type { RepeatedKeys } from './dataset/repeated-keys.js';
 export { type DecodedSample, SampleDecoder, type SampleDecoderOptions } from './dataset/sample-decoder.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
+export { selectableOf } from './dataset/selectable.js';
 export { DatasetClosedError, ShardCutError } from './dataset/shard-files.js';
-export { type DatasetStats, datasetStats, findRepeatedKeys } from './dataset/stats.js';
+export {
+  type InspectedSample,
+  type InspectFinding,
+  type InspectGroup,
+  type InspectGroups,
+  type InspectOptions,
+  type InspectReport,
+  inspect,
+} from './inspect/inspect.js';
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { ScratchError } from './kernels/tables.js';
 export { BadSampleError, OwnStepError } from './loader/deliver/bad-rows.js';
@@ -27,6 +48,7 @@ export type {
   DeviceBatch,
   DeviceDtype,
   DeviceLayout,
+  DeviceObjects,
   DevicePlan,
   DeviceReport,
   DeviceStage,
@@ -82,5 +104,6 @@ export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/
 export { type DatasetPlanOptions, planOf } from './plan-dataset.js';
 export { compileWhere, type RowPredicate, type Where } from './selection/where.js';
 export { WhereError } from './selection/where-tokens.js';
+export type { GivenAnnotations } from './transform/annotations.js';
 export type { MixInput } from './transform/mix.js';
-export { normalizationOf, type PresetName, type StepInput, type TransformInput } from './transform/transform.js';
+export { outputOf, type PresetName, type StepInput, type TransformInput } from './transform/transform.js';

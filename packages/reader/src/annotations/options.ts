@@ -1,15 +1,18 @@
 /** What lies on the images of a dataset, and where it stands: the option `annotations` of a loader. */
-import { OptionError } from '@shardtool/format';
+import { OptionError, parseShape } from '@shardtool/format';
 import { z } from 'zod';
 
 /** How four numbers say a box: two corners; the left upper one and the size; the middle and the size. */
 export type BoxFormat = 'xyxy' | 'xywh' | 'cxcywh';
 
-/** A field (JSON, or an array of NumPy), and where in it: names and dots, through lists: `objects.bbox`. */
+/** A field (JSON, or an array of NumPy), and where in it: names and dots, through lists: `objects.bbox`; or columns. */
 export interface AnnotationSource {
-  readonly field: string;
+  /** A field, or a column of the index that holds JSON, as lists and structs of Parquet do. */
+  readonly field?: string | undefined;
   /** Default: all of the field. Only in JSON. */
   readonly path?: string | undefined;
+  /** Columns of the index with a number each, for the one object of an image: `['x', 'y', 'width', 'height']`. Without values there is none. */
+  readonly columns?: readonly string[] | undefined;
 }
 
 /** Values that are pixels, or with `normalized` parts of the image's width and height. */
@@ -30,38 +33,50 @@ export interface AnnotationOptions {
   readonly polygons?: PlaceSource | undefined;
   /** The format of `batch.boxes`. Default `xyxy`. */
   readonly boxFormat?: BoxFormat | undefined;
-  /** Most objects of an image; one with more is a bad sample. Default 500. */
+  /**
+   * Most objects of an image; one with more is a bad sample. Default: as many as there are, where `pack --coco` or `--yolo`
+   * counted them, else 500.
+   */
   readonly maxBoxes?: number | undefined;
-  /** Most corners of polygons of an image, all together. Default 50 for each of `maxBoxes`. */
+  /** Most corners of polygons of an image, all together. Default 25,000, or 50 for each of `maxBoxes` where that is more. */
   readonly maxPoints?: number | undefined;
 }
 
 const format = z.enum(['xyxy', 'xywh', 'cxcywh']);
-const source = { field: z.string().min(1), path: z.string().min(1).optional() };
+const name = z.string().min(1);
+const source = { field: name.optional(), path: name.optional(), columns: z.array(name).min(1).optional() };
 const place = { ...source, normalized: z.boolean().default(false) };
 const count = z.number().int().min(1);
+/** Of a box, and of a class number. */
+const COLUMNS = { boxes: 4, labels: 1 } as const;
 const schema = z.strictObject({
   boxes: z.strictObject({ ...place, format: format.default('xywh') }).optional(),
   labels: z.strictObject(source).optional(),
   keypoints: z.strictObject({ ...place, count: count.max(1000).default(17) }).optional(),
   polygons: z.strictObject(place).optional(),
   boxFormat: format.default('xyxy'),
-  maxBoxes: count.max(100_000).default(500),
+  maxBoxes: count.max(100_000).optional(),
   maxPoints: count.max(10_000_000).optional(),
 });
 
 /** {@link AnnotationOptions} with their defaults: plain data, which goes to workers. */
-export type CheckedAnnotations = Omit<z.output<typeof schema>, 'maxPoints'> & { readonly maxPoints: number };
+export type CheckedAnnotations = Omit<z.output<typeof schema>, 'maxBoxes' | 'maxPoints'> & {
+  readonly maxBoxes: number;
+  readonly maxPoints: number;
+};
 
-/** Fills in the defaults. Throws {@link OptionError}. */
-export function checkAnnotations(options: AnnotationOptions): CheckedAnnotations {
-  const result = schema.safeParse(options);
-  if (!result.success) {
-    const { path, message } = result.error.issues[0]!;
-    const where = ['annotations', ...path].join('.');
-    throw new OptionError({}, `The loader's option ${where} is not right: ${message}. docs/detection.md has examples.`);
-  }
-  const { boxes, labels, keypoints, polygons, maxBoxes } = result.data;
+/** Where `pack` has put the objects that it counted. */
+const COUNTED = { field: 'json', paths: ['boxes', 'labels', 'keypoints', 'segmentation'] };
+const DEFAULT_MOST = 500;
+const POINTS_EACH = 50;
+
+/** Fills in the defaults; `counted` are the most objects of an image that was packed. Throws {@link OptionError}. */
+export function checkAnnotations(options: AnnotationOptions, counted?: number): CheckedAnnotations {
+  const checked = parseShape(schema, options, ({ where, what }) =>
+    notRight(where === '' ? 'annotations' : `annotations.${where}`, `it ${what}`),
+  );
+  checkSources(checked);
+  const { boxes, labels, keypoints, polygons } = checked;
   if (boxes === undefined && keypoints === undefined && polygons === undefined) {
     throw new OptionError(
       {},
@@ -69,10 +84,47 @@ export function checkAnnotations(options: AnnotationOptions): CheckedAnnotations
         'boxes, keypoints or polygons.',
     );
   }
-  return { ...result.data, maxPoints: result.data.maxPoints ?? 50 * maxBoxes };
+  const isCounted = [boxes, labels, keypoints, polygons].every(
+    (one) => one === undefined || (one.field === COUNTED.field && COUNTED.paths.includes(one.path ?? '')),
+  );
+  const most = isCounted && counted !== undefined ? Math.max(1, counted) : DEFAULT_MOST;
+  const maxBoxes = checked.maxBoxes ?? most;
+  return {
+    ...checked,
+    maxBoxes,
+    maxPoints: checked.maxPoints ?? POINTS_EACH * Math.max(DEFAULT_MOST, maxBoxes),
+  };
 }
 
-/** The fields that are read for it. */
-export function annotationFields({ boxes, labels, keypoints, polygons }: CheckedAnnotations): string[] {
-  return [...new Set([boxes, labels, keypoints, polygons].flatMap((one) => (one === undefined ? [] : [one.field])))];
+function notRight(where: string, message: string): OptionError {
+  return new OptionError({}, `The loader's option ${where} is not right: ${message}. docs/detection.md has examples.`);
+}
+
+function checkSources(options: z.output<typeof schema>): void {
+  for (const name of ['boxes', 'labels', 'keypoints', 'polygons'] as const) {
+    const given = options[name];
+    if (given === undefined) continue;
+    const { field, path, columns } = given;
+    const where = `annotations.${name}`;
+    if ((field === undefined) === (columns === undefined)) throw notRight(where, 'it takes either field or columns');
+    if (columns === undefined) continue;
+    if (path !== undefined) throw notRight(where, 'a path leads into a field, and columns have none');
+    if (name === 'polygons')
+      throw notRight(where, 'polygons have no fixed number of columns: name one with JSON as field');
+    if (name === 'keypoints') continue;
+    const wanted = COLUMNS[name];
+    if (columns.length !== wanted) {
+      throw notRight(where, `it takes ${wanted === 1 ? 'one column' : `${wanted} columns`} and not ${columns.length}`);
+    }
+  }
+}
+
+/** The sources that are asked for. */
+export function annotationSources({ boxes, labels, keypoints, polygons }: CheckedAnnotations): AnnotationSource[] {
+  return [boxes, labels, keypoints, polygons].filter((one) => one !== undefined);
+}
+
+/** What a source is called among a sample's bytes. */
+export function nameOfSource({ field, columns }: AnnotationSource): string {
+  return field ?? columns!.join(', ');
 }

@@ -1,7 +1,7 @@
 /** The objects of a sample from the bytes of its fields. */
 import { type NpyArray, readNpy, SampleDecodeError } from '@shardtool/format';
 import type { GivenAnnotations } from '../transform/annotations.js';
-import type { AnnotationSource, BoxFormat, CheckedAnnotations } from './options.js';
+import { type AnnotationSource, type BoxFormat, type CheckedAnnotations, nameOfSource } from './options.js';
 
 /** Parts of polygons that are fewer numbers than a triangle has are no polygon. */
 const LEAST_NUMBERS = 6;
@@ -48,15 +48,18 @@ function bad(reason: string): SampleDecodeError {
   return new SampleDecodeError({}, reason);
 }
 
-function nameOf({ field, path }: AnnotationSource): string {
-  return path === undefined ? `its field "${field}"` : `"${path}" of its field "${field}"`;
+function nameOf(source: AnnotationSource): string {
+  const { path, columns } = source;
+  if (columns !== undefined) return `its ${columns.length === 1 ? 'column' : 'columns'} "${nameOfSource(source)}"`;
+  return path === undefined ? `its field "${source.field}"` : `"${path}" of its field "${source.field}"`;
 }
 
 /** What stands at a place of the fields, each of which is parsed once. */
 function valuesIn(fields: Readonly<Record<string, Uint8Array>>): (source: AnnotationSource) => unknown {
   const parsed = new Map<string, unknown>();
   return (source) => {
-    const { field, path } = source;
+    const { path } = source;
+    const field = nameOfSource(source);
     if (!parsed.has(field)) parsed.set(field, parse(field, fields[field]!));
     const value = path === undefined ? parsed.get(field) : follow(parsed.get(field), path.split('.'));
     if (value === undefined || value === null) throw bad(`${nameOf(source)} is not there`);

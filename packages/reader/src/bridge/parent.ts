@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { nativeCalls } from '@shardtool/format';
 
 /** prctl(2), <linux/prctl.h> */
 const PR_SET_PDEATHSIG = 1;
@@ -11,8 +12,9 @@ const LOOK_EVERY_MS = 1000;
  */
 export async function endWithParent({ pid, kill }: { readonly pid: number; readonly kill: boolean }): Promise<void> {
   if (kill && process.platform === 'linux') {
-    const { default: koffi } = await import('koffi');
-    const prctl = koffi.load(null).func('prctl', 'int', ['int', 'unsigned long', 'unsigned long']);
+    const prctl = nativeCalls<typeof import('koffi').default>()
+      .load(null)
+      .func('prctl', 'int', ['int', 'unsigned long', 'unsigned long']);
     prctl(PR_SET_PDEATHSIG, constants.signals.SIGKILL, 0);
   }
   // The parent may have gone before the kernel was asked.

@@ -1,6 +1,7 @@
 /** The rules of buckets once more, as plainly as can be, and that the walk follows them for any order and any ranks. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import type { LastBatch } from '../order/batches.js';
 import { epochOrder, type OrderOptions, sampleAt } from '../order/epoch-order.js';
 import { type BucketBatch, type BucketPlace, batchCount, bucketBatches, dealBatch, lookBack } from './batches.js';
@@ -107,7 +108,7 @@ test('the batches of any order are those of the rules, and as many as the counts
       for (const b of one.bucket) perSize[b]!++;
       expect(batches).toHaveLength(batchCount(perSize, one.globalBatch, one.lastBatch));
     }),
-    { numRuns: 400 },
+    { numRuns: 80 * TIMES },
   );
 });
 
@@ -120,7 +121,7 @@ test('every sample comes once in an epoch, and what is dropped is less than a ba
       if (one.lastBatch === 'drop') expect(missing).toBeLessThanOrEqual(one.sizes * (one.globalBatch - 1));
       else expect(missing).toBe(0);
     }),
-    { numRuns: 200 },
+    { numRuns: 40 * TIMES },
   );
 });
 
@@ -129,7 +130,7 @@ test('never more wait than a batch of each size has rows but one', () => {
     fc.property(cases, (one) => {
       for (const { place } of walk(one)) for (const n of place.waiting) expect(n).toBeLessThan(one.globalBatch);
     }),
-    { numRuns: 100 },
+    { numRuns: 40 * TIMES },
   );
 });
 
@@ -153,7 +154,7 @@ test('under every number of ranks the ranks together have each batch, and each k
         }
       }
     }),
-    { numRuns: 200 },
+    { numRuns: 40 * TIMES },
   );
 });
 
@@ -166,7 +167,7 @@ test('a run goes on behind any batch as if it had never stopped', () => {
       const place = JSON.parse(JSON.stringify(batches[after]!.place)) as BucketPlace;
       expect(walk(one, place)).toEqual(batches.slice(after + 1));
     }),
-    { numRuns: 400 },
+    { numRuns: 80 * TIMES },
   );
 });
 
@@ -187,7 +188,7 @@ test('with other batches from any place on nothing is lost and nothing comes twi
       const together = [...before, ...rest.flatMap(({ positions }) => positions)].sort((a, b) => a - b);
       expect(together).toEqual(Array.from(one.bucket, (_, g) => g));
     }),
-    { numRuns: 400 },
+    { numRuns: 80 * TIMES },
   );
 });
 

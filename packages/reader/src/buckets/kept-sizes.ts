@@ -3,9 +3,9 @@
  * one line, and a byte a sample. One that is damaged, or of something else, is counted anew.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { crc32, sideFolder } from '@shardtool/format';
+import { crc32, makeFolder, sideFolder } from '@shardtool/format';
 import { z } from 'zod';
 import type { Dataset } from '../dataset/dataset.js';
 import type { SizedSamples } from './count-sizes.js';
@@ -67,7 +67,7 @@ export async function keepSizes(dataset: Dataset, key: SizesKey, { of, ...found 
   const part = `${file}.${randomUUID()}.part`;
   const head = JSON.stringify({ mark: MARK, key: whole, crc32: crc32(of), ...found });
   try {
-    await mkdir(path.dirname(file), { recursive: true });
+    makeFolder(path.dirname(file));
     await writeFile(part, Buffer.concat([Buffer.from(`${head}\n`), of]));
     await rename(part, file);
   } catch {

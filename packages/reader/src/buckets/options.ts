@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError, parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { LARGEST_SIDE, type Size } from '../transform/crops.js';
 import { bucketSizes, checkedSizes, type SizeRule } from './sizes.js';
@@ -70,10 +70,7 @@ function ofList({ sizes, crop: part }: z.output<typeof list>): Buckets {
 }
 
 function parse<Shape extends z.ZodType>(shape: Shape, input: unknown): z.output<Shape> {
-  const result = shape.safeParse(input);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0]!;
-  throw wrong(issue.path.length === 0 ? issue.message : `${issue.path.join('.')}: ${issue.message}`);
+  return parseShape(shape, input, ({ where, what }) => wrong(`${where || 'it'} ${what}`));
 }
 
 function wrong(what: string): OptionError {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import type { Size } from '../transform/crops.js';
 import { bucketOf, bucketSizes, checkedSizes, nameOf, usedSizes } from './sizes.js';
 
@@ -55,7 +56,7 @@ test('a sample goes to the size whose ratio is the nearest by its logarithm', ()
       const far = (size: Size) => Math.abs(Math.log(width / height) - Math.log(size.width / size.height));
       expect(far(sizes[bucketOf(width, height, sizes)]!)).toBeLessThanOrEqual(Math.min(...sizes.map(far)) + 1e-12);
     }),
-    { numRuns: 1000 },
+    { numRuns: 200 * TIMES },
   );
 });
 

@@ -1,9 +1,22 @@
+import { createRequire } from 'node:module';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
 import { jpegStructure, refuseBomb } from './jpeg-structure.js';
 import type { Scratch } from './scratch.js';
 import type { SharpCodec } from './sharp.js';
+import { turboJpegFiles } from './turbojpeg-library.js';
 
-type Addon = typeof import('@julusian/jpeg-turbo');
+/** What is used of the addon's functions. */
+interface Addon {
+  readonly FORMAT_RGB: number;
+  decompressSync(source: Buffer, target: Buffer, options: { readonly format: number }): unknown;
+}
+
+/** Loads the addon. Throws where there is none for this platform, or where it cannot be loaded. */
+export function loadAddon(): Addon {
+  const [path] = turboJpegFiles('node-napi-v7.node');
+  if (path === undefined) throw new Error(`no addon comes for ${process.platform}-${process.arch}`);
+  return createRequire(import.meta.url)(path) as Addon;
+}
 
 /**
  * JPEGs by @julusian/jpeg-turbo's own functions, where TurboJPEG itself cannot be loaded: always all of the image, with

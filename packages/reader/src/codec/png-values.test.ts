@@ -2,6 +2,7 @@ import { deflateSync } from 'node:zlib';
 import { SampleDecodeError } from '@shardtool/format';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import { readMask } from './mask.js';
 import { readPngValues } from './png-values.js';
 
@@ -74,7 +75,7 @@ test('the numbers of a palette come back, whatever the bits and the filters', ()
         expect(Buffer.compare(values, valuesOf(picture))).toBe(0);
       }
     }),
-    { numRuns: 200 },
+    { numRuns: 40 * TIMES },
   );
 });
 
@@ -95,7 +96,7 @@ test('changed and cut files are read or refused by name', () => {
         }
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: 200 * TIMES },
   );
 });
 

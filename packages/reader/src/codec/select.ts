@@ -1,5 +1,5 @@
 import { isNpy, OptionError, SampleDecodeError } from '@shardtool/format';
-import { AddonCodec } from './addon.js';
+import { AddonCodec, loadAddon } from './addon.js';
 import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
 import { NpyCodec } from './npy.js';
 import { SharpCodec } from './sharp.js';
@@ -37,7 +37,7 @@ export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
   const failures: string[] = [];
   for (const name of forced === undefined ? FASTEST_FIRST : [forced]) {
     try {
-      const { codec, source } = await open(name, other);
+      const { codec, source } = open(name, other);
       const reason =
         forced === undefined
           ? `${source}${failures.map((failure) => `; ${failure}`).join('')}`
@@ -79,15 +79,13 @@ export function checkPixels({ width, height }: ImageHeader, maxPixels: number): 
   );
 }
 
-async function open(name: CodecName, sharp: SharpCodec): Promise<{ codec: ImageCodec; source: string }> {
+function open(name: CodecName, sharp: SharpCodec): { codec: ImageCodec; source: string } {
   switch (name) {
     case 'turbojpeg': {
-      const library = await loadTurboJpeg();
-      return { codec: new TurboJpegCodec(library), source: 'regions by the TurboJPEG library of @julusian/jpeg-turbo' };
+      return { codec: new TurboJpegCodec(loadTurboJpeg()), source: 'regions by libjpeg-turbo' };
     }
     case 'addon': {
-      const { default: addon } = await import('@julusian/jpeg-turbo');
-      return { codec: new AddonCodec(addon, sharp), source: 'whole images by the functions of @julusian/jpeg-turbo' };
+      return { codec: new AddonCodec(loadAddon(), sharp), source: 'whole images by the addon of @julusian/jpeg-turbo' };
     }
     case 'sharp':
       return { codec: sharp, source: 'whole images by sharp' };

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { nativeCalls } from '@shardtool/format';
 import type { LibraryHandle } from 'koffi';
 
 /** The functions of TurboJPEG 3 that decoding needs (turbojpeg.h of libjpeg-turbo 3.1). */
@@ -33,11 +34,10 @@ export interface TurboJpegLibrary {
 const INIT_DECOMPRESS = 1;
 
 /**
- * Loads the shared library that comes with @julusian/jpeg-turbo. Throws where there is none for this platform, or where
- * it cannot be loaded.
+ * Loads the shared library. Throws where there is none for this platform, or where it cannot be loaded.
  */
-export async function loadTurboJpeg(): Promise<TurboJpegLibrary> {
-  const { default: koffi } = await import('koffi');
+export function loadTurboJpeg(): TurboJpegLibrary {
+  const koffi = nativeCalls<typeof import('koffi').default>();
   const failures: string[] = [];
   for (const path of libraryPaths()) {
     try {
@@ -79,14 +79,25 @@ function word(first: number, second: number): number {
 
 /** Where the library may lie, the likelier place first. */
 function libraryPaths(): string[] {
-  const require = createRequire(import.meta.url);
-  const prebuilds = join(dirname(require.resolve('@julusian/jpeg-turbo/package.json')), 'prebuilds');
+  return turboJpegFiles('libturbojpeg.so.0');
+}
+
+/**
+ * Where a file of libjpeg-turbo for this platform may lie, the likelier place first: beside this module (lib/turbojpeg), or, where
+ * it runs from a checkout's dist, in the package that scripts/bundle.mjs takes it from.
+ */
+export function turboJpegFiles(name: string): string[] {
+  const beside = join(import.meta.dirname, 'turbojpeg');
+  const place = existsSync(beside) ? (platform: string) => join(beside, platform) : inPackage();
   const platform = `${process.platform}-${process.arch}`;
   const libc =
     process.platform === 'linux' && existsSync(`/lib/ld-musl-${machine()}.so.1`) ? ['-musl', ''] : ['', '-musl'];
-  return libc
-    .map((c) => join(prebuilds, `jpeg-turbo-${platform}${c}`, 'libturbojpeg.so.0'))
-    .filter((path) => existsSync(path));
+  return libc.map((c) => join(place(`${platform}${c}`), name)).filter((path) => existsSync(path));
+}
+
+function inPackage(): (platform: string) => string {
+  const prebuilds = createRequire(import.meta.url).resolve('@julusian/jpeg-turbo/package.json');
+  return (platform) => join(dirname(prebuilds), `prebuilds/jpeg-turbo-${platform}`);
 }
 
 /** The processor's name as musl has it. */

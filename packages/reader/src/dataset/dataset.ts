@@ -1,17 +1,31 @@
 import { type LayoutName, ShardtoolError } from '@shardtool/format';
 import type { ContentOf, OnlyOptions } from '../loader/deliver/batch-content.js';
-import { DeviceLoader } from '../loader/device/device-loader.js';
+import type { DeviceLoader } from '../loader/device/device-loader.js';
 import type { DeviceLoaderOptions } from '../loader/device/device-options.js';
-import { Loader } from '../loader/loader.js';
+import type { Loader } from '../loader/loader.js';
 import type { LoaderOptions } from '../loader/options.js';
 import type { MixtureSettings } from '../mixture/mixture.js';
-import { KeyTable } from './key-table.js';
-import { LookUp } from './look-up.js';
+import { KeyTable } from './keys/key-table.js';
+import { LookUp } from './keys/look-up.js';
 import { readSamples, type Sample, type SamplesOptions } from './samples.js';
 import { type ShardFile, ShardFiles } from './shard-files.js';
 
 /** There is no sample with the key or number that was asked for. */
 export class NoSuchSampleError extends ShardtoolError {}
+
+/**
+ * What makes loaders: most of this package, which takes Node longer to load than all else of `shardtool ls`. `dataset/open.ts`
+ * gives it; `dataset/open-files.ts` alone opens datasets that are looked at.
+ */
+interface Loaders {
+  readonly Loader: typeof Loader;
+  readonly DeviceLoader: typeof DeviceLoader;
+}
+let loaders: Loaders | null = null;
+
+export function giveLoaders(given: Loaders): void {
+  loaders = given;
+}
 
 /** The keys of so many shards are read at once. */
 const KEY_READS = 8;
@@ -28,6 +42,8 @@ export interface DatasetParts {
   readonly classSamples: readonly number[];
   /** Names of all fields. */
   readonly fields: readonly string[];
+  /** The most objects of an image, where that was counted as it was packed with annotations. */
+  readonly mostObjects?: number | undefined;
   /** Splits that the place itself has, by the names of its files or folders. */
   readonly splits?: readonly string[];
   /** Layouts that the place could be read as, too. */
@@ -53,6 +69,8 @@ export class Dataset implements AsyncDisposable {
   readonly classes: readonly string[];
   readonly classSamples: readonly number[];
   readonly fields: readonly string[];
+  /** The most objects of an image in the annotations that it was packed with; undefined where that is not known. */
+  readonly mostObjects: number | undefined;
   /** Splits that the place itself has, by the names of its files or folders; all are open unless one was asked for. */
   readonly splits: readonly string[];
   /** Layouts that the place could be read as, too: the option `layout` chooses. */
@@ -70,6 +88,7 @@ export class Dataset implements AsyncDisposable {
     this.classes = parts.classes;
     this.classSamples = parts.classSamples;
     this.fields = parts.fields;
+    this.mostObjects = parts.mostObjects;
     this.splits = parts.splits ?? [];
     this.otherLayouts = parts.otherLayouts ?? [];
     this.#files = new ShardFiles(parts.shards);
@@ -138,7 +157,8 @@ export class Dataset implements AsyncDisposable {
   ): Loader<ContentOf<Options>>;
   loader(options: LoaderOptions & { readonly device?: Device }): Loader | DeviceLoader;
   loader({ device, ...host }: LoaderOptions & { readonly device?: Device } = {}): Loader | DeviceLoader {
-    return device === undefined ? new Loader(this, host) : new DeviceLoader(this, { ...host, device });
+    if (loaders === null) throw new Error('No loaders are there: this dataset was opened by open-files.');
+    return device === undefined ? new loaders.Loader(this, host) : new loaders.DeviceLoader(this, { ...host, device });
   }
 
   /** Closes the shards. Loaders of this dataset end with an error. */

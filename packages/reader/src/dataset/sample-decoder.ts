@@ -1,8 +1,10 @@
 import { type CheckedValues, checkGiven, headerOf, imageFields, nameTable, SampleDecodeError } from '@shardtool/format';
-import { createDecoder, type DecodedImage, type Decoder, scratchBytesFor } from '../decoder.js';
+import { createDecoder, type DecodedImage, type Decoder } from '../decoder.js';
 import { BadSampleError } from '../loader/deliver/bad-rows.js';
 import { LOADER_OPTIONS } from '../loader/option-table.js';
 import type { LoaderOptions } from '../loader/options.js';
+import { scratchBytesFor } from '../scratch-size.js';
+import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import { type CompiledTransform, compileTransform } from '../transform/transform.js';
 import type { Dataset } from './dataset.js';
 import { checkFields, checkFieldsAndColumns } from './field-names.js';
@@ -27,6 +29,8 @@ export interface DecodedSample {
   readonly image: DecodedImage | null;
   /** The image as it is stored, with `transform: 'raw'`; else null. */
   readonly encoded: Uint8Array | null;
+  /** What was said to lie on the image and is left of it, moved as its pixels were, in pixels of `image`; null where nothing was said. */
+  readonly objects: GivenAnnotations | null;
   /** Values of the fields and label columns that were asked for; null where it lacks one. */
   readonly fields: Readonly<Record<string, FieldValue | null>>;
 }
@@ -61,15 +65,19 @@ export class SampleDecoder {
   /**
    * The sample of this number or key. What is drawn at random follows from seed, epoch and number, as in a loader.
    * Rejects with {@link NoSuchSampleError}, with {@link BadSampleError} where it cannot be decoded, and with
-   * SampleChecksumError where its bytes have changed.
+   * SampleChecksumError where its bytes have changed. `objects` lie on the image as it is stored: some steps go by them.
    */
-  async get(keyOrNumber: string | number, epoch = 0): Promise<DecodedSample> {
+  async get(keyOrNumber: string | number, epoch = 0, objects: GivenAnnotations | null = null): Promise<DecodedSample> {
     const sample = await this.#dataset.get(keyOrNumber);
     try {
       const bytes = this.#imageOf(sample);
-      const image = this.#decoder && (await this.#decode(this.#decoder, bytes, sample.number, epoch));
       const { number, key, cls: label } = sample;
-      return { number, key, label, image, encoded: image === null ? bytes : null, fields: this.#fieldsOf(sample) };
+      const image = this.#decoder && (await this.#decode(this.#decoder, bytes, number, epoch, objects));
+      const { annotations = null } = this.#decoder ?? {};
+      return {
+        ...{ number, key, label, image, encoded: image === null ? bytes : null, fields: this.#fieldsOf(sample) },
+        objects: annotations && inPixels(annotations),
+      };
     } catch (cause) {
       const isBad = cause instanceof SampleDecodeError || (cause as Error).name === 'SyntaxError';
       if (!isBad) throw cause;
@@ -94,9 +102,15 @@ export class SampleDecoder {
     throw new SampleDecodeError({}, name === undefined ? 'it has no image' : `it has no field "${name}"`);
   }
 
-  #decode(decoder: Decoder, bytes: Uint8Array, number: number, epoch: number): Promise<DecodedImage> {
+  #decode(
+    decoder: Decoder,
+    bytes: Uint8Array,
+    number: number,
+    epoch: number,
+    objects: GivenAnnotations | null,
+  ): Promise<DecodedImage> {
     const orientation = headerOf(bytes)?.orientation ?? 1;
-    return decoder.decodeToArray(bytes, { epoch, source: 0, number, occurrence: 0, orientation });
+    return decoder.decodeToArray(bytes, { epoch, source: 0, number, occurrence: 0, orientation }, null, objects);
   }
 
   #fieldsOf({ fields, columns }: Sample): Record<string, FieldValue | null> {
@@ -107,6 +121,12 @@ export class SampleDecoder {
     }
     return values;
   }
+}
+
+function inPixels({ rows, boxes, labels, keypoints, perObject, polygons }: Annotations): GivenAnnotations {
+  const normalized = { boxes: false, keypoints: false, polygons: false };
+  const points = keypoints && { perObject, values: keypoints };
+  return { count: rows.length, boxes, labels, keypoints: points, polygons, normalized };
 }
 
 const PAGE_BYTES = 65_536;

@@ -2,6 +2,7 @@ import { headerOf, type IndexPart, imageColumn, type ShardIndex } from '@shardto
 import type { SelectableDataset, SelectionRequest } from '../selection/selection.js';
 import { isUnread, namesInWhere } from '../selection/where.js';
 import type { Dataset } from './dataset.js';
+import { withInspection } from './inspection-columns.js';
 import type { ShardFiles } from './shard-files.js';
 
 /** What nobody knows of an image before its header was read. */
@@ -31,7 +32,7 @@ export function selectableOf(
       if (file.hasLabelsApart && !wantsSizes && !names.has('bytes')) {
         return { ...NOTHING_ELSE, ...(await file.loadParts(LABELS)) };
       }
-      const index = await files.index(shard);
+      const index = await withInspection(await files.index(shard), file, names);
       return wantsSizes && isUnread(index) ? withSizes(index, shard, files) : index;
     },
   };

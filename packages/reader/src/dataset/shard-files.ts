@@ -20,7 +20,8 @@ import {
 } from '@shardtool/storage';
 import type { ShardStore } from '../loader/read/load-shards.js';
 import { type CropColumns, readCrops, type ShardCrops } from './crop-columns.js';
-import { Recent } from './recent.js';
+import type { LoadInspection } from './inspection-columns.js';
+import { Recent } from './keys/recent.js';
 
 /** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */
 export class ShardCutError extends ShardtoolError {}
@@ -51,6 +52,8 @@ export interface ShardFile {
   loadParts<P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>>;
   /** Where its crop index is, if it has one; there may be no such file. */
   findCropIndex(): Promise<string | null>;
+  /** Reads what `shardtool inspect` keeps beside it. Absent: nothing can lie beside it. */
+  readonly loadInspection?: LoadInspection | undefined;
 }
 
 /** Open files are few and large; this stays far below the usual limit of 1,024. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import { halfFloatBits } from './half-float.js';
 
 /** IEEE 754 binary16. */
@@ -40,6 +41,6 @@ test('any number becomes the nearest, and of two that are as near the even one',
         if (mine === its) expect(bits & 1).toBe(0);
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: 400 * TIMES },
   );
 });

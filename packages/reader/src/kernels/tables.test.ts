@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import { columnTable, mostTaps, rowTable, ScratchError, TableCache } from './tables.js';
 import { type Axis, axisTaps } from './taps.js';
 
@@ -25,7 +26,7 @@ test('no window of any resize has more taps than are planned for its range', () 
       const { taps, lo, hi } = axisTaps(axis);
       expect(taps).toBeLessThanOrEqual(mostTaps(hi - lo, axis.count));
     }),
-    { numRuns: 1000 },
+    { numRuns: 200 * TIMES },
   );
 });
 

@@ -9,10 +9,10 @@ import type { LoaderState } from './loader-state.js';
 import { Loop } from './loop.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
 import { type Place, Progress } from './progress.js';
-import { EpochReaders } from './read/epoch-readers.js';
 import { leastBytes } from './read/least-bytes.js';
-import { fetchFirstIndexes } from './read/opening.js';
-import { ReadHistory } from './read/read-history.js';
+import { EpochReaders } from './read/readers/epoch-readers.js';
+import { fetchFirstIndexes } from './read/readers/opening.js';
+import { ReadHistory } from './read/readers/read-history.js';
 import { type LoaderSetup, setUp } from './setup.js';
 import { Engine } from './work/engine.js';
 

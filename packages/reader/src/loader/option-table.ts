@@ -121,10 +121,18 @@ export const LOADER_OPTIONS = {
   weights: {
     kind: 'own',
     type: 'Weights',
-    must: 'is { cat: 2 }, a Map or a list of pairs of class and weight, or a function',
-    python: 'Mapping[str | int, float]',
+    must: 'is { cat: 2 }, a Map or a list of pairs of class and weight, an array of a number for each sample, or a function',
+    python: 'Mapping[str | int, float] | ArrayLike',
     shown: '1 each',
-    help: 'How often a sample comes in an epoch, by class or by a function of its key and class',
+    help: 'How often a sample comes in an epoch: by class, by an array of a number for each sample, or by a function',
+  },
+  order: {
+    kind: 'own',
+    type: 'ArrayLike<number>',
+    must: 'is an array of numbers of samples, as [4, 0, 17]',
+    python: 'ArrayLike',
+    shown: 'shuffled by seed and epoch',
+    help: 'Numbers of samples, as `Dataset[i]` counts them, in the order in which they come; one may come more than once',
   },
   workers: {
     kind: 'whole',

@@ -48,10 +48,17 @@ export interface LoaderOptions {
   /** Only samples for which this holds, over the columns of the index: `width >= 256 and cls in (3, 7)`. */
   readonly where?: string | undefined;
   /**
-   * How often a sample comes in an epoch, by class or by a function of its key and class. The keys of a plain object are names;
-   * class numbers go into a Map or a list of pairs: `[[3, 0.5], ['cat', 2]]`.
+   * How often a sample comes in an epoch: by class, by an array with a number for each sample of the dataset as it is opened, in
+   * the order on disk, or by a function. The keys of a plain object are names; class numbers go into a Map or a list of pairs:
+   * `[[3, 0.5], ['cat', 2]]`.
    */
   readonly weights?: Weights | undefined;
+  /**
+   * An order of your own: numbers of samples, from 0 on in the order on disk, as they are to come in every epoch, over all ranks
+   * (rank r of w gets every w-th). One may stand there more than once. Samples that lie apart are read apart. For another order in
+   * each epoch give those of several one behind the other, and `epochSamples`.
+   */
+  readonly order?: ArrayLike<number> | undefined;
   /** Decode workers. Default: the number of cores. */
   readonly workers?: number | undefined;
   /** Batch slots: batches that are made ahead, the consumer's included. Default 4. */
@@ -159,6 +166,7 @@ const OWNER = { name: 'A loader', wrong: (option: string) => `The loader's optio
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   transform: (value) => typeof value === 'string' || Array.isArray(value),
   weights: isWeights,
+  order: isNumbers,
   annotations: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   steps: isOwnSteps,
   buckets: (value) => typeof value === 'object' && value !== null,
@@ -182,6 +190,18 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
 }
 
 function isWeights(value: unknown): boolean {
-  if (Array.isArray(value)) return value.every((pair) => Array.isArray(pair) && pair.length === 2);
+  if (Array.isArray(value) && typeof value[0] === 'object') {
+    return value.every((pair) => Array.isArray(pair) && pair.length === 2);
+  }
+  if (Array.isArray(value)) return isNumbers(value);
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+function isNumbers(value: unknown): boolean {
+  if (ArrayBuffer.isView(value)) return 'length' in value && typeof value.length === 'number' && !isBigInts(value);
+  return Array.isArray(value) && value.every((entry) => typeof entry === 'number');
+}
+
+function isBigInts(value: ArrayBufferView): boolean {
+  return value instanceof BigInt64Array || value instanceof BigUint64Array;
 }

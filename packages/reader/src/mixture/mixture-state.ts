@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError, parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { StateError } from '../order/state.js';
 import { MIXTURE_VERSION } from '../order/words.js';
@@ -67,15 +67,9 @@ export function takeUpMixtureState(saved: unknown, context: MixtureStateContext)
       `The state is of version ${version} of the order, and this shardtool knows ${MIXTURE_VERSION}: update shardtool.`,
     );
   }
-  const result = schema.safeParse(saved);
-  if (!result.success) {
-    const issue = result.error.issues[0]!;
-    const where = issue.path.length === 0 ? '' : `${issue.path.join('.')}: `;
-    throw new StateError({}, `This is not a state that a loader gave (${where}${issue.message}).`, {
-      cause: result.error,
-    });
-  }
-  const state = result.data;
+  const state = parseShape(schema, saved, ({ where, what }, cause) => {
+    return new StateError({}, `This is not a state that a loader gave (${where || 'it'} ${what}).`, { cause });
+  });
   checkSources(state, context);
   for (const name of ['seed', 'shuffle', 'group', 'window'] as const) {
     const chosen = context[name];

@@ -9,6 +9,7 @@ import {
   layoutNames,
   OptionError,
   type PartOfIndex,
+  parseShape,
   type ShardIndex,
 } from '@shardtool/format';
 import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
@@ -92,7 +93,7 @@ const file = settings.extend({ mixture: z.array(part) });
 
 /**
  * Makes one dataset of several. `open` opens those that are named by their place. Throws {@link OptionError} for parts and
- * options that are not allowed, and what `open` throws.
+ * options that are not allowed; where `open` throws, what was opened before is closed.
  */
 export async function mixDatasets(
   parts: readonly MixturePart[],
@@ -159,7 +160,7 @@ export async function readMixtureFile(location: string): Promise<{ parts: Mixtur
     }
     throw new OptionError({ path: location }, `${location} is no JSON (${cause.message}).`, { cause });
   }
-  const { mixture, ...options } = check(file, read, location);
+  const { mixture, ...options } = check(file, read, `file ${location}`, ': ');
   const folder = path.dirname(location);
   const placed = (place: string) => (isRemote(place) ? place : path.resolve(folder, place));
   const parts = mixture.map((one) => {
@@ -174,12 +175,11 @@ export async function readMixtureFile(location: string): Promise<{ parts: Mixtur
   return { parts, options };
 }
 
-function check<Schema extends z.ZodType>(schema: Schema, value: unknown, what: string): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0]!;
-  const name = issue.path.join('.') || (issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : '');
-  throw new OptionError({}, `The mixture's ${what} ${name} is not right: ${issue.message}.`);
+function check<Schema extends z.ZodType>(schema: Schema, value: unknown, what: string, joint = ' '): z.output<Schema> {
+  return parseShape(schema, value, ({ where, what: fault }) => {
+    const name = where === '' ? '' : joint + where;
+    return new OptionError({}, `The mixture's ${what}${name} is not right: it ${fault}.`);
+  });
 }
 
 function policyOf(
@@ -230,11 +230,19 @@ function mixtureOf(
     classes,
     classSamples,
     fields: [...fields],
+    mostObjects: mostOf(datasets.map(({ dataset }) => dataset.mostObjects)),
     shards: datasets.flatMap(({ name, dataset }, i) =>
       dataset.shards.map((shard) => renumbered(shard, `${name}/${shard.name}`, numbers[i]!)),
     ),
   };
   return new Mixture(parts, { datasets, policy, group, window }, owned);
+}
+
+/** Undefined where one of them is. */
+function mostOf(counts: readonly (number | undefined)[]): number | undefined {
+  return counts.reduce((most, count) =>
+    most === undefined || count === undefined ? undefined : Math.max(most, count),
+  );
 }
 
 /** The shard with other class numbers. */

@@ -18,6 +18,8 @@ export interface OrderOptions {
   readonly unit?: Unit | undefined;
   /** False: nothing is permuted. Streams still take turns, so the order on disk is that of one stream. */
   readonly shuffle?: boolean | undefined;
+  /** The number of the sample at each position of a pass, each number once: an order from outside, in place of all others. */
+  readonly positions?: Uint32Array | undefined;
 }
 
 /** How the line of all samples is cut into streams, and those into blocks. Indexes count from a stream's beginning. */
@@ -74,10 +76,12 @@ export interface EpochOrder extends StreamCut {
 
 /** Checks the options and computes what the whole epoch needs: the permuted line. Throws {@link OptionError}. */
 export function epochOrder(options: OrderOptions): EpochOrder {
-  const { counts, seed, epoch, streams, blockSamples, shuffle: isShuffled = true } = options;
+  const { counts, seed, epoch, streams, blockSamples, positions } = options;
   checkOrderOptions(options);
+  const isShuffled = positions === undefined && (options.shuffle ?? true);
   const unit = options.unit ?? unitOf(counts, streams, blockSamples);
-  const line = layLine({ counts, seed, epoch, unit, blockSamples, shuffle: isShuffled });
+  const numbers = positions && placesOf(positions, streams);
+  const line = layLine({ counts, seed, epoch, unit, blockSamples, shuffle: isShuffled, numbers });
   const cut: StreamCut = { samples: line.samples, streams, blockSamples };
   const Numbers = line.samples < 2 ** 32 ? Uint32Array : Float64Array;
 
@@ -96,6 +100,17 @@ export function epochOrder(options: OrderOptions): EpochOrder {
       return { samples, pieces };
     },
   };
+}
+
+/** What stands at each place of the line, so that streams that take turns give each position what is there. */
+function placesOf(positions: Uint32Array, streams: number): Uint32Array {
+  if (streams === 1) return positions;
+  const numbers = new Uint32Array(positions.length);
+  let place = 0;
+  for (let s = 0; s < streams; s++) {
+    for (let at = s; at < positions.length; at += streams) numbers[place++] = positions[at]!;
+  }
+  return numbers;
 }
 
 /** The sample at a position of the global order, which takes the streams in turn. */

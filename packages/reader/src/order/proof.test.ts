@@ -4,6 +4,7 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import { type EpochPlan, type LastBatch, legalWorldSizes, type PlannedBlock, planEpoch } from './batches.js';
 import type { OrderOptions } from './epoch-order.js';
 import { unitOf } from './units.js';
@@ -150,7 +151,7 @@ test('every sample comes exactly once, at the position that the rules give it', 
       ).toEqual(expected);
       expect([...expected].sort((a, b) => a - b)).toEqual(expected.map((_, number) => number));
     }),
-    { numRuns: 200 },
+    { numRuns: 40 * TIMES },
   );
 });
 
@@ -161,7 +162,7 @@ test('under every legal number of ranks, from any position, the global batches a
       const expected = orderByTheRules(order);
       checkAllRanks({ ...order, ...sizes, position: Math.round(share * expected.length) }, expected);
     }),
-    { numRuns: 300 },
+    { numRuns: 60 * TIMES },
   );
 });
 
@@ -193,7 +194,7 @@ test('a run that is stopped and taken up by other ranks, at another batch size, 
       }
       expect(delivered).toEqual(orderByTheRules(order));
     }),
-    { numRuns: 300 },
+    { numRuns: 60 * TIMES },
   );
 });
 
@@ -209,6 +210,6 @@ test('epochs of any length, one after the other, are the passes one after the ot
       const expected = passes.slice(start, start + shape.epochSamples);
       checkAllRanks({ ...order, ...sizes, ...shape, position: Math.floor(shape.epochSamples / 3) }, expected);
     }),
-    { numRuns: 200 },
+    { numRuns: 40 * TIMES },
   );
 });

@@ -53,5 +53,7 @@ test('what is no state is refused with what is wrong', () => {
   for (const value of [undefined, null, 5, 'x', [], {}, { ...state, position: -1 }, { ...state, unit: 'byte' }]) {
     expect(() => parseState(value)).toThrow(StateError);
   }
-  expect(() => parseState({ ...state, position: 1.5 })).toThrow('not a state that a loader gave (position:');
+  expect(() => parseState({ ...state, position: 1.5 })).toThrow(
+    'not a state that a loader gave (position must be a whole number, and is 1.5)',
+  );
 });

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError, parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { MIXTURE_VERSION, ORDER_VERSION } from './words.js';
 
@@ -94,11 +94,7 @@ export function parseState(saved: unknown): DatasetState {
       `The state is of version ${version} of the order, and this shardtool knows ${MIXTURE_VERSION}: update shardtool.`,
     );
   }
-  const result = schema.safeParse(saved);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0]!;
-  const where = issue.path.length === 0 ? '' : `${issue.path.join('.')}: `;
-  throw new StateError({}, `This is not a state that a loader gave (${where}${issue.message}).`, {
-    cause: result.error,
+  return parseShape(schema, saved, ({ where, what }, cause) => {
+    return new StateError({}, `This is not a state that a loader gave (${where || 'it'} ${what}).`, { cause });
   });
 }

@@ -35,6 +35,8 @@ export interface LineOptions extends Randomness {
   readonly blockSamples: number;
   /** False: the units stay in the order on disk. */
   readonly shuffle: boolean;
+  /** The number at each place, each number once: the line is this one, and nothing is permuted. `unit` says how it is read. */
+  readonly numbers?: Uint32Array | undefined;
 }
 
 /**
@@ -51,8 +53,10 @@ export function unitOf(counts: ArrayLike<number>, streams: number, blockSamples:
 /** Lays the samples out in the order of the permuted units. The time it takes grows with the units, not the samples. */
 export function layLine(options: LineOptions): Line {
   const first = firstNumbers(options.counts);
-  if (options.unit === 'sample') return sampleLine(first, options);
-  return options.unit === 'shard' ? shardLine(first, options) : chunkLine(first, options);
+  const { unit, numbers } = options;
+  if (numbers !== undefined) return sampleLine(first, numbers, unit);
+  if (unit === 'sample') return sampleLine(first, permutation(first[options.counts.length]!, options), unit);
+  return unit === 'shard' ? shardLine(first, options) : chunkLine(first, options);
 }
 
 /** The number of each shard's first sample, and the number of all samples behind the last. */
@@ -74,13 +78,11 @@ export function lastAtMost(rising: Float64Array, value: number): number {
   return low;
 }
 
-function sampleLine(first: Float64Array, options: LineOptions): Line {
-  const samples = first[first.length - 1]!;
-  const order = permutation(samples, options);
+function sampleLine(first: Float64Array, order: Uint32Array, unit: Unit): Line {
   const inverse = lazily(() => inverseOf(order));
   return {
-    unit: 'sample',
-    samples,
+    unit,
+    samples: order.length,
     pieces(from, to) {
       const pieces: Piece[] = [];
       for (let place = from; place < to; place++) {

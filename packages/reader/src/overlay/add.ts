@@ -6,7 +6,7 @@ import {
   type OverlayEntry,
   type ShardIndex,
 } from '@shardtool/format';
-import { compileWhere } from '../selection/where.js';
+import { compileWhere, namesInWhere } from '../selection/where.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
 import type { IndexPieces } from './change-index.js';
 import type { Layers } from './layers.js';
@@ -65,7 +65,9 @@ export async function addOverlay(location: string, options: AddOverlayOptions): 
   const entries: OverlayEntry[] = classes === null ? [] : [{ classes }];
   // Expressions may name any column; without one a few columns do.
   const parts = options.excludeWhere === undefined ? (['key', 'source', 'cls', 'columns'] as const) : null;
-  for await (const shown of shownShards(base, parts)) for (const entry of wanted.entriesOf(shown)) entries.push(entry);
+  const columns = options.excludeWhere === undefined ? undefined : namesInWhere(options.excludeWhere);
+  for await (const shown of shownShards(base, parts, columns))
+    for (const entry of wanted.entriesOf(shown)) entries.push(entry);
   wanted.checkAllFound(location);
   if (entries.length === 0) {
     throw new OptionError({}, `The overlay "${name}" would change nothing: say what it changes.`);

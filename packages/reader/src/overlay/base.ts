@@ -1,4 +1,5 @@
 import type { IndexPart, Overlay, OverlayEntry, OverlayHeader } from '@shardtool/format';
+import { withInspection } from '../dataset/inspection-columns.js';
 import { openStored } from '../dataset/open.js';
 import { type IndexPieces, relabel } from './change-index.js';
 import { overlayPath, readOverlays } from './find.js';
@@ -32,15 +33,19 @@ export async function openBase(location: string, parent: string | undefined): Pr
   return { location, stored, chain, counts, below: layersOf(chain, { ...stored, counts }) };
 }
 
-/** Goes through the indexes, or parts of them (null: all). */
+/** Goes through the indexes, or parts of them (null: all), with those columns of inspections that are among the names. */
 export async function* shownShards(
   { stored, below }: OverlayBase,
   parts: readonly IndexPart[] | null,
+  names: ReadonlySet<string> = new Set(),
 ): AsyncGenerator<ShownShard> {
   for (let first = 0; first < stored.shards.length; first += READ_AT_ONCE) {
     const files = stored.shards.slice(first, first + READ_AT_ONCE);
     const read = await Promise.all(
-      files.map((file): Promise<IndexPieces> => (parts === null ? file.loadIndex() : file.loadParts(parts))),
+      files.map(async (file): Promise<IndexPieces> => {
+        const index = parts === null ? await file.loadIndex() : await file.loadParts(parts);
+        return withInspection(index, file, names);
+      }),
     );
     for (const [i, index] of read.entries()) {
       const shard = first + i;
@@ -49,7 +54,7 @@ export async function* shownShards(
   }
 }
 
-/** Writes the overlay that was made on a base. Throws what {@link saveOverlay} throws. */
+/** Writes the overlay that was made on a base. Throws OverlayError where the name is taken, FileError. */
 export async function saveOn(
   { location, stored, chain, counts }: OverlayBase,
   {

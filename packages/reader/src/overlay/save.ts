@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, rm } from 'node:fs/promises';
+import { mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import {
   encodeOverlay,
   FileError,
   flushFolder,
+  nameOnce,
   type OverlayEntry,
   OverlayError,
   type OverlayHeader,
@@ -19,7 +20,8 @@ export function checkOverlayName(name: string): void {
   if (NAME.test(name) && !name.endsWith('.jsonl')) return;
   throw new OverlayError(
     {},
-    `An overlay cannot be named ${JSON.stringify(name)}: take up to 100 letters, digits, dots, dashes and underscores.`,
+    `An overlay cannot be named ${JSON.stringify(name)}: take a letter or a digit and up to 99 letters, digits, dots, dashes and ` +
+      'underscores behind it, without .jsonl at the end.',
   );
 }
 
@@ -47,16 +49,19 @@ export async function saveOverlay(
     } finally {
       await handle.close();
     }
-    // A rename would replace what is there; a link does not.
-    await link(temporary, file);
+    await nameOnce(temporary, file);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'EEXIST') {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'EEXIST') {
       throw new OverlayError(
         { path: file },
         `There is an overlay ${file} already: take another name, or drop that one with "shardtool overlay drop".`,
       );
     }
-    const message = `${file} cannot be written (${(cause as Error).message}); ${remedyOf(cause)}.`;
+    const message =
+      code === 'ENOTDIR'
+        ? `${file} cannot be written: overlays lie in a folder beside shards, and ${path.dirname(folder)} is a file; put it into a folder of its own, and name that.`
+        : `${file} cannot be written (${(cause as Error).message}); ${remedyOf(cause)}.`;
     throw new FileError({ path: file }, message, { cause });
   } finally {
     await rm(temporary, { force: true }).catch(() => undefined);

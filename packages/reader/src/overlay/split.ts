@@ -89,7 +89,7 @@ async function drawAll(base: OverlayBase, group: string | undefined): Promise<Sh
   const draws: ShardDraws[] = [];
   let isKnown = false;
   const parts = group === undefined ? (['key', 'cls'] as const) : (['key', 'cls', 'columns'] as const);
-  for await (const { index, gone: isGone } of shownShards(base, parts)) {
+  for await (const { index, gone: isGone } of shownShards(base, parts, new Set(group === undefined ? [] : [group]))) {
     const { key, cls, columns, samples } = index;
     const values = group === undefined ? undefined : columns!.get(group);
     isKnown ||= group === undefined || values !== undefined;

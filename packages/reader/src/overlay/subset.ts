@@ -1,5 +1,5 @@
 import { OptionError, type OverlayEntry, type ShardIndex } from '@shardtool/format';
-import { compileWhere } from '../selection/where.js';
+import { compileWhere, namesInWhere } from '../selection/where.js';
 import { classNamesOf, noClass } from './add.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
 import { keyHash } from './key-hash.js';
@@ -62,7 +62,9 @@ export async function subsetDataset(location: string, options: SubsetOptions): P
     return { keep: shard, rows: rowBits(index.samples, isChosen) };
   };
   const rows: OverlayEntry[] = [];
-  for await (const shown of shownShards(base, where === undefined ? ['key', 'cls'] : null)) rows.push(choose(shown));
+  const columns = where === undefined ? undefined : namesInWhere(where);
+  for await (const shown of shownShards(base, where === undefined ? ['key', 'cls'] : null, columns))
+    rows.push(choose(shown));
   const [lost] = missing;
   if (lost !== undefined) {
     throw new OptionError(

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   type IndexPart,
+  type InspectionFile,
   OptionError,
   type Overlay,
   OverlayError,
@@ -8,6 +9,7 @@ import {
   type ShardIndex,
 } from '@shardtool/format';
 import type { DatasetParts, StoredParts } from '../dataset/dataset.js';
+import type { LoadInspection } from '../dataset/inspection-columns.js';
 import type { ShardFile } from '../dataset/shard-files.js';
 import { type IndexPieces, type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
 import { isIn, type Layers, layersOf, rowsGone } from './layers.js';
@@ -64,9 +66,25 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
         loadIndex: async (read) => change(await file.loadIndex(read), shard) as ShardIndex,
         loadParts: async <P extends IndexPart>(wanted: readonly P[]) =>
           change(await file.loadParts(wanted), shard) as PartOfIndex<P>,
+        loadInspection: file.loadInspection && ((names) => inspectionOf(file.loadInspection!, names, kept[shard]!)),
       }),
     ),
   };
+}
+
+/** Of an inspection, the rows that are kept. */
+async function inspectionOf(
+  load: LoadInspection,
+  names: ReadonlySet<string> | undefined,
+  rows: KeptRows,
+): Promise<InspectionFile | null> {
+  const found = await load(names);
+  if (found === null || rows === null) return found;
+  const columns = Array.from(
+    found.columns,
+    ([name, { type, values }]) => [name, { type, values: Array.from(rows, (row) => values[row]!) }] as const,
+  );
+  return { ...found, columns: new Map(columns) };
 }
 
 function rowsLeft(isGone: Uint8Array): KeptRows {

@@ -140,6 +140,18 @@ test('a fraction decides by the word of the sample, so that its draw depends on 
   }
 });
 
+test('an array has the weight of each sample by its number, and of no more and no fewer', async () => {
+  const each = [0, 1, 2, 0, 0, 3, 0];
+  expect(await rowsOf({ weights: each })).toEqual([[1, 2, 2], null, [1, 1, 1]]);
+  expect(await rowsOf({ weights: Float32Array.from(each), classes: ['cow'] })).toEqual([[2, 2], null, [1, 1, 1]]);
+  await expect(selectSamples({ weights: [1, 2] }, dataset)).rejects.toThrow(
+    'weights has 2 numbers and the dataset 7 samples: give one for each, in the order on disk.',
+  );
+  await expect(selectSamples({ weights: [1, 1, 1, 1, 1, -1, 1] }, dataset)).rejects.toThrow(
+    'The weight of sample number 5 is -1',
+  );
+});
+
 test('over many epochs a sample comes as often as its weight says', async () => {
   const subset = await selectSamples({ weights: { ant: 0.3, bee: 1, cow: 1.7 } }, dataset);
   const times = new Float64Array(7);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { OptionError, type ShardIndex } from '@shardtool/format';
+import { firstNumbers } from '../order/units.js';
 import type { Randomness } from '../order/words.js';
 import { classNumber } from './classes.js';
 import { drawTimes, type Weights, weigher } from './weights.js';
@@ -68,8 +69,7 @@ export async function selectSamples(request: SelectionRequest, dataset: Selectab
     throw new OptionError({}, 'No sample is selected: widen classes, keys, where or weights.');
   }
   const varies = subsets.some(({ weights }) => weights?.some((weight) => !Number.isInteger(weight)));
-  const firstSample = new Float64Array(counts.length + 1);
-  for (let k = 0; k < counts.length; k++) firstSample[k + 1] = firstSample[k]! + counts[k]!;
+  const firstSample = firstNumbers(counts);
   const draw = (randomness: Randomness) =>
     selectionOf(
       subsets.map((subset, k) => drawRows(subset, firstSample[k]!, randomness)),
@@ -110,9 +110,10 @@ async function selectShards(request: SelectionRequest, dataset: SelectableDatase
   const keys = request.keys && new Set(request.keys);
   const missing = new Set(keys);
   const where = request.where === undefined ? undefined : compileWhere(request.where, classNames);
-  const weigh = request.weights && weigher(request.weights, classNames);
+  const first = firstNumbers(counts);
+  const weigh = request.weights && weigher(request.weights, classNames, first[counts.length]!);
 
-  const selectShard = (index: ShardIndex): ShardSubset => {
+  const selectShard = (index: ShardIndex, shard: number): ShardSubset => {
     const isWanted = where?.(index);
     const rows: number[] = [];
     for (let row = 0; row < index.samples; row++) {
@@ -123,7 +124,11 @@ async function selectShards(request: SelectionRequest, dataset: SelectableDatase
       if (classes !== undefined && !classes.has(index.cls[row]!)) continue;
       if (isWanted === undefined || isWanted(row)) rows.push(row);
     }
-    const weights = weigh && Float64Array.from(rows, (row) => weigh({ key: index.key[row]!, cls: index.cls[row]! }));
+    const weights =
+      weigh &&
+      Float64Array.from(rows, (row) =>
+        weigh({ number: first[shard]! + row, key: index.key[row]!, cls: index.cls[row]! }),
+      );
     return { rows: rows.length === index.samples ? null : Uint32Array.from(rows), weights: weights ?? null };
   };
 
@@ -131,7 +136,9 @@ async function selectShards(request: SelectionRequest, dataset: SelectableDatase
   for (let from = 0; from < counts.length; from += READ_AT_ONCE) {
     const shards = Array.from({ length: Math.min(READ_AT_ONCE, counts.length - from) }, (_, i) => from + i);
     const indexes = await Promise.all(shards.map((shard) => (counts[shard] === 0 ? null : dataset.indexOf(shard))));
-    for (const index of indexes) subsets.push(index === null ? { rows: null, weights: null } : selectShard(index));
+    for (const index of indexes) {
+      subsets.push(index === null ? { rows: null, weights: null } : selectShard(index, subsets.length));
+    }
   }
   checkMissing(missing, keys?.size ?? 0);
   return subsets;

@@ -4,25 +4,41 @@ import { type ClassChoice, classNumber, isNumberOfClass } from './classes.js';
 
 /** A sample as a weight function sees it. */
 export interface WeighedSample {
+  /** Its number in the dataset, in the order on disk. */
+  readonly number: number;
   readonly key: string;
   /** -1 where there is none. */
   readonly cls: number;
 }
 
 /**
- * How often a sample comes in an epoch: by class (1 where not given), or by a function. The keys of a plain object are names;
- * in a Map or a list of pairs text is a name, and a number is a class number.
+ * How often a sample comes in an epoch: by class (1 where not given), by an array with a number for each sample, or by a function.
+ * The keys of a plain object are names; in a Map or a list of pairs text is a name, and a number is a class number.
  */
-export type Weights =
+export type Weights = ClassWeights | ArrayLike<number> | WeightFunction;
+
+type ClassWeights =
   | Readonly<Record<string, number>>
   | ReadonlyMap<ClassChoice, number>
-  | readonly (readonly [ClassChoice, number])[]
-  | ((sample: WeighedSample) => number);
+  | readonly (readonly [ClassChoice, number])[];
 
-/** A function that gives each sample its weight. Throws {@link OptionError} for what is no weight, or no class. */
-export function weigher(weights: Weights, classNames: readonly string[]): (sample: WeighedSample) => number {
+type WeightFunction = (sample: WeighedSample) => number;
+
+/**
+ * A function that gives each sample its weight. Throws {@link OptionError} for what is no weight, no class, and for an array of
+ * another length than the dataset's `samples`.
+ */
+export function weigher(
+  weights: Weights,
+  classNames: readonly string[],
+  samples: number,
+): (sample: WeighedSample) => number {
   if (typeof weights === 'function') {
     return (sample) => checkWeight(weights(sample), `sample "${sample.key}"`);
+  }
+  if (isArrayOfNumbers(weights)) {
+    checkLength(weights.length, samples);
+    return ({ number }) => checkWeight(weights[number]!, `sample number ${number}`);
   }
   const byClass = new Map<number, number>();
   for (const [wanted, weight] of pairsOf(weights, classNames)) {
@@ -34,10 +50,19 @@ export function weigher(weights: Weights, classNames: readonly string[]): (sampl
   return ({ cls }) => byClass.get(cls) ?? 1;
 }
 
-function pairsOf(
-  weights: Exclude<Weights, (sample: WeighedSample) => number>,
-  classNames: readonly string[],
-): Iterable<readonly [ClassChoice, number]> {
+function isArrayOfNumbers(weights: Exclude<Weights, WeightFunction>): weights is ArrayLike<number> {
+  return ArrayBuffer.isView(weights) || (Array.isArray(weights) && typeof weights[0] === 'number');
+}
+
+function checkLength(length: number, samples: number): void {
+  if (length === samples) return;
+  throw new OptionError(
+    {},
+    `weights has ${length} numbers and the dataset ${samples} samples: give one for each, in the order on disk.`,
+  );
+}
+
+function pairsOf(weights: ClassWeights, classNames: readonly string[]): Iterable<readonly [ClassChoice, number]> {
   if (weights instanceof Map || Array.isArray(weights)) return weights;
   const pairs = Object.entries(weights as Readonly<Record<string, number>>);
   for (const [name] of pairs) checkUnambiguous(name, classNames);

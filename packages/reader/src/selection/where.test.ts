@@ -1,6 +1,7 @@
 import type { ColumnValue, ShardIndex } from '@shardtool/format';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../test/repetitions.js';
 import { compileWhere } from './where.js';
 import { WhereError } from './where-tokens.js';
 
@@ -137,6 +138,6 @@ test('any text is an expression or a WhereError', () => {
         expect(error).toBeInstanceOf(WhereError);
       }
     }),
-    { numRuns: 600 },
+    { numRuns: 120 * TIMES },
   );
 });

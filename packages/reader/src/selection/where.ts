@@ -1,4 +1,5 @@
 import { type ColumnValue, didYouMean, type ShardIndex } from '@shardtool/format';
+import { INSPECT_PREFIX } from '../inspect/measures.js';
 import { type Comparison, type Expression, type Operand, parseWhere } from './where-parser.js';
 import { WhereError } from './where-tokens.js';
 
@@ -144,6 +145,9 @@ function columnHint(name: string, { index }: Scope): string {
       ` (what is inside the field "${field}" is no column of the index yet: "shardtool index FOLDER --columns ${name}" ` +
       'makes it one)'
     );
+  }
+  if (name.startsWith(INSPECT_PREFIX)) {
+    return ' ("shardtool inspect PLACE" makes those that begin so, where the images have not changed since)';
   }
   const names = [...COLUMNS.keys(), ...index.columns.keys()];
   const near = didYouMean(name, names).replace(/^; /, '');

@@ -1,5 +1,5 @@
 /** Mixing the images of a batch with their neighbours: torchvision v2's MixUp and CutMix. */
-import { OptionError } from '@shardtool/format';
+import { OptionError, parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect } from '../codec/codec.js';
 import type { Size } from './crops.js';
@@ -19,12 +19,11 @@ export type Mixing = readonly Mix[];
 /** Fills in the defaults. Throws {@link OptionError}. */
 export function checkMixing(input: MixInput | readonly MixInput[] | undefined): Mixing {
   if (input === undefined) return [];
-  const result = z.array(mix).safeParse(Array.isArray(input) ? input : [input]);
-  if (result.success) return result.data;
-  const { path, message } = result.error.issues[0]!;
-  throw new OptionError(
-    {},
-    `The loader's option mix is not right (${path.slice(1).join('.')}: ${message}); it is { name: 'mixup' or 'cutmix', alpha }, or a list of those.`,
+  return (Array.isArray(input) ? input : [input]).map((one) =>
+    parseShape(mix, one, ({ where, what }) => {
+      const message = `The loader's option mix is not right (${where || 'it'} ${what}); it is { name: 'mixup' or 'cutmix', alpha }, or a list of those.`;
+      return new OptionError({}, message);
+    }),
   );
 }
 

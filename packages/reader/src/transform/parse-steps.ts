@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError, parseShape } from '@shardtool/format';
 import type { z } from 'zod';
 import { STEPS } from './step-table.js';
 import type { StepEntry } from './steps/step.js';
@@ -30,14 +30,10 @@ export function parseSteps(list: unknown): Step[] {
           `${Object.keys(STEPS).join(', ')}.`,
       );
     }
-    const result = STEPS[name].schema.safeParse(step);
-    if (result.success) return result.data;
-    const [issue] = result.error.issues;
-    const where = issue!.path.length > 0 ? `${issue!.path.join('.')}: ` : '';
-    throw new OptionError(
-      {},
-      `Step ${index + 1} of the transform, ${name}, is not right (${where}${issue!.message}); it takes ${takes(name)}.`,
-    );
+    return parseShape(STEPS[name].schema, step, ({ where, what }) => {
+      const message = `Step ${index + 1} of the transform, ${name}, is not right (${where || 'it'} ${what}); it takes ${takes(name)}.`;
+      return new OptionError({}, message);
+    });
   });
 }
 

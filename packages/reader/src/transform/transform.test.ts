@@ -84,13 +84,16 @@ test.each([
   [[{ name: 'resize' }], /Step 1 of the transform, resize, .*size.*it takes size \(the shorter side/],
   [[{ name: 'resize', size: 0 }], /resize.*size/],
   [[{ name: 'resize', size: 5000 }], /resize.*size/],
-  [[{ name: 'resize', size: 256, maxSize: 256 }], /maxSize: it must be more than size/],
+  [[{ name: 'resize', size: 256, maxSize: 256 }], /maxSize must be more than size/],
   [[{ name: 'resize', size: [2, 2], maxSize: 256 }], /maxSize/],
   [[{ name: 'centerCrop', size: [1, 2, 3] }], /centerCrop/],
   [[{ name: 'centerCrop', size: 2, interpolation: 'nearest' }], /interpolation/],
-  [[{ name: 'randomHorizontalFlip', p: 2 }], /randomHorizontalFlip.*p: .*it takes p \(a probability\)/],
-  [[{ name: 'randomResizedCrop', size: 2, scale: [1, 0.5] }], /scale.*the first must not be the larger/],
-  [[{ name: 'normalize', mean: [0, 0, 0], std: [1, 0, 1] }], /std: each must be more than 0/],
+  [
+    [{ name: 'randomHorizontalFlip', p: 2 }],
+    /randomHorizontalFlip.*\(p must be at most 1, and is 2\); it takes p \(a probability\)/,
+  ],
+  [[{ name: 'randomResizedCrop', size: 2, scale: [1, 0.5] }], /scale must have the smaller value first/],
+  [[{ name: 'normalize', mean: [0, 0, 0], std: [1, 0, 1] }], /std must have values above 0 only/],
   [
     [
       { name: 'toDtype', dtype: 'float32' },

@@ -113,9 +113,15 @@ function shapeOf(steps: readonly PixelStep[]): Size | null {
   }, null);
 }
 
-/** What is done to bytes as the last thing: (byte / 255 - mean) / std, per channel; null where they stay bytes. */
-export function normalizationOf(transform: TransformInput): Normalization | null {
-  return compileTransform(transform).normalization;
+/** What the values are that a transform makes. */
+export type TransformOutput = Pick<CompiledTransform, 'dtype' | 'layout' | 'normalization'>;
+
+/**
+ * What comes out of a transform: its dtype and layout, and what is done to bytes as the last thing, (byte / 255 - mean) / std per
+ * channel, null where they stay bytes. Throws OptionError for a transform that is not right.
+ */
+export function outputOf(transform: TransformInput): TransformOutput {
+  return compileTransform(transform);
 }
 
 type Values = Pick<CompiledTransform, 'dtype' | 'layout' | 'pixelLayout' | 'normalization' | 'erasing'>;

@@ -78,12 +78,8 @@ export class Delivery {
         const block = pending.blocks[row]!;
         const item = pending.items[row]!;
         if (block.reader.fetchAgain === undefined || pending.fetchedAgain.get(row) === item) return;
-        // Until then its bytes may be written by others: those of the first batches come once more with their block.
-        await block.whole;
-        if (isChanged(block, item, arena)) {
-          if (!(await block.reader.fetchAgain(block, item))) return;
-          this.#options.badRows.statistics.countFetchedAgain();
-        } else if (block.whole === undefined) return;
+        if (!isChanged(block, item, arena) || !(await block.reader.fetchAgain(block, item))) return;
+        this.#options.badRows.statistics.countFetchedAgain();
         pending.fetchedAgain.set(row, item);
         fetched.add(row);
       }),

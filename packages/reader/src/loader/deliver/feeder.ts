@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bell } from '@shardtool/format';
 import { OptionError } from '@shardtool/format';
+import { columnsText } from '../../annotations/columns-text.js';
 import type { EpochPlan } from '../../order/batches.js';
 import { type Block, type BlockReader, placeOf } from '../read/block.js';
-import type { Demand } from '../read/block-reader.js';
-import type { BatchReader } from '../read/bucket-reader.js';
-import { keptImageColumn } from '../read/image-column.js';
+import type { Demand } from '../read/readers/block-reader.js';
+import type { BatchReader } from '../read/readers/bucket-reader.js';
+import { keptImageColumn } from '../read/readers/image-column.js';
 import type { BatchFacts } from '../ring/batch-facts.js';
+import type { ColumnTexts } from '../ring/column-texts.js';
 import type { Companion, PartTable } from '../ring/companions.js';
 import type { Control } from '../ring/control.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
@@ -32,6 +34,7 @@ export interface FeederOptions {
   readonly image: string | undefined;
   readonly companions: readonly Companion[];
   readonly parts: PartTable;
+  readonly texts: ColumnTexts;
   readonly facts: BatchFacts;
   /** Batches are worked on as a whole when their rows are there. */
   readonly whole: boolean;
@@ -45,7 +48,7 @@ export interface FeederOptions {
   /** A batch got its slot; jobs and messages about it may follow. */
   onOpen(pending: PendingBatch): void;
   /** The sample of a row has no image. */
-  onMissingImage(pending: PendingBatch, row: number): void;
+  onUnusable(pending: PendingBatch, row: number, reason: string): void;
 }
 
 /** Jobs are announced to sleeping workers in lots of this size. */
@@ -168,7 +171,7 @@ export class Feeder implements Demand {
     job.source = origin.sourceOfShard === null ? 0 : origin.sourceOfShard[shard]!;
     pending.sources[row] = job.source;
     if (offset < 0) {
-      this.#options.onMissingImage(pending, row);
+      this.#options.onUnusable(pending, row, 'it has no image');
       return;
     }
     job.shard = block.inShards ? shard : IN_ARENA;
@@ -188,8 +191,9 @@ export class Feeder implements Demand {
       facts.setLabel(pending.slot, row, pending.labels[row]!);
       if (row === 0) facts.setFirst(pending.slot, job);
     }
-    if (companions.length > 0) this.#placeParts(block, item, job, pending.checksum);
-    control.push(job);
+    const unplaced = companions.length === 0 ? null : this.#placeParts(block, item, job, pending.checksum);
+    if (unplaced === null) control.push(job);
+    else this.#options.onUnusable(pending, row, unplaced);
   }
 
   /** Publishes the job of the batch as a whole. */
@@ -199,11 +203,18 @@ export class Feeder implements Demand {
     control.ring();
   }
 
-  #placeParts(block: Block, item: number, { slot, row }: Job, checksum: boolean): void {
-    const { companions, parts } = this.#options;
+  /** Why the sample cannot be used; null where it can. */
+  #placeParts(block: Block, item: number, { slot, row }: Job, checksum: boolean): string | null {
+    const { companions, parts, texts } = this.#options;
     const { index, stretches } = block.shards.get(block.shard[item]!)!;
     const indexRow = block.row[item]!;
-    companions.forEach(({ field }, i) => {
+    for (const [i, { field, columns }] of companions.entries()) {
+      if (columns !== undefined) {
+        const place = texts.put(slot, columnsText(index.columns, columns, indexRow));
+        if (place === null) return `its column "${field}" is too long beside those of the other rows of its batch`;
+        parts.set(slot, row, i, { ...place, crc32: UNCHECKED, msgpack: false });
+        continue;
+      }
       const column = index.fields.get(field);
       const offset = column?.offset[indexRow] ?? -1;
       if (column === undefined || offset < 0) parts.set(slot, row, i, null);
@@ -213,7 +224,8 @@ export class Feeder implements Demand {
         const msgpack = column.msgpack?.[indexRow] === 1;
         parts.set(slot, row, i, { offset: placeOf(block, stretches, offset), bytes, crc32, msgpack });
       }
-    });
+    }
+    return null;
   }
 
   #wake(): void {
@@ -252,6 +264,7 @@ export class Feeder implements Demand {
       if (this.#closed) return;
       const pending = new PendingBatch(slot, planned, fed.epoch, fed.checksum, fields);
       control.slots.open(slot, pending.rows, this.#options.whole);
+      this.#options.texts.clear(slot);
       this.#options.onOpen(pending);
       this.#filling = pending;
       this.#pending.push(pending);

@@ -4,7 +4,7 @@ import { layOutRecord, NO_OBJECTS, readRecords } from '../../annotations/record.
 import type { Size } from '../../transform/crops.js';
 import type { Dtype } from '../../transform/values.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
-import { keptImageColumn } from '../read/image-column.js';
+import { keptImageColumn } from '../read/readers/image-column.js';
 import type { Companion } from '../ring/companions.js';
 import type { Engine } from '../work/engine.js';
 import type { Batch } from './batch.js';

@@ -1,4 +1,4 @@
-import type { Demand } from '../read/block-reader.js';
+import type { Demand } from '../read/readers/block-reader.js';
 import type { SampleOrigin } from '../setup/order.js';
 import type { LoaderOutput } from '../setup/output.js';
 import type { Engine } from '../work/engine.js';
@@ -61,6 +61,7 @@ export class Iteration {
       image,
       companions,
       parts: engine.parts,
+      texts: engine.texts,
       facts: engine.facts,
       whole,
       fields,
@@ -68,7 +69,7 @@ export class Iteration {
       bytesAreHeld: output.batch.kind === 'raw' && release === 'manual',
       nextEpoch: (demand) => options.nextEpoch(demand),
       onOpen: (pending) => delivery.expect(pending),
-      onMissingImage: (pending, row) => delivery.reject(pending, row, 'it has no image'),
+      onUnusable: (pending, row, reason) => delivery.reject(pending, row, reason),
     });
   }
 

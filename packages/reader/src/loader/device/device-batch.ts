@@ -13,7 +13,7 @@ export type StreamHandle = bigint | number;
 export interface DeviceArray {
   /** Address of the first value (a CUdeviceptr). */
   readonly devicePointer: bigint;
-  readonly dtype: DeviceDtype;
+  readonly dtype: DeviceDtype | 'int32';
   readonly shape: readonly number[];
   /** In values: from one index of each dimension to the next. */
   readonly strides: readonly number[];
@@ -29,6 +29,20 @@ export interface ReadyEvent {
   isDone(): boolean;
   /** Resolves when it is ready. */
   whenDone(): Promise<void>;
+}
+
+/** What lies on the images, one row after the other, as {@link BatchObjects}. Null what was not asked for. */
+export interface DeviceObjects {
+  /** int32 [rows + 1]: those of row i are the objects from `offsets[i]` up to `offsets[i + 1]`. */
+  readonly offsets: DeviceArray;
+  /** float32 [n, 4]. */
+  readonly boxes: DeviceArray | null;
+  /** Class numbers, int32 [n]. */
+  readonly boxLabels: DeviceArray | null;
+  /** float32 [n, count, 3]. */
+  readonly keypoints: DeviceArray | null;
+  /** Corners of all polygons, float32 [p, 2]; the batch's `polygons` says on the host which are whose. */
+  readonly points: DeviceArray | null;
 }
 
 type HostPart =
@@ -47,7 +61,7 @@ type HostPart =
 
 /**
  * A batch whose pixels are in the memory of a GPU, or on their way: valid until the next is asked for, or until
- * {@link release}. `devicePointer`, `dtype`, `shape` and `strides` are those of `images`.
+ * {@link release}. What lies on the images is there, too (`objects`), and on the host (`boxes` and the like). `devicePointer`, `dtype`, `shape` and `strides` are those of `images`.
  */
 export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   /** [n, 3, height, width] or [n, height, width, 3]. */
@@ -56,6 +70,8 @@ export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   readonly moreImages: Readonly<Record<string, DeviceArray>>;
   /** Values of masks by field name, uint8 [n, height, width]. */
   readonly masks: Readonly<Record<string, DeviceArray>>;
+  /** With the option `annotations`; null without. */
+  readonly objects: DeviceObjects | null;
   /** The loader's own stream waits for it already; any other stream is to wait. */
   readonly ready: ReadyEvent;
   /** Where the run is after this batch, for the option `state`. */

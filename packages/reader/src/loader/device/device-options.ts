@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError, parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { compileTransform, type StepInput, type TransformInput } from '../../transform/transform.js';
 import type { LoaderOptions } from '../options.js';
@@ -34,11 +34,11 @@ export interface DeviceLoaderOptions extends LoaderOptions {
 
 const channels = z.tuple([z.number(), z.number(), z.number()]);
 const schema = z.strictObject({
-  name: z.string().regex(/^cuda(:\d+)?$/, 'the name is "cuda" or "cuda:N"'),
+  name: z.string().regex(/^cuda(:\d+)?$/, 'must be "cuda" or "cuda:N"'),
   dtype: z.enum(['uint8', 'float32', 'float16', 'bfloat16']).optional(),
   layout: z.enum(['nchw', 'nhwc']).optional(),
   mean: channels.optional(),
-  std: channels.refine((values) => values.every((value) => value > 0), 'each must be more than 0').optional(),
+  std: channels.refine((values) => values.every((value) => value > 0), 'must have values above 0 only').optional(),
   slots: z.number().int().min(2).max(64).default(3),
   stream: z.union([z.bigint().min(0n), z.number().int().min(0)]).default(0),
 });
@@ -66,11 +66,10 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
 }
 
 function checkDevice(device: string | DeviceOptions): z.output<typeof schema> {
-  const result = schema.safeParse(typeof device === 'string' ? { name: device } : device);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0]!;
-  const at = issue.path.length > 0 ? `.${issue.path.join('.')}` : '';
-  throw new OptionError({}, `The loader's option device${at} is not right: ${issue.message}.`);
+  return parseShape(schema, typeof device === 'string' ? { name: device } : device, ({ where, what }) => {
+    const at = where === '' ? '' : `.${where}`;
+    return new OptionError({}, `The loader's option device${at} is not right: it ${what}.`);
+  });
 }
 
 interface Values {

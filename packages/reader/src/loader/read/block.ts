@@ -3,14 +3,14 @@ import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { PlannedBlock } from '../../order/batches.js';
 import { lastAtMost } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
-import { placeWithin, type Stretch } from './stretches.js';
+import { placeWithin, type Stretch } from './readers/stretches.js';
 
 /** What batches ask for blocks. */
 export interface BlockReader {
   /** The block, at once where this item of it is in memory. Asked in rising order of first use. */
   get(ordinal: number, item: number): Block | Promise<Block>;
   /**
-   * Fetches the bytes of an item of a block that is whole once more, into their place, past every cache. False where they
+   * Fetches the bytes of an item that is there once more, into their place, past every cache. False where they
    * would only come from the same disk again.
    */
   fetchAgain?(block: Block, item: number): Promise<boolean>;

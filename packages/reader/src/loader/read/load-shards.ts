@@ -4,7 +4,17 @@ import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, SEGMENT_BYTES } from './arena.js';
 import { consecutive, type LoadedShard, type ShardRows } from './block.js';
-import { placeWithin, readsOf, type Stretch, type StretchRead, stretchBytes, stretchesOf } from './stretches.js';
+import {
+  placeWithin,
+  type RowSpans,
+  readsOf,
+  type Span,
+  type Stretch,
+  type StretchRead,
+  stretchBytes,
+  stretchesOf,
+  stretchesWithout,
+} from './readers/stretches.js';
 
 /** Where blocks come from: shards by number. */
 export interface ShardStore {
@@ -121,9 +131,15 @@ export function selectedOf(selection: Selection, shard: number, samples: number)
   return { shard, rows: selection.rows(shard) ?? consecutive(0, samples) };
 }
 
+/** A sample of what is loaded, by its shard and its row there. */
+export interface LoadedSample {
+  readonly shard: number;
+  readonly row: number;
+}
+
 /** Reads single samples of what was planned into their places, all at once. When it throws, no read is under way any more. */
 export async function loadSamples(
-  samples: readonly { readonly shard: number; readonly row: number }[],
+  samples: readonly LoadedSample[],
   shards: LoadedShards['shards'],
   place: number,
   store: ShardStore,
@@ -143,14 +159,18 @@ export async function loadSamples(
   for (const result of await Promise.allSettled(reads)) if (result.status === 'rejected') throw result.reason;
 }
 
-/** Reads what was planned into the arena from `place` on. When it throws, no read is under way any more. */
+/**
+ * Reads what was planned into the arena from `place` on. When it throws, no read is under way any more. Nothing is written
+ * over `samples`, which are there: somebody may have checked their bytes, and use them now.
+ */
 export async function load(
   shards: LoadedShards['shards'],
   place: number,
   store: ShardStore,
   arena: Arena,
+  samples: readonly LoadedSample[] = [],
 ): Promise<void> {
-  const reads = readsOfShards(shards, store.costs);
+  const reads = readsOfShards(shards, store.costs, samples);
   if (reads.length === 1) return readInto(reads[0]!, place, store, arena);
   // The store itself says how many of them are under way.
   const atOnce = (store.costs?.parallel ?? 0) > READS_AT_ONCE ? FAR_READS_AT_ONCE : READS_AT_ONCE;
@@ -175,13 +195,24 @@ interface ShardRead extends StretchRead {
   readonly from: 'shard' | 'crops';
 }
 
-function readsOfShards(shards: LoadedShards['shards'], costs: ReadCosts | undefined): ShardRead[] {
+function readsOfShards(
+  shards: LoadedShards['shards'],
+  costs: ReadCosts | undefined,
+  samples: readonly LoadedSample[],
+): ShardRead[] {
   const reads: ShardRead[] = [];
-  for (const [shard, { stretches, crops }] of shards) {
-    for (const read of readsOf(stretches, costs)) reads.push({ shard, from: 'shard', ...read });
-    for (const read of readsOf(crops?.stretches ?? [], costs)) reads.push({ shard, from: 'crops', ...read });
+  for (const [shard, { index, stretches, crops }] of shards) {
+    const rows = samples.filter((sample) => sample.shard === shard).map(({ row }) => row);
+    const left = stretchesWithout(stretches, spansOf(index, rows));
+    const leftCrops = crops && stretchesWithout(crops.stretches, spansOf(crops.columns, rows));
+    for (const read of readsOf(left, costs)) reads.push({ shard, from: 'shard', ...read });
+    for (const read of readsOf(leftCrops ?? [], costs)) reads.push({ shard, from: 'crops', ...read });
   }
   return reads;
+}
+
+function spansOf({ offset, bytes }: RowSpans, rows: readonly number[]): Span[] {
+  return rows.map((row) => ({ offset: offset[row]!, bytes: bytes[row]! }));
 }
 
 async function readInto(read: ShardRead, place: number, store: ShardStore, arena: Arena): Promise<void> {

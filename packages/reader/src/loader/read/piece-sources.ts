@@ -8,7 +8,7 @@ import type { PieceSource } from './pieces.js';
  * `bytes[k]` is how long shard k is.
  */
 export function pieceSources(
-  order: Pick<LoaderOrder, 'sources' | 'unit' | 'rank' | 'worldSize'>,
+  order: Pick<LoaderOrder, 'sources' | 'unit' | 'isScattered' | 'rank' | 'worldSize'>,
   bytes: ArrayLike<number>,
   cacheBytes: number,
 ): PieceSource[] {
@@ -28,8 +28,8 @@ export function pieceSources(
   };
   return sources.map((source) => ({
     ...source,
-    // What is kept in memory as a whole is read once, and for the next run.
-    readers: order.unit === 'sample' ? null : readersOf(source, isLocal, epochs),
+    // What is kept in memory as a whole is read once, and for the next run; of a scattered order every piece is wanted all the time.
+    readers: order.unit === 'sample' || order.isScattered ? null : readersOf(source, isLocal, epochs),
   }));
 }
 

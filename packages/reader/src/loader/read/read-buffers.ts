@@ -6,7 +6,7 @@ import type { Selection } from '../../selection/selection.js';
 import { placeBytes, SEGMENT_BYTES } from './arena.js';
 import { leastBytes, type UpcomingEpoch } from './least-bytes.js';
 import { type PlannedStore, planLoad, selectedOf, selectedRows } from './load-shards.js';
-import { STRETCH_BYTES } from './stretches.js';
+import { STRETCH_BYTES } from './readers/stretches.js';
 
 /** Memory for encoded samples, in bytes. */
 export interface ReadBufferPlan {

@@ -3,15 +3,17 @@ import { UNCHECKED } from './job.js';
 
 /**
  * Further fields of a sample that workers need: more images and masks, which become pixels with it, what a person's own
- * step looks at, and what has the objects on it. Where their bytes lie is written into shared memory beside the ring of jobs, so that a job itself stays as
+ * step looks at, and what has the objects on it, which may be columns of the index. Where their bytes lie is written into shared memory beside the ring of jobs, so that a job itself stays as
  * small as it is.
  */
 export interface Companion {
   readonly field: string;
-  readonly kind: 'image' | 'mask' | 'field' | 'annotation';
+  readonly kind: 'image' | 'mask' | 'field' | 'annotation' | 'columns';
+  /** Of the kind `columns`: their names, or that of one that holds JSON. */
+  readonly columns?: readonly string[] | string | undefined;
 }
 
-/** Where the bytes of one companion of a row are in the arena. */
+/** Where the bytes of one companion of a row are in the arena; those of columns, in {@link ColumnTexts}. */
 export interface Part {
   readonly offset: number;
   readonly bytes: number;

@@ -1,6 +1,6 @@
 import { fstatSync, ftruncateSync } from 'node:fs';
 import { constants } from 'node:os';
-import { FileError } from '@shardtool/format';
+import { FileError, nativeCalls } from '@shardtool/format';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 
 /** WebAssembly memory begins and ends at multiples of its page, which is a multiple of every machine's. */
@@ -23,7 +23,7 @@ export async function layOverFile(memory: KernelMemory, file: number, bytes: num
   } catch (cause) {
     throw failed(file, length, (cause as Error).message, cause);
   }
-  const { default: koffi } = await import('koffi');
+  const koffi = nativeCalls<typeof import('koffi').default>();
   const library = koffi.load(null);
   const mmap = library.func('mmap', 'intptr_t', ['void*', 'size_t', 'int', 'int', 'int', 'int64_t']);
   const place = koffi.address(new Uint8Array(memory.buffer, 0, 1));

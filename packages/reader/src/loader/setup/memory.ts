@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { Dataset } from '../../dataset/dataset.js';
-import { scratchBytesFor } from '../../decoder.js';
+import { scratchBytesFor } from '../../scratch-size.js';
 import type { CheckedOptions } from '../options.js';
 import type { PlannedStore } from '../read/load-shards.js';
 import { planReadBuffers, type ReadBufferPlan } from '../read/read-buffers.js';
@@ -42,7 +42,7 @@ export async function setUpMemory(
   });
   // Single samples are of any rank's streams.
   const indexes = 2 * (streams / worldSize) + 16 + (options.buckets === undefined ? 0 : streams);
-  dataset.files.keepIndexes(Math.min(dataset.shards.length, indexes));
+  dataset.files.keepIndexes(Math.min(dataset.shards.length, order.isScattered ? SCATTERED_INDEXES : indexes));
   const begin = order.isOver ? { epoch: order.begin.epoch + 1, position: 0 } : order.begin;
   const readBuffers = await planReadBuffers({
     dataset,
@@ -57,6 +57,8 @@ export async function setUpMemory(
   return { slots, readBuffers, heldBytes: heldBytesOf(dataset, order, options) };
 }
 
+/** Each block of a scattered order has samples of any shard: with more shards than these, indexes are read again and again. */
+const SCATTERED_INDEXES = 256;
 /** Over the mean, for samples that are larger: address space, which takes no memory until it is written. */
 const SPARE = 2;
 const SPARE_BYTES = 64 * 2 ** 20;

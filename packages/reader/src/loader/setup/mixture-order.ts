@@ -157,6 +157,7 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
     // What is left of a larger dataset comes in later epochs.
     readsAll: ({ position }) => position === 0 && sources.every(({ size }, d) => samples[d]! >= size),
     isOnce: false,
+    isScattered: false,
     selection: () => union.selection,
     plan,
     part,

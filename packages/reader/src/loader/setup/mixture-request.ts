@@ -18,6 +18,12 @@ export function refuseChoices(options: OrderRequest): void {
       `${name} chooses samples of one dataset: give it with the dataset, where the mixture is opened.`,
     );
   }
+  if (options.order !== undefined) {
+    throw new OptionError(
+      {},
+      'The datasets of a mixture take turns, so it has no order of your own: leave out the option order, or open one dataset.',
+    );
+  }
   if (options.weights !== undefined) {
     throw new OptionError(
       {},

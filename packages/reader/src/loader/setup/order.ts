@@ -1,3 +1,4 @@
+import { OptionError } from '@shardtool/format';
 import type { Dataset } from '../../dataset/dataset.js';
 import { selectableOf } from '../../dataset/selectable.js';
 import { type EpochPlan, type PlanOptions, planEpoch } from '../../order/batches.js';
@@ -8,6 +9,7 @@ import { slabCount } from '../../order/slabs.js';
 import { type DatasetState, takeUpState } from '../../order/state.js';
 import { type Unit, unitOf } from '../../order/units.js';
 import { ORDER_VERSION } from '../../order/words.js';
+import { selectInOrder } from '../../selection/own-order.js';
 import {
   checkEpochSamples,
   type Selection,
@@ -52,6 +54,8 @@ export interface LoaderOrder {
   part(place: Place, as: PlanPart): EpochPlan;
   /** Whether an epoch is every sample once. */
   readonly isOnce: boolean;
+  /** Whether the samples of a block may lie anywhere: the order is the caller's own. */
+  readonly isScattered: boolean;
   /** The epochs from a place on, without end. */
   upcoming(place: Place): Iterable<UpcomingEpoch>;
   /** Blocks that this rank holds at once where so many batches are made ahead, and samples in them. */
@@ -98,6 +102,7 @@ export type OrderRequest = Pick<
   | 'keys'
   | 'where'
   | 'weights'
+  | 'order'
   | 'epochSamples'
   | 'state'
   | 'shuffle'
@@ -127,12 +132,11 @@ export async function setUpOrder(dataset: Dataset, options: OrderRequest): Promi
 async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest): Promise<LoaderOrder> {
   const { rank, worldSize } = resolveRanks(options);
   const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);
-  const request = { classes: options.classes, keys: options.keys, where: options.where, weights: options.weights };
-  const subset = await selectSamples(request, selectableOf(dataset, request));
+  const { subset, positions } = await select(dataset, options);
   checkEpochSamples(subset, options.epochSamples);
 
   const saved = options.state === undefined ? null : takeUp(dataset, subset, options);
-  const shuffle = options.shuffle ?? saved?.shuffle ?? true;
+  const shuffle = positions === undefined && (options.shuffle ?? saved?.shuffle ?? true);
   const meanSampleBytes = dataset.size === 0 ? 1 : dataset.bytes / dataset.size;
   const { streams, blockSamples } = saved ?? orderDefaults({ ...options, worldSize, meanSampleBytes, shuffle });
   const seed = saved?.seed ?? options.seed ?? 0;
@@ -151,6 +155,7 @@ async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest)
       blockSamples,
       unit,
       shuffle,
+      positions,
       position,
       epochSamples,
       ...as,
@@ -179,13 +184,16 @@ async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest)
         unit,
         blockSamples,
         selection,
-        orderOf: (pass) =>
-          epochOrder({ counts: selection(pass).counts, seed, epoch: pass, streams, blockSamples, unit, shuffle }),
+        orderOf: (pass) => {
+          const { counts } = selection(pass);
+          return epochOrder({ counts, seed, epoch: pass, streams, blockSamples, unit, shuffle, positions });
+        },
         passesAnEpoch: 1,
         positionOf: (samples) => samples,
       },
     ],
-    isOnce: options.weights === undefined && epochSamples === undefined,
+    isOnce: options.weights === undefined && positions === undefined && epochSamples === undefined,
+    isScattered: positions !== undefined,
     plan,
     part,
     *upcoming(place) {
@@ -214,6 +222,28 @@ async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest)
       position,
     }),
   };
+}
+
+/** The samples that come, and those of an order of the caller's own with their positions. */
+async function select(
+  dataset: Dataset,
+  options: DatasetOrderRequest,
+): Promise<{ readonly subset: Subset; readonly positions?: Uint32Array }> {
+  const { order } = options;
+  if (order === undefined) {
+    const request = { classes: options.classes, keys: options.keys, where: options.where, weights: options.weights };
+    return { subset: await selectSamples(request, selectableOf(dataset, request)) };
+  }
+  const given = (['classes', 'keys', 'where', 'weights', 'shuffle', 'shuffleUnit'] as const).find(
+    (name) => options[name] !== undefined,
+  );
+  if (given !== undefined) {
+    throw new OptionError({}, `order says which samples come, and when: leave out ${given}, or order.`);
+  }
+  return selectInOrder(
+    order,
+    dataset.shards.map(({ samples }) => samples),
+  );
 }
 
 function takeUp(dataset: Dataset, subset: Subset, options: DatasetOrderRequest): DatasetState {

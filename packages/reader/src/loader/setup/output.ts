@@ -1,5 +1,10 @@
 import { imageFields, OptionError } from '@shardtool/format';
-import { annotationFields, type CheckedAnnotations, checkAnnotations } from '../../annotations/options.js';
+import {
+  annotationSources,
+  type CheckedAnnotations,
+  checkAnnotations,
+  nameOfSource,
+} from '../../annotations/options.js';
 import { layOutRecord } from '../../annotations/record.js';
 import type { BucketCrop } from '../../buckets/options.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
@@ -83,17 +88,18 @@ type OutputRequest = {
 /** Settles what batches are made of. Throws OptionError. */
 export async function setUpOutput(dataset: Dataset, options: OutputRequest): Promise<LoaderOutput> {
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
-  const annotations = options.annotations === undefined ? null : checkAnnotations(options.annotations);
+  const annotations =
+    options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
   if (transform !== null && annotations?.boxes === undefined) refuseBoxSteps(transform);
   const { batch, decoder } = await outputOf(dataset, transform, options);
   const mixing = checkMixing(options.mix);
   const steps = stepsOf(options.steps);
   const companions = companionsOf(options, batch);
-  if (annotations !== null) companions.push(...annotatedFields(annotations, batch));
+  if (annotations !== null) companions.push(...annotated(annotations, batch, dataset));
   checkFields('image', options.image === undefined ? [] : [options.image], dataset);
   checkFields('moreImages', options.moreImages, dataset);
   checkFields('masks', options.masks, dataset);
-  if (annotations !== null) checkFields('annotations', annotationFields(annotations), dataset);
+  if (annotations !== null) await checkFieldsAndColumns('annotations', sourceNames(annotations), dataset);
   if (options.fields !== undefined) await checkFieldsAndColumns('fields', options.fields, dataset);
   const fields = options.fields ?? fieldsOf(dataset, companions);
   if (options.fields === undefined) checkFieldsAlike(dataset, fields);
@@ -107,7 +113,8 @@ export async function setUpOutput(dataset: Dataset, options: OutputRequest): Pro
   const codec = decoder === null ? null : await chooseCodec();
   return {
     batch,
-    decoder,
+    // Where a worker cannot open the same codec it ends with an error: others differ by some levels.
+    decoder: codec && { ...decoder!, codec: codec.name },
     codec,
     decode: options.decode,
     image: options.image,
@@ -138,13 +145,34 @@ function companionsOf(options: OutputRequest, output: BatchOutput): Companion[] 
   throw needsPixels(masks.length > 0 ? 'masks' : 'moreImages', options);
 }
 
-/** The fields that have the objects, where images are decoded. */
-function annotatedFields(annotations: CheckedAnnotations, output: BatchOutput): Companion[] {
-  if (output.kind !== 'raw') return annotationFields(annotations).map((field) => ({ field, kind: 'annotation' }));
-  throw new OptionError(
-    {},
-    "What lies on images moves as they are decoded: leave out annotations, or transform 'raw'.",
-  );
+/** Fields and columns that have the objects. */
+function sourceNames(annotations: CheckedAnnotations): string[] {
+  return annotationSources(annotations).flatMap(({ field, columns = [] }) => [
+    ...(field === undefined ? [] : [field]),
+    ...columns,
+  ]);
+}
+
+/** The fields and columns that have the objects, where images are decoded. */
+function annotated(annotations: CheckedAnnotations, output: BatchOutput, { fields }: Dataset): Companion[] {
+  if (output.kind === 'raw') {
+    throw new OptionError(
+      {},
+      "What lies on images moves as they are decoded: leave out annotations, or transform 'raw'.",
+    );
+  }
+  const byName = new Map<string, Companion>();
+  for (const source of annotationSources(annotations)) {
+    const name = nameOfSource(source);
+    const isField = source.field !== undefined && fields.includes(source.field);
+    byName.set(
+      name,
+      isField
+        ? { field: name, kind: 'annotation' }
+        : { field: name, kind: 'columns', columns: source.columns ?? source.field },
+    );
+  }
+  return [...byName.values()];
 }
 
 /** Steps that go by boxes need some. */
@@ -238,7 +266,7 @@ function rowBytesOf(output: BatchOutput, companions: readonly Companion[]): RowB
   if (output.kind !== 'pixels') return [{ image: 0, companions: companions.map(() => 0) }];
   return output.sizes.map(({ width, height }) => {
     const image = width * height * 3 * valueBytes(output.dtype);
-    const bytesOf = { image, mask: width * height, field: 0, annotation: 0 };
+    const bytesOf = { image, mask: width * height, field: 0, annotation: 0, columns: 0 };
     return { image, companions: companions.map(({ kind }) => bytesOf[kind]) };
   });
 }

@@ -25,6 +25,7 @@ import type { GivenAnnotations } from '../../transform/annotations.js';
 import type { Mixing } from '../../transform/mix.js';
 import { arenaView } from '../read/arena.js';
 import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
+import { ColumnTexts } from '../ring/column-texts.js';
 import { type Companion, type Part, PartTable } from '../ring/companions.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, WHOLE_BATCH } from '../ring/job.js';
@@ -49,6 +50,8 @@ export interface DecodeWorkerData {
   readonly annotations: CheckedAnnotations | null;
   /** Memory of a {@link PartTable}. */
   readonly parts: SharedArrayBuffer;
+  /** Memory of {@link ColumnTexts}. */
+  readonly texts: readonly SharedArrayBuffer[];
   readonly facts: BatchFactsBuffers;
   readonly steps: OwnSteps;
   readonly mixing: Mixing;
@@ -86,6 +89,7 @@ const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
 const shardImages = new ShardImages(data.shardPaths);
 const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.companions.length }, data.parts);
+const texts = new ColumnTexts({ slots: data.plan.slots, rows: data.rows }, data.texts);
 const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
 
 const { annotations } = data;
@@ -226,6 +230,10 @@ function companionsOf(job: Job): Accompanied {
     if (part === null) {
       if (kind === 'field') continue;
       throw new SampleDecodeError({}, `it has no field "${field}"`);
+    }
+    if (kind === 'columns') {
+      annotated[field] = texts.get(job.slot, part);
+      continue;
     }
     const bytes = payloadOf(part, field);
     if (kind === 'field') fields[field] = bytes;

@@ -5,6 +5,7 @@ import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixing } from '../../transform/mix.js';
 import { Arena, arenaView } from '../read/arena.js';
 import { BatchFacts } from '../ring/batch-facts.js';
+import { ColumnTexts } from '../ring/column-texts.js';
 import { type Companion, PartTable } from '../ring/companions.js';
 import { Control } from '../ring/control.js';
 import { layOverFile } from '../ring/slot-file.js';
@@ -45,6 +46,7 @@ export class Engine {
   readonly plan: MemoryPlan;
   readonly bell: Bell;
   readonly parts: PartTable;
+  readonly texts: ColumnTexts;
   readonly facts: BatchFacts;
   /** Slots that no batch has. A batch that is held beyond its iteration keeps its slot. */
   readonly freeSlots: number[];
@@ -58,6 +60,8 @@ export class Engine {
     const bell = new Bell();
     const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
     const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: options.companions.length });
+    const hasTexts = options.companions.some(({ kind }) => kind === 'columns');
+    const texts = new ColumnTexts({ slots: hasTexts ? plan.slots : 0, rows: options.rows });
     const facts = new BatchFacts({
       slots: plan.slots,
       rows: options.rows,
@@ -87,6 +91,7 @@ export class Engine {
         companions: options.companions,
         annotations: options.annotations,
         parts: parts.buffer,
+        texts: texts.buffers,
         facts: facts.buffers,
         steps: options.steps,
         mixing: options.mixing,
@@ -102,12 +107,12 @@ export class Engine {
       stop: () => control.stop(),
       giveUp,
     });
-    engine = new Engine({ control, arena, held, memory, plan, bell, parts, facts }, pool);
+    engine = new Engine({ control, arena, held, memory, plan, bell, parts, texts, facts }, pool);
     return engine;
   }
 
   private constructor(
-    parts: Pick<Engine, 'control' | 'arena' | 'held' | 'memory' | 'plan' | 'bell' | 'parts' | 'facts'>,
+    parts: Pick<Engine, 'control' | 'arena' | 'held' | 'memory' | 'plan' | 'bell' | 'parts' | 'texts' | 'facts'>,
     pool: DecodeWorkers<WorkerMessage>,
   ) {
     this.control = parts.control;
@@ -118,6 +123,7 @@ export class Engine {
     this.plan = parts.plan;
     this.bell = parts.bell;
     this.parts = parts.parts;
+    this.texts = parts.texts;
     this.facts = parts.facts;
     this.freeSlots = Array.from({ length: parts.plan.slots }, (_, slot) => parts.plan.slots - 1 - slot);
     this.#pool = pool;

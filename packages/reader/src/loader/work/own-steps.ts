@@ -47,6 +47,8 @@ type Fields = Readonly<Record<string, Uint8Array>>;
 export interface PixelsContext extends StepContext {
   readonly shape: readonly [number, number, number];
   readonly dtype: Dtype;
+  /** How often the codec found something odd in the encoded image, and went on: 0 for most. */
+  readonly warnings: number;
 }
 
 /** On the finished pixels of a sample, in place. Returns null to drop the sample. */

@@ -107,6 +107,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
           bytes: (Object.hasOwn(changed, one.field) ? changed[one.field] : undefined) ?? one.bytes,
         }));
       }
+      const before = decoder.warnings;
       await decoder.decode(encoded, job, target, others, encoded === image ? cropIndex : null, annotations);
       if (pixels === null) return;
       const kept = await calling('pixels', pixels, (run) =>
@@ -114,6 +115,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
           ...contextOf(job, FIRST_NUMBER.pixelsStep, pixels.options),
           shape: shapeOf(job.bucket),
           dtype,
+          warnings: decoder.warnings - before,
         }),
       );
       if (kept === null) throw new DroppedSample('the step "pixels" left it out');

@@ -16,7 +16,7 @@ function kind<Check extends z.ZodType>(check: Check, takes: string, typescript: 
 }
 
 const ordered = ([low, high]: readonly [number, number]) => low <= high;
-const DISORDER = 'the first must not be the larger';
+const DISORDER = 'must have the smaller value first';
 const pair = <Item extends z.ZodType<number>>(item: Item) => z.tuple([item, item]).readonly();
 const PAIR = 'number | readonly [number, number]';
 
@@ -31,7 +31,7 @@ const odd = z
   .int()
   .min(1)
   .max(255)
-  .refine((value) => value % 2 === 1, 'it must be odd');
+  .refine((value) => value % 2 === 1, 'must be odd');
 
 /** One number stands for two. */
 const twice = <Pair extends readonly [number, number]>(value: number | Pair) =>
@@ -134,7 +134,7 @@ export const HUE = kind(
 );
 export const THREE = kind(triple, 'three numbers', 'readonly [number, number, number]', 'Sequence[float]');
 export const THREE_POSITIVE = kind(
-  triple.refine((values) => values.every((value) => value > 0), 'each must be more than 0'),
+  triple.refine((values) => values.every((value) => value > 0), 'must have values above 0 only'),
   'three numbers, each more than 0',
   'readonly [number, number, number]',
   'Sequence[float]',

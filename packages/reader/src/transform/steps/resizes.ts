@@ -20,10 +20,11 @@ export const resize = step(
   },
   {
     check: ({ size, maxSize }) => {
-      if (size === undefined && maxSize === undefined) return { path: 'size', message: 'give it, or maxSize' };
+      if (size === undefined && maxSize === undefined)
+        return { path: 'size', message: 'is missing, and so is maxSize: give one of them' };
       return maxSize === undefined || size === undefined || (typeof size === 'number' && maxSize > size)
         ? undefined
-        : { path: 'maxSize', message: 'it must be more than size, and size one number' };
+        : { path: 'maxSize', message: 'must be more than size, and size one number' };
     },
     draw: ({ size, maxSize }, canvas) => canvas.resize(resizedSize(canvas.size, size, maxSize)),
     shape: ({ size, maxSize }, before) =>

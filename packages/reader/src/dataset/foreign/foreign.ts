@@ -17,9 +17,10 @@ import {
   writeShardIndex,
 } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
-import type { StoredParts } from './dataset.js';
+import type { StoredParts } from '../dataset.js';
+import { inspectionBeside } from '../inspection-columns.js';
+import type { ShardFile } from '../shard-files.js';
 import { partedParts } from './parted.js';
-import type { ShardFile } from './shard-files.js';
 
 /** Shards are opened so many at a time. */
 const CONCURRENCY = 4;
@@ -87,7 +88,7 @@ async function openForeign(
   layout: LayoutName,
   columns: ChosenColumns | undefined,
 ): Promise<ForeignShard> {
-  const source = await openShard(layout, path);
+  const source = await openShard(layout, path, columns);
   try {
     // An index has columns as their usual names say.
     const indexPath = columns === undefined ? await findBeside('index', path) : null;
@@ -95,7 +96,7 @@ async function openForeign(
     const bytes = source.size;
     const reading = await layoutWith(layout, columns);
     const { expand, isOpenedByWalk = false } = reading;
-    const open = expand && (() => openShard(layout, path));
+    const open = expand && (() => openShard(layout, path, columns));
     const contentOf = isOpenedByWalk ? () => String(bytes) : checksumsOf;
     if (indexPath === null) {
       const index = await (isOpenedByWalk ? walkShardIndex : buildShardIndex)(reading, source);
@@ -111,6 +112,7 @@ async function openForeign(
           loadIndex: async () => index,
           loadParts: async () => index,
           findCropIndex,
+          loadInspection: inspectionBeside(path, async () => index),
         },
         contents: index,
         content: contentOf(index),
@@ -128,6 +130,7 @@ async function openForeign(
           read === undefined ? readShardIndex(indexPath) : decodeShardIndex(await read(indexPath), indexPath),
         loadParts: (parts) => readShardIndex(indexPath, { parts }),
         findCropIndex,
+        loadInspection: inspectionBeside(path, () => readShardIndex(indexPath, { parts: ['fields'] })),
       },
       contents,
       content: contentOf(contents),

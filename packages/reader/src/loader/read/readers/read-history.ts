@@ -1,4 +1,4 @@
-import { storageReadBytes } from './storage-reads.js';
+import { storageReadBytes } from '../storage-reads.js';
 
 /** So much may come from storage in an epoch that counts as cached: a part of the dataset, and whatever else the process reads. */
 const MOST_FROM_STORAGE = 1 / 64;

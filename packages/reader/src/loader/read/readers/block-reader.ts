@@ -1,10 +1,10 @@
 import type { Bell } from '@shardtool/format';
-import type { PlannedBlock } from '../../order/batches.js';
-import type { Selection } from '../../selection/selection.js';
-import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from './arena.js';
-import { type Block, type BlockReader, blockItems, blockRows } from './block.js';
-import { fetchSampleAgain } from './fetch-again.js';
-import { type LoadedShards, load, loadSamples, planLoad, type ShardStore } from './load-shards.js';
+import type { PlannedBlock } from '../../../order/batches.js';
+import type { Selection } from '../../../selection/selection.js';
+import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from '../arena.js';
+import { type Block, type BlockReader, blockItems, blockRows } from '../block.js';
+import { fetchSampleAgain } from '../fetch-again.js';
+import { type LoadedSample, type LoadedShards, load, loadSamples, planLoad, type ShardStore } from '../load-shards.js';
 import type { Opening } from './opening.js';
 
 /** On a disk of this machine so many blocks are being read at once, and no more is gained. */
@@ -246,7 +246,7 @@ export class StreamingReader implements BlockReader {
         });
         const partial: Block = { ...block, whole };
         this.#blocks.set(ordinal, partial);
-        this.#rest.push(() => this.#complete(partial, isWhole));
+        this.#rest.push(() => this.#complete(partial, samples, isWhole));
         // All of them are on their way: the rest of the first may come, too.
         this.#opened++;
         if (this.#opened === this.#options.opening.items.size || this.#failure !== null) this.#readRest();
@@ -259,13 +259,14 @@ export class StreamingReader implements BlockReader {
     bell.ring();
   }
 
-  /** Reads all of a block of which some items are there: the same bytes come to the same places once more. */
-  async #complete(block: Block, isWhole: () => void): Promise<void> {
+  /** Reads the rest of a block of which some samples are there: a worker may be using these. */
+  async #complete(block: Block, samples: readonly LoadedSample[], isWhole: () => void): Promise<void> {
     const { arena, bell } = this.#options;
     const store = this.#storeFor(block.pass);
     this.#reading++;
     try {
-      if (!this.#closed && !this.#released.has(block.ordinal)) await load(block.shards, block.place, store, arena);
+      if (!this.#closed && !this.#released.has(block.ordinal))
+        await load(block.shards, block.place, store, arena, samples);
       this.#partial.delete(block.ordinal);
     } catch (error) {
       this.#fail(block.ordinal, error);

@@ -1,11 +1,11 @@
 import type { Bell } from '@shardtool/format';
-import type { FoundSample } from '../../order/batches.js';
-import { lastAtMost } from '../../order/units.js';
-import type { Selection } from '../../selection/selection.js';
-import { type Arena, ReadBufferError } from './arena.js';
-import { type Block, type BlockReader, type LoadedShard, occurrenceOf } from './block.js';
+import type { FoundSample } from '../../../order/batches.js';
+import { lastAtMost } from '../../../order/units.js';
+import type { Selection } from '../../../selection/selection.js';
+import { type Arena, ReadBufferError } from '../arena.js';
+import { type Block, type BlockReader, type LoadedShard, occurrenceOf } from '../block.js';
+import { load, planLoad, type ShardStore } from '../load-shards.js';
 import type { Demand } from './block-reader.js';
-import { load, planLoad, type ShardStore } from './load-shards.js';
 import { stretchBytes, stretchesOf } from './stretches.js';
 
 /** Which row of which shard a sample is, and in which pass. */

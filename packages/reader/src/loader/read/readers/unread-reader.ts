@@ -1,8 +1,8 @@
 import type { ShardIndex } from '@shardtool/format';
-import type { PlannedBlock } from '../../order/batches.js';
-import type { Selection } from '../../selection/selection.js';
-import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from './block.js';
-import type { ShardStore } from './load-shards.js';
+import type { PlannedBlock } from '../../../order/batches.js';
+import type { Selection } from '../../../selection/selection.js';
+import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from '../block.js';
+import type { ShardStore } from '../load-shards.js';
 
 export interface UnreadOptions {
   readonly blocks: Iterator<PlannedBlock>;

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TIMES } from '../../../../../test/repetitions.js';
 import { Distribution } from './distribution.js';
 
 function of(values: readonly number[]) {
@@ -22,7 +23,7 @@ test('every number is in the one bin whose range has it, and the bins follow eac
       expect(histogram.reduce((sum, bin) => sum + bin.count, 0)).toBe(values.length);
       expect(histogram[0]!.count * histogram.at(-1)!.count).toBeGreaterThan(0);
     }),
-    { numRuns: 500 },
+    { numRuns: 100 * TIMES },
   );
 });
 

@@ -58,6 +58,29 @@ export function stretchesOf(index: RowSpans, rows: Uint32Array, at = 0): Stretch
   return stretches;
 }
 
+/** Bytes of a file, from `offset` on. */
+export type Span = Pick<Stretch, 'offset' | 'bytes'>;
+
+/** What is left of stretches without these spans of them, at the same places in memory. */
+export function stretchesWithout(stretches: readonly Stretch[], spans: readonly Span[]): Stretch[] {
+  const rising = spans.filter(({ bytes }) => bytes > 0).sort((a, b) => a.offset - b.offset);
+  const left: Stretch[] = [];
+  for (const stretch of stretches) {
+    const end = endOf(stretch);
+    let from = stretch.offset;
+    const keep = (to: number): void => {
+      if (to > from) left.push({ offset: from, bytes: to - from, at: stretch.at + (from - stretch.offset) });
+    };
+    for (const span of rising) {
+      if (span.offset >= end) break;
+      keep(span.offset);
+      from = Math.max(from, endOf(span));
+    }
+    keep(end);
+  }
+  return left;
+}
+
 /** Bytes of memory that stretches take. */
 export function stretchBytes(stretches: readonly Stretch[]): number {
   let bytes = 0;
@@ -102,7 +125,7 @@ function belongTogether(
   return next.offset - endOf(before) <= gapBytes && endOf(next) - offset <= most;
 }
 
-function endOf({ offset, bytes }: Stretch): number {
+function endOf({ offset, bytes }: Span): number {
   return offset + bytes;
 }
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, type ShardIndex } from '@shardtool/format';
 import { afterAll, expect, test } from 'vitest';
+import { type ShardFile, ShardFiles } from '../shard-files.js';
 import { LookUp } from './look-up.js';
-import { type ShardFile, ShardFiles } from './shard-files.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-look-up-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -9,9 +9,9 @@ import {
   type ShardIndex,
   shardsOfSplit,
 } from '@shardtool/format';
-import type { StoredParts } from './dataset.js';
+import type { StoredParts } from '../dataset.js';
+import type { ShardFile } from '../shard-files.js';
 import { type FolderLabels, readFolderLabels } from './folder-labels.js';
-import type { ShardFile } from './shard-files.js';
 
 /** So many samples are what a shard is elsewhere: they are looked at, and read, together. */
 const SHARD_SAMPLES = 1024;

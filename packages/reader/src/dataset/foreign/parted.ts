@@ -15,9 +15,9 @@ import {
   uniteClasses,
 } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
-import type { StoredParts } from './dataset.js';
-import { Recent } from './recent.js';
-import type { ShardFile } from './shard-files.js';
+import type { StoredParts } from '../dataset.js';
+import { Recent } from '../keys/recent.js';
+import type { ShardFile } from '../shard-files.js';
 
 /** Shards are opened so many at a time: each costs one request, or two. */
 const OPENED_AT_ONCE = 32;
@@ -30,7 +30,8 @@ const SPLIT_COLUMN = 'split';
 
 /**
  * Shards that are read in parts, each part a shard of the dataset. Of each shard only what says how many samples its parts have is
- * read here, and one part, for the names of its fields. Classes are joined by name where shards say different ones. Throws what the layout does.
+ * read here, and one part, for the names of its fields. Classes are joined by name where shards say different ones. Throws
+ * DamagedShardError, UnsupportedShardError, FileError.
  */
 export async function partedParts(
   found: readonly FoundShard[],

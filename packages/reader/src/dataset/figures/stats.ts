@@ -6,10 +6,10 @@ import {
   type LayoutName,
   type PartOfIndex,
 } from '@shardtool/format';
-import type { Dataset } from './dataset.js';
+import type { Dataset } from '../dataset.js';
+import { KeyRepetitions, type RepeatedKeys } from '../keys/repeated-keys.js';
+import type { ShardFile } from '../shard-files.js';
 import { Distribution, type DistributionSummary } from './distribution.js';
-import { KeyRepetitions, type RepeatedKeys } from './repeated-keys.js';
-import type { ShardFile } from './shard-files.js';
 
 /** What is in a dataset, as its indexes say. Bytes of fields are as they are stored, without headers and padding. */
 export interface DatasetStats {
@@ -43,7 +43,7 @@ const INDEXES_AT_ONCE = 8;
 
 /**
  * Sums up a dataset from its indexes alone, one after the other. `keysAtOnce` bounds the memory: a dataset with more
- * samples has its keys read several times. Throws what reading an index throws.
+ * samples has its keys read several times. Throws FileError, ShardIndexError and VersionError of an index.
  */
 export async function datasetStats(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE): Promise<DatasetStats> {
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));

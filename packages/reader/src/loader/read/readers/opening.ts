@@ -1,6 +1,6 @@
-import type { EpochPlan } from '../../order/batches.js';
-import type { Selection } from '../../selection/selection.js';
-import type { ShardStore } from './load-shards.js';
+import type { EpochPlan } from '../../../order/batches.js';
+import type { Selection } from '../../../selection/selection.js';
+import type { ShardStore } from '../load-shards.js';
 
 /** What the first batches of an epoch need, where each read takes a while: it comes before whole blocks. */
 export interface Opening {

@@ -1,9 +1,9 @@
-import type { OwnSample } from '../../buckets/plan.js';
-import type { PlannedBatch } from '../../order/batches.js';
-import { firstNumbers } from '../../order/units.js';
-import type { Selection } from '../../selection/selection.js';
-import type { Arena } from './arena.js';
-import { type Block, type BlockReader, placeOf } from './block.js';
+import type { OwnSample } from '../../../buckets/plan.js';
+import type { PlannedBatch } from '../../../order/batches.js';
+import { firstNumbers } from '../../../order/units.js';
+import type { Selection } from '../../../selection/selection.js';
+import type { Arena } from '../arena.js';
+import { type Block, type BlockReader, placeOf } from '../block.js';
 import { blockOfOne, onlyRow, type SampleRow, type SingleSamples, sampleRow } from './single-samples.js';
 
 /** A reader of batches that are made of samples that wait. */

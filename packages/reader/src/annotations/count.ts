@@ -1,0 +1,157 @@
+import { nameTable, SampleDecodeError, type ShardIndex } from '@shardtool/format';
+import type { Dataset } from '../dataset/dataset.js';
+import { fieldBytes } from '../dataset/field-bytes.js';
+import { checkFieldsAndColumns } from '../dataset/field-names.js';
+import { Distribution, type DistributionSummary } from '../dataset/figures/distribution.js';
+import type { GivenAnnotations } from '../transform/annotations.js';
+import { columnsText } from './columns-text.js';
+import {
+  type AnnotationOptions,
+  annotationSources,
+  type CheckedAnnotations,
+  checkAnnotations,
+  nameOfSource,
+} from './options.js';
+import { readAnnotations } from './read.js';
+
+/** What lies on the images of a dataset. */
+export interface ObjectStats {
+  readonly objects: number;
+  /** Images with at least one, and with none. */
+  readonly images: number;
+  readonly without: number;
+  /** By their labels, in the order of their numbers; empty where there are no labels. */
+  readonly classes: readonly { readonly name: string; readonly objects: number; readonly images: number }[];
+  readonly perImage: DistributionSummary;
+  /** Of boxes, in pixels of the stored image, rounded. Normalized boxes count where the index knows the image's size. */
+  readonly width: DistributionSummary;
+  readonly height: DistributionSummary;
+  /** Images whose annotations cannot be used, and the first of them. */
+  readonly bad: { readonly count: number; readonly first: { readonly key: string; readonly reason: string } | null };
+}
+
+/** Fields of so many samples are read at a time. */
+const AT_ONCE = 64;
+
+/** Counts the objects of all images; only what says where they are is read. Throws {@link OptionError}. */
+export async function countObjects(dataset: Dataset, options: AnnotationOptions): Promise<ObjectStats> {
+  const annotations = checkAnnotations({ ...options, maxBoxes: 100_000, maxPoints: 10_000_000 });
+  const names = annotationSources(annotations).flatMap(({ field, columns }) => columns ?? [field!]);
+  await checkFieldsAndColumns('annotations', names, dataset);
+  const tally = new Tally();
+  for (const shard of dataset.shards.keys()) {
+    const index = await dataset.files.index(shard);
+    for (let from = 0; from < index.samples; from += AT_ONCE) {
+      const rows = Array.from({ length: Math.min(AT_ONCE, index.samples - from) }, (_, i) => from + i);
+      const read = await Promise.all(rows.map((row) => objectsOf(dataset, annotations, { shard, index, row })));
+      read.forEach((found, i) => {
+        if (typeof found === 'string') tally.addBad(index.key[rows[i]!]!, found);
+        else tally.add(found, shownSize(index, rows[i]!));
+      });
+    }
+  }
+  return tally.summary(dataset.classes);
+}
+
+interface Place {
+  readonly shard: number;
+  readonly index: ShardIndex;
+  readonly row: number;
+}
+
+/** Objects of a sample, or why there are none to be had. */
+async function objectsOf(
+  dataset: Dataset,
+  annotations: CheckedAnnotations,
+  { shard, index, row }: Place,
+): Promise<GivenAnnotations | string> {
+  const values = nameTable<Uint8Array>();
+  try {
+    for (const source of annotationSources(annotations)) {
+      const name = nameOfSource(source);
+      if (name in values) continue;
+      const column = source.field === undefined ? undefined : index.fields.get(source.field);
+      if (column === undefined && (source.field === undefined || index.columns.has(source.field))) {
+        values[name] = Buffer.from(columnsText(index.columns, source.columns ?? source.field!, row));
+        continue;
+      }
+      const offset = column?.offset[row] ?? -1;
+      if (column === undefined || offset < 0) return `it has no field "${name}"`;
+      const stored = new Uint8Array(column.bytes[row]!);
+      await dataset.files.read(shard, offset, stored);
+      const where = { shard: dataset.shards[shard]!.name, key: index.key[row]!, field: name };
+      values[name] = fieldBytes(stored, column, row, where);
+    }
+    return readAnnotations(annotations, values);
+  } catch (error) {
+    if (error instanceof SampleDecodeError) return error.reason;
+    throw error;
+  }
+}
+
+/** As the image is shown: turned by its EXIF orientation. Zeros where the index does not know it. */
+function shownSize({ width, height, orientation }: ShardIndex, row: number) {
+  const isTurned = orientation[row]! >= 5;
+  return isTurned ? { width: height[row]!, height: width[row]! } : { width: width[row]!, height: height[row]! };
+}
+
+class Tally {
+  #objects = 0;
+  #images = 0;
+  #without = 0;
+  #bad = 0;
+  #firstBad: { readonly key: string; readonly reason: string } | null = null;
+  readonly #classes = new Map<number, { objects: number; images: number }>();
+  readonly #perImage = new Distribution();
+  readonly #width = new Distribution();
+  readonly #height = new Distribution();
+
+  addBad(key: string, reason: string): void {
+    this.#bad++;
+    this.#firstBad ??= { key, reason };
+  }
+
+  add(
+    { count, boxes, labels, normalized }: GivenAnnotations,
+    size: { readonly width: number; readonly height: number },
+  ) {
+    this.#objects += count;
+    this.#perImage.add(count);
+    if (count === 0) this.#without++;
+    else this.#images++;
+    const seen = new Set<number>();
+    for (const label of labels ?? []) {
+      const sum = this.#classes.get(label) ?? { objects: 0, images: 0 };
+      this.#classes.set(label, sum);
+      sum.objects++;
+      if (!seen.has(label)) sum.images++;
+      seen.add(label);
+    }
+    if (boxes === null || (normalized.boxes && size.width === 0)) return;
+    const scale = normalized.boxes ? size : { width: 1, height: 1 };
+    for (let at = 0; at < boxes.length; at += 4) {
+      this.#width.add(Math.round((boxes[at + 2]! - boxes[at]!) * scale.width));
+      this.#height.add(Math.round((boxes[at + 3]! - boxes[at + 1]!) * scale.height));
+    }
+  }
+
+  /** Of classes with a name that no object has, too. */
+  summary(names: readonly string[]): ObjectStats {
+    const numbers = this.#classes.size === 0 ? [] : [...new Set([...names.keys(), ...this.#classes.keys()])];
+    return {
+      objects: this.#objects,
+      images: this.#images,
+      without: this.#without,
+      classes: numbers
+        .sort((a, b) => a - b)
+        .map((number) => ({
+          name: names[number] ?? String(number),
+          ...(this.#classes.get(number) ?? { objects: 0, images: 0 }),
+        })),
+      perImage: this.#perImage.summary(),
+      width: this.#width.summary(),
+      height: this.#height.summary(),
+      bad: { count: this.#bad, first: this.#firstBad },
+    };
+  }
+}

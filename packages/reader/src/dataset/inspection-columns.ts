@@ -1,0 +1,29 @@
+/** The columns that `shardtool inspect` keeps beside a shard, as selections read them. */
+import { contentOf, findBeside, type InspectionFile, type PartOfIndex, readInspection } from '@shardtool/format';
+import { INSPECT_PREFIX } from '../inspect/measures.js';
+import type { IndexPieces } from '../overlay/change-index.js';
+import type { ShardFile } from './shard-files.js';
+
+/** Reads some columns of what lies beside a shard, or all; null where nothing does, or where it is of other images. */
+export type LoadInspection = (wanted?: ReadonlySet<string>) => Promise<InspectionFile | null>;
+
+/** {@link LoadInspection} of the shard at `path`, whose index says what its images are. */
+export function inspectionBeside(path: string, loadFields: () => Promise<PartOfIndex<'fields'>>): LoadInspection {
+  return async (wanted) => {
+    const file = await findBeside('inspection', path);
+    return file === null ? null : readInspection(file, contentOf(await loadFields()), wanted);
+  };
+}
+
+/** The index of a shard with those columns of its inspection that are named; the same where none is, or it was not inspected. */
+export async function withInspection<Index extends IndexPieces>(
+  index: Index,
+  { loadInspection }: Pick<ShardFile, 'loadInspection'>,
+  names: ReadonlySet<string>,
+): Promise<Index> {
+  if (loadInspection === undefined || ![...names].some((name) => name.startsWith(INSPECT_PREFIX))) return index;
+  const found = await loadInspection(names);
+  if (found === null) return index;
+  const more = Array.from(found.columns, ([name, { values }]) => [name, values] as const);
+  return { ...index, columns: new Map([...(index.columns ?? []), ...more]) };
+}

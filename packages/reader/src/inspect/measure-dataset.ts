@@ -1,0 +1,163 @@
+/** Measures every image of a dataset in a loader's workers, and keeps the measures beside each shard. */
+import { contentOf, type InspectionColumn, placeBeside, writeInspection } from '@shardtool/format';
+import { Dataset } from '../dataset/dataset.js';
+import type { ShardFile } from '../dataset/shard-files.js';
+import { INSPECTED_SIDE, takeMeasured } from './measure.js';
+import { columnsOf, Measures, measuresOf } from './measures.js';
+
+export interface MeasureOptions {
+  /** Threads that decode. Default: one a core. */
+  readonly workers?: number | undefined;
+  /** Measures anew what lies beside shards already. Default false. */
+  readonly again?: boolean | undefined;
+  /** Called now and then with how many images have been measured, of how many that were not there. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+/** What was measured of a dataset, and how much of it lay there already. */
+export interface MeasuredDataset {
+  readonly measures: Measures;
+  /** Samples whose measures lay beside their shards. */
+  readonly known: number;
+  /** False where nothing can lie beside some shards, so that nothing of those is kept. */
+  readonly isKept: boolean;
+}
+
+const BATCH = 64;
+const PIXELS = INSPECTED_SIDE ** 2;
+const ROW_BYTES = PIXELS * 3;
+
+/**
+ * Images are resized to 256x256, upright, as a loader with that step does it. A shard is kept as soon as all of it was measured: who
+ * is interrupted goes on there. Throws FileError where a shard cannot be read or the measures cannot be written.
+ */
+export async function measureDataset(dataset: Dataset, options: MeasureOptions): Promise<MeasuredDataset> {
+  const { shards, files } = dataset;
+  const measures = new Measures(dataset.size);
+  const missing: number[] = [];
+  for (const [number, shard] of shards.entries()) {
+    const kept = options.again ? null : await keptMeasures(shard);
+    if (kept === null) missing.push(number);
+    else measures.putShard(files.firstSample[number]!, kept);
+  }
+  const left = missing.map((number) => shards[number]!);
+  if (left.some(({ samples }) => samples > 0)) {
+    for await (const { shard, measured } of measureShards(dataset, left, options)) {
+      await addAspect(measured, left[shard]!);
+      measures.putShard(files.firstSample[missing[shard]!]!, measured);
+      await keepColumns(left[shard]!, columnsOf(measured), [...measured.totals]);
+    }
+  }
+  const known = dataset.size - left.reduce((sum, { samples }) => sum + samples, 0);
+  return { measures, known, isKept: shards.every(({ loadInspection }) => loadInspection !== undefined) };
+}
+
+async function keptMeasures({ samples, loadInspection }: ShardFile): Promise<Measures | null> {
+  const found = (await loadInspection?.()) ?? null;
+  return found === null ? null : measuresOf(samples, found.columns, found.totals);
+}
+
+interface MeasuredShard {
+  readonly shard: number;
+  readonly measured: Measures;
+}
+
+/** Each shard as soon as its last image is there. */
+async function* measureShards(
+  dataset: Dataset,
+  shards: readonly ShardFile[],
+  { workers, onProgress }: MeasureOptions,
+): AsyncGenerator<MeasuredShard> {
+  const { location, format, identity, classes, fields } = dataset;
+  const part = new Dataset({ location, format, identity, classes, classSamples: [], fields, shards });
+  const module = new URL('./measure-step.js', import.meta.url).href;
+  const loader = part.loader({
+    transform: [{ name: 'resize', size: [INSPECTED_SIDE, INSPECTED_SIDE] }],
+    batchSize: BATCH,
+    shuffle: false,
+    rank: 0,
+    worldSize: 1,
+    lastBatch: 'partial',
+    onBadSample: 'skip',
+    applyExifOrientation: true,
+    fields: [],
+    steps: { fields: { module, export: 'fields' }, pixels: { module, export: 'pixels' } },
+    ...(workers !== undefined && { workers }),
+  });
+  const { firstSample } = part.files;
+  const open = new Map<number, { readonly measured: Measures; left: number }>();
+  const opened = (shard: number) => {
+    const found = open.get(shard) ?? { measured: new Measures(shards[shard]!.samples), left: shards[shard]!.samples };
+    open.set(shard, found);
+    return found;
+  };
+  let done = 0;
+  try {
+    for (const [shard, { samples }] of shards.entries()) if (samples === 0) yield { shard, measured: new Measures(0) };
+    for await (const batch of loader) {
+      const whole: number[] = [];
+      for (let i = 0; i < batch.size; i++) {
+        const number = batch.numbers[i]!;
+        const shard = shardOf(number, firstSample);
+        const { measured } = opened(shard);
+        const row = number - firstSample[shard]!;
+        if (batch.valid[i] === 1) {
+          measured.put(row, takeMeasured(batch.images.subarray(i * ROW_BYTES, (i + 1) * ROW_BYTES)), PIXELS);
+        } else measured.errors.set(row, batch.keys[i]!);
+        if (--opened(shard).left === 0) whole.push(shard);
+      }
+      done += batch.size;
+      onProgress?.(done, part.size);
+      for (const shard of whole) {
+        const { measured } = open.get(shard)!;
+        open.delete(shard);
+        nameReasons(measured, shards[shard]!.name, loader.report().badSamples);
+        yield { shard, measured };
+      }
+    }
+  } finally {
+    await loader.close();
+    await part.close();
+  }
+}
+
+/** A bad row says its key; the loader's report says why it is bad. */
+function nameReasons(
+  { errors }: Measures,
+  shardName: string,
+  bad: readonly { readonly shard: string; readonly key: string; readonly reason: string }[],
+): void {
+  if (errors.size === 0) return;
+  const reasons = new Map(bad.filter(({ shard }) => shard === shardName).map(({ key, reason }) => [key, reason]));
+  for (const [row, key] of errors) errors.set(row, reasons.get(key) ?? 'it cannot be used');
+}
+
+function shardOf(number: number, firstSample: Float64Array): number {
+  let low = 0;
+  let high = firstSample.length - 2;
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1;
+    if (firstSample[middle]! <= number) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+async function addAspect({ aspect, isMeasured }: Measures, shard: ShardFile): Promise<void> {
+  const { width, height } = await shard.loadParts(['width', 'height']);
+  for (let row = 0; row < aspect.length; row++) {
+    const [short, long] = [Math.min(width[row]!, height[row]!), Math.max(width[row]!, height[row]!)];
+    aspect[row] = isMeasured[row] === 1 && short > 0 ? long / short : 0;
+  }
+}
+
+/** Writes columns beside a shard, in place of those that lie there; nothing where nothing can lie beside it. Throws FileError. */
+export async function keepColumns(
+  { path, loadInspection, loadParts }: ShardFile,
+  columns: ReadonlyMap<string, InspectionColumn>,
+  totals: readonly number[],
+): Promise<void> {
+  if (loadInspection === undefined) return;
+  const place = await placeBeside('inspection', path);
+  await writeInspection(place, { content: contentOf(await loadParts(['fields'])), totals, columns });
+}

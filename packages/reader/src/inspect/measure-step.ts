@@ -1,0 +1,20 @@
+/** The steps of a loader that measure each image in the worker that has decoded it. */
+import { crc32 } from '@shardtool/format';
+import type { FieldsStep, PixelsStep } from '../loader/work/own-steps.js';
+import { measure, putMeasured } from './measure.js';
+
+/** A worker has one image at a time. */
+const stored = { crc32: 0, bytes: 0 };
+
+export const fields: FieldsStep = (given) => {
+  const { image } = given;
+  stored.crc32 = crc32(image!);
+  stored.bytes = image!.length;
+  return given;
+};
+
+export const pixels: PixelsStep = (values, { warnings }) => {
+  const row = values as Uint8Array;
+  putMeasured(row, { ...stored, ...measure(row), warnings });
+  return undefined;
+};

@@ -1,0 +1,151 @@
+/** Which of many 64-bit hashes differ in a few bits: found by parts that are equal, without comparing each with each. */
+import { HashTable } from '@shardtool/format';
+
+/** Hashes, each two words: [low, high, low, high, ...]. */
+export type Hashes = Uint32Array;
+
+/**
+ * The 64 bits are cut into six bands. Hashes of which at most {@link NEAR_BITS} bits differ are equal in two bands at least, so
+ * they meet where hashes are sorted by these two.
+ */
+const BAND_BITS = [11, 11, 11, 11, 10, 10] as const;
+const BAND_STARTS = BAND_BITS.map((_, band) => BAND_BITS.slice(0, band).reduce((sum, bits) => sum + bits, 0));
+export const NEAR_BITS = 4;
+
+/** Keys of two bands have at most so many; few hashes are sorted by fewer bits of them. */
+const MOST_KEY_BITS = 22;
+/** An odd number by which keys are multiplied, so that all their bits decide about the first ones. */
+const SPREAD = 0x9e3779b1;
+
+/** Sets of numbers that belong together, found one pair at a time: a forest in which each number names one of its set. */
+export class Groups {
+  readonly #parent: Uint32Array;
+
+  constructor(count: number) {
+    this.#parent = Uint32Array.from({ length: count }, (_, i) => i);
+  }
+
+  /** The smallest number of the set. */
+  first(number: number): number {
+    const parent = this.#parent;
+    let at = number;
+    while (parent[at] !== at) {
+      parent[at] = parent[parent[at]!]!;
+      at = parent[at]!;
+    }
+    return at;
+  }
+
+  join(one: number, other: number): void {
+    const [a, b] = [this.first(one), this.first(other)];
+    if (a !== b) this.#parent[Math.max(a, b)] = Math.min(a, b);
+  }
+}
+
+/**
+ * Joins the owners of hashes of which at most {@link NEAR_BITS} bits differ. `ownerOf[i]` is who has hash i: one that has several is
+ * compared by all of them. Memory: some 50 bytes a hash. Time grows with the hashes, and where very many look alike with the pairs
+ * of those.
+ */
+export function joinNear(hashes: Hashes, ownerOf: Uint32Array, groups: Groups): void {
+  const { low, high, owners } = joinEqual(hashes, ownerOf, groups);
+  const count = low.length;
+  const sorted = { low: new Uint32Array(count), high: new Uint32Array(count), owners: new Uint32Array(count) };
+  const starts = new Uint32Array(2 ** Math.min(MOST_KEY_BITS, Math.ceil(Math.log2(count + 1)) + 1) + 1);
+  for (let one = 0; one < BAND_BITS.length; one++) {
+    for (let other = one + 1; other < BAND_BITS.length; other++) {
+      sortBy(one, other, { low, high, owners }, sorted, starts);
+      joinWithin(sorted, starts, groups);
+    }
+  }
+}
+
+interface Sortable {
+  readonly low: Uint32Array;
+  readonly high: Uint32Array;
+  readonly owners: Uint32Array;
+}
+
+/** Joins the owners of equal hashes, and gives each hash once. */
+function joinEqual(hashes: Hashes, ownerOf: Uint32Array, groups: Groups): Sortable {
+  const count = ownerOf.length;
+  const spread = (i: number) => (Math.imul(hashes[2 * i]!, SPREAD) ^ Math.imul(hashes[2 * i + 1]!, 0x85ebca77)) >>> 0;
+  const mixed = (i: number) => (spread(i) ^ (spread(i) >>> 15)) >>> 0;
+  // Its entries begin at 1.
+  const table = new HashTable(Uint32Array, (entry) => mixed(entry - 1), count);
+  const kept = new Uint32Array(count);
+  let keptCount = 0;
+  for (let i = 0; i < count; i++) {
+    const same = table.place(
+      i + 1,
+      mixed(i),
+      (entry) => hashes[2 * (entry - 1)] === hashes[2 * i] && hashes[2 * (entry - 1) + 1] === hashes[2 * i + 1],
+    );
+    if (same === 0) kept[keptCount++] = i;
+    else groups.join(ownerOf[same - 1]!, ownerOf[i]!);
+  }
+  const low = new Uint32Array(keptCount);
+  const high = new Uint32Array(keptCount);
+  const owners = new Uint32Array(keptCount);
+  for (let k = 0; k < keptCount; k++) {
+    low[k] = hashes[2 * kept[k]!]!;
+    high[k] = hashes[2 * kept[k]! + 1]!;
+    owners[k] = ownerOf[kept[k]!]!;
+  }
+  return { low, high, owners };
+}
+
+/** Sorts by two bands (counting sort): behind it those with the key k begin at starts[k + 1]. */
+function sortBy(one: number, other: number, from: Sortable, to: Sortable, starts: Uint32Array): void {
+  const [startA, bitsA] = [BAND_STARTS[one]!, BAND_BITS[one]!];
+  const [startB, bitsB] = [BAND_STARTS[other]!, BAND_BITS[other]!];
+  const count = from.low.length;
+  const shift = 32 - Math.log2(starts.length - 1);
+  const keyOf = (i: number): number => {
+    const low = from.low[i]!;
+    const high = from.high[i]!;
+    const key = (bandOf(low, high, startA, bitsA) << bitsB) | bandOf(low, high, startB, bitsB);
+    return Math.imul(key, SPREAD) >>> shift;
+  };
+  starts.fill(0);
+  for (let i = 0; i < count; i++) starts[keyOf(i) + 1]!++;
+  for (let key = 1; key < starts.length; key++) starts[key]! += starts[key - 1]!;
+  // starts[k + 1] is the end of key k, and comes down to its begin while the places are given out.
+  for (let i = count - 1; i >= 0; i--) {
+    const at = --starts[keyOf(i) + 1]!;
+    to.low[at] = from.low[i]!;
+    to.high[at] = from.high[i]!;
+    to.owners[at] = from.owners[i]!;
+  }
+}
+
+/** `bits` bits from bit `start` on. */
+function bandOf(low: number, high: number, start: number, bits: number): number {
+  const mask = (1 << bits) - 1;
+  if (start >= 32) return (high >>> (start - 32)) & mask;
+  if (start + bits <= 32) return (low >>> start) & mask;
+  return ((low >>> start) | (high << (32 - start))) & mask;
+}
+
+/** Compares all with each other that have the same key. */
+function joinWithin({ low, high, owners }: Sortable, starts: Uint32Array, groups: Groups): void {
+  const count = low.length;
+  for (let key = 1; key < starts.length; key++) {
+    const begin = starts[key]!;
+    const end = key + 1 < starts.length ? starts[key + 1]! : count;
+    for (let a = begin; a < end - 1; a++) {
+      const lowA = low[a]!;
+      const highA = high[a]!;
+      for (let b = a + 1; b < end; b++) {
+        if (ones(lowA ^ low[b]!) + ones(highA ^ high[b]!) <= NEAR_BITS) groups.join(owners[a]!, owners[b]!);
+      }
+    }
+  }
+}
+
+/** Bits of a word that are 1. */
+function ones(word: number): number {
+  let bits = word - ((word >>> 1) & 0x55555555);
+  bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);
+  return Math.imul((bits + (bits >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}

@@ -1,0 +1,30 @@
+/** A hash of what an image shows: images that look alike have hashes of which few bits differ. */
+import { FREQUENCIES } from '../kernels/measure.js';
+
+const BITS = 64;
+
+/** The lowest frequencies but the mean light, which says nothing of what is shown; the longest waves first. */
+const CHOSEN = Uint8Array.from(
+  Array.from({ length: FREQUENCIES ** 2 - 1 }, (_, i) => i + 1)
+    .sort((a, b) => squared(a) - squared(b) || a - b)
+    .slice(0, BITS),
+);
+
+function squared(place: number): number {
+  const [down, across] = [Math.floor(place / FREQUENCIES), place % FREQUENCIES];
+  return down * down + across * across;
+}
+
+const coefficients = new Float64Array(BITS);
+
+/** 64 bits, as two words: whether each of the 64 lowest of these frequencies of the light, [down][across], is above their median. */
+export function perceptualHash(frequencies: Float64Array): readonly [low: number, high: number] {
+  for (let bit = 0; bit < BITS; bit++) coefficients[bit] = frequencies[CHOSEN[bit]!]!;
+  const sorted = coefficients.toSorted();
+  const median = (sorted[BITS / 2 - 1]! + sorted[BITS / 2]!) / 2;
+  const words: [number, number] = [0, 0];
+  for (let bit = 0; bit < BITS; bit++) {
+    if (coefficients[bit]! > median) words[bit < 32 ? 0 : 1]! |= 1 << (bit & 31);
+  }
+  return [words[0] >>> 0, words[1] >>> 0];
+}

@@ -1,0 +1,114 @@
+/**
+ * What `inspect` measures of a picture, in a WebAssembly.Memory of its own: the wrapper around assembly/measure.ts. All values are
+ * those that plain loops give, bit for bit.
+ */
+
+import { readFileSync } from 'node:fs';
+
+/** Cells along each side of what is hashed, and frequencies along each side of it. */
+const CELLS = 32;
+export const FREQUENCIES = 10;
+
+/** The light of a pixel is 77 red, 150 green and 29 blue of 256 (ITU-R BT.601), rounded: 0 (black) to 255. */
+export interface MeasuredLight {
+  /** Sums over the pixels of each channel, and of their squares. */
+  readonly sums: readonly [number, number, number];
+  readonly squares: readonly [number, number, number];
+  /** How often each light comes: 256 counts, valid until the next picture. */
+  readonly counts: Uint32Array;
+  /** The four neighbours' light less four times the pixel's, over all pixels that have four: the sum, and that of the squares. */
+  readonly bends: readonly [sum: number, squares: number];
+}
+
+type KernelExports = Record<
+  'takeLight' | 'bends' | 'meanCells' | 'lowFrequencies',
+  (...numbers: number[]) => undefined
+>;
+
+const PAGE_BYTES = 65_536;
+/** Counts that the kernel keeps side by side, 256 words each. */
+const COUNTS = 8;
+
+let compiled: WebAssembly.Module | undefined;
+
+/** The kernels of one thread, for pictures of `side` x `side` pixels: a multiple of 16, 256 at most. */
+export class MeasureKernels {
+  readonly #kernels: KernelExports;
+  readonly #side: number;
+  readonly #pixels: Uint8Array;
+  readonly #light: number;
+  readonly #counts: Uint32Array;
+  readonly #sums: Uint32Array;
+  readonly #bends: Float64Array;
+  readonly #cells: number;
+  readonly #cosines: Float64Array;
+  readonly #found: Float64Array;
+  readonly #scratch: number;
+
+  constructor(side: number) {
+    this.#side = side;
+    let end = 0;
+    const place = (bytes: number) => {
+      const at = end;
+      end += Math.ceil(bytes / 16) * 16;
+      return at;
+    };
+    const pixels = place(side * side * 3);
+    this.#light = place(side * side);
+    const counts = place(COUNTS * 256 * 4);
+    const sums = place(6 * 4);
+    const bends = place(2 * 8);
+    this.#cells = place(CELLS * CELLS * 8);
+    const cosines = place(CELLS * FREQUENCIES * 8);
+    const found = place(FREQUENCIES * FREQUENCIES * 8);
+    this.#scratch = place(Math.max(2 * side, CELLS * FREQUENCIES * 8));
+    const pages = Math.ceil(end / PAGE_BYTES);
+    // The kernels import a memory that is shared; this one no other thread sees.
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+    compiled ??= new WebAssembly.Module(readFileSync(new URL('./measure.wasm', import.meta.url)));
+    this.#kernels = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
+    this.#pixels = new Uint8Array(memory.buffer, pixels, side * side * 3);
+    this.#counts = new Uint32Array(memory.buffer, counts, COUNTS * 256);
+    this.#sums = new Uint32Array(memory.buffer, sums, 6);
+    this.#bends = new Float64Array(memory.buffer, bends, 2);
+    this.#cosines = new Float64Array(memory.buffer, cosines, CELLS * FREQUENCIES);
+    this.#found = new Float64Array(memory.buffer, found, FREQUENCIES * FREQUENCIES);
+    for (let cell = 0; cell < CELLS; cell++) {
+      for (let frequency = 0; frequency < FREQUENCIES; frequency++)
+        this.#cosines[cell * FREQUENCIES + frequency] = cosine(frequency, cell);
+    }
+  }
+
+  /** Takes in a picture, uint8 [side, side, 3], which the other calls are then about. */
+  measure(pixels: Uint8Array): MeasuredLight {
+    this.#pixels.set(pixels);
+    this.#counts.fill(0);
+    const { takeLight, bends } = this.#kernels;
+    takeLight(this.#pixels.byteOffset, this.#side ** 2, this.#light, this.#counts.byteOffset, this.#sums.byteOffset);
+    bends(this.#light, this.#side, this.#bends.byteOffset);
+    const counts = this.#counts.subarray(0, 256);
+    for (let i = 256; i < this.#counts.length; i++) counts[i & 255]! += this.#counts[i]!;
+    const [red, green, blue, red2, green2, blue2] = this.#sums as unknown as readonly number[];
+    return {
+      sums: [red!, green!, blue!],
+      squares: [red2!, green2!, blue2!],
+      counts,
+      bends: [this.#bends[0]!, this.#bends[1]!],
+    };
+  }
+
+  /**
+   * The lowest frequencies of the light: [down][across], {@link FREQUENCIES} each way, of the means of {@link CELLS} x {@link CELLS}
+   * cells, by the discrete cosine transform (DCT-II). `margin` pixels at each side are left out. Valid until the next call.
+   */
+  lowFrequencies(margin: number): Float64Array {
+    const { meanCells, lowFrequencies } = this.#kernels;
+    meanCells(this.#light, this.#side, margin, this.#cells, this.#scratch);
+    lowFrequencies(this.#cells, this.#cosines.byteOffset, this.#found.byteOffset, this.#scratch);
+    return this.#found;
+  }
+}
+
+function cosine(frequency: number, cell: number): number {
+  return Math.cos(((2 * cell + 1) * frequency * Math.PI) / (2 * CELLS)) * (frequency === 0 ? Math.SQRT1_2 : 1);
+}

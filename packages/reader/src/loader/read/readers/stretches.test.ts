@@ -1,0 +1,32 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type Stretch, stretchesWithout } from './stretches.js';
+
+const lengths = fc.array(fc.tuple(fc.nat(20), fc.integer({ min: 1, max: 30 })), { maxLength: 8 });
+const spans = fc.array(fc.record({ offset: fc.nat(300), bytes: fc.nat(40) }), { maxLength: 6 });
+
+test('of stretches without spans every byte is left that no span has, at its old place', () => {
+  fc.assert(
+    fc.property(lengths, spans, (parts, holes) => {
+      const stretches: Stretch[] = [];
+      let offset = 0;
+      let at = 0;
+      for (const [gap, bytes] of parts) {
+        offset += gap;
+        stretches.push({ offset, bytes, at });
+        offset += bytes;
+        at += bytes;
+      }
+      const isIn = (byte: number) => holes.some((hole) => byte >= hole.offset && byte < hole.offset + hole.bytes);
+      const expected = placesOf(stretches).filter(([byte]) => !isIn(byte));
+      expect(placesOf(stretchesWithout(stretches, holes))).toEqual(expected);
+    }),
+  );
+});
+
+/** Each byte of the file, and where it lies. */
+function placesOf(stretches: readonly Stretch[]): [number, number][] {
+  return stretches.flatMap(({ offset, bytes, at }) =>
+    Array.from({ length: bytes }, (_, n): [number, number] => [offset + n, at + n]),
+  );
+}

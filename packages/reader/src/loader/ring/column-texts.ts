@@ -1,0 +1,43 @@
+/** Of one row, on average, in a full slot. */
+const MOST_ROW_BYTES = 256 * 1024;
+const LEAST_SLOT_BYTES = 2 ** 24;
+const FIRST_BYTES = 2 ** 16;
+
+/** Texts of label columns that workers need, as UTF-8 in shared memory: those of a slot one behind the other. */
+export class ColumnTexts {
+  readonly buffers: readonly SharedArrayBuffer[];
+  /** Where the next one of each slot goes; only the main thread writes. */
+  readonly #used: number[];
+
+  /** Over fresh memory for `slots` slots of `rows` rows, or over that of another thread. */
+  constructor(size: { readonly slots: number; readonly rows: number }, buffers?: readonly SharedArrayBuffer[]) {
+    // Address space, which takes no memory until it is written.
+    const maxByteLength = Math.max(LEAST_SLOT_BYTES, size.rows * MOST_ROW_BYTES);
+    this.buffers =
+      buffers ?? Array.from({ length: size.slots }, () => new SharedArrayBuffer(FIRST_BYTES, { maxByteLength }));
+    this.#used = this.buffers.map(() => 0);
+  }
+
+  /** Forgets the texts of a slot. */
+  clear(slot: number): void {
+    if (slot < this.#used.length) this.#used[slot] = 0;
+  }
+
+  /** Where it lies in its slot; null where there is no room for it. */
+  put(slot: number, text: string): { readonly offset: number; readonly bytes: number } | null {
+    const buffer = this.buffers[slot]!;
+    const encoded = Buffer.from(text);
+    const offset = this.#used[slot]!;
+    const end = offset + encoded.length;
+    if (end > buffer.maxByteLength) return null;
+    if (end > buffer.byteLength) buffer.grow(Math.min(buffer.maxByteLength, Math.max(end, 2 * buffer.byteLength)));
+    new Uint8Array(buffer, offset, encoded.length).set(encoded);
+    this.#used[slot] = end;
+    return { offset, bytes: encoded.length };
+  }
+
+  /** A copy, since not all of Node takes memory that grows. */
+  get(slot: number, { offset, bytes }: { readonly offset: number; readonly bytes: number }): Uint8Array {
+    return new Uint8Array(this.buffers[slot]!, offset, bytes).slice();
+  }
+}

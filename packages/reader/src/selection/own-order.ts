@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import { OptionError } from '@shardtool/format';
+import { firstNumbers } from '../order/units.js';
+import type { Selection, Subset } from './selection.js';
+
+/** The samples that an order of the caller's own names, each as often as it does. */
+export interface OwnOrder {
+  readonly subset: Subset;
+  /** By position of a pass: the number of its sample among the selected ones, where one that comes more often has several. */
+  readonly positions: Uint32Array;
+}
+
+const MOST_POSITIONS = 2 ** 32 - 1;
+
+/**
+ * What `order` selects: numbers of samples in the order on disk, from 0 on, as often as each is to come. `counts`: samples of each
+ * shard. Throws {@link OptionError} for an empty order and for what is no number of a sample.
+ */
+export function selectInOrder(order: ArrayLike<number>, counts: ArrayLike<number>): OwnOrder {
+  const first = firstNumbers(counts);
+  const samples = first[counts.length]!;
+  if (order.length === 0) throw new OptionError({}, 'order names no sample: give at least one, or leave it out.');
+  if (order.length > MOST_POSITIONS) {
+    throw new OptionError({}, `order has ${order.length} entries: ${MOST_POSITIONS} is the most.`);
+  }
+  const next = countTimes(order, samples);
+  const rows = Array.from({ length: counts.length }, (_, k) => repeated(next.subarray(first[k]!, first[k + 1]!)));
+  let number = 0;
+  for (let sample = 0; sample < samples; sample++) {
+    const times = next[sample]!;
+    next[sample] = number;
+    number += times;
+  }
+  const positions = Uint32Array.from(order, (sample) => next[sample]!++);
+  const all: Selection = {
+    counts: Float64Array.from(rows, ({ length }) => length),
+    rows: (shard) => rows[shard]!,
+  };
+  return { subset: { identity: identityOf(positions, rows), varies: false, all, draw: () => all }, positions };
+}
+
+function countTimes(order: ArrayLike<number>, samples: number): Uint32Array {
+  const times = new Uint32Array(samples);
+  for (let at = 0; at < order.length; at++) {
+    const sample = order[at]!;
+    if (!Number.isInteger(sample) || sample < 0 || sample >= samples) {
+      const range = `the dataset has the samples 0 to ${samples - 1}`;
+      throw new OptionError({}, `order[${at}] is ${String(sample)}, which is no number of a sample: ${range}.`);
+    }
+    times[sample]!++;
+  }
+  return times;
+}
+
+/** The rows of a shard, rising, each as often as it comes. */
+function repeated(times: Uint32Array): Uint32Array {
+  const rows = new Uint32Array(times.reduce((sum, count) => sum + count, 0));
+  for (let row = 0, at = 0; row < times.length; row++) {
+    rows.fill(row, at, at + times[row]!);
+    at += times[row]!;
+  }
+  return rows;
+}
+
+function identityOf(positions: Uint32Array, rows: readonly Uint32Array[]): string {
+  const hash = createHash('sha256').update(`order ${positions.length};`).update(positions);
+  for (const selected of rows) hash.update(`${selected.length};`).update(selected);
+  return hash.digest('hex').slice(0, 16);
+}
