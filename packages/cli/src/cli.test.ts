@@ -19,6 +19,10 @@ test.each([
   ['pack a', 'Arguments given: 1, needed: 2. "shardtool pack --help" says more.'],
   ['ls a b', 'It does not take this: b. "shardtool ls --help" says more.'],
   ['ls a --sample', 'There is no option --sample; did you mean "--samples"? "shardtool ls --help" says more.'],
+  ['pack a b -j 2', 'There is no option -j. "shardtool pack --help" says more.'],
+  ['pack -x a b', 'There is no option -x. "shardtool pack --help" says more.'],
+  ['pack --quite a b', 'There is no option --quite; did you mean "--quiet"? "shardtool pack --help" says more.'],
+  ['-v', 'There is no option -v. "shardtool --help" lists the commands.'],
 ])('"shardtool %s" is turned down with a way on', async (line, sentence) => {
   expect(await refusal(...line.split(' ').filter(Boolean))).toBe(sentence);
 });

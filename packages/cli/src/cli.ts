@@ -1,13 +1,14 @@
-import { readFileSync } from 'node:fs';
 import yargs, { type MiddlewareFunction } from 'yargs';
 import { completionCommand } from './commands/completion.js';
 import { benchCommand } from './commands/look/bench.js';
 import { cacheCommand } from './commands/look/cache.js';
 import { catCommand } from './commands/look/cat.js';
+import { inspectCommand } from './commands/look/inspect.js';
 import { lsCommand } from './commands/look/ls.js';
 import { planCommand } from './commands/look/plan.js';
 import { previewCommand } from './commands/look/preview.js';
 import { statsCommand } from './commands/look/stats.js';
+import { viewCommand } from './commands/look/view.js';
 import { commitCommand } from './commands/shards/commit.js';
 import { convertCommand } from './commands/shards/convert.js';
 import { indexCommand } from './commands/shards/index.js';
@@ -22,10 +23,7 @@ import { subsetCommand } from './commands/views/subset.js';
 import { kebab } from './options/option-flags.js';
 import { STORAGE_FLAGS, useStorageFlags } from './options/storage-flags.js';
 import { UsageError } from './terminal/outcome.js';
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-  version: string;
-};
+import { version } from './version.js';
 
 const COMMANDS = [
   packCommand,
@@ -35,6 +33,7 @@ const COMMANDS = [
   catCommand,
   unpackCommand,
   verifyCommand,
+  inspectCommand,
   indexCommand,
   convertCommand,
   overlayCommand,
@@ -46,8 +45,12 @@ const COMMANDS = [
   benchCommand,
   cacheCommand,
   previewCommand,
+  viewCommand,
   completionCommand,
 ];
+
+/** The first word of each. */
+export const COMMAND_NAMES: readonly string[] = COMMANDS.map(({ name }) => name);
 
 /** What yargs says of a command line that is not right, in our words. */
 const MESSAGES = {
@@ -59,17 +62,26 @@ const MESSAGES = {
   'Argument: %s, Given: %s, Choices: %s': '--%s %s; it may be %s.',
 };
 
+/** What is used of yargs beyond its types. */
+interface Instance {
+  getOptions(): { readonly key: object };
+  getInternalMethods(): { getUsageInstance(): { cacheHelpMessage: () => void } };
+}
+
 /**
- * Runs the command that `words` name. Whatever is thrown goes to `fail`, with the flags of the command in kebab case.
+ * Runs the command that the words `typed` name. Whatever is thrown goes to `fail`, with the flags of the command in kebab case.
  */
 export async function runCli(
-  words: readonly string[],
+  typed: readonly string[],
   fail: (error: unknown, flags: readonly string[]) => Promise<void>,
 ): Promise<void> {
+  const words = typed[0] === 'help' ? [...typed.slice(1), '--help'] : typed;
   /** Of the command, once yargs has read them. */
   let flags: readonly string[] = [];
-  const noteFlags = (_given: unknown, instance: { getOptions(): { readonly key: object } }): void => {
+  const noteFlags = (_given: unknown, instance: Instance): void => {
     flags = Object.keys(instance.getOptions().key);
+    // It would lay out all of the help, which nobody sees, before the command has anything to do.
+    instance.getInternalMethods().getUsageInstance().cacheHelpMessage = () => undefined;
   };
   const cli = yargs(words)
     .scriptName('shardtool')
@@ -93,7 +105,7 @@ export async function runCli(
       return true;
     }, true)
     .version(version)
-    .alias('h', 'help')
+    .alias({ h: 'help', V: 'version' })
     .wrap(Math.min(110, process.stdout.columns ?? 100))
     .epilogue(
       'Exit codes: 0 done; 1 a fault was found, or the work could not be done; 2 the command is not right, or its source or dataset is ' +
@@ -101,6 +113,8 @@ export async function runCli(
     )
     .exitProcess(false)
     .fail((message, error) => {
+      // Words are counted before the middleware runs, and a flag that there is not takes the next one for its value.
+      if (flags.length === 0) flags = Object.keys((cli as unknown as Instance).getOptions().key);
       // What a flag's `coerce` throws comes as one of yargs' own errors too.
       if (error !== undefined && error.name !== 'YError') throw error;
       throw new UsageError(`${message.replace(/\s*\n\s*/g, ' ')} ${hint(words)}`);
@@ -117,8 +131,8 @@ export async function runCli(
 function unknownFlag(words: readonly string[], flags: readonly string[]): string | null {
   if (flags.length === 0) return null;
   const end = words.indexOf('--');
-  const given = words.slice(0, end < 0 ? undefined : end).flatMap((word) => /^--[^=]+/.exec(word) ?? []);
-  const known = flags.map((flag) => `--${flag}`);
+  const given = words.slice(0, end < 0 ? undefined : end).flatMap((word) => /^--[^=]+|^-[A-Za-z]/.exec(word) ?? []);
+  const known = flags.map((flag) => (flag.length === 1 ? `-${flag}` : `--${flag}`));
   return (
     given.find((flag) => !known.includes(kebab(flag).replace(/^--no-/, '--')) && !known.includes(kebab(flag))) ?? null
   );

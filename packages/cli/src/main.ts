@@ -1,8 +1,12 @@
 #!/usr/bin/env node
-import { hideBin } from 'yargs/helpers';
-import { runCli } from './cli.js';
 import { endQuietlyOnClosedPipe, fail } from './terminal/outcome.js';
+import { version } from './version.js';
 
-const words = hideBin(process.argv);
+const words = process.argv.slice(2);
 endQuietlyOnClosedPipe();
-await runCli(words, (error, flags) => fail(error, words, flags));
+if (words.length === 1 && ['--version', '-V'].includes(words[0]!)) {
+  process.stdout.write(`${version}\n`);
+} else {
+  const { runCli } = await import('./cli.js');
+  await runCli(words, (error, flags) => fail(error, words, flags));
+}

@@ -64,7 +64,7 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   const { batchSize = 64, checksum = 'first-epoch' } = options.loader;
   const asked = performance.now();
   // One rank, also where a launcher has set RANK and WORLD_SIZE.
-  const loader = dataset.loader({ ...options.loader, repeat: epochs, rank: 0, worldSize: 1 });
+  await using loader = dataset.loader({ ...options.loader, repeat: epochs, rank: 0, worldSize: 1 });
   const waits: number[] = [];
   let firstBatchMs = 0;
   let images = 0;
@@ -89,7 +89,6 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   const timed = images - firstImages;
   const report = loader.report();
   const info = await loader.info();
-  await loader.close();
   const stored = await storedSize(dataset);
   waits.sort((a, b) => a - b);
   const late = waits.filter((wait) => wait > READY_MS);

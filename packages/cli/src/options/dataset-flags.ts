@@ -19,17 +19,18 @@ export const DATASET_FLAGS = {
   'image-feature': {
     type: 'string',
     requiresArg: true,
-    describe: 'TFRecord: the feature that is the image, where none of the usual names is (image/encoded, image)',
+    describe:
+      'TFRecord, HDF5: the feature or dataset that is the image, where none of the usual names is (image/encoded, image)',
   },
   'label-feature': {
     type: 'string',
     requiresArg: true,
-    describe: 'TFRecord: the feature that is the class number (image/class/label, label)',
+    describe: 'TFRecord, HDF5: the one that is the class number (image/class/label, label)',
   },
   'key-feature': {
     type: 'string',
     requiresArg: true,
-    describe: 'TFRecord: the feature that is the key; without it keys are FILE/NUMBER',
+    describe: 'TFRecord, HDF5: the one that is the key; without it keys are FILE/NUMBER',
   },
   layout: {
     type: 'string',
@@ -73,10 +74,20 @@ export async function viewOf(given: DatasetGiven): Promise<OpenOptions> {
   };
 }
 
+/** Opens a dataset as the flags say, to look at what is stored: without what makes loaders, which takes long to load. */
+export async function openFilesGiven(location: string, given: DatasetGiven): Promise<Dataset> {
+  const { openDataset } = await import('@shardtool/reader/open-files');
+  return openDataset(location, await optionsOf(given));
+}
+
 /** Opens a dataset as the flags say. */
 export async function openGiven(location: string, given: DatasetGiven): Promise<Dataset> {
   const { openDataset } = await import('@shardtool/reader');
-  return openDataset(location, { ...(await viewOf(given)), maxSampleBytes: given.maxSampleBytes });
+  return openDataset(location, await optionsOf(given));
+}
+
+async function optionsOf(given: DatasetGiven): Promise<OpenOptions> {
+  return { ...(await viewOf(given)), maxSampleBytes: given.maxSampleBytes };
 }
 
 /** The keys in a text file, one a line. */

@@ -1,3 +1,4 @@
+import { visible } from '@shardtool/format/visible';
 import type { OpenOptions } from '@shardtool/reader';
 import type { OtherIndex } from '@shardtool/writer';
 import { OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
@@ -10,6 +11,13 @@ export function askedIndexes(index: readonly OtherIndex[] | undefined, cropIndex
   return [...new Set([...(index ?? []), 'crops' as const])];
 }
 
+export const QUIET_FLAG = {
+  type: 'boolean',
+  alias: 'q',
+  default: false,
+  describe: 'Print nothing when all is well',
+} as const;
+
 /** The flags of every command that writes shards. */
 export const OUTPUT_FLAGS = {
   ...flagsOf(OUTPUT_OPTIONS),
@@ -19,7 +27,7 @@ export const OUTPUT_FLAGS = {
     describe: 'Also write where the parts of each baseline JPEG begin: random crops are then decoded sooner',
   },
   json: { type: 'boolean', default: false, describe: 'The report as one JSON object' },
-  quiet: { type: 'boolean', default: false, describe: 'Print nothing when all is well' },
+  quiet: QUIET_FLAG,
 } as const;
 
 /** `--copy OUT` of commands that name a part or another view of a dataset. */
@@ -29,12 +37,12 @@ export const COPY_FLAG = {
   describe: 'Also write it as shards of its own into this folder; bytes are copied, images not encoded',
 } as const;
 
-/** Writes what a view shows as a dataset of its own, in the layout that the dataset has. */
+/** Writes what a view shows as a dataset of its own, in the layout that the dataset has. Returns what is to be printed of it. */
 export async function copyView(location: string, view: OpenOptions, output: string): Promise<string> {
   const [{ openDataset }, { convert }] = await Promise.all([import('@shardtool/reader'), import('@shardtool/writer')]);
   const dataset = await openDataset(location, view);
   await dataset.close();
   const format = dataset.format === 'lmdb' || dataset.format === 'msgpack' ? dataset.format : 'tar';
   const { samples, shards } = await convert(location, output, { ...view, format });
-  return `Copied ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')} to ${output}.\n`;
+  return `Copied ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')} to ${visible(output)}.`;
 }

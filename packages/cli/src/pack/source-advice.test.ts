@@ -2,18 +2,33 @@ import { expect, test } from 'vitest';
 import { adviceOnClasses } from './source-advice.js';
 
 test('class folders, and images whose classes a table says, need no advice', () => {
-  expect(adviceOnClasses(['cat', 'dog'], 2, 'photos', false)).toEqual([]);
-  expect(adviceOnClasses(['cat', 'test'], 2, 'photos', false)).toEqual([]);
-  expect(adviceOnClasses([], 2, 'photos', true)).toEqual([]);
-  expect(adviceOnClasses([], 0, 'photos', false)).toEqual([]);
+  expect(adviceOnClasses(['cat', 'dog'], 2, 'photos', null)).toEqual([]);
+  expect(adviceOnClasses(['cat', 'test'], 2, 'photos', null)).toEqual([]);
+  expect(adviceOnClasses([], 2, 'photos', 'other')).toEqual([]);
+  expect(adviceOnClasses(['cat'], 2, 'photos', 'labels')).toEqual([]);
+  expect(adviceOnClasses([], 0, 'photos', null)).toEqual([]);
+});
+
+test('a table of labels without a class is told of, with the column that it should be in', () => {
+  expect(adviceOnClasses([], 2, 'photos', 'labels')).toEqual([
+    expect.stringMatching(/no row of --labels has a class.*from its column "class"/),
+  ]);
 });
 
 test('a flat folder, parts of a dataset, and masks beside images are recognised', () => {
-  expect(adviceOnClasses([], 2, 'photos', false)).toEqual([expect.stringContaining('its label is -1')]);
-  expect(adviceOnClasses(['train', 'val'], 2, 'photos', false)).toEqual([
+  expect(adviceOnClasses([], 2, 'photos', null)).toEqual([expect.stringContaining('its label is -1')]);
+  expect(adviceOnClasses(['train', 'val'], 2, 'photos', null)).toEqual([
     expect.stringContaining('--splits makes a dataset of each, or pack one of them (photos/train)'),
   ]);
-  expect(adviceOnClasses(['images', 'masks'], 2, 'photos', false)).toEqual([
+  expect(adviceOnClasses(['train', 'val'], 2, 'photos', null, ['train/metadata.csv', 'val/metadata.csv'])).toEqual([
+    expect.stringMatching(/train\/metadata\.csv and val\/metadata\.csv then say the classes$/),
+  ]);
+  expect(adviceOnClasses(['a', 'b'], 2, 'photos', null, ['a/metadata.jsonl'])).toEqual([
+    expect.stringContaining(
+      'a/metadata.jsonl was not read: such a table counts for the folder that is packed (photos/a)',
+    ),
+  ]);
+  expect(adviceOnClasses(['images', 'masks'], 2, 'photos', null)).toEqual([
     expect.stringContaining('--pair masks=seg.png'),
   ]);
 });

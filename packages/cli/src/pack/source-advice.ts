@@ -1,19 +1,41 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
 /** Names that people give to the parts of a dataset, not to classes. */
 const SPLITS = new Set(['train', 'training', 'val', 'valid', 'validation', 'test', 'testing']);
 const IMAGES = new Set(['images', 'image', 'imgs', 'jpegimages']);
 const BESIDE_IMAGES = new Set(['masks', 'mask', 'labels', 'annotations', 'segmentation', 'segmentationclass']);
 
+/** Tables that say what the images of a folder show; see `findMetadata` of the writer. */
+const TABLES = ['metadata.csv', 'metadata.jsonl'];
+
+/** The class folders of a local source that have such a table of their own. */
+export function tablesBelow(source: string, classes: readonly string[]): string[] {
+  return classes.flatMap((name) =>
+    TABLES.filter((table) => existsSync(join(source, name, table))).map((table) => `${name}/${table}`),
+  );
+}
+
 /**
  * What a packed folder looks like, where its class folders are hardly classes: a line of advice, or none. `source` is for
- * the message; `hasLabels` where a table says the classes.
+ * the message; `labelsBy` is what says the classes, if anything does: `labels` is a table whose column they are in; `tables`
+ * are those of folders below, which nobody has read.
  */
 export function adviceOnClasses(
   classes: readonly string[],
   samples: number,
   source: string,
-  hasLabels: boolean,
+  labelsBy: 'labels' | 'other' | null,
+  tables: readonly string[] = [],
 ): string[] {
-  if (samples === 0 || hasLabels) return [];
+  if (samples === 0) return [];
+  if (labelsBy === 'labels' && classes.length === 0) {
+    return [
+      '  no row of --labels has a class, so every label is -1 in training: the classes come from its column "class" (or ' +
+        '"label", where the paths are called "file_name")',
+    ];
+  }
+  if (labelsBy !== null) return [];
   if (classes.length === 0) {
     return [
       `  no image lies in a folder below ${source}, so none has a class: its label is -1 in training. Put each class ` +
@@ -25,14 +47,19 @@ export function adviceOnClasses(
   if (splits.length === classes.length) {
     return [
       `  the classes are called ${splits.join(', ')}, as the parts of a dataset are: --splits makes a dataset of each, or ` +
-        `pack one of them (${source}/${splits[0]})`,
+        `pack one of them (${source}/${splits[0]})${tables.length === 0 ? '' : `; ${tables.join(' and ')} then ${tables.length === 1 ? 'says' : 'say'} the classes`}`,
     ];
   }
   if (names.some((name) => IMAGES.has(name)) && names.some((name) => BESIDE_IMAGES.has(name))) {
     return [
       `  the classes are called ${classes.join(', ')}: what lies in them seems to belong together. Files beside an ` +
-        'image become its fields: --pair masks=seg.png takes masks/1.png as the field seg.png of images/1.jpg',
+        'image become its fields: --pair masks=seg.png takes masks/1.png as the field seg.png of images/1.jpg, and --yolo ' +
+        "data.yaml takes YOLO's label files",
     ];
   }
-  return [];
+  const [table] = tables;
+  if (table === undefined) return [];
+  return [
+    `  ${table} was not read: such a table counts for the folder that is packed (${source}/${table.split('/')[0]})`,
+  ];
 }

@@ -58,7 +58,7 @@ interface Cell {
 /** So many samples are looked at for a row of each size: what is rarer is not shown. */
 const SAMPLES_SEEN = 4096;
 
-/** Writes the picture, with buckets a row a size; bad samples are gone past. Throws what the loader throws. */
+/** Writes the picture, with buckets a row a size; bad samples are gone past. Throws OptionError for options and FileError for reads. */
 export async function writePreview(dataset: Dataset, options: PreviewOptions): Promise<Shown> {
   const { transform, grid, output } = options;
   const { buckets } = options.loader;

@@ -1,5 +1,5 @@
 /** Rows of a batch as pictures of 3 bytes a pixel, whatever values the transform makes. */
-import { type Batch, normalizationOf, type TransformInput } from '@shardtool/reader';
+import { type Batch, outputOf, type TransformInput } from '@shardtool/reader';
 
 /** Undoes `normalize` and `toDtype`: a value times `scale` plus `bias` is 0 to 255, per channel. */
 export interface ValueRange {
@@ -8,18 +8,21 @@ export interface ValueRange {
 }
 
 export function valueRange(transform: TransformInput): ValueRange {
-  const { mean, std } = normalizationOf(transform) ?? { mean: [0, 0, 0], std: [1, 1, 1] };
+  const { mean, std } = outputOf(transform).normalization ?? { mean: [0, 0, 0], std: [1, 1, 1] };
   const triple = (of: (channel: number) => number) => [of(0), of(1), of(2)] as const;
   return { scale: triple((c) => std[c]! * 255), bias: triple((c) => mean[c]! * 255) };
 }
 
-export function sizeOf({ shape }: Batch): { width: number; height: number } {
+export function sizeOf({ shape }: Pick<Batch, 'shape'>): { width: number; height: number } {
   const [, first, second, third] = shape!;
   return third === 3 ? { height: first, width: second } : { height: second, width: third };
 }
 
+/** What of a batch says what its images are. */
+export type BatchPixels = Pick<Batch, 'images' | 'dtype' | 'shape'>;
+
 /** An image of a batch of uint8, float32 or float16. */
-export function imageTile(batch: Batch, row: number, { scale, bias }: ValueRange): Uint8Array {
+export function imageTile(batch: BatchPixels, row: number, { scale, bias }: ValueRange): Uint8Array {
   const { images, dtype, shape } = batch;
   const { width, height } = sizeOf(batch);
   const pixels = width * height;

@@ -1,4 +1,4 @@
-import stringWidth from 'string-width';
+import stringWidth from './text-width.js';
 
 /** Columns of a terminal that a text takes: two for a wide character, none for an accent of its own. */
 export function widthOf(text: string): number {

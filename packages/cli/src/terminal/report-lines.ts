@@ -68,6 +68,16 @@ export function cropLines(crops: CropIndexCounts | null): string[] {
   ];
 }
 
+/** How many samples have no class, where others have one. */
+export function classlessLine(fields: readonly PartialField[], samples: number): string[] {
+  const withClass = fields.find((field) => field.name === 'cls')?.samples ?? samples;
+  return countLine(
+    samples - withClass,
+    'sample has no class: its label is -1 in training',
+    'samples have no class: their label is -1 in training',
+  );
+}
+
 /** The warning that samples differ in their fields, with the names of those who would refuse them. */
 export function fieldsLine(fields: readonly PartialField[], samples: number): string[] {
   if (fields.length === 0) return [];

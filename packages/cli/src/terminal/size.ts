@@ -1,5 +1,4 @@
-export { countOf, formatCount } from '@shardtool/format/visible';
-export { parseSize } from '@shardtool/storage';
+export { countOf, formatCount, parseSize } from '@shardtool/format/visible';
 
 /** 1,234,567 bytes as `1.2 MB`. */
 export function formatSize(bytes: number): string {

@@ -38,10 +38,9 @@ export const benchCommand = command({
     const { benchDataset } = await import('../../bench/bench.js');
     const options = loaderOptions('bench', given);
     const steps = transform === 'raw' ? ('raw' as const) : await readTransform(transform, options.buckets);
-    const dataset = await openGiven(location, given);
+    await using dataset = await openGiven(location, given);
     const loader = { ...options, transform: steps };
     const result = await benchDataset(dataset, { loader, epochs, cold, stepMs });
-    await dataset.close();
     await print(json ? JSON.stringify(result) : describe(result));
   },
 });

@@ -1,6 +1,6 @@
 import type { Sample } from '@shardtool/reader';
 import { command } from '../../command.js';
-import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { UsageError, write } from '../../terminal/outcome.js';
 
 const WRITE_BYTES = 64 << 20;
@@ -23,7 +23,7 @@ export const catCommand = command({
       .example('$0 cat shards cat/cat_001 cls', 'Its class number'),
   handler: async ({ dataset: location, key, field, ...seen }) => {
     const { imageFields } = await import('@shardtool/format');
-    const dataset = await openGiven(location, seen);
+    await using dataset = await openFilesGiven(location, seen);
     const sample = await dataset.get(key);
     const name = field ?? imageFields(Object.keys(sample.fields))[0];
     if (name === undefined) {
@@ -35,7 +35,6 @@ export const catCommand = command({
     }
     // The system takes less than 2^31 bytes at once.
     for (let at = 0; at < bytes.length; at += WRITE_BYTES) await write(bytes.subarray(at, at + WRITE_BYTES));
-    await dataset.close();
   },
 });
 

@@ -1,7 +1,7 @@
 import { visible } from '@shardtool/format/visible';
 import type { Dataset } from '@shardtool/reader';
 import { command } from '../../command.js';
-import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { padded, widthOf } from '../../terminal/columns.js';
 import { print, write } from '../../terminal/outcome.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
@@ -24,11 +24,10 @@ export const lsCommand = command({
       .example('$0 ls shards --samples | head', 'The first samples: key, class, size, fields')
       .example('$0 ls shards --samples --json', 'The same for programs'),
   handler: async ({ dataset: location, samples, json, ...seen }) => {
-    const dataset = await openGiven(location, seen);
+    await using dataset = await openFilesGiven(location, seen);
     if (samples) await listSamples(dataset, json);
     else if (json) await print(JSON.stringify(summary(dataset)));
     else await listShards(dataset);
-    await dataset.close();
   },
 });
 
@@ -64,15 +63,22 @@ async function listShards(dataset: Dataset): Promise<void> {
     );
   }
   await print(
-    `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${classesOf(dataset)}, ` +
+    `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${await classesOf(dataset)}, ` +
       `fields ${fields.map((name) => visible(name)).join(', ')}${splitsOf(dataset)}`,
   );
   await sayOthers(dataset);
 }
 
-function classesOf({ classes, classSamples }: Dataset): string {
+/** There may be numbers of classes without names: to count them takes reading all labels. */
+async function classesOf({ classes, classSamples, fields, format, location, mixture }: Dataset): Promise<string> {
   const count = Math.max(classes.length, classSamples.length);
-  return count === 0 ? 'no classes' : countOf(count, 'class', 'classes');
+  if (count > 0) return countOf(count, 'class', 'classes');
+  if (mixture !== null) return 'no classes';
+  const { layoutOf } = await import('@shardtool/format');
+  const { partReader } = await layoutOf(format);
+  return partReader === undefined && !fields.includes('cls')
+    ? 'no classes'
+    : `no names of classes (shardtool stats ${visible(location)} counts them)`;
 }
 
 /** Splits that the place itself has. */
@@ -90,7 +96,7 @@ async function sayOthers({ format, otherLayouts }: Dataset): Promise<void> {
 async function sumUpFolder(dataset: Dataset): Promise<void> {
   const { location, size, bytes, fields } = dataset;
   await print(
-    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${classesOf(dataset)}, fields ${fields.map((name) => visible(name)).join(', ')}${splitsOf(dataset)}\n` +
+    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${await classesOf(dataset)}, fields ${fields.map((name) => visible(name)).join(', ')}${splitsOf(dataset)}\n` +
       `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${visible(location)} shards`,
   );
 }

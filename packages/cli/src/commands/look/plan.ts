@@ -1,4 +1,6 @@
+import { availableParallelism } from 'node:os';
 import type { BucketsReport, MixtureReport, PlanReport, StorageEpoch } from '@shardtool/reader';
+import { adviceOnPlan } from '../../bench/plan-advice.js';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { milliseconds, size, wholeNumber } from '../../options/flags.js';
@@ -38,11 +40,10 @@ export const planCommand = command({
     const { planOf, planOfBuckets, planOfMixture } = await import('@shardtool/reader');
     const { buckets, ...asked } = loaderOptions('plan', given);
     const options = { ...asked, transform: await readTransform(named, buckets) };
-    const dataset = await openGiven(location, given);
+    await using dataset = await openGiven(location, given);
     if (buckets !== undefined) {
       refuseForBuckets({ stepMs });
       const report = await planOfBuckets(dataset, { ...asked, buckets });
-      await dataset.close();
       await print(json ? JSON.stringify(report) : describeBuckets(report));
       return;
     }
@@ -50,13 +51,13 @@ export const planCommand = command({
       const { where, streams, ...others } = options;
       refuseForMixture({ where, streams, stepMs, bandwidth, cacheSize });
       const mixed = await planOfMixture(dataset, others);
-      await dataset.close();
       await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
       return;
     }
     const report = await planOf(dataset, { ...options, stepMs, bandwidth, cacheSize, machines });
-    await dataset.close();
-    await print(json ? JSON.stringify(report) : describe(report));
+    const { isRemote } = await import('@shardtool/storage');
+    const advice = adviceOnPlan({ report, isRemote: isRemote(location), cores: availableParallelism() });
+    await print(json ? JSON.stringify({ ...report, advice }) : [describe(report), ...advice].join('\n'));
   },
 });
 

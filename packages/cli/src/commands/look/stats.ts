@@ -1,8 +1,9 @@
 import { visible } from '@shardtool/format/visible';
-import type { DatasetStats, DistributionSummary } from '@shardtool/reader';
+import type { DatasetStats, DistributionSummary, ObjectStats } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { wholeNumber } from '../../options/flags.js';
+import { ANNOTATIONS_FLAG, readAnnotationsFlag } from '../../options/transform-flag.js';
 import { barLines } from '../../terminal/bars.js';
 import { print } from '../../terminal/outcome.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
@@ -16,19 +17,26 @@ export const statsCommand = command({
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
       .options(DATASET_FLAGS)
       .option('classes', wholeNumber('--classes', 'How many classes to list, the largest first', { default: 20 }))
+      .option('annotations', {
+        ...ANNOTATIONS_FLAG,
+        describe: 'JSON file that says where boxes and labels stand: counts them, too (docs/detection.md)',
+      })
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object, with every class' })
       .example('$0 stats shards', 'Tables and small histograms')
+      .example('$0 stats shards --annotations a.json', 'With boxes: of each class, their sizes, images without any')
       .example("$0 stats shards --json | jq '.classes | min_by(.samples)'", 'The smallest class'),
-  handler: async ({ dataset: location, classes, json, ...seen }) => {
-    const { datasetStats } = await import('@shardtool/reader');
-    const dataset = await openGiven(location, seen);
+  handler: async ({ dataset: location, classes, annotations, json, ...seen }) => {
+    const { countObjects, datasetStats } = await import('@shardtool/reader');
+    const places = await readAnnotationsFlag(annotations);
+    await using dataset = await openGiven(location, seen);
     const stats = await datasetStats(dataset);
-    await dataset.close();
-    await print(json ? JSON.stringify(stats) : describe(stats, classes).join('\n'));
+    const objects = places === undefined ? null : await countObjects(dataset, places);
+    const lines = [...describe(stats, classes, location), ...(objects === null ? [] : objectLines(objects, classes))];
+    await print(json ? JSON.stringify({ ...stats, ...(objects && { objects }) }) : lines.join('\n'));
   },
 });
 
-function describe(stats: DatasetStats, classes: number): string[] {
+function describe(stats: DatasetStats, classes: number, location: string): string[] {
   const { format, shards, samples, bytes, shardSamples, shardBytes, turned, repeatedKeys } = stats;
   return [
     `${countOf(samples, 'sample')} in ${countOf(shards, `${format} shard`)}, ${formatSize(bytes)}; a shard has ` +
@@ -44,19 +52,53 @@ function describe(stats: DatasetStats, classes: number): string[] {
       ...section(`field ${visible(name)}: in ${countOf(sizes.count, 'sample')}, ${summary(sizes, formatSize)}`),
       ...histogram(sizes, formatSize),
     ]),
-    ...(['width', 'height', 'pixels'] as const).flatMap((name) => [
-      ...section(`${name}: ${summary(stats[name], formatCount)}`),
-      ...histogram(stats[name], formatCount),
-    ]),
-    '',
-    stats.width.count === 0
-      ? 'whether images are to be turned is not known'
-      : turned === 0
-        ? 'no image is to be turned'
-        : `${countOf(turned, 'image')} to be turned (EXIF orientation)`,
+    ...(stats.width.count === 0
+      ? section(unknownSizes(stats, location))
+      : [
+          ...(['width', 'height', 'pixels'] as const).flatMap((name) => [
+            ...section(`${name}: ${summary(stats[name], formatCount)}`),
+            ...histogram(stats[name], formatCount),
+          ]),
+          '',
+          turned === 0 ? 'no image is to be turned' : `${countOf(turned, 'image')} to be turned (EXIF orientation)`,
+        ]),
     repeatedKeys.count === 0
       ? 'no key comes twice'
       : `${countOf(repeatedKeys.count, 'sample')} with a key that came before: ${repeatedKeys.examples.map((key) => visible(key)).join(', ')}`,
+  ];
+}
+
+/** Other software's shards say nothing of their images: their headers do. */
+function unknownSizes({ format, kinds }: DatasetStats, location: string): string {
+  if (kinds.length === 0) return 'nothing in it is an image file, so there are no widths and heights';
+  const command = format === 'folder' ? 'pack' : 'index';
+  return `width, height and orientation are not known before "shardtool ${command} ${visible(location)}" has read the headers of the images`;
+}
+
+function objectLines({ objects, images, without, classes, perImage, width, height, bad }: ObjectStats, most: number) {
+  const sorted = classes.toSorted((a, b) => b.objects - a.objects);
+  const rows = sorted.slice(0, most).map(({ name, objects: count, images: on }) => {
+    return { label: visible(name), value: count, text: `${formatCount(count)} on ${countOf(on, 'image')}` };
+  });
+  const more = classes.length > most ? [`  and ${formatCount(classes.length - most)} more: --classes N, --json`] : [];
+  const unusable =
+    bad.first === null
+      ? []
+      : [
+          `${countOf(bad.count, 'sample')} with annotations that cannot be used; the first: "${visible(bad.first.key)}", ${visible(bad.first.reason)}`,
+        ];
+  return [
+    ...section(
+      `${countOf(objects, 'object')} on ${countOf(images, 'image')}, ${countOf(without, 'image')} without any`,
+    ),
+    ...(classes.length === 0 ? [] : [...bars(rows), ...more]),
+    ...section(`objects an image: ${summary(perImage, formatCount)}`),
+    ...histogram(perImage, formatCount),
+    ...section(`width of boxes: ${summary(width, formatCount)}`),
+    ...histogram(width, formatCount),
+    ...section(`height of boxes: ${summary(height, formatCount)}`),
+    ...histogram(height, formatCount),
+    ...unusable,
   ];
 }
 
@@ -97,7 +139,6 @@ function histogram(
 }
 
 function summary(sizes: DistributionSummary, format: (value: number) => string): string {
-  if (sizes.count === 0) return 'not known';
   const { mean, median } = sizes;
   return sizes.smallest === sizes.largest
     ? `${format(mean)} each`

@@ -3,6 +3,7 @@ import { visible } from '@shardtool/format/visible';
 import type { CommitReport } from '@shardtool/writer';
 import { command } from '../../command.js';
 import { share } from '../../options/flags.js';
+import { QUIET_FLAG } from '../../options/output-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countLine, fieldsLine } from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
@@ -10,7 +11,7 @@ import { countOf, formatSize } from '../../terminal/size.js';
 export const commitCommand = command({
   name: 'commit',
   positionals: '<output>',
-  describe: 'Make a dataset of what parts have packed, where the last of them did not',
+  describe: 'Make a dataset of what parts have packed or written, where the last of them did not',
   builder: (yargs) =>
     yargs
       .positional('output', { type: 'string', demandOption: true, describe: 'Folder of the shards; s3:// too' })
@@ -19,8 +20,8 @@ export const commitCommand = command({
         defaultDescription: '1%',
       })
       .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
-      .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
-      .example('$0 commit shards', 'After the last of pack --part'),
+      .option('quiet', QUIET_FLAG)
+      .example('$0 commit shards', 'After the last of pack --part, or of Writer'),
   handler: async ({ output, maxBad, json, quiet }) => {
     const [{ commitParts }, { isRemote }] = await Promise.all([
       import('@shardtool/writer'),

@@ -1,6 +1,6 @@
 import { visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
-import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
+import { askedIndexes, OUTPUT_FLAGS, QUIET_FLAG } from '../../options/output-flags.js';
 import { print } from '../../terminal/outcome.js';
 import { cropLines } from '../../terminal/report-lines.js';
 import { countOf } from '../../terminal/size.js';
@@ -44,7 +44,7 @@ export const indexCommand = command({
           'Also take columns by key from this file (Parquet as img2dataset writes it, CSV, JSON Lines), or all Parquet of a folder',
       })
       .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
-      .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
+      .option('quiet', QUIET_FLAG)
       .example('$0 index imagenet-train-*.tar', 'NAME.parquet beside each tar')
       .example('$0 index imagenet/', 'The same for all tars of a folder')
       .example('$0 index imagenet/ --index wids,dali', 'And what other loaders want: shardindex.json, NAME.idx')

@@ -4,13 +4,14 @@ import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';
 import { flagsOf } from '../../options/option-flags.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
-import { adviceOnClasses } from '../../pack/source-advice.js';
+import { adviceOnClasses, tablesBelow } from '../../pack/source-advice.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
 import {
   annotationsLine,
   changesLine,
+  classlessLine,
   countLine,
   cropLines,
   fieldsLine,
@@ -121,7 +122,17 @@ function describe(
   report: PackReport,
   source: string,
   output: string,
-  { dryRun, check, append, dedupe, labels, part, hasOtherBytes }: PackOptions & { readonly hasOtherBytes: boolean },
+  {
+    dryRun,
+    check,
+    append,
+    dedupe,
+    labels,
+    coco,
+    yolo,
+    part,
+    hasOtherBytes,
+  }: PackOptions & { readonly hasOtherBytes: boolean },
 ): string {
   const {
     keptShards,
@@ -153,7 +164,8 @@ function describe(
       report.classes.map((name) => visible(name)),
       report.samples,
       visible(source),
-      labels !== undefined || report.metadata !== null,
+      labels !== undefined ? 'labels' : (coco ?? yolo ?? report.metadata) ? 'other' : null,
+      tablesBelow(source, report.classes).map((table) => visible(table)),
     ),
     ...(report.metadata === null
       ? []
@@ -214,7 +226,9 @@ function describe(
       'files are bad and were left out: quarantine.jsonl says why',
     ),
     // They are counted in the whole dataset.
-    ...(append || part !== undefined ? [] : fieldsLine(partialFields, report.samples)),
+    ...(append || part !== undefined
+      ? []
+      : [...classlessLine(partialFields, report.samples), ...fieldsLine(partialFields, report.samples)]),
   ].join('\n');
 }
 

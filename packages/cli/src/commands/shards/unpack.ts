@@ -1,9 +1,9 @@
 import { visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
-import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
+import { QUIET_FLAG } from '../../options/output-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
-import { fileName } from '../../unpack/file-name.js';
 
 export const unpackCommand = command({
   name: 'unpack',
@@ -19,16 +19,17 @@ export const unpackCommand = command({
       })
       .options(DATASET_FLAGS)
       .option('fields', { type: 'string', array: true, requiresArg: true, describe: 'Only these fields' })
-      .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
+      .option('quiet', QUIET_FLAG)
       .example('$0 unpack shards photos', 'All files')
       .example('$0 unpack shards photos --fields jpg --fields json', 'Images and their JSON')
       .example('$0 unpack shards - | ssh host tar x', 'As a tar, onto another machine'),
   handler: async ({ dataset: location, folder, fields, quiet, ...seen }) => {
-    const dataset = await openGiven(location, seen);
+    await using dataset = await openFilesGiven(location, seen);
     const unknown = fields?.find((field) => !dataset.fields.includes(field));
     if (unknown !== undefined) {
       throw new UsageError(`No sample has a field "${unknown}"; the fields are ${dataset.fields.join(', ')}.`);
     }
+    const { fileName } = await import('../../unpack/file-name.js');
     // yargs makes an empty word of "-".
     const isStream = folder === '-' || folder === '';
     const stream = isStream ? new (await import('../../unpack/tar-output.js')).TarOutput() : null;
@@ -42,7 +43,6 @@ export const unpackCommand = command({
       }
     }
     await stream?.end();
-    await dataset.close();
     if (!quiet && !isStream)
       await print(`Unpacked ${countOf(files, 'file')} of ${countOf(dataset.size, 'sample')} into ${visible(folder)}.`);
   },

@@ -1,7 +1,8 @@
 import { visible } from '@shardtool/format/visible';
 import type { QuarantinedSample, RepairReport, VerifyProgress, VerifyReport } from '@shardtool/writer';
 import { command } from '../../command.js';
-import { wholeNumber } from '../../options/flags.js';
+import { size, wholeNumber } from '../../options/flags.js';
+import { QUIET_FLAG } from '../../options/output-flags.js';
 import { foundFault, print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
 import { countLine } from '../../terminal/report-lines.js';
@@ -25,20 +26,25 @@ export const verifyCommand = command({
         requiresArg: true,
         describe: 'With --fix: the folder that was packed, to take damaged samples from',
       })
+      .option('max-sample-bytes', {
+        ...size('--max-sample-bytes', 'With --fix: largest sample that is held in memory, as 4GiB'),
+        defaultDescription: '1024MiB',
+      })
       .option('workers', wholeNumber('--workers', 'Threads; by default one a core', { to: 1024 }))
       .option('json', {
         type: 'boolean',
         default: false,
         describe: 'One JSON object a line: the faults, then the totals',
       })
-      .option('quiet', { type: 'boolean', default: false, describe: 'Print nothing when all is well' })
+      .option('quiet', QUIET_FLAG)
       .example('$0 verify shards', 'Every byte against its checksum')
       .example('$0 verify shards --decode', 'And every image decoded whole')
       .example('$0 verify shards --fix --source photos', 'Repair; damaged samples come back from photos'),
   handler: async (given) => {
-    const { dataset, decode, fix, source, workers, json, quiet } = given;
+    const { dataset, decode, fix, source, maxSampleBytes, workers, json, quiet } = given;
     if (fix) return repairAndReport(given);
     if (source !== undefined) throw new UsageError('--source goes with --fix.');
+    if (maxSampleBytes !== undefined) throw new UsageError('--max-sample-bytes goes with --fix.');
     const { verify } = await import('@shardtool/writer');
     const view = json || quiet ? null : await ProgressView.open();
     const report = await verify(dataset, {
@@ -67,13 +73,15 @@ interface Given {
   readonly dataset: string;
   readonly decode: boolean;
   readonly source: string | undefined;
+  readonly maxSampleBytes: number | undefined;
   readonly workers: number | undefined;
   readonly json: boolean;
   readonly quiet: boolean;
 }
 
 /** Repairs, and prints a line for each sample that was taken out. */
-async function repairAndReport({ dataset, decode, source, workers, json, quiet }: Given): Promise<void> {
+async function repairAndReport(given: Given): Promise<void> {
+  const { dataset, decode, source, maxSampleBytes, workers, json, quiet } = given;
   const { repair } = await import('@shardtool/writer');
   const view = json || quiet ? null : await ProgressView.open();
   const tell = (sample: QuarantinedSample, isKept: boolean) => {
@@ -89,6 +97,7 @@ async function repairAndReport({ dataset, decode, source, workers, json, quiet }
     onTakenOut: (sample) => tell(sample, false),
     onUnproven: (sample) => tell(sample, true),
     ...(source !== undefined && { source }),
+    ...(maxSampleBytes !== undefined && { maxSampleBytes }),
     ...(workers !== undefined && { workers }),
     ...(view !== null && { onProgress: (progress: VerifyProgress) => show(view, progress) }),
   }).finally(() => view?.hide());

@@ -1,9 +1,9 @@
-import { link, rm, writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
-import { UsageError, write } from '../../terminal/outcome.js';
+import { print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
 export const mergeCommand = command({
@@ -17,29 +17,37 @@ export const mergeCommand = command({
         type: 'string',
         requiresArg: true,
         demandOption: true,
-        describe: 'The file to write, as both.json; its classes are joined by name',
+        describe: 'The file to write, as both.json',
+      })
+      .option('class-lists', {
+        choices: ['name', 'offset', 'apart'] as const,
+        default: 'name' as const,
+        requiresArg: true,
+        describe: 'Classes of one name are one (name), follow each other (offset), or keep their numbers (apart)',
       })
       .option('copy', COPY_FLAG)
       .example('$0 merge photos paintings --output both.json', 'Nothing is copied; weights may be written into it')
       .example('$0 bench both.json', 'In place of a folder')
       .example('$0 merge photos paintings --output both.json --copy both', 'And as shards of its own'),
-  handler: async ({ datasets, output, copy }) => {
+  handler: async ({ datasets, output, classLists, copy }) => {
     if (!output.endsWith('.json'))
       throw new UsageError(`--output takes a file that ends with .json, and not "${output}".`);
     const folder = path.dirname(path.resolve(output));
     const placed = (place: string) =>
       /^[a-z0-9+.-]+:\/\//i.test(place) ? place : path.relative(folder, path.resolve(place));
     const parts = datasets.map((dataset) => ({ dataset: placed(dataset) }));
-    const text = `{\n  "mixture": [\n${parts.map((part) => `    ${JSON.stringify(part)}`).join(',\n')}\n  ]\n}\n`;
+    const listed = parts.map((part) => `    ${JSON.stringify(part)}`).join(',\n');
+    const joined = classLists === 'name' ? '' : `,\n  "classLists": "${classLists}"`;
+    const text = `{\n  "mixture": [\n${listed}\n  ]${joined}\n}\n`;
     const [{ findRepeatedKeys, openMixture }, { FileError, remedyOf }] = await Promise.all([
       import('@shardtool/reader'),
       import('@shardtool/format'),
     ]);
     // What cannot be opened is no mixture: nothing is written then.
-    const dataset = await openMixture(datasets.map((place) => ({ dataset: place })));
+    const opened = datasets.map((place) => ({ dataset: place }));
+    await using dataset = await openMixture(opened, { classLists });
     const { size, classes } = dataset;
     const repeated = await findRepeatedKeys(dataset);
-    await dataset.close();
     await writeNew(output, text).catch((cause: NodeJS.ErrnoException) => {
       if (cause.code === 'EEXIST') {
         throw new UsageError(`${output} cannot be written: it is there already, and stays as it is.`);
@@ -48,26 +56,26 @@ export const mergeCommand = command({
         cause,
       });
     });
-    const copied = copy === undefined ? '' : await copyView(output, {}, copy);
+    const copied = copy === undefined ? [] : [await copyView(output, {}, copy)];
     const [first] = repeated.examples;
+    const counts = `${countOf(size, 'sample')} of ${countOf(datasets.length, 'dataset')}, ${countOf(classes.length, 'class', 'classes')}`;
     const shared =
       first === undefined
-        ? ''
-        : `  ${countOf(repeated.count, 'sample')} with a key that came before, as ${visible(first)}: cat, and whoever asks by key, gets the first of each\n`;
-    await write(
-      `Wrote ${output}: ${countOf(size, 'sample')} of ${countOf(datasets.length, 'dataset')}, ` +
-        `${countOf(classes.length, 'class', 'classes')}.\n${shared}${copied}`,
-    );
+        ? []
+        : [
+            `  ${countOf(repeated.count, 'sample')} with a key that came before, as ${visible(first)}: cat, and whoever asks by key, gets the first of each`,
+          ];
+    await print([`Wrote ${visible(output)}: ${counts}.`, ...shared, ...copied].join('\n'));
   },
 });
 
 /** Whole or not at all, and never in place of what is there. */
 async function writeNew(file: string, text: string): Promise<void> {
+  const { nameOnce } = await import('@shardtool/format');
   const temporary = `${file}.${process.pid}.part`;
   try {
     await writeFile(temporary, text, { flag: 'wx' });
-    // A rename would replace what is there; a link does not.
-    await link(temporary, file);
+    await nameOnce(temporary, file);
   } finally {
     await rm(temporary, { force: true });
   }

@@ -1,6 +1,7 @@
+import { visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
-import { write } from '../../terminal/outcome.js';
+import { print } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
 export const relabelCommand = command({
@@ -33,11 +34,10 @@ export const relabelCommand = command({
     ]);
     const note = `--labels ${labels}`;
     const report = await addOverlay(location, { name, parent, labels: await readPackedLabels(labels), note });
-    const copied = copy === undefined ? '' : await copyView(location, { overlay: name }, copy);
-    if (json) return write(`${JSON.stringify(report)}\n`);
+    const copied = copy === undefined ? [] : [await copyView(location, { overlay: name }, copy)];
+    if (json) return print(JSON.stringify(report));
     const { file, relabelled, set } = report;
-    await write(
-      `Made ${file}: ${countOf(relabelled, 'sample')} of another class, columns set of ${countOf(set, 'sample')}.\n${copied}`,
-    );
+    const made = `${countOf(relabelled, 'sample')} of another class, columns set of ${countOf(set, 'sample')}`;
+    await print([`Made ${visible(file)}: ${made}.`, ...copied].join('\n'));
   },
 });

@@ -1,8 +1,9 @@
+import { visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
 import { readKeys } from '../../options/dataset-flags.js';
 import { share } from '../../options/flags.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
-import { write } from '../../terminal/outcome.js';
+import { print } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
 export const subsetCommand = command({
@@ -46,8 +47,8 @@ export const subsetCommand = command({
         .flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag} ${value}`]))
         .join(' '),
     });
-    const copied = copy === undefined ? '' : await copyView(location, { overlay: name }, copy);
-    if (json) return write(`${JSON.stringify(report)}\n`);
-    await write(`Made ${report.file}: ${countOf(report.samples, 'sample')}.\n${copied}`);
+    const copied = copy === undefined ? [] : [await copyView(location, { overlay: name }, copy)];
+    if (json) return print(JSON.stringify(report));
+    await print([`Made ${visible(report.file)}: ${countOf(report.samples, 'sample')}.`, ...copied].join('\n'));
   },
 });

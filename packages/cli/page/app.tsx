@@ -1,0 +1,171 @@
+/** The page: what chooses samples on the left, the samples on the right. */
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import type { DatasetInfo, Mark, MarkList, Query, Row } from '../src/view/protocol.js';
+import { api } from './api.js';
+import { Filters } from './choose/filters.js';
+import { SortBox } from './choose/sort-box.js';
+import { WhereBox } from './choose/where-box.js';
+import { Grid } from './grid/grid.js';
+import type { ModelState } from './link/state.js';
+import { useStateLink } from './link/use-state-link.js';
+import { Marks } from './marks/marks.js';
+import { ModelView } from './model/model-view.js';
+import { bytes, count, shown } from './text.js';
+import { Zoom } from './zoom/zoom.js';
+
+export function App() {
+  const [info, setInfo] = useState<DatasetInfo | null>(null);
+  const [fault, setFault] = useState<Error | null>(null);
+  useEffect(() => {
+    const abort = new AbortController();
+    api.dataset(abort.signal).then(setInfo, (error: Error) => {
+      if (!abort.signal.aborted) setFault(error);
+    });
+    return () => abort.abort();
+  }, []);
+  if (info !== null) return <Viewer info={info} />;
+  return <main class="opening">{fault === null ? 'Opening the dataset …' : shown(fault.message)}</main>;
+}
+
+function Viewer({ info }: { readonly info: DatasetInfo }) {
+  const [state, change] = useStateLink();
+  const [total, setTotal] = useState<number | null>(null);
+  const [fault, setFault] = useState<Error | null>(null);
+  const [isChoosing, setChoosing] = useState(false);
+  const { list, changed, mark, save } = useMarks(setFault);
+  const { query, at, size, extra, sample, view, model } = state;
+
+  const latest = useRef(query);
+  latest.current = query;
+  const setQuery = useCallback(
+    (part: Partial<Query>) => change({ query: { ...latest.current, ...part }, at: 0 }, 'push'),
+    [change],
+  );
+  const setWhere = useCallback((where: string) => setQuery({ where }), [setQuery]);
+  const setModel = useCallback((given: ModelState) => change({ model: given }), [change]);
+  const onAt = useCallback((place: number) => change({ at: place }), [change]);
+
+  /** Where the open sample is in the list; null where nobody knows. */
+  const [place, setPlace] = useState<number | null>(null);
+  const open = useCallback(
+    (number: number | null, where: number | null = null) => {
+      setPlace(where);
+      change({ sample: number }, 'push');
+    },
+    [change],
+  );
+  const onOpen = useCallback((row: Row, where: number) => open(row.number, where), [open]);
+  const onMark = useCallback(({ number }: Row, given: Mark | null) => mark(number, given), [mark]);
+  const step = (by: number) => {
+    const next = (place ?? -1) + by;
+    if (place === null || next < 0 || next >= (total ?? 0)) return null;
+    return () => {
+      api.rows(query, next, 1, new AbortController().signal).then(({ rows: [row] }) => {
+        if (row !== undefined) open(row.number, next);
+      }, setFault);
+    };
+  };
+  return (
+    <>
+      <header>
+        <h1>
+          <bdi>{shown(info.location)}</bdi>
+        </h1>
+        <p role="status">
+          {total === null || total === info.samples
+            ? `${count(info.samples)} samples`
+            : `${count(total)} of ${count(info.samples)} samples`}
+          {` · ${count(info.shards)} ${info.format} ${info.shards === 1 ? 'shard' : 'shards'} · ${bytes(info.bytes)}`}
+        </p>
+        <nav aria-label="Views">
+          <button
+            type="button"
+            class="choose"
+            aria-expanded={isChoosing}
+            aria-controls="choose"
+            onClick={() => setChoosing(!isChoosing)}
+          >
+            Choose
+          </button>
+          <button type="button" aria-pressed={view === 'grid'} onClick={() => change({ view: 'grid' }, 'push')}>
+            Samples
+          </button>
+          <button type="button" aria-pressed={view === 'model'} onClick={() => change({ view: 'model' }, 'push')}>
+            What the model sees
+          </button>
+        </nav>
+      </header>
+      <aside id="choose" class={isChoosing ? 'open' : ''} aria-label="Which samples">
+        <WhereBox where={query.where} columns={info.columns} fault={fault} onChange={setWhere} />
+        <SortBox
+          sort={query.sort}
+          size={size}
+          columns={info.columns}
+          onSort={(sort) => setQuery({ sort })}
+          onSize={(pixels) => change({ size: pixels })}
+        />
+        <Marks info={info} list={list} onOpen={open} onTakeAway={(number) => mark(number, null)} onSave={save} />
+        <Filters
+          query={query}
+          columns={info.columns}
+          extra={extra}
+          onQuery={setQuery}
+          onExtra={(columns) => change({ extra: columns })}
+        />
+        {info.omitted.length > 0 && (
+          <p class="soft">{`Only where knows these columns: ${info.omitted.map(shown).join(', ')}`}</p>
+        )}
+      </aside>
+      <main>
+        {view === 'model' ? (
+          <ModelView query={query} at={at} model={model} onModel={setModel} />
+        ) : (
+          <Grid
+            query={query}
+            size={size}
+            at={at}
+            marked={changed}
+            onAt={onAt}
+            onTotal={setTotal}
+            onFault={setFault}
+            onOpen={onOpen}
+            onMark={onMark}
+          />
+        )}
+      </main>
+      {sample !== null && (
+        <Zoom
+          number={sample}
+          classes={info.classes}
+          mark={list.marks.find(({ number }) => number === sample)?.mark ?? null}
+          onNext={step(1)}
+          onBefore={step(-1)}
+          onMark={(given) => mark(sample, given)}
+          onClose={() => open(null)}
+        />
+      )}
+    </>
+  );
+}
+
+/** The marks as the server has them, and the last that was made. */
+function useMarks(onFault: (error: Error) => void) {
+  const [list, setList] = useState<MarkList>({ marks: [], saved: null });
+  const [changed, setChanged] = useState<{ readonly number: number; readonly mark: Mark | null } | null>(null);
+  useEffect(() => {
+    const abort = new AbortController();
+    api.marks(abort.signal).then(setList, () => undefined);
+    return () => abort.abort();
+  }, []);
+  const mark = useCallback(
+    (number: number, given: Mark | null) => {
+      api.mark(number, given).then((now) => {
+        setList(now);
+        setChanged({ number, mark: given });
+      }, onFault);
+    },
+    [onFault],
+  );
+  const save = useCallback(async (name: string) => setList(await api.saveMarks(name)), []);
+  return { list, changed, mark, save };
+}

@@ -1,0 +1,28 @@
+/** Numbers and names as the page shows them. */
+import { visible } from '@shardtool/format/visible';
+
+const COUNT = new Intl.NumberFormat('en-US');
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+
+/** Text from a dataset: what steers or turns text is written as JSON writes it. */
+export function shown(text: string): string {
+  return visible(text);
+}
+
+export function count(value: number): string {
+  return COUNT.format(value);
+}
+
+/** Three digits: 1.23 MB. */
+export function bytes(value: number): string {
+  const power = value < 1000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(value) / 3));
+  return `${Number((value / 1000 ** power).toPrecision(3))} ${UNITS[power]}`;
+}
+
+/** A value of a column, in as many digits as say something. */
+export function value(column: string, given: number | string | boolean | null): string {
+  if (given === null) return 'none';
+  if (typeof given !== 'number') return shown(String(given));
+  if (column === 'bytes') return bytes(given);
+  return Number.isInteger(given) ? count(given) : String(Number(given.toPrecision(4)));
+}

@@ -1,0 +1,82 @@
+import type { PlanReport } from '@shardtool/reader';
+import { countOf, formatCount, formatSize } from '../terminal/size.js';
+
+/** Up to this multiple of a perfect shuffle, nobody would notice. */
+const MIXED = 1.25;
+/** A share of padded rows, or dropped samples, that is worth a word. */
+const LEFT_OVER = 0.01;
+/** A remote read of fewer bytes takes as long as its round trip. */
+const LEAST_READ = 256 * 1024;
+
+/** What a plan is about, beside its own figures. */
+export interface PlanFacts {
+  readonly report: PlanReport;
+  readonly isRemote: boolean;
+  readonly cores: number;
+}
+
+/** Sentences that name the option and what it is expected to bring; none where nothing is to be gained. */
+export function adviceOnPlan({ report, isRemote, cores }: PlanFacts): string[] {
+  return [mixing(report), endOfEpoch(report), storage(report), reads(report, isRemote), rate(report, cores)].flat();
+}
+
+/** Shards that were packed in a random order may lie together in a batch: only classes tell, where they are known. */
+function mixing({ mixing: { shard, class: cls }, order, samples }: PlanReport): string[] {
+  const score = cls ?? shard ?? 1;
+  if (score <= MIXED || order.shuffleBufferSize >= samples) return [];
+  return [
+    `two samples of a batch are ${score.toFixed(1)} times as often of one ${cls === null ? 'shard' : 'class'} as by chance: --streams ` +
+      `${order.streams * 2} takes a batch from twice as many places, for as many more reads; shards that were packed shuffled need neither`,
+  ];
+}
+
+function endOfEpoch({ paddedRows, droppedSamples, samples, lastBatch, globalBatch }: PlanReport): string[] {
+  const left = Math.max(paddedRows, droppedSamples);
+  if (left <= LEFT_OVER * samples) return [];
+  const share = `${((left / samples) * 100).toFixed(1)} % of the samples`;
+  const remedy = `a smaller --batch-size than ${formatCount(globalBatch)} over all ranks leaves less over`;
+  return lastBatch === 'drop'
+    ? [`${share} are dropped at the end of each epoch (others each time): ${remedy}`]
+    : [`as many rows as ${share} only fill up the last batches: ${remedy}; batch.valid tells them apart`];
+}
+
+function storage({ storage: needs, step }: PlanReport): string[] {
+  if (needs === null || step === null) return [];
+  const { first, later, cacheSize, bandwidth } = needs;
+  if (later.waitShare === 0 && first.waitShare === 0) return [];
+  const percent = (share: number) => `${Math.ceil(share * 100)} %`;
+  const lines: string[] = [];
+  if (later.waitShare > 0) {
+    const whole = first.fetchedBytes;
+    if (cacheSize < whole)
+      lines.push(
+        `--cache-size ${formatSize(whole)} holds what a machine reads: after the first epoch nothing is fetched`,
+      );
+    lines.push(
+      `or smaller samples: at ${formatSize(bandwidth)}/s a step needs ${(later.bytesPerSecond / bandwidth).toFixed(1)} times ` +
+        'fewer bytes, as --resize when packing makes them',
+    );
+  }
+  const when =
+    later.waitShare > 0
+      ? `each epoch waits ${percent(later.waitShare)}`
+      : `only the first epoch waits ${percent(first.waitShare)}`;
+  return [`${when} of its time for storage${lines.length > 0 ? ':' : ''}`, ...lines.map((line) => `  ${line}`)];
+}
+
+function reads({ reads: { meanBytes, count } }: PlanReport, isRemote: boolean): string[] {
+  if (!isRemote || count === 0 || meanBytes >= LEAST_READ) return [];
+  return [
+    `a read brings ${formatSize(meanBytes)}, hardly more than its round trip is worth: fewer --streams, or larger shards ` +
+      '(--max-shard-bytes when packing), make reads longer',
+  ];
+}
+
+function rate({ step }: PlanReport, cores: number): string[] {
+  if (step === null) return [];
+  const each = Math.round(step.imagesPerRank);
+  return [
+    `whether ${formatCount(each)} images/s a rank can be decoded, this machine says (${countOf(cores, 'core')}): ` +
+      `shardtool bench DATASET --step-ms ${step.stepMs}`,
+  ];
+}

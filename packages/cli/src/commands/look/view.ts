@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process';
+import { ShardtoolError } from '@shardtool/format';
+import { visible } from '@shardtool/format/visible';
+import { command } from '../../command.js';
+import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
+import { wholeNumber } from '../../options/flags.js';
+import { ANNOTATIONS_FLAG, readAnnotationsFlag } from '../../options/transform-flag.js';
+import { print } from '../../terminal/outcome.js';
+import { ProgressView } from '../../terminal/progress-view.js';
+import { countOf, formatCount } from '../../terminal/size.js';
+import type { Marks } from '../../view/marks.js';
+
+export const viewCommand = command({
+  name: 'view',
+  positionals: '<dataset>',
+  describe: 'Look at a dataset in the browser: filter, sort, zoom, see what the model sees, mark what is wrong',
+  builder: (yargs) =>
+    yargs
+      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
+      .options(DATASET_FLAGS)
+      .option('annotations', ANNOTATIONS_FLAG)
+      .option('port', {
+        ...wholeNumber('--port', 'Port on 127.0.0.1', { from: 0, to: 65_535, default: 0 }),
+        defaultDescription: 'one that is free',
+      })
+      .option('open', { type: 'boolean', default: false, describe: 'Open the page in the browser' })
+      .example('$0 view shards --open', 'Opens the page; Ctrl-C ends it')
+      .example('$0 view s3://bucket/shards --port 8080', 'Shards that lie elsewhere; print the address'),
+  handler: async ({ dataset: location, annotations, port, open, ...given }) => {
+    const { startServer } = await import('../../view/server.js');
+    await using dataset = await openGiven(location, given);
+    const progress = await ProgressView.open();
+    const server = await startServer(dataset, {
+      ...{ port, location, overlay: given.overlay, annotations: await readAnnotationsFlag(annotations) },
+      page: new URL('./page/', import.meta.url),
+      onProgress: (done) => {
+        const parts = [`${formatCount(done)} of ${countOf(dataset.size, 'sample')}`];
+        progress.show({ stage: 'read indexes', done, total: dataset.size, parts });
+      },
+    }).finally(() => progress.hide());
+    await print(`${server.address}\nWhoever has this address sees ${visible(location)}. Ctrl-C ends it.`);
+    if (open) await openBrowser(server.address);
+    await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
+    await server.close();
+    await keepMarks(server.marks, location);
+  },
+});
+
+/** What a desktop opens addresses with. */
+const OPENERS: Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>> = {
+  darwin: ['open'],
+  win32: ['rundll32', 'url.dll,FileProtocolHandler'],
+};
+
+async function openBrowser(address: string): Promise<void> {
+  const [program, ...words] = OPENERS[process.platform] ?? ['xdg-open'];
+  const failed = await new Promise<Error | null>((resolve) => {
+    const child = spawn(program, [...words, address], { stdio: 'ignore', detached: true });
+    child.once('error', resolve);
+    child.once('spawn', () => resolve(null));
+    child.unref();
+  });
+  if (failed !== null) await print(`No browser could be opened (${failed.message}): open the address above yourself.`);
+}
+
+/** Marks that nobody has saved become an overlay, or where that fails a list: no work is lost. */
+async function keepMarks(marks: Marks, location: string): Promise<void> {
+  const { count } = marks;
+  if (count === 0) return;
+  try {
+    const { file, overlay } = await marks.save(await marks.freeName());
+    await print(
+      `${countOf(count, 'mark')} that nobody had saved: kept as the overlay ${visible(file)}.\n` +
+        `Every command takes it: --overlay ${visible(overlay)}`,
+    );
+  } catch (error) {
+    if (!(error instanceof ShardtoolError)) throw error;
+    await print(`${visible(location)} takes no overlay (${visible(error.message)}); your marks are:`);
+    for (const { key, mark } of marks.list().marks) await print(JSON.stringify({ key, ...mark }));
+  }
+}

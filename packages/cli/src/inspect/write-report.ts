@@ -1,0 +1,58 @@
+import { readFile } from 'node:fs/promises';
+import { FileError, ShardtoolError, writeDurably } from '@shardtool/format';
+import { type Dataset, type InspectReport, openDataset } from '@shardtool/reader';
+import { thumbnailOf } from '../view/pictures.js';
+import { REPORT_MARK, reportPage, type Shown, shownIn } from './report-page.js';
+
+const SIDE = 160;
+/** Decoded side by side. */
+const IN_FLIGHT = 4;
+/** Where the mark of a report stands. */
+const HEAD_BYTES = 1024;
+
+/**
+ * Throws {@link FileError} where there is a file at `path` that is no report of an inspection: those alone are replaced. To be
+ * asked before the work begins.
+ */
+export async function checkReportPath(path: string): Promise<void> {
+  const content = await readFile(path).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'ENOENT') return null;
+    throw new FileError({ path }, `${path} cannot be read (${cause.message}): name another file with --report.`, {
+      cause,
+    });
+  });
+  if (content === null || content.subarray(0, HEAD_BYTES).includes(REPORT_MARK)) return;
+  throw new FileError(
+    { path },
+    `${path} is no report of shardtool's, so it is not replaced: name another file with --report.`,
+  );
+}
+
+/** Writes the report with a picture of every sample that it names: memory is that of those pictures. Throws {@link FileError}. */
+export async function writeReport(report: InspectReport, path: string, against: string | undefined): Promise<void> {
+  await using dataset = await openDataset(report.location);
+  await using other = against === undefined ? null : await openDataset(against);
+  const pictures = new Map<string, Uint8Array | null>();
+  const wanted = [...new Map(shownIn(report).map((shown) => [nameOf(shown), shown])).values()];
+  for (let from = 0; from < wanted.length; from += IN_FLIGHT) {
+    const made = wanted.slice(from, from + IN_FLIGHT).map(async (shown) => {
+      pictures.set(nameOf(shown), await pictureOf(shown.from === 'dataset' ? dataset : other!, shown.number));
+    });
+    await Promise.all(made);
+  }
+  await writeDurably(path, Buffer.from(reportPage(report, (shown) => pictures.get(nameOf(shown)) ?? null)));
+}
+
+function nameOf({ from, number }: Shown): string {
+  return `${from} ${number}`;
+}
+
+/** Null where there is nothing to be seen: the report says why, where that is what was found. */
+async function pictureOf(dataset: Dataset, number: number): Promise<Uint8Array | null> {
+  try {
+    return (await thumbnailOf(dataset, number, SIDE)).bytes;
+  } catch (error) {
+    if (error instanceof ShardtoolError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,139 @@
+/** All that is known of one sample. What cannot be read becomes a sentence, and everything else is still shown. */
+import {
+  crc32,
+  type FieldColumns,
+  headerOf,
+  imageFields,
+  imageKindOf,
+  type ShardIndex,
+  ShardtoolError,
+  sentence,
+} from '@shardtool/format';
+import type { AnnotationOptions, Dataset, Sample } from '@shardtool/reader';
+import { exifLines } from './exif.js';
+import { drawn, objectsOf } from './objects.js';
+import { imageOf, isMask } from './pictures.js';
+import type { DrawnObject, FieldDetail, Mark, SampleDetail } from './protocol.js';
+
+/** Characters of a text, and columns, that are shown. */
+const TEXT_CHARACTERS = 4000;
+const MOST_COLUMNS = 200;
+
+/** Throws NoSuchSampleError for a number that there is not, ShardCutError, SampleChecksumError, FileError. */
+export async function detailOf(
+  dataset: Dataset,
+  number: number,
+  {
+    annotations,
+    mark,
+    className,
+  }: { annotations: AnnotationOptions | undefined; mark: Mark | null; className: string | null },
+): Promise<SampleDetail> {
+  const sample = await dataset.get(number, { checksum: false });
+  const shard = dataset.files.firstSample.findLastIndex((first) => first <= number && first < dataset.size);
+  const row = number - dataset.files.firstSample[shard]!;
+  const index = await dataset.files.index(shard);
+  const faults: string[] = [];
+  const { orientation, ...size } = shapeOf(index, row, sample);
+  const inspected = await inspectedOf(dataset, shard, row).catch((error: Error) =>
+    note(faults, 'its inspection', error, []),
+  );
+  const fields = Object.entries(sample.fields).map(([name, bytes]) =>
+    fieldDetail(name, bytes, index.fields.get(name)!, row),
+  );
+  for (const { name, isRight } of fields) {
+    if (isRight === false)
+      faults.push(`The field "${name}" has changed since it was packed: its crc32 is another one.`);
+  }
+  const exif = await exifOf(sample).catch((error: Error) => note(faults, 'EXIF', error, []));
+  return {
+    number,
+    key: sample.key,
+    cls: className,
+    source: sample.source,
+    shard: sample.shard,
+    offset: index.offset[row]!,
+    bytes: index.bytes[row]!,
+    ...size,
+    orientation,
+    fields,
+    columns: [...Object.entries(sample.columns), ...inspected].slice(0, MOST_COLUMNS).map(plain),
+    exif,
+    masks: Object.entries(sample.fields).flatMap(([name, bytes]) => (isMask(name, bytes) ? [name] : [])),
+    objects: drawnObjects(sample, size, annotations, dataset.classes, faults),
+    faults,
+    mark,
+  };
+}
+
+/** As the index has it, or where nobody has looked yet, as the image's own header says. */
+function shapeOf({ width, height, orientation }: ShardIndex, row: number, { fields }: Sample) {
+  const known = { width: width[row]!, height: height[row]!, orientation: orientation[row]! };
+  const [name] = imageFields(Object.keys(fields));
+  if (known.width > 0 || name === undefined) return known;
+  const header = headerOf(fields[name]!);
+  return header === null ? known : { width: header.width, height: header.height, orientation: header.orientation };
+}
+
+function note<T>(faults: string[], what: string, error: Error, instead: T): T {
+  faults.push(sentence(`${what} cannot be read: ${error.message}`));
+  return instead;
+}
+
+function fieldDetail(name: string, bytes: Uint8Array, column: FieldColumns, row: number): FieldDetail {
+  const expected = column.crc32?.[row];
+  return {
+    name,
+    bytes: bytes.length,
+    offset: column.offset[row]!,
+    crc32: expected === undefined ? null : expected.toString(16).padStart(8, '0'),
+    isRight: expected === undefined ? null : crc32(bytes) === expected,
+    text: textOf(bytes),
+  };
+}
+
+/** The beginning of bytes that are text; null for others. */
+function textOf(bytes: Uint8Array): string | null {
+  const head = bytes.subarray(0, 4 * TEXT_CHARACTERS);
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: true });
+    if (text.includes('\0')) return null;
+    return text.length > TEXT_CHARACTERS || head.length < bytes.length ? `${text.slice(0, TEXT_CHARACTERS)} …` : text;
+  } catch {
+    return null;
+  }
+}
+
+async function exifOf(sample: Sample): Promise<SampleDetail['exif']> {
+  const names = Object.values(sample.fields).some((bytes) => imageKindOf(bytes) !== undefined);
+  if (!names) return [];
+  const { bytes } = imageOf(sample);
+  return imageKindOf(bytes) === undefined ? [] : exifLines(bytes);
+}
+
+/** What `shardtool inspect` has measured of a sample. */
+async function inspectedOf(dataset: Dataset, shard: number, row: number): Promise<(readonly [string, unknown])[]> {
+  const found = (await dataset.shards[shard]!.loadInspection?.()) ?? null;
+  return Array.from(found?.columns ?? [], ([name, { values }]) => [name, values[row] ?? null] as const);
+}
+
+function plain([name, value]: readonly [string, unknown]): SampleDetail['columns'][number] {
+  const isPlain = value === null || typeof value === 'number' || typeof value === 'boolean';
+  return [name, isPlain ? value : String(value).slice(0, TEXT_CHARACTERS)];
+}
+
+function drawnObjects(
+  sample: Sample,
+  size: { readonly width: number; readonly height: number },
+  annotations: AnnotationOptions | undefined,
+  classes: readonly string[],
+  faults: string[],
+): readonly DrawnObject[] {
+  try {
+    const found = objectsOf(sample, annotations);
+    return found === null ? [] : drawn(found, size, classes);
+  } catch (error) {
+    if (!(error instanceof ShardtoolError)) throw error;
+    return note(faults, 'what lies on it', error, []);
+  }
+}

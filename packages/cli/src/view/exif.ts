@@ -1,0 +1,33 @@
+/** The EXIF block of an image as lines of text. */
+import { MAX_PIXELS } from '@shardtool/format';
+import readExif from 'exif-reader';
+import sharp from 'sharp';
+
+export type ExifLine = readonly [tag: string, value: string];
+
+/** Tags, and characters of a value, beyond which nothing is shown. */
+const MOST_TAGS = 200;
+const MOST_CHARACTERS = 500;
+
+/** What the image says of itself; no lines where it has no EXIF block. Throws where the block cannot be read. */
+export async function exifLines(image: Uint8Array): Promise<ExifLine[]> {
+  const { exif } = await sharp(image, { limitInputPixels: MAX_PIXELS, failOn: 'none' }).metadata();
+  if (exif === undefined) return [];
+  const lines: ExifLine[] = [];
+  for (const [group, tags] of Object.entries(readExif(exif))) {
+    if (typeof tags !== 'object') continue;
+    for (const [tag, value] of Object.entries(tags)) {
+      // Tells where the next group lies.
+      if (/Tag$/.test(tag)) continue;
+      lines.push([`${group}.${tag}`, shown(value)]);
+      if (lines.length === MOST_TAGS) return lines;
+    }
+  }
+  return lines;
+}
+
+function shown(value: unknown): string {
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'no date' : value.toISOString();
+  if (value instanceof Uint8Array) return `${value.length} bytes`;
+  return (Array.isArray(value) ? value.join(', ') : String(value)).slice(0, MOST_CHARACTERS);
+}

@@ -1,0 +1,112 @@
+/** What the model sees: single samples through a transform, with the numbers that a loader of this seed draws in this epoch. */
+import { SampleDecodeError } from '@shardtool/format';
+import {
+  type AnnotationOptions,
+  type Dataset,
+  type DecodedSample,
+  type GivenAnnotations,
+  outputOf,
+  SampleDecoder,
+  type TransformInput,
+} from '@shardtool/reader';
+import sharp from 'sharp';
+import { type BatchPixels, imageTile, valueRange } from '../preview/tiles.js';
+import { drawn, objectsOf } from './objects.js';
+import type { Picture } from './pictures.js';
+import type { DrawnObject, ModelObjects } from './protocol.js';
+
+export interface ModelRequest {
+  readonly transform: TransformInput;
+  readonly seed: number;
+  readonly epoch: number;
+}
+
+/** One transform at a time: the page asks for 16 samples of one, then of the next. */
+export class ModelView {
+  readonly #dataset: Dataset;
+  readonly #annotations: AnnotationOptions | undefined;
+  #opened: { readonly name: string; readonly decoder: Promise<SampleDecoder> } | null = null;
+  /** A decoder takes one call after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(dataset: Dataset, annotations: AnnotationOptions | undefined) {
+    this.#dataset = dataset;
+    this.#annotations = annotations;
+  }
+
+  /** Rejects with OptionError for a transform that is not right, with BadSampleError where a sample cannot be decoded. */
+  async picture(number: number, request: ModelRequest, signal: AbortSignal): Promise<Picture> {
+    const objects = await this.#objectsOf(number);
+    const { image } = await this.#inTurn(number, request, objects, signal);
+    return pictureOf(image!, request.transform);
+  }
+
+  /** What lies on that picture. Rejects as {@link picture} does. */
+  async objects(number: number, request: ModelRequest, signal: AbortSignal): Promise<ModelObjects> {
+    const given = await this.#objectsOf(number);
+    if (given === null) return { width: 0, height: 0, objects: [] };
+    const { image, objects } = await this.#inTurn(number, request, given, signal);
+    const { width, height } = image!;
+    // Of an object that was cropped away a loader has an empty box.
+    const isThere = ({ box }: DrawnObject) => box === null || (box[2] > box[0] && box[3] > box[1]);
+    const found = drawn(objects!, { width, height }, this.#dataset.classes);
+    return { width, height, objects: found.filter(isThere) };
+  }
+
+  async close(): Promise<void> {
+    await this.#last;
+    (await this.#opened?.decoder.catch(() => null))?.close();
+  }
+
+  #inTurn(
+    number: number,
+    { transform, seed, epoch }: ModelRequest,
+    objects: GivenAnnotations | null,
+    signal: AbortSignal,
+  ): Promise<DecodedSample> {
+    const turn = this.#last.then(async () => {
+      signal.throwIfAborted();
+      return (await this.#decoderOf(transform, seed)).get(number, epoch, objects);
+    });
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Null also where they are not what they should be: the large view says so. */
+  async #objectsOf(number: number): Promise<GivenAnnotations | null> {
+    const sample = await this.#dataset.get(number, { checksum: false });
+    try {
+      return objectsOf(sample, this.#annotations);
+    } catch (error) {
+      if (!(error instanceof SampleDecodeError)) throw error;
+      return null;
+    }
+  }
+
+  async #decoderOf(transform: TransformInput, seed: number): Promise<SampleDecoder> {
+    const name = JSON.stringify([transform, seed]);
+    if (this.#opened?.name !== name) {
+      const before = await this.#opened?.decoder.catch(() => null);
+      before?.close();
+      this.#opened = { name, decoder: SampleDecoder.open(this.#dataset, { transform, seed }) };
+    }
+    return this.#opened.decoder;
+  }
+}
+
+async function pictureOf(
+  { pixels, width, height }: NonNullable<DecodedSample['image']>,
+  transform: TransformInput,
+): Promise<Picture> {
+  const { dtype, layout } = outputOf(transform);
+  // Bytes of their own, where a float may begin.
+  const bytes = pixels.slice();
+  const batch: BatchPixels = {
+    images: dtype === 'float32' ? new Float32Array(bytes.buffer) : bytes,
+    dtype,
+    shape: layout === 'nhwc' ? [1, height, width, 3] : [1, 3, height, width],
+  };
+  const tile = imageTile(batch, 0, valueRange(transform));
+  const picture = sharp(tile, { raw: { width, height, channels: 3 } }).png({ compressionLevel: 1 });
+  return { type: 'image/png', bytes: await picture.toBuffer() };
+}

@@ -1,0 +1,89 @@
+/** Where the overlays of marks lie: beside the shards, or where nothing can lie there, in a folder of this machine. */
+import { constants } from 'node:fs';
+import { access, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { makeFolder, OVERLAYS_FOLDER, OverlayError, sideFolder } from '@shardtool/format';
+import { logOverlay } from '@shardtool/reader';
+import { joinLocation, localPathOf, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
+
+/** A dataset, and the overlay that it is seen through. */
+export interface SeenPlace {
+  readonly location: string;
+  readonly overlay: string | undefined;
+}
+
+export class OverlayFolder {
+  readonly #place: SeenPlace;
+  /** The folder of the overlay that the dataset is seen through. */
+  readonly #source: string;
+  readonly #folder: string;
+  /** A name leads to the overlay, and no path is needed. */
+  readonly isBeside: boolean;
+
+  private constructor(place: SeenPlace, source: string, beside: string | null) {
+    this.#place = place;
+    this.#source = source;
+    this.isBeside = beside !== null;
+    this.#folder = beside ?? path.join(sideFolder(place.location), OVERLAYS_FOLDER);
+  }
+
+  static async of(place: SeenPlace): Promise<OverlayFolder> {
+    const { location, overlay } = place;
+    const isOwn = overlay === undefined || !/[\\/]|\.jsonl$/.test(overlay);
+    const source = isOwn ? joinLocation(location, OVERLAYS_FOLDER) : splitLocation(overlay).folder;
+    const folder = localPathOf(location);
+    const canLie = isOwn && folder !== null && (await isFolderToWrite(folder));
+    return new OverlayFolder(place, source, canLie ? path.join(folder, OVERLAYS_FOLDER) : null);
+  }
+
+  /** `marks-1`, or the first such name that no overlay has, here or below. */
+  async freeName(): Promise<string> {
+    const names = new Set(await readdir(this.#folder).catch(() => []));
+    for (const name of await this.#below()) names.add(`${name}.jsonl`);
+    for (let number = 1; ; number++) if (!names.has(`marks-${number}.jsonl`)) return `marks-${number}`;
+  }
+
+  fileOf(name: string): string {
+    return path.join(this.#folder, `${name}.jsonl`);
+  }
+
+  /**
+   * Makes the folder, and has what the dataset is seen through lie in it, since a chain of overlays lies in one folder. Returns the overlay
+   * that a first one is laid on. Throws {@link OverlayError} where another overlay there has such a name.
+   */
+  async prepare(): Promise<string | undefined> {
+    const { overlay } = this.#place;
+    if (this.isBeside) return overlay;
+    makeFolder(this.#folder);
+    const below = await this.#below();
+    for (const name of this.#source === this.#folder ? [] : below) {
+      const bytes = await readWhole(joinLocation(this.#source, `${name}.jsonl`));
+      const file = this.fileOf(name);
+      const there = await readFile(file).catch(() => null);
+      if (there !== null && !there.equals(bytes)) {
+        const message = `${file} is not the overlay "${name}" of ${shownLocation(this.#place.location)}: move it away.`;
+        throw new OverlayError({ path: file }, message);
+      }
+      if (there !== null) continue;
+      await writeFile(`${file}.part`, bytes);
+      await rename(`${file}.part`, file);
+    }
+    const [last] = below.slice(-1);
+    return last === undefined ? undefined : this.fileOf(last);
+  }
+
+  /** Names of the overlays that the dataset is seen through, the lowest first. */
+  async #below(): Promise<string[]> {
+    const { location, overlay } = this.#place;
+    return overlay === undefined ? [] : (await logOverlay(location, overlay)).map(({ name }) => name);
+  }
+}
+
+async function isFolderToWrite(folder: string): Promise<boolean> {
+  try {
+    await access(folder, constants.W_OK);
+    return (await stat(folder)).isDirectory();
+  } catch {
+    return false;
+  }
+}

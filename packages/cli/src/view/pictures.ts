@@ -1,0 +1,108 @@
+/** Images of samples as a browser takes them. What kind they are is told by their bytes, never by a name. */
+import { imageFields, imageKindOf, MAX_PIXELS, SampleDecodeError } from '@shardtool/format';
+import { type Dataset, readMask, type Sample, SampleDecoder } from '@shardtool/reader';
+import sharp, { type Sharp } from 'sharp';
+import { maskTile } from '../preview/tiles.js';
+
+export interface Picture {
+  readonly type: 'image/jpeg' | 'image/png' | 'image/webp' | 'image/gif' | 'image/avif';
+  readonly bytes: Uint8Array;
+}
+
+/** Behind what is transparent. */
+const BACKGROUND = { r: 128, g: 128, b: 128 };
+
+const TYPES = {
+  jpeg: 'image/jpeg',
+  png: 'image/png',
+  webp: 'image/webp',
+  gif: 'image/gif',
+  avif: 'image/avif',
+} as const;
+
+/** Name and bytes of the image of a sample. Throws {@link SampleDecodeError} where it has none. */
+export function imageOf({ fields }: Pick<Sample, 'fields'>): { readonly name: string; readonly bytes: Uint8Array } {
+  const [name] = imageFields(Object.keys(fields));
+  const bytes = name === undefined ? undefined : fields[name];
+  if (name === undefined || bytes === undefined) throw new SampleDecodeError({}, 'it has no image');
+  return { name, bytes };
+}
+
+/** What decodes an image: upright, as its EXIF orientation says, unless it is to stay as it is stored. */
+export async function opened(dataset: Dataset, sample: Sample, { isTurned = true } = {}): Promise<Sharp> {
+  const { bytes } = imageOf(sample);
+  if (imageKindOf(bytes) !== undefined) {
+    const image = sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'none', pages: 1 });
+    return isTurned ? image.rotate() : image;
+  }
+  // An uncompressed image.
+  const decoder = await SampleDecoder.open(dataset, { maxPixels: MAX_PIXELS });
+  try {
+    const { image } = await decoder.get(sample.number);
+    const { pixels, width, height } = image!;
+    return sharp(pixels.slice(), { raw: { width, height, channels: 3 } });
+  } finally {
+    decoder.close();
+  }
+}
+
+/** An image in a square of `size` pixels, smaller ones as they are. Throws {@link SampleDecodeError}. */
+export async function thumbnailOf(dataset: Dataset, number: number, size: number): Promise<Picture> {
+  const sample = await dataset.get(number, { checksum: false });
+  try {
+    const image = await opened(dataset, sample);
+    const small = image
+      .resize(size, size, { fit: 'inside', withoutEnlargement: true })
+      .flatten({ background: BACKGROUND });
+    return { type: 'image/jpeg', bytes: await small.jpeg({ quality: 80 }).toBuffer() };
+  } catch (cause) {
+    throw undecodable(sample, cause);
+  }
+}
+
+/** An image in all its pixels: as it is stored where browsers know its kind, else as PNG. Throws {@link SampleDecodeError}. */
+export async function fullPicture(dataset: Dataset, number: number): Promise<Picture> {
+  const sample = await dataset.get(number, { checksum: false });
+  try {
+    const { bytes } = imageOf(sample);
+    const kind = imageKindOf(bytes);
+    if (kind !== undefined && kind in TYPES) return { type: TYPES[kind as keyof typeof TYPES], bytes };
+    const image = await opened(dataset, sample, { isTurned: false });
+    return { type: 'image/png', bytes: await image.png({ compressionLevel: 1 }).toBuffer() };
+  } catch (cause) {
+    throw undecodable(sample, cause);
+  }
+}
+
+/**
+ * A mask in colours, one for each of its values and nothing where it is 0. The palette of the file plays no part, since many
+ * are black throughout. Throws {@link SampleDecodeError}.
+ */
+export async function maskPicture(dataset: Dataset, number: number, field: string): Promise<Picture> {
+  const sample = await dataset.get(number, { checksum: false });
+  const bytes = sample.fields[field];
+  if (bytes === undefined) throw new SampleDecodeError({}, `it has no field "${field}"`);
+  const { values, width, height } = readMask(bytes, MAX_PIXELS);
+  const image = sharp(maskTile(values), { raw: { width, height, channels: 3 } }).joinChannel(
+    Buffer.from(values.map((value) => (value > 0 ? 255 : 0))),
+    { raw: { width, height, channels: 1 } },
+  );
+  return { type: 'image/png', bytes: await image.png({ compressionLevel: 1 }).toBuffer() };
+}
+
+/** Whether a field may be a mask of the image: PNG and NumPy arrays that are not the image itself. */
+export function isMask(field: string, bytes: Uint8Array): boolean {
+  if (!/\.(png|npy)$/.test(field)) return false;
+  try {
+    readMask(bytes, MAX_PIXELS);
+    return true;
+  } catch (error) {
+    if (error instanceof SampleDecodeError) return false;
+    throw error;
+  }
+}
+
+function undecodable({ shard, key }: Sample, cause: unknown): SampleDecodeError {
+  const reason = cause instanceof SampleDecodeError ? cause.reason : (cause as Error).message;
+  return new SampleDecodeError({ shard, key }, reason, { cause });
+}

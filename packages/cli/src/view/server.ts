@@ -1,0 +1,162 @@
+/** The server behind the page: one dataset, one person, this machine alone. */
+import { readFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { FileError, ShardtoolError, sentence } from '@shardtool/format';
+import { type AnnotationOptions, type Dataset, WhereError } from '@shardtool/reader';
+import { admitted, newSecret, SAFE_HEADERS } from './guard.js';
+import { Marks } from './marks.js';
+import { ModelView } from './model.js';
+import { checkGivenAnnotations } from './objects.js';
+import { thumbnailOf } from './pictures.js';
+import type { Refusal } from './protocol.js';
+import { Queries } from './queries.js';
+import { ROUTES, type Viewed } from './routes.js';
+import { readSampleTable } from './sample-table.js';
+import { Thumbnails, Withdrawn } from './thumbnails.js';
+
+export interface ViewOptions {
+  /** 0 takes one that is free. */
+  readonly port: number;
+  /** The place of the dataset as it was given, where overlays lie. */
+  readonly location: string;
+  /** The overlay that the dataset is seen through. */
+  readonly overlay?: string | undefined;
+  readonly annotations?: AnnotationOptions | undefined;
+  /** The folder of the page, as the build makes it. */
+  readonly page: URL;
+  readonly onProgress?: (done: number) => void;
+}
+
+export interface ViewServer {
+  /** With the secret: whoever has it sees the dataset. */
+  readonly address: string;
+  readonly marks: Marks;
+  readonly thumbnails: Thumbnails;
+  /** Ends connections; the dataset stays open. */
+  close(): Promise<void>;
+}
+
+/** The page's files by what stands behind the secret. */
+const PAGE = {
+  '': { file: 'index.html', type: 'text/html; charset=utf-8' },
+  'app.js': { file: 'app.js', type: 'text/javascript; charset=utf-8' },
+  'style.css': { file: 'style.css', type: 'text/css; charset=utf-8' },
+  'icon.svg': { file: 'icon.svg', type: 'image/svg+xml' },
+} as const;
+const MOST_BODY = 1 << 20;
+
+/** Reads all indexes, then listens on 127.0.0.1. Throws {@link FileError} where the port is taken. */
+export async function startServer(dataset: Dataset, options: ViewOptions): Promise<ViewServer> {
+  const table = await readSampleTable(dataset, options.onProgress);
+  checkGivenAnnotations(options.annotations, [...dataset.fields, ...table.columns.keys(), ...table.omitted]);
+  const marks = new Marks({ location: options.location, overlay: options.overlay });
+  const thumbnails = new Thumbnails((number, size) => thumbnailOf(dataset, number, size));
+  const model = new ModelView(dataset, options.annotations);
+  const viewed: Viewed = {
+    ...{ dataset, table, marks, thumbnails, model },
+    overlay: options.overlay ?? null,
+    annotations: options.annotations,
+    queries: new Queries(dataset, table, marks),
+  };
+  const secret = newSecret();
+  let port = options.port;
+  const server = createServer((request, response) => {
+    const rest = admitted(request, { secret, port });
+    // Whoever lacks the secret is not told what there is.
+    if (rest === null)
+      return refuse(response, 403, { message: 'This address is not right: take the one that was printed.' });
+    answer(request, response, rest, viewed, options.page).catch((error: unknown) => refuseBy(response, error));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) => reject(portError(options.port, cause)));
+    server.listen(options.port, '127.0.0.1', resolve);
+  });
+  port = (server.address() as AddressInfo).port;
+  const prepared = viewed.queries.prepare();
+  return {
+    address: `http://127.0.0.1:${port}/${secret}/`,
+    marks,
+    thumbnails,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await Promise.all([closed, prepared]);
+      await model.close();
+    },
+  };
+}
+
+function portError(port: number, cause: Error): FileError {
+  return new FileError({}, `Port ${port} of 127.0.0.1 cannot be used (${cause.message}): give another with --port.`, {
+    cause,
+  });
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  rest: string,
+  viewed: Viewed,
+  page: URL,
+): Promise<void> {
+  const [name = '', search] = rest.split('?', 2);
+  if (request.method === 'GET' && Object.hasOwn(PAGE, name)) {
+    const { file, type } = PAGE[name as keyof typeof PAGE];
+    return send(response, 200, type, await readFile(new URL(file, page)));
+  }
+  const route = `${request.method} ${name}`;
+  if (!Object.hasOwn(ROUTES, route)) return refuse(response, 404, { message: `There is nothing at "${name}".` });
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const body = request.method === 'POST' ? await jsonBody(request) : null;
+  const made = await ROUTES[route]!(viewed, {
+    parameters: new URLSearchParams(search ?? ''),
+    body,
+    signal: gone.signal,
+  });
+  if ('picture' in made) send(response, 200, made.picture.type, made.picture.bytes);
+  else send(response, 200, 'application/json', JSON.stringify(made.json));
+}
+
+/** A form of another page can send text; only a script that the browser lets can send JSON. */
+async function jsonBody(request: IncomingMessage): Promise<unknown> {
+  if (request.headers['content-type'] !== 'application/json') throw new BodyError('a body has to be application/json');
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    // What is too long is read to its end, and not kept: else the answer would not arrive.
+    if (bytes <= MOST_BODY) parts.push(part);
+  }
+  if (bytes > MOST_BODY) throw new BodyError('the body is too long');
+  try {
+    return JSON.parse(Buffer.concat(parts).toString('utf8'));
+  } catch {
+    throw new BodyError('the body is not JSON');
+  }
+}
+
+class BodyError extends Error {}
+
+function send(response: ServerResponse, status: number, type: string, content: string | Uint8Array): void {
+  if (response.destroyed) return;
+  const body = typeof content === 'string' ? Buffer.from(content) : content;
+  response.writeHead(status, { ...SAFE_HEADERS, 'Content-Type': type, 'Content-Length': body.length }).end(body);
+}
+
+function refuse(response: ServerResponse, status: number, refusal: Refusal): void {
+  send(response, status, 'application/json', JSON.stringify(refusal));
+}
+
+function refuseBy(response: ServerResponse, error: unknown): void {
+  if (error instanceof Withdrawn || response.destroyed) {
+    response.destroy();
+    return;
+  }
+  const { message } = error instanceof Error ? error : new Error(String(error));
+  const said = sentence(message);
+  const isForeseen = error instanceof ShardtoolError || error instanceof BodyError;
+  const refusal = error instanceof WhereError ? { message: said, column: error.column } : { message: said };
+  refuse(response, isForeseen ? 400 : 500, refusal);
+}

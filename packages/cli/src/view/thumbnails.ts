@@ -1,0 +1,89 @@
+/** Small pictures, a few made at a time and the last ones kept. */
+import type { Picture } from './pictures.js';
+
+/** Decoded side by side: the thread that answers has to get its turn, too. */
+const IN_FLIGHT = 4;
+const KEPT_BYTES = 32 << 20;
+
+/** Nobody waits for it any more. */
+export class Withdrawn extends Error {}
+
+interface Waiting {
+  readonly signal: AbortSignal;
+  start(): void;
+  withdraw(): void;
+}
+
+export class Thumbnails {
+  readonly #make: (number: number, size: number) => Promise<Picture>;
+  /** The least recently used first. */
+  readonly #kept = new Map<string, Picture>();
+  #keptBytes = 0;
+  #atWork = 0;
+  readonly #waiting: Waiting[] = [];
+
+  constructor(make: (number: number, size: number) => Promise<Picture>) {
+    this.#make = make;
+  }
+
+  /** Pictures that are being made or waited for. */
+  get pending(): number {
+    return this.#atWork + this.#waiting.length;
+  }
+
+  /** Rejects with {@link Withdrawn} where the signal comes before its turn. */
+  async get(number: number, size: number, signal: AbortSignal): Promise<Picture> {
+    const name = `${size} ${number}`;
+    const kept = this.#kept.get(name);
+    if (kept !== undefined) {
+      this.#kept.delete(name);
+      this.#kept.set(name, kept);
+      return kept;
+    }
+    await this.#turn(signal);
+    try {
+      const picture = await this.#make(number, size);
+      this.#keep(name, picture);
+      return picture;
+    } finally {
+      this.#atWork--;
+      this.#waiting.shift()?.start();
+    }
+  }
+
+  #turn(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(new Withdrawn());
+    if (this.#atWork < IN_FLIGHT) {
+      this.#atWork++;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = {
+        signal,
+        start: () => {
+          signal.removeEventListener('abort', waiting.withdraw);
+          this.#atWork++;
+          resolve();
+        },
+        withdraw: () => {
+          this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+          reject(new Withdrawn());
+        },
+      };
+      signal.addEventListener('abort', waiting.withdraw, { once: true });
+      this.#waiting.push(waiting);
+    });
+  }
+
+  #keep(name: string, picture: Picture): void {
+    const before = this.#kept.get(name);
+    if (before !== undefined) this.#keptBytes -= before.bytes.length;
+    this.#kept.set(name, picture);
+    this.#keptBytes += picture.bytes.length;
+    for (const [oldest, { bytes }] of this.#kept) {
+      if (this.#keptBytes <= KEPT_BYTES) return;
+      this.#kept.delete(oldest);
+      this.#keptBytes -= bytes.length;
+    }
+  }
+}
