@@ -22,6 +22,16 @@ export function maskArray(devicePointer: bigint, { rows, height, width }: Size):
   return { devicePointer, dtype: 'uint8', shape, strides: contiguous(shape) };
 }
 
+/** Any values as they lie on the host. */
+export function plainArray(
+  devicePointer: bigint,
+  values: Int32Array | Float32Array,
+  shape: readonly number[],
+): DeviceArray {
+  const dtype = values instanceof Int32Array ? 'int32' : 'float32';
+  return { devicePointer, dtype, shape, strides: contiguous(shape) };
+}
+
 function contiguous(shape: readonly number[]): number[] {
   let stride = 1;
   return shape

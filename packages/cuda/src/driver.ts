@@ -4,6 +4,7 @@
  * such. The names that end in _v2 are those that cuda.h gives the plain ones by macros; the newest of them,
  * cuDevicePrimaryCtxRelease_v2, came with CUDA 11.0 (driver 450).
  */
+import { nativeCalls } from '@shardtool/format';
 import type { LibraryHandle } from 'koffi';
 import { CudaError, NoCudaError } from './errors.js';
 
@@ -79,7 +80,7 @@ export function loadDriver(): Promise<Driver> {
 }
 
 async function load(): Promise<Driver> {
-  const { default: koffi } = await import('koffi');
+  const koffi = nativeCalls<typeof import('koffi').default>();
   const path = process.env.SHARDTOOL_CUDA_DRIVER ?? (process.platform === 'win32' ? 'nvcuda.dll' : 'libcuda.so.1');
   const library = open(koffi, path);
   const functions = bind(library, path);

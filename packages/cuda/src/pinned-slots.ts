@@ -69,9 +69,12 @@ export class Staging {
   /** Copies arrays one behind the other; returns their addresses. No copy of what was here may be under way. */
   fill(arrays: readonly Uint8Array[]): bigint[] {
     const total = arrays.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    if (total === 0) return arrays.map(() => 0n);
     if (this.bytes < total) {
+      const before = this.bytes;
       this.free();
-      this.#pinned = this.#device.allocatePinned(total);
+      // What lies on images takes more in one batch than in another.
+      this.#pinned = this.#device.allocatePinned(Math.max(total, 2 * before));
     }
     const { address, bytes } = this.#pinned!;
     let offset = 0;

@@ -2,15 +2,19 @@ import { nameTable } from '@shardtool/format';
 import type { Batch, DeviceBatch, HostBatches, LoaderState, StreamHandle, Uploads } from '@shardtool/reader';
 import { imageArray, maskArray } from './device-array.js';
 import { type DeviceSlot, whenDone } from './device-slot.js';
+import { deviceObjects, objectArrays } from './objects.js';
 import type { Stage } from './stage.js';
 
 /** Addresses of arrays are multiples of this, as those that the driver gives. */
 const ALIGNMENT_BYTES = 256;
 
+/** Room for 256 boxes. */
+const LEAST_OBJECT_BYTES = 4096;
+
 /** One array of a batch: where it comes from, and where in the slot its values go. */
 interface Part {
-  readonly kind: 'image' | 'mask';
-  /** The option `moreImages` or `masks` names it; null for the image itself. */
+  readonly kind: 'image' | 'mask' | 'object';
+  /** The option `moreImages` or `masks` names it; null for the image itself, and for what lies on it. */
   readonly field: string | null;
   readonly bytes: Uint8Array;
   readonly offset: number;
@@ -116,14 +120,15 @@ export class Upload implements Uploads {
     const { parts, bytes } = this.#layOut(host);
     await slot.reserve(bytes);
     const places = parts.map((part) => pinned.place(part.bytes));
-    const isPinned = places.every((place) => place !== null);
-    const sources = isPinned ? places : slot.staging.fill(parts.map((part) => part.bytes));
-    if (!isPinned) host.release();
+    const staged = slot.staging.fill(parts.filter((_, i) => places[i] === null).map((part) => part.bytes));
+    const sources = places.map((place) => place ?? staged.shift()!);
+    // Nothing of it is to be read from its slot on the host any more.
+    if (parts.every((part, i) => part.kind === 'object' || places[i] === null)) host.release();
     if (slot.wasConsumed) device.wait(stream, slot.consumed);
     parts.forEach((part, i) => {
       const target = slot.address + BigInt(part.offset);
       if (part.kind === 'image') converter.enqueue(sources[i]!, part.bytes.byteLength, host.size, target);
-      else device.copyToDevice(target, sources[i]!, part.bytes.byteLength, stream);
+      else if (part.bytes.byteLength > 0) device.copyToDevice(target, sources[i]!, part.bytes.byteLength, stream);
     });
     device.record(slot.ready, stream);
     this.#give(slot, host, parts, state);
@@ -135,12 +140,17 @@ export class Upload implements Uploads {
     let bytes = 0;
     const add = (kind: Part['kind'], field: string | null, array: Uint8Array): void => {
       parts.push({ kind, field, bytes: array, offset: bytes });
-      const length = kind === 'image' ? converter.resultBytes(array.byteLength) : array.byteLength;
+      let length = kind === 'image' ? converter.resultBytes(array.byteLength) : array.byteLength;
+      // How many objects there are differs from batch to batch: with room for more, memory is seldom made longer.
+      if (kind === 'object') length = 2 ** Math.ceil(Math.log2(Math.max(LEAST_OBJECT_BYTES, length)));
       bytes += Math.ceil(length / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
     };
     add('image', null, host.images as Uint8Array);
     for (const [field, array] of Object.entries(host.moreImages)) add('image', field, array as Uint8Array);
     for (const [field, array] of Object.entries(host.masks)) add('mask', field, array);
+    for (const { values } of objectArrays(host)) {
+      add('object', null, new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+    }
     return { parts, bytes };
   }
 
@@ -187,6 +197,9 @@ export class Upload implements Uploads {
     const { device, plan } = this.#stage;
     const [rows, height, width] = host.shape!;
     const size = { rows, height, width };
+    const objectPlaces = parts
+      .filter(({ kind }) => kind === 'object')
+      .map(({ offset }) => slot.address + BigInt(offset));
     const arrays = parts.map(({ kind, field, offset }) => {
       const pointer = slot.address + BigInt(offset);
       return { kind, field, array: kind === 'image' ? imageArray(pointer, plan, size) : maskArray(pointer, size) };
@@ -224,6 +237,7 @@ export class Upload implements Uploads {
       images,
       moreImages: named('image'),
       masks: named('mask'),
+      objects: deviceObjects(objectArrays(host), (i) => objectPlaces[i]!),
       ready: {
         handle: slot.ready,
         wait: (stream) => device.wait(BigInt(stream), slot.ready),

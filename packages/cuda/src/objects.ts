@@ -1,0 +1,32 @@
+import type { Batch, DeviceArray, DeviceObjects } from '@shardtool/reader';
+import { plainArray } from './device-array.js';
+
+/** Values of a batch that lie beside its slot on the host, and the shape in which they go to the device. */
+export interface ObjectArray {
+  readonly name: keyof DeviceObjects;
+  readonly values: Int32Array | Float32Array;
+  readonly shape: readonly number[];
+}
+
+/** What lies on the images of a batch; nothing where that was not asked for. */
+export function objectArrays({ offsets, boxes, boxLabels, keypoints, polygons }: Batch): ObjectArray[] {
+  if (offsets === null) return [];
+  const objects = offsets.at(-1)!;
+  const all: [keyof DeviceObjects, Int32Array | Float32Array | undefined, readonly number[]][] = [
+    ['offsets', offsets, [offsets.length]],
+    ['boxes', boxes ?? undefined, [objects, 4]],
+    ['boxLabels', boxLabels ?? undefined, [objects]],
+    ['keypoints', keypoints?.values, [objects, keypoints?.count ?? 0, 3]],
+    ['points', polygons?.points, [(polygons?.points.length ?? 0) / 2, 2]],
+  ];
+  return all.flatMap(([name, values, shape]) => (values === undefined ? [] : [{ name, values, shape }]));
+}
+
+/** The same on the device, each where `addressOf` says. */
+export function deviceObjects(arrays: readonly ObjectArray[], addressOf: (i: number) => bigint): DeviceObjects | null {
+  if (arrays.length === 0) return null;
+  const placed = arrays.map(({ name, values, shape }, i) => [name, plainArray(addressOf(i), values, shape)] as const);
+  const found: { readonly [Name in keyof DeviceObjects]?: DeviceArray } = Object.fromEntries(placed);
+  const { offsets, boxes = null, boxLabels = null, keypoints = null, points = null } = found;
+  return { offsets: offsets!, boxes, boxLabels, keypoints, points };
+}
