@@ -27,15 +27,8 @@ WHEEL_TAGS = {
 }
 #: The packages of this project that the command line tool is made of, each after what it depends on.
 OWN_PACKAGES = ("storage", "format", "reader", "cuda", "writer", "cli")
-#: What prebuilt packages need to build themselves, or do without.
-UNUSED_PACKAGES = {"cmake-js", "node-addon-api", "msgpackr-extract"}
-#: Files that nothing runs, by their ends; and folders, by package.
+#: Files that nothing runs, by their ends.
 UNUSED_ENDS = (".d.ts", ".d.cts", ".d.mts", ".map", ".md", ".cc", ".hh", ".h", ".c", ".S", ".asm", ".txt.in")
-UNUSED_FOLDERS = {
-    "koffi": ("doc", "lib", "vendor"),
-    "@julusian/jpeg-turbo": ("src",),
-    "zod": ("src",),
-}
 TARBALLS = "tarballs"
 
 
@@ -122,7 +115,7 @@ def needed(modules: Path) -> List[Path]:
         package = json.loads((folder / "package.json").read_text())
         for name in [*package.get("dependencies", {}), *package.get("optionalDependencies", {})]:
             found = find_package(name, folder, modules)
-            if found is not None and name not in UNUSED_PACKAGES:
+            if found is not None:
                 waiting.append(found)
     return folders
 
@@ -152,21 +145,15 @@ def packages(modules: Path) -> Iterator[Path]:
 
 
 def drop_unused_files(modules: Path, node_platform: str) -> None:
-    for name, folders in UNUSED_FOLDERS.items():
-        for folder in folders:
-            shutil.rmtree(modules / name / folder, ignore_errors=True)
-    for prebuild in (modules / "@julusian/jpeg-turbo/prebuilds").iterdir():
-        if prebuild.name != f"jpeg-turbo-{node_platform}":
-            shutil.rmtree(prebuild)
+    for libraries in (modules / "@shardtool/reader/lib/turbojpeg").iterdir():
+        if libraries.name != node_platform:
+            shutil.rmtree(libraries)
     for musl in modules.glob("@koromix/*/musl_*"):
         shutil.rmtree(musl)
-    # Of LMDB's native part the one for all versions of Node stays.
+    # Of LMDB's native part the one that the bundle asks for stays.
     for other in modules.glob("@lmdb/*/*.node"):
-        if other.name != "node.napi.glibc.node":
+        if other.name not in ("node.napi.glibc.node", "node.napi.node"):
             other.unlink()
-    # Native parts for another runtime than Node.
-    for prebuilds in modules.glob("bare-*/prebuilds"):
-        shutil.rmtree(prebuilds)
     for file in modules.rglob("*"):
         if file.is_file() and file.name.endswith(UNUSED_ENDS) and "licen" not in file.name.lower():
             file.unlink()

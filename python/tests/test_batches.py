@@ -74,6 +74,28 @@ def test_choices_weights_and_columns_reach_the_reader(photos):
         assert [seen(batch) for batch in loader] == of_referee(referee)
 
 
+def test_arrays_weigh_single_samples_and_order_them(small):
+    with shardtool.Dataset(small, output="numpy") as dataset:
+        keys = [dataset[number].key for number in range(len(dataset))]
+
+    def keys_of(**choice):
+        with shardtool.Loader(small, transform="raw", output="numpy", with_keys=True, **choice) as loader:
+            return [key for batch in loader for key in batch.keys]
+
+    order = np.random.default_rng(1).integers(0, len(keys), 300)
+    in_order = [keys[number] for number in order]
+    for given in (order, order.astype(np.int32), order.tolist(), range(5)):
+        assert keys_of(order=given) == [keys[number] for number in given]
+    assert keys_of(order=order, rank=1, world_size=2, last_batch="partial") == in_order[1::2]
+
+    weights = np.zeros(len(keys), dtype=np.float32)
+    weights[[3, 70]] = 2
+    assert sorted(keys_of(weights=weights)) == sorted([keys[3], keys[70]] * 2)
+    assert sorted(keys_of(weights=weights.tolist())) == sorted([keys[3], keys[70]] * 2)
+    with pytest.raises(shardtool.OptionError, match="weights has 2 numbers and the dataset 200 samples"):
+        keys_of(weights=[1, 1])
+
+
 def test_an_int_is_a_class_number_and_a_str_a_name(tmp_path):
     """Classes named by numbers: "10" is number 0, "11" number 1, "9" is number 11."""
     names = sorted(["9", *(str(number) for number in range(10, 21))])

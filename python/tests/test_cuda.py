@@ -1,5 +1,6 @@
 """Batches on the way to a GPU; where there is none, against a simulated CUDA that works as late as it may."""
 
+import json
 import zlib
 from collections import deque
 
@@ -207,6 +208,38 @@ def test_simulated_masks_keep_their_values_and_more_images_are_normalized(simula
         assert set(mask.unique().tolist()) <= {0, 1, 2, 3, 4}
         assert torch.equal(batch.images, expected_values(images, torch.float16))
         assert torch.equal(batch.more_images["right.png"], expected_values(right, torch.float16))
+
+
+def test_simulated_objects_are_on_the_device_and_cut_there(simulated, tmp_path):
+    for number in range(12):
+        found = [{"bbox": [n, 2, 5, 6], "label": n, "polygon": [[0, 0, n + 4, 0, 3, 3]]} for n in range(number % 4)]
+        file = tmp_path / "images" / "a" / f"{number:02}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 32)).save(file)
+        file.with_suffix(".json").write_text(json.dumps({"objects": found}))
+    location = pack(tmp_path / "images", tmp_path / "shards")
+    annotations = {
+        "boxes": {"field": "json", "path": "objects.bbox"},
+        "labels": {"field": "json", "path": "objects.label"},
+        "polygons": {"field": "json", "path": "objects.polygon"},
+    }
+    options = {**OPTIONS, "annotations": annotations}
+    with shardtool.Loader(location, **options) as loader:
+        expected = list(loader)
+    with shardtool.Loader(location, device="cuda", **options) as loader:
+        got = list(loader)
+        for ready in SimulatedCuda.latest.ready:
+            ready.synchronize()
+    for batch, host in zip(got, expected):
+        # Copies: what the stream brings, and not what the host has.
+        assert batch.boxes.data_ptr() != host.boxes.data_ptr()
+        assert torch.equal(batch.boxes, host.boxes) and torch.equal(batch.box_labels, host.box_labels)
+        assert torch.equal(batch.polygons.points, host.polygons.points)
+        for target, other in zip(batch.targets(), host.targets()):
+            assert torch.equal(target["boxes"], other["boxes"]) and len(target["polygons"]) == len(other["labels"])
+        padded, there = batch.padded(), host.padded()
+        assert all(torch.equal(padded[name], there[name]) for name in ("boxes", "labels", "mask"))
+    assert sum(len(batch.boxes) for batch in got) == 18
 
 
 def test_simulated_slots_that_cannot_be_pinned_are_copied_once_more_after_a_warning(simulated, small, monkeypatch):

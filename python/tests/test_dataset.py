@@ -77,6 +77,14 @@ def test_what_is_not_there_says_so(dataset):
         shardtool.Dataset(dataset._location, transform=[{"name": "resise", "size": 3}])[0]
 
 
+def test_in_asks_whether_there_is_a_key(dataset):
+    key = dataset[3].key
+    assert key in dataset and key in dataset[2:5]
+    assert key not in dataset[4:] and "cat/none" not in dataset
+    with pytest.raises(TypeError, match="asked for keys"):
+        _ = 3 in dataset
+
+
 def test_classes_fields_and_labels_are_known_without_reading_a_sample(dataset):
     assert dataset.classes == sorted(dataset.classes)
     assert dataset.class_to_idx[dataset.classes[2]] == 2

@@ -22,6 +22,10 @@ def damaged(small, tmp_path):
 def test_a_name_that_is_no_option_is_refused_at_once(small):
     with pytest.raises(TypeError, match="no option 'batchsize'; did you mean 'batch_size'"):
         shardtool.Loader(small, batchsize=3)
+    with pytest.raises(TypeError, match="no option 'drop_last': last_batch=\"drop\" leaves out"):
+        shardtool.Loader(small, drop_last=True)
+    with pytest.raises(TypeError, match=r"list of steps, .*Dataset takes functions"):
+        shardtool.Loader(small, transform=lambda image: image)
 
 
 def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
@@ -38,8 +42,12 @@ def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
         next(iter(shardtool.Loader(small, where="widht > 3")))
     with pytest.raises(shardtool.OptionError, match='what is inside the field "json" is no column'):
         next(iter(shardtool.Loader(small, where="json.number > 3")))
-    with pytest.raises(TypeError, match="weights is a mapping"):
+    with pytest.raises(TypeError, match="weights is an array of numbers"):
         shardtool.Loader(small, weights=lambda sample: 1)
+    with pytest.raises(TypeError, match=r"order is an array of whole numbers, of one dimension, not one of float64"):
+        shardtool.Loader(small, order=[1.5])
+    with pytest.raises(shardtool.OptionError, match=r"order\[1\] is 9000, which is no number of a sample"):
+        next(iter(shardtool.Loader(small, order=[0, 9000])))
 
 
 def test_a_folder_that_is_not_there_or_not_finished_says_so(small, tmp_path):

@@ -13,6 +13,8 @@ PAGES = ["README.md", "python/README.md", *(f"docs/{page.name}" for page in sort
 BLOCK = re.compile(r"(?:<!-- not run: (.+?) -->\n+)?^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: What the guides take for granted; ninety epochs are one here.
 BEFORE = "device = 'cpu'\n"
+#: What people have who come from elsewhere: what their software wrote.
+PLACES = {"hub": "parquet/hub", "mds": "mds/photos", "records": "tfrecord/photos"}
 
 
 def blocks():
@@ -25,6 +27,8 @@ def blocks():
 @pytest.mark.parametrize("code", list(blocks()))
 def test_a_block_runs(code, photos, tmp_path):
     (tmp_path / "shards").symlink_to(photos)
+    for name, fixture in PLACES.items():
+        (tmp_path / name).symlink_to(CHECKOUT / "test" / "fixtures" / fixture)
     program = BEFORE + re.sub(r"\b90\b", "1", code)
     done = subprocess.run(
         [sys.executable, "-c", program],

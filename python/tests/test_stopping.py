@@ -10,6 +10,7 @@ import pytest
 import shardtool
 from datasets import children
 from shardtool.reader_process import ReaderProcess
+from signals import pressed
 
 #: How many moments of a start are tried; `npm run test:long` tries more.
 MOMENTS = 8 * int(os.environ.get("SHARDTOOL_TIMES", "1"))
@@ -65,12 +66,9 @@ def test_an_interrupt_at_any_moment_ends_the_loop(endless, start_time):
     before = children()
     for moment in range(MOMENTS):
         loader = endless()
-        alarm = threading.Timer(start_time * 1.3 * moment / MOMENTS, os.kill, (os.getpid(), signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
-            alarm.start()
+        with pytest.raises(KeyboardInterrupt), pressed(signal.SIGINT, start_time * 1.3 * moment / MOMENTS):
             for _ in loader:
                 pass
-        alarm.join()
         loader.close()
         assert children() == before
 
@@ -81,12 +79,11 @@ def test_a_signal_handler_that_closes_the_loader_ends_the_loop(endless, start_ti
     previous = signal.signal(signal.SIGUSR1, lambda *_: loader.close())
     try:
         for moment in range(MOMENTS):
-            alarm = threading.Timer(0.01 + start_time * 1.3 * moment / MOMENTS, os.kill, (os.getpid(), signal.SIGUSR1))
-            alarm.start()
-            with pytest.raises(shardtool.LoopEndedError):
-                for _ in loader:
+            # Closed before its loop begins, the loader would only begin anew.
+            batches = iter(loader)
+            with pressed(signal.SIGUSR1, start_time * 1.3 * moment / MOMENTS), pytest.raises(shardtool.LoopEndedError):
+                for _ in batches:
                     pass
-            alarm.join()
             assert children() == before
     finally:
         signal.signal(signal.SIGUSR1, previous)

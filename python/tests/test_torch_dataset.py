@@ -1,5 +1,8 @@
 """For code that insists on torch.utils.data."""
 
+import os
+from importlib import import_module
+
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
@@ -91,7 +94,9 @@ def test_rows_that_pad_an_uneven_end_are_told_from_samples_behind_a_dataloader(s
 
 
 def test_the_same_behind_a_stateful_dataloader_which_also_goes_on_from_its_state(small):
-    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    name = "torchdata.stateful_dataloader"
+    is_needed = "SHARDTOOL_REQUIRE_TORCHDATA" in os.environ
+    stateful = (import_module(name) if is_needed else pytest.importorskip(name)).StatefulDataLoader
     assert_each_sample_counts_once(small, lambda dataset: stateful(dataset, batch_size=None))
     dataset = shardtool.iterable_dataset(small, **OPTIONS)
     whole = batches_of(stateful(dataset, batch_size=None))

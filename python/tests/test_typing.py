@@ -1,9 +1,16 @@
 """The package is typed, and its types say what users write."""
 
+import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
+
+import shardtool
 from datasets import CHECKOUT
+from shardtool import options
 
 USER = """
 import shardtool
@@ -20,7 +27,46 @@ import shardtool
 
 shardtool.Loader("shards/", batchsize=256)
 shardtool.Loader("shards/", last_batch="padded")
+shardtool.Loader("shards/", output="jax")
+shardtool.iterable_dataset("shards/", batchsize=256)
+for numpy in shardtool.Loader("shards/", output="numpy"):
+    numpy.images.float()
+for dlpack in shardtool.Loader("shards/", output="dlpack"):
+    dlpack.labels.tolist()
 """
+REVEALED = """
+from typing import Any
+import shardtool
+
+options: shardtool.LoaderOptions = {"seed": 1}
+anything: dict[str, Any] = {"seed": 1}
+plain: shardtool.Loader = shardtool.Loader("shards/")
+
+for torch in shardtool.Loader("shards/", batch_size=256, hold=2):
+    reveal_type(torch.images)
+    reveal_type(torch.labels)
+    torch.images.float()
+for numpy in shardtool.Loader("shards/", output="numpy", with_keys=True, **options):
+    reveal_type(numpy.images)
+    reveal_type(numpy.labels)
+    numpy.images.mean()
+reveal_type(next(iter(shardtool.Loader("shards/", output="dlpack"))).images)
+reveal_type(next(iter(shardtool.Loader("shards/", collate="list", seed=1))).images)
+reveal_type(next(iter(shardtool.Loader("shards/", transform="raw", output="numpy"))).images)
+reveal_type(next(iter(shardtool.Loader("shards/", **anything))).images)
+reveal_type(next(iter(plain)).images)
+
+reveal_type(shardtool.Dataset("shards/", transform="eval224")[0].image)
+reveal_type(shardtool.Dataset("shards/", output="numpy")["cat/1"].image)
+reveal_type(shardtool.Dataset("shards/", transform="raw")[:7][0].image)
+reveal_type(shardtool.Dataset("shards/", transform=lambda image: 7, seed=1)[0].image)
+"""
+TENSOR, ARRAY = "torch._tensor.Tensor", "numpy.ndarray[Any, numpy.dtype[Any]]"
+TYPES = [
+    *(TENSOR, TENSOR, ARRAY, ARRAY, "shardtool.batch.DLPackArray"),
+    *("list[Any]", "list[bytes]", "Any", "Any"),
+    *(TENSOR, ARRAY, "bytes", "int"),
+]
 
 
 def mypy(*arguments, **how):
@@ -38,6 +84,57 @@ def test_a_user_s_program_is_checked(tmp_path):
     (tmp_path / "wrong.py").write_text(WRONG)
     environment = {"MYPYPATH": "src", "PATH": ""}
     assert "Success" in mypy(tmp_path / "user.py", env=environment).stdout
-    wrong = mypy(tmp_path / "wrong.py", env=environment).stdout
-    assert 'Unexpected keyword argument "batchsize"' in wrong
-    assert 'Argument "last_batch"' in wrong
+    wrong = errors(mypy(tmp_path / "wrong.py", env=environment))
+    assert 'Unexpected keyword argument "batchsize"' in wrong[4]
+    assert 'matches argument types "str", "str"' in wrong[5]
+    assert 'matches argument types "str", "str"' in wrong[6]
+    assert 'Unexpected keyword argument "batchsize"' in wrong[7]
+    assert '"float"' in wrong[9]
+    assert '"tolist"' in wrong[11]
+
+
+def errors(done):
+    """Of the program, by line; where there are several of one line, the first."""
+    found = re.findall(r"^\S+/(?:user|wrong)\.py:(\d+): error: (.*)", done.stdout, re.MULTILINE)
+    return {int(line): text for line, text in reversed(found)}
+
+
+def revealed(done):
+    """Types without the module of built-in ones, which not every mypy writes."""
+    return [name.replace("builtins.", "").rstrip("?") for name in re.findall(r'Revealed type is "(.*)"', done.stdout)]
+
+
+def test_images_have_the_type_that_output_says(tmp_path):
+    (tmp_path / "user.py").write_text(REVEALED)
+    done = mypy("--strict", tmp_path / "user.py", env={"MYPYPATH": "src", "PATH": ""})
+    assert errors(done) == {}
+    assert revealed(done) == TYPES
+
+
+def test_a_program_without_torch_is_checked_as_well(tmp_path):
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    for package in (CHECKOUT / "python/src/shardtool", Path(np.__file__).parent):
+        (installed / package.name).symlink_to(package)
+    (tmp_path / "user.py").write_text(REVEALED)
+    environment = {"MYPYPATH": str(installed), "PATH": ""}
+    done = mypy("--strict", "--no-site-packages", "--follow-imports=silent", tmp_path / "user.py", env=environment)
+    assert errors(done) == {}
+    assert revealed(done) == ["Any" if name == TENSOR else name for name in TYPES]
+
+
+def test_type_checkers_know_all_that_a_loader_and_a_dataset_take():
+    # The overloads name them by typed dictionaries, the functions one by one.
+    own = set(inspect.signature(shardtool.Loader.__init__).parameters) - {"self", "location", "output", "options"}
+    assert set(options.LoaderArguments.__annotations__) == own | set(shardtool.LoaderOptions.__annotations__)
+    assert set(options.ListArguments.__annotations__) == set(options.LoaderArguments.__annotations__) - {"collate"}
+    assert set(options.RawArguments.__annotations__) == set(options.LoaderArguments.__annotations__) - {"transform"}
+    assert set(options.RawListArguments.__annotations__) == set(options.ListArguments.__annotations__) - {"transform"}
+    taken = set(inspect.signature(shardtool.Dataset.__init__).parameters)
+    assert set(options.DatasetArguments.__annotations__) == taken - {"self", "location", "transform", "output"}
+
+
+def test_types_with_parameters_stand_in_annotations_that_are_evaluated():
+    for one in (shardtool.Loader[int], shardtool.Batch[int], shardtool.Dataset[int], shardtool.Sample[int]):
+        assert one.__args__ == (int,)
+    assert shardtool.Batch[int, list].__args__ == (int, list)

@@ -57,6 +57,20 @@ def test_arrays_are_stored_without_loss(tmp_path, image_format):
         assert np.array_equal(dataset[1].image[:, :, 2], picture(4)[:, :, 0])
 
 
+def test_parts_of_several_writers_are_one_dataset_when_the_last_of_them_ends(tmp_path):
+    reports = []
+    for part in ("3/3", "1/3", "2/3"):
+        with shardtool.Writer(tmp_path / "out", part=part, image_format="npy") as writer:
+            writer.add(f"key/{part[0]}", picture(int(part[0])))
+        reports.append((writer.report["isCommitted"], writer.report["pendingParts"]))
+        if part == "1/3":
+            with pytest.raises(shardtool.ShardtoolError, match=r"Part 1/3 of .* is finished"):
+                shardtool.Writer(tmp_path / "out", part=part).add("x", picture(1))
+    assert reports == [(False, ["1/3", "2/3"]), (False, ["2/3"]), (True, [])]
+    with shardtool.Dataset(tmp_path / "out", output="numpy") as dataset:
+        assert [sample.key for sample in dataset] == ["key/1", "key/2", "key/3"]
+
+
 def test_a_sample_that_cannot_be_taken_is_an_error_of_its_own(tmp_path):
     with shardtool.Writer(tmp_path / "out", classes=["cat"]) as writer:
         writer.add("a", JPEG, cls="cat")

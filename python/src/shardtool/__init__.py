@@ -9,7 +9,7 @@ for epoch in range(90):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Union
 
 from .batch import Batch
 from .dataset import Dataset, Sample
@@ -30,6 +30,11 @@ from .options import LoaderOptions, Location, WriterOptions
 from .writer import Writer
 
 if TYPE_CHECKING:
+    from typing import Literal
+
+    from typing_extensions import Unpack
+
+    from .options import LoaderArguments
     from .torch_dataset import ShardDataset
 
 __version__ = "0.1.0"
@@ -56,8 +61,13 @@ __all__ = [
 ]
 
 
-def iterable_dataset(location: Union[Location, Mixture], **options: Any) -> ShardDataset:
+def iterable_dataset(
+    location: Union[Location, Mixture],
+    *,
+    output: Literal["torch", "numpy", "dlpack"] = "torch",
+    **options: Unpack[LoaderArguments],
+) -> ShardDataset:
     """A torch IterableDataset of whole batches, for ``DataLoader(dataset, batch_size=None)``. Options as of Loader."""
     from .torch_dataset import ShardDataset
 
-    return ShardDataset(Loader(location, **options))
+    return ShardDataset(Loader(location, output=output, **options))

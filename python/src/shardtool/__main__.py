@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from typing import NoReturn
 
@@ -14,7 +15,11 @@ def main() -> NoReturn:
     """Becomes the tool, which has the terminal, the signals and the exit status then."""
     try:
         node, program = find_node(), find_program("command")
-        os.execv(node, [node, program, *sys.argv[1:]])
+        command = [node, program, *sys.argv[1:]]
+        # On Windows the caller would go on as soon as the tool begins.
+        if sys.platform == "win32":
+            raise SystemExit(subprocess.call(command))
+        os.execv(node, command)
     except (ReaderError, OSError) as error:
         print(f"shardtool: {error}", file=sys.stderr)
         raise SystemExit(1) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,15 @@ from .slot_file import SlotMemory
 
 if TYPE_CHECKING:
     from typing import Literal
+
+    import typing_extensions
+
+    #: What the arrays of a batch are: torch.Tensor, numpy's NDArray, or :class:`DLPackArray`.
+    Array = typing_extensions.TypeVar("Array", default=Any)
+    #: What its images are: one such array, or a list with something for each image.
+    Images = typing_extensions.TypeVar("Images", default=Array)
+else:
+    Array, Images = TypeVar("Array"), TypeVar("Images")
 
 
 class Mix(NamedTuple):
@@ -43,8 +52,25 @@ class Polygons(NamedTuple):
 
 
 def _like(array: NDArray[Any], other: Any) -> Any:
-    """The array as a tensor, where the other is one."""
-    return array if isinstance(other, np.ndarray) else _torch().from_numpy(array)
+    """The array as a tensor, where the other is one, and on its device."""
+    if isinstance(other, np.ndarray):
+        return array
+    tensor = _torch().from_numpy(array)
+    device = getattr(other, "device", None)
+    return tensor if device is None else tensor.to(device)
+
+
+def _spread(rows: Any, mask: NDArray[Any], fill: float) -> Any:
+    """The rows where the mask is true, one after the other, and else ``fill``."""
+    if hasattr(rows, "new_full"):
+        # A tensor, which may be on a device: it is not fetched from there.
+        spread = rows.new_full((mask.size, *rows.shape[1:]), fill)
+        spread[_like(np.flatnonzero(mask), rows)] = rows
+        return spread.reshape(*mask.shape, *rows.shape[1:])
+    values = np.asarray(rows)
+    padded = np.full(mask.shape + values.shape[1:], fill, values.dtype)
+    padded[mask] = values
+    return _like(padded, rows)
 
 
 class Crop(NamedTuple):
@@ -58,11 +84,14 @@ class Crop(NamedTuple):
     top_left: Any
 
 
-class Batch(Tuple[Any, ...]):
+class Batch(Tuple[Any, ...], Generic[Array, Images]):
     """``(images, labels)``, or ``(images, labels, keys)`` with ``with_keys=True``; and more as attributes.
 
     ``images`` is valid until the next batch is asked for, or longer with ``hold``: ``.clone()`` (torch) or ``.copy()``
     (numpy) what is to live longer. All else is the batch's own.
+
+    To a type checker it is a ``Batch[torch.Tensor]``, or of what else ``output`` gives. Where ``images`` is a list,
+    that is the second parameter: ``Batch[Any, List[bytes]]`` with ``transform="raw"``. What it unpacks to is Any.
     """
 
     #: Of these rows, and the number of the batch since the start of the epoch or of the resumed part.
@@ -78,11 +107,12 @@ class Batch(Tuple[Any, ...]):
     #: With ``buckets``: which part of its image each row shows.
     crop: Optional[Crop] = None
     #: With ``more_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; valid as long.
-    more_images: Mapping[str, Any] = MappingProxyType({})
-    masks: Mapping[str, Any] = MappingProxyType({})
+    more_images: Mapping[str, Array] = MappingProxyType({})
+    masks: Mapping[str, Array] = MappingProxyType({})
     #: With ``mix``: how the images were mixed.
     mix: Optional[Mix] = None
-    #: With ``annotations``: what lies on the images, one row after the other. None without.
+    #: With ``annotations``: what lies on the images, one row after the other. None without. With ``device`` boxes,
+    #: labels, keypoints and the points of polygons are there; what says which is whose is on the host.
     #: int64 [size + 1]: the objects of row i are those from ``offsets[i]`` up to ``offsets[i + 1]``.
     offsets: Any = None
     #: float32 [n, 4] in ``box_format``; int64 [n] class numbers; int64 [n] which object of its sample each is.
@@ -117,24 +147,20 @@ class Batch(Tuple[Any, ...]):
         counts = np.diff(offsets)
         mask = np.arange(counts.max(initial=0)) < counts[:, None]
         named = {"boxes": self.boxes, "labels": self.box_labels, "keypoints": self.keypoints}
-        result = {"mask": _like(mask, self.offsets)}
-        for name, values in named.items():
-            if values is None:
-                continue
-            rows = np.asarray(values)
-            padded = np.full(mask.shape + rows.shape[1:], -1 if name == "labels" else fill, rows.dtype)
-            padded[mask] = rows
-            result[name] = _like(padded, values)
-        return result
+        given = {name: values for name, values in named.items() if values is not None}
+        padded = {name: _spread(rows, mask, -1 if name == "labels" else fill) for name, rows in given.items()}
+        return {"mask": _like(mask, next(iter(given.values()), self.offsets)), **padded}
 
     @property
-    def images(self) -> Any:
-        return self[0]
+    def images(self) -> Images:
+        images: Images = self[0]
+        return images
 
     @property
-    def labels(self) -> Any:
+    def labels(self) -> Array:
         """int64 [n], class numbers; -1 where a sample has none."""
-        return self[1]
+        labels: Array = self[1]
+        return labels
 
     @property
     def keys(self) -> Optional[List[str]]:
@@ -208,7 +234,7 @@ def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Ba
     parts: List[Any] = [_images(header, memory, take, to), to.values(labels)]
     if header["keys"] is not None:
         parts.append(header["keys"])
-    batch = Batch(parts)
+    batch: Batch = Batch(parts)
     batch.epoch, batch.batch_index = header["epoch"], header["index"]
     batch.valid, batch.numbers = to.values(valid), to.values(numbers)
     batch.source = None if source is None else to.values(source)

@@ -220,15 +220,28 @@ class DeviceBatches:
         more_images = {name: copy(tensor) for name, tensor in host.more_images.items()}
         masks = {name: copy(tensor) for name, tensor in host.masks.items()}
         labels = copy(host.labels, in_slot=False)
+        objects = {name: copy(tensor, in_slot=False) for name, tensor in _objects(host).items()}
         # Until here the slot is in use.
         self._loader._hold_until(self._cuda.record())
 
-        batch = Batch([self._cuda.convert(self._values, images), labels, *host[2:]])
+        batch: Batch = Batch([self._cuda.convert(self._values, images), labels, *host[2:]])
         batch.__dict__.update(host.__dict__)
         batch.more_images = {name: self._cuda.convert(self._values, tensor) for name, tensor in more_images.items()}
         batch.masks = masks
+        points = objects.pop("points", None)
+        batch.__dict__.update(objects)
+        if host.polygons is not None:
+            batch.polygons = host.polygons._replace(points=points)
         return batch, self._cuda.record()
 
 
 def _tensors(batch: Batch) -> List[Any]:
-    return [batch.images, batch.labels, *batch.more_images.values(), *batch.masks.values()]
+    along = [*batch.more_images.values(), *batch.masks.values(), *_objects(batch).values()]
+    return [batch.images, batch.labels, *along]
+
+
+def _objects(batch: Batch) -> Dict[str, Any]:
+    """What models take of what lies on the images. What says which is whose stays on the host, which cuts by it."""
+    points = None if batch.polygons is None else batch.polygons.points
+    named = {"boxes": batch.boxes, "box_labels": batch.box_labels, "keypoints": batch.keypoints, "points": points}
+    return {name: values for name, values in named.items() if values is not None}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import html
-import os
-import threading
 from importlib import import_module
+from types import GenericAlias
 from typing import (
     TYPE_CHECKING,
     Any,
     Callable,
     Dict,
+    Generic,
     Iterable,
     Iterator,
     List,
@@ -19,6 +19,7 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
+    TypeVar,
     Union,
     overload,
 )
@@ -26,16 +27,27 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from .batch import Arrays, Batch, arrays, read_batch
-from .errors import OptionError, ReaderError
+from .batch import Arrays, Batch, arrays
+from .errors import OptionError
 from .options import Location, absolute, sample_options_for_reader, seen_for_reader
-from .reader_process import ReaderProcess
-from .slot_file import SlotMemory
+from .sample_reader import SampleReader
 
 if TYPE_CHECKING:
     from typing import Literal
 
-    from .options import Transform
+    import torch
+    import typing_extensions
+
+    # Pillow came with types late; without them its images are Any.
+    from PIL.Image import Image as PillowImage  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from typing_extensions import Unpack
+
+    from .options import DatasetArguments, Transform
+
+    #: What the image of a sample is: torch.Tensor, numpy's NDArray, Pillow's Image, bytes, or what a function makes.
+    Image = typing_extensions.TypeVar("Image", default=Any)
+else:
+    Image = TypeVar("Image")
 
 #: Samples of one request where many are wanted: enough to pay for the way, and few in memory.
 _AT_ONCE = 64
@@ -45,7 +57,7 @@ _SHOWN_BYTES = 1 << 18
 _MIME = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png", "webp": "webp", "gif": "gif", "avif": "avif"}
 
 
-class Sample(Tuple[Any, ...]):
+class Sample(Tuple[Any, ...], Generic[Image]):
     """``(image, label)``, and more as attributes."""
 
     key: str
@@ -55,8 +67,9 @@ class Sample(Tuple[Any, ...]):
     fields: Mapping[str, Any]
 
     @property
-    def image(self) -> Any:
-        return self[0]
+    def image(self) -> Image:
+        image: Image = self[0]
+        return image
 
     @property
     def label(self) -> Any:
@@ -64,7 +77,7 @@ class Sample(Tuple[Any, ...]):
         return self[1]
 
 
-class Dataset:
+class Dataset(Generic[Image]):
     """The samples of ``location`` by number: ``len(dataset)``, ``dataset[7]``, ``dataset[-1]``, ``dataset["cat/1"]``.
 
     A sample is ``(image, label)`` with the attributes ``key``, ``number`` and ``fields``; a slice or a list of numbers
@@ -81,6 +94,60 @@ class Dataset:
     ``overlay``, ``split``, ``layout``, ``features``, ``exclude_keys``, ``max_sample_bytes`` and ``storage`` are those
     of the loader.
     """
+
+    if not TYPE_CHECKING:
+        # ``Dataset[torch.Tensor]`` in an annotation.
+        __class_getitem__ = classmethod(GenericAlias)
+
+    @overload
+    def __init__(
+        self,
+        location: Location,
+        *,
+        transform: Callable[[Any], Image],
+        output: Literal["torch", "numpy", "pil"] = ...,
+        **options: Unpack[DatasetArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Dataset[bytes],
+        location: Location,
+        *,
+        transform: Literal["raw"],
+        output: Literal["torch", "numpy", "pil"] = ...,
+        **options: Unpack[DatasetArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Dataset[torch.Tensor],
+        location: Location,
+        *,
+        transform: Optional[Transform] = ...,
+        output: Literal["torch"] = ...,
+        **options: Unpack[DatasetArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Dataset[NDArray[Any]],
+        location: Location,
+        *,
+        transform: Optional[Transform] = ...,
+        output: Literal["numpy"],
+        **options: Unpack[DatasetArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Dataset[PillowImage],
+        location: Location,
+        *,
+        transform: Optional[Transform] = ...,
+        output: Literal["pil"],
+        **options: Unpack[DatasetArguments],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -122,7 +189,7 @@ class Dataset:
         )
         self._is_raw = transform == "raw"
         self._epoch = 0
-        self._reader = _SampleReader(self._location, self._options, self._seen)
+        self._reader = SampleReader(self._location, self._options, self._seen)
         #: Of a part: the numbers of its samples.
         self._numbers: Optional[Union[range, NDArray[np.int64]]] = None
 
@@ -130,12 +197,12 @@ class Dataset:
         return len(self._all()) if self._numbers is None else len(self._numbers)
 
     @overload
-    def __getitem__(self, which: Union[int, str]) -> Sample: ...
+    def __getitem__(self, which: Union[int, str]) -> Sample[Image]: ...
 
     @overload
-    def __getitem__(self, which: Union[slice, Sequence[int], NDArray[Any]]) -> Dataset: ...
+    def __getitem__(self, which: Union[slice, Sequence[int], NDArray[Any]]) -> Dataset[Image]: ...
 
-    def __getitem__(self, which: Any) -> Union[Sample, Dataset]:
+    def __getitem__(self, which: Any) -> Union[Sample[Image], Dataset[Image]]:
         """A sample by its number or key; a part of the dataset by a slice or a list of numbers.
 
         Raises IndexError for a number, and KeyError for a key, that it does not have; :class:`BadSampleError` for a
@@ -147,11 +214,21 @@ class Dataset:
             return self._part(which)
         return self._samples([self._number_at(which.__index__())])[0]
 
-    def __getitems__(self, places: Sequence[int]) -> List[Sample]:
+    def __getitems__(self, places: Sequence[int]) -> List[Sample[Image]]:
         """Several samples at once: what DataLoader asks for."""
         return self._samples([self._number_at(place) for place in places])
 
-    def __iter__(self) -> Iterator[Sample]:
+    def __contains__(self, key: object) -> bool:
+        """Whether there is a sample of this key; raises TypeError for what is no str."""
+        if not isinstance(key, str):
+            raise TypeError(f"A dataset is asked for keys, which are of type str, not for {key!r}.")
+        try:
+            self._number_of(key)
+        except KeyError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[Sample[Image]]:
         for start in range(0, len(self), _AT_ONCE):
             yield from self.__getitems__(range(start, min(len(self), start + _AT_ONCE)))
 
@@ -191,7 +268,7 @@ class Dataset:
         """Ends the reader of this process. The dataset may be used again."""
         self._reader.close()
 
-    def __enter__(self) -> Dataset:
+    def __enter__(self) -> Dataset[Image]:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -227,9 +304,9 @@ class Dataset:
     def _all(self) -> range:
         return range(int(self._reader.about()["samples"]))
 
-    def _part(self, which: Any) -> Dataset:
+    def _part(self, which: Any) -> Dataset[Image]:
         numbers = self._all() if self._numbers is None else self._numbers
-        part = object.__new__(Dataset)
+        part: Dataset[Image] = object.__new__(Dataset)
         part.__dict__.update(self.__dict__)
         if isinstance(which, slice):
             part._numbers = numbers[which]
@@ -255,88 +332,22 @@ class Dataset:
     def _ask(self, numbers: List[int], whole: bool = False) -> Batch:
         return self._reader.samples(numbers, self._epoch, whole, self._arrays)
 
-    def _samples(self, numbers: List[int]) -> List[Sample]:
+    def _samples(self, numbers: List[int]) -> List[Sample[Image]]:
         batch = self._ask(numbers)
         return [self._sample(batch, row) for row in range(len(numbers))]
 
-    def _sample(self, batch: Batch, row: int) -> Sample:
+    def _sample(self, batch: Batch, row: int) -> Sample[Image]:
         image, label = batch[0][row], int(batch.labels[row])
         if self._output == "pil" and not self._is_raw:
             image = _pillow(image)
         if self._own_transform is not None:
             image = self._own_transform(image)
-        sample = Sample((image, label if self._target_transform is None else self._target_transform(label)))
+        sample: Sample[Image] = Sample(
+            (image, label if self._target_transform is None else self._target_transform(label))
+        )
         sample.key, sample.number = batch[2][row], int(batch.numbers[row])
         sample.fields = {name: values[row] for name, values in batch.fields.items()}
         return sample
-
-
-class _SampleReader:
-    """A reader of each process that asks. What goes to another process is only how to start one."""
-
-    def __init__(self, location: Any, options: Dict[str, Any], seen: Dict[str, Any]) -> None:
-        self._how = (location, options, seen)
-        self._forget()
-
-    def _forget(self) -> None:
-        self._owner = os.getpid()
-        self._lock = threading.RLock()
-        self._process: Optional[ReaderProcess] = None
-        self._about: Dict[str, Any] = {}
-
-    def __getstate__(self) -> Any:
-        return self._how
-
-    def __setstate__(self, how: Any) -> None:
-        self._how = how
-        self._forget()
-
-    def about(self) -> Dict[str, Any]:
-        if self._owner != os.getpid() or not self._about:
-            self._started()
-        return self._about
-
-    def samples(self, numbers: List[int], epoch: int, whole: bool, to: Arrays) -> Batch:
-        process = self._started()
-        with self._lock:
-            request = process.send("samples", wanted=numbers, epoch=epoch, whole=whole)
-            return read_batch(process.receive(request), _no_memory, to)
-
-    def number_of(self, key: str) -> int:
-        """-1 where there is none."""
-        process = self._started()
-        with self._lock:
-            return int(process.ask("numberOf", key=key)["number"])
-
-    def labels(self) -> NDArray[np.int64]:
-        process = self._started()
-        with self._lock:
-            return np.frombuffer(process.receive(process.send("labels")).rest, np.int32).astype(np.int64)
-
-    def close(self) -> None:
-        if self._owner == os.getpid() and self._process is not None:
-            self._process.close()
-        self._forget()
-
-    def _started(self) -> ReaderProcess:
-        if self._owner != os.getpid():
-            # Forked: the reader, and a lock that another thread may have held, are those of the process before.
-            self._forget()
-        with self._lock:
-            if self._process is None or self._process.is_closed:
-                location, options, seen = self._how
-                process = ReaderProcess()
-                try:
-                    self._about = process.ask("openSamples", location=location, options=options, seen=seen)
-                except BaseException:
-                    process.close()
-                    raise
-                self._process = process
-            return self._process
-
-
-def _no_memory() -> SlotMemory:
-    raise ReaderError("The reader put samples into the slot file, which are to come one by one.")
 
 
 def _arrays(output: str) -> Arrays:

@@ -7,9 +7,24 @@ import re
 import threading
 import warnings
 from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from types import GenericAlias
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Deque,
+    Dict,
+    Generic,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+    overload,
+)
 
-from .batch import Batch, arrays, read_batch
+from .batch import Array, Batch, Images, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, LoopEndedError, OptionError
 from .loop import LoaderIterator
@@ -20,12 +35,15 @@ from .reader_process import ReaderProcess
 if TYPE_CHECKING:
     from typing import Literal
 
+    import torch
+    from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    from .options import LoaderOptions
+    from .batch import DLPackArray
+    from .options import ListArguments, LoaderArguments, LoaderOptions, RawArguments, RawListArguments
 
 
-class Loader:
+class Loader(Generic[Array, Images]):
     """Batches of ``location``: a folder that ``shardtool pack`` wrote, a folder of WebDataset tars, or a list of tars;
     or several of them as a :class:`shardtool.Mixture`, or as a file ``{"mixture": [...]}``.
 
@@ -45,8 +63,8 @@ class Loader:
     ``overlay`` names an overlay of the dataset (other classes and columns, splits, samples left out) or its file, and
     ``split`` a split: one that its files are of by their names, or one of the overlay; ``exclude_keys`` leaves samples
     out by key. ``shardtool overlay`` and ``split`` make them. ``layout`` says what a place is taken for that could be
-    several things, as ``"parquet"``; ``features`` which features of TFRecord are what, where their names are not the
-    usual ones: ``{"image": "pixels", "label": "kind", "key": "name"}``.
+    several things, as ``"parquet"``; ``features`` which features of TFRecord, or datasets of HDF5, are what, where
+    their names are not the usual ones: ``{"image": "pixels", "label": "kind", "key": "name"}``.
     A sample of more than ``max_sample_bytes`` (default 1 GiB) is an error.
     A location may be ``s3://bucket/shards``, ``gs://...``, ``https://...`` or ``hf://datasets/user/name@revision``
     (HF_TOKEN, HF_ENDPOINT); ``storage`` says how it is asked
@@ -55,6 +73,69 @@ class Loader:
     The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
     one every use raises :class:`ForkedLoaderError`.
     """
+
+    if not TYPE_CHECKING:
+        # ``Loader[torch.Tensor]`` in an annotation: Python has had defaults for type variables only since 3.13.
+        __class_getitem__ = classmethod(GenericAlias)
+
+    # First, since pyright takes the first one for a dictionary of anything: ``Loader(location, **config)``.
+    @overload
+    def __init__(
+        self: Loader[Any, Any],
+        location: Union[Location, Mixture],
+        *,
+        collate: Literal["list"],
+        transform: Literal["raw"],
+        output: Literal["torch", "numpy", "dlpack"] = ...,
+        **options: Unpack[RawListArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Loader[Any, List[Any]],
+        location: Union[Location, Mixture],
+        *,
+        collate: Literal["list"],
+        output: Literal["torch", "numpy", "dlpack"] = ...,
+        **options: Unpack[ListArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Loader[Any, List[bytes]],
+        location: Union[Location, Mixture],
+        *,
+        transform: Literal["raw"],
+        output: Literal["torch", "numpy", "dlpack"] = ...,
+        **options: Unpack[RawArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Loader[torch.Tensor],
+        location: Union[Location, Mixture],
+        *,
+        output: Literal["torch"] = ...,
+        **options: Unpack[LoaderArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Loader[NDArray[Any]],
+        location: Union[Location, Mixture],
+        *,
+        output: Literal["numpy"],
+        **options: Unpack[LoaderArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Loader[DLPackArray],
+        location: Union[Location, Mixture],
+        *,
+        output: Literal["dlpack"],
+        **options: Unpack[LoaderArguments],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -123,7 +204,7 @@ class Loader:
         self._closes = 0
         self._starting = threading.RLock()
 
-    def __iter__(self) -> LoaderIterator:
+    def __iter__(self) -> LoaderIterator[Array, Images]:
         self._check_process()
         self._loops += 1
         return LoaderIterator(self, self._loops)
@@ -200,7 +281,7 @@ class Loader:
             self._closes += 1
         self._drop_reader()
 
-    def __enter__(self) -> Loader:
+    def __enter__(self) -> Loader[Array, Images]:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -273,7 +354,7 @@ class Loader:
         assert self._cuda is not None and self._pinned is not None
         return DeviceBatches(self, reader, self._cuda, self._pinned, self._values)
 
-    def _next_batch(self, reader: ReaderProcess) -> Optional[Batch]:
+    def _next_batch(self, reader: ReaderProcess) -> Optional[Batch[Array, Images]]:
         """None: the loop is over."""
         received = self._receive(reader)
         if received is None:
@@ -284,7 +365,7 @@ class Loader:
             return batch if self._pinned.use(reader.memory()) else _copied_to_pinned(batch, self._cuda)
         return batch
 
-    def _receive(self, reader: ReaderProcess) -> Optional[Tuple[Batch, Dict[str, Any]]]:
+    def _receive(self, reader: ReaderProcess) -> Optional[Tuple[Batch[Array, Images], Dict[str, Any]]]:
         """The next batch and its header, which is for :meth:`_count`. None: the loop is over."""
         release = []
         while len(self._held) >= self._hold:
@@ -331,7 +412,7 @@ def _check_device(device: str, output: str) -> None:
 
 def _copied_to_pinned(batch: Batch, cuda: Cuda) -> Batch:
     """The batch in page-locked memory of its own."""
-    copied = Batch([cuda.pinned(batch.images), *batch[1:]])
+    copied: Batch = Batch([cuda.pinned(batch.images), *batch[1:]])
     copied.__dict__.update(batch.__dict__)
     copied.more_images = {name: cuda.pinned(tensor) for name, tensor in batch.more_images.items()}
     copied.masks = {name: cuda.pinned(tensor) for name, tensor in batch.masks.items()}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Generic, Optional
 
-from .batch import Batch
+from .batch import Array, Batch, Images
 from .errors import LoopEndedError
 
 if TYPE_CHECKING:
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from .reader_process import ReaderProcess
 
 
-class LoaderIterator:
+class LoaderIterator(Generic[Array, Images]):
     """One loop over a loader."""
 
-    def __init__(self, loader: Loader, number: int) -> None:
+    def __init__(self, loader: Loader[Array, Images], number: int) -> None:
         self._loader = loader
         self._number = number
         self._reader: Optional[ReaderProcess] = None
         self._device_batches: Optional[DeviceBatches] = None
         self._over = False
 
-    def __iter__(self) -> LoaderIterator:
+    def __iter__(self) -> LoaderIterator[Array, Images]:
         return self
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> Batch[Array, Images]:
         if self._over:
             raise StopIteration
         try:
@@ -39,7 +39,7 @@ class LoaderIterator:
             raise StopIteration
         return batch
 
-    def _next(self) -> Optional[Batch]:
+    def _next(self) -> Optional[Batch[Array, Images]]:
         loader = self._loader
         loader._check_process()
         closes = loader._closes

@@ -10,7 +10,10 @@ from .options import absolute
 if TYPE_CHECKING:
     from typing import Literal
 
+    from typing_extensions import Unpack
+
     from .loader import Loader
+    from .options import LoaderArguments
 
 
 class Mixture:
@@ -49,11 +52,13 @@ class Mixture:
         }
         self._options = {name: value for name, value in options.items() if value is not None}
 
-    def loader(self, **options: Any) -> Loader:
-        """A :class:`shardtool.Loader` of this mixture."""
+    def loader(
+        self, *, output: Literal["torch", "numpy", "dlpack"] = "torch", **options: Unpack[LoaderArguments]
+    ) -> Loader:
+        """A :class:`shardtool.Loader` of this mixture. ``Loader(mixture, ...)`` is the same, with types."""
         from .loader import Loader
 
-        return Loader(self, **options)
+        return Loader(self, output=output, **options)
 
     def as_location(self) -> Dict[str, Any]:
         """What the reader is sent."""

@@ -10,10 +10,12 @@ import math
 import numbers
 import os
 import re
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Sequence, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Sequence, TypedDict, Union
 
 if TYPE_CHECKING:
     from typing import Literal
+
+    from numpy.typing import ArrayLike
 
     from .steps import Step
 
@@ -31,15 +33,11 @@ else:
 Buckets = Union[Mapping[str, Any], Sequence[Sequence[int]]]
 
 
-class LoaderOptions(TypedDict, total=False):
-    """All are optional; ``None`` means the default."""
-
+class _CommonOptions(TypedDict, total=False):
     #: Rows of this rank's batches. Default 64.
     batch_size: int | None
     #: Rows of a batch over all ranks, instead of ``batch_size``.
     global_batch_size: int | None
-    #: Default: images are decoded as they are, which needs images of one size or ``collate="list"``.
-    transform: Transform | None
     #: Default 0. With the epoch it decides the order and every random number.
     seed: int | None
     #: The first epoch. Default 0.
@@ -75,16 +73,18 @@ class LoaderOptions(TypedDict, total=False):
     keys: Sequence[str] | None
     #: Only samples for which this holds, over the columns of the index: ``width >= 256 and cls in (3, 7)``.
     where: str | None
-    #: How often samples of a class (a str is its name, an int its number) come in an epoch. Default 1.
-    weights: Mapping[str | int, float] | None
+    #: How often a sample comes in an epoch: by class (a str is its name, an int its number; default 1), or an array
+    #: with a number for each sample, as ``WeightedRandomSampler`` takes it.
+    weights: Mapping[str | int, float] | ArrayLike | None
+    #: An order of your own: numbers of samples, as :class:`shardtool.Dataset` counts them, in the order in which they
+    #: come in every epoch, over all ranks. One may come more than once.
+    order: ArrayLike | None
     #: Decode workers. Default: the number of cores, divided by LOCAL_WORLD_SIZE.
     workers: int | None
     #: Batches that are made ahead, the one in use included. Default 4.
     prefetch_batches: int | None
     #: Whether crc32 of each image, mask and field that is delivered is checked. Default ``first-epoch``.
     checksum: Literal["first-epoch", "always", "never"] | None
-    #: ``stack`` (default): one array of images of one size. ``list``: an array for each image, copied.
-    collate: Literal["stack", "list"] | None
     #: The field that is the image. Default: the sample's first field of an image kind.
     image: str | None
     #: Further fields that are images of the same size, transformed as the image is: ``batch.more_images``.
@@ -124,6 +124,70 @@ class LoaderOptions(TypedDict, total=False):
     cache_size: int | str | None
 
 
+class _Transformed(TypedDict, total=False):
+    #: Default: images are decoded as they are, which needs images of one size or ``collate="list"``.
+    transform: Transform | None
+
+
+class _Collated(TypedDict, total=False):
+    #: ``stack`` (default): one array of images of one size. ``list``: an array for each image, copied.
+    collate: Literal["stack", "list"] | None
+
+
+class LoaderOptions(_CommonOptions, _Transformed, _Collated, total=False):
+    """All are optional; ``None`` means the default."""
+
+
+class Seen(TypedDict, total=False):
+    """What is seen of a place, and how it is asked: of :class:`shardtool.Loader` and :class:`shardtool.Dataset`."""
+
+    overlay: str | None
+    split: str | None
+    exclude_keys: Iterable[str] | None
+    layout: str | None
+    features: Mapping[str, str] | None
+    max_sample_bytes: int | None
+    storage: Mapping[str, Any] | None
+
+
+class _PythonOptions(Seen, total=False):
+    with_keys: bool
+    hold: int
+    device: str
+    dtype: Literal["uint8", "float16", "bfloat16", "float32"] | None
+    mean: Sequence[float] | None
+    std: Sequence[float] | None
+    pin_memory: bool
+
+
+class LoaderArguments(LoaderOptions, _PythonOptions, total=False):
+    """All that :class:`shardtool.Loader` takes by name, but for ``output``."""
+
+
+class ListArguments(_CommonOptions, _Transformed, _PythonOptions, total=False):
+    """The same beside ``collate="list"``, which says the type of the images."""
+
+
+class RawListArguments(_CommonOptions, _PythonOptions, total=False):
+    """The same beside both."""
+
+
+class RawArguments(_CommonOptions, _Collated, _PythonOptions, total=False):
+    """The same beside ``transform="raw"``."""
+
+
+class DatasetArguments(Seen, total=False):
+    """All that :class:`shardtool.Dataset` takes by name, but for ``transform`` and ``output``."""
+
+    target_transform: Callable[[int], Any] | None
+    fields: Sequence[str]
+    image: str | None
+    seed: int
+    decode: Literal["exact", "scaled", "fast"] | None
+    apply_exif_orientation: bool | None
+    max_pixels: int | None
+
+
 def _camel(name: str) -> str:
     return re.sub(r"_(\w)", lambda letter: letter.group(1).upper(), name)
 
@@ -148,12 +212,26 @@ class WriterOptions(TypedDict, total=False):
     max_sample_bytes: int | None
     #: In front of the numbers: ``train`` gives ``train-000000.tar``.
     name: str | None
-    #: Removes what an earlier pack or writer left in the folder, and nothing else.
+    #: Removes what an earlier pack or writer left in the folder, and nothing else; with ``part``, what that part wrote.
     overwrite: bool | None
+    #: The part of one dataset that this writer writes: ``"2/4"`` for the second of four. See :class:`shardtool.Writer`.
+    part: str | None
 
 
 #: The writer's name of each option, by Python's.
 WRITER_OPTION_NAMES: Dict[str, str] = {name: _camel(name) for name in WriterOptions.__annotations__}
+
+#: What PyTorch's DataLoader calls otherwise, or has no part in a loader.
+_OF_DATALOADER = {
+    "num_workers": "workers=8 has so many threads decode",
+    "drop_last": 'last_batch="drop" leaves out the rows that fill no batch',
+    "sampler": "order=array takes the numbers of samples in the order in which they come",
+    "batch_sampler": "order=array takes the numbers of samples in the order in which they come",
+    "prefetch_factor": "prefetch_batches=4 has so many made ahead",
+    "persistent_workers": "its workers stay from one epoch to the next",
+    "collate_fn": 'collate="list" gives the images of a batch one by one',
+    "generator": "seed=42 says in which order samples come",
+}
 
 
 def options_for_reader(options: Mapping[str, Any], hold: int) -> Dict[str, Any]:
@@ -168,7 +246,10 @@ def options_for_reader(options: Mapping[str, Any], hold: int) -> Dict[str, Any]:
     for name, value in options.items():
         if name not in OPTION_NAMES:
             near = difflib.get_close_matches(name, OPTION_NAMES, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(OPTION_NAMES)}."
+            if name in _OF_DATALOADER:
+                hint = f": {_OF_DATALOADER[name]}."
+            else:
+                hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(OPTION_NAMES)}."
             raise TypeError(f"A loader has no option {name!r}{hint}")
         if value is not None:
             given[OPTION_NAMES[name]] = _plain(name, value)
@@ -178,6 +259,11 @@ def options_for_reader(options: Mapping[str, Any], hold: int) -> Dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
+    if name == "transform" and callable(value):
+        raise TypeError(
+            "The transform of a loader is the name of a preset or a list of steps, since another process does it, not "
+            f"{value!r}. shardtool.Dataset takes functions; steps={{...}} has a loader run functions of JavaScript."
+        )
     if name == "transform" and not isinstance(value, str):
         return [_step(step) for step in value]
     if name == "buckets" and isinstance(value, Mapping):
@@ -186,9 +272,11 @@ def _plain(name: str, value: Any) -> Any:
         return {_camel(key): _camel_keys(part) for key, part in value.items()}
     if name == "weights":
         if not isinstance(value, Mapping):
-            raise TypeError("weights is a mapping from a class (name or number) to how often its samples come.")
+            return _numbers(name, value, whole=False)
         # Pairs: JSON's objects have no keys but text, and the class number 10 is not the class named "10".
         return [[_class(name, cls), weight] for cls, weight in value.items()]
+    if name == "order":
+        return _numbers(name, value, whole=True)
     if name == "cache":
         return os.path.abspath(os.fspath(value))
     if name == "repeat" and value == math.inf:
@@ -198,6 +286,23 @@ def _plain(name: str, value: Any) -> Any:
             raise TypeError(f"{name} is a list: [{value!r}].")
         return [_class(name, cls) for cls in value] if name == "classes" else list(value)
     return value
+
+
+def _numbers(name: str, value: Any, whole: bool) -> List[Any]:
+    """An array of one dimension as a list, whatever kind of array (numpy, torch, a list) it is."""
+    import numpy as np
+
+    wrong = f"{name} is an array of {'whole ' if whole else ''}numbers, of one dimension"
+    if isinstance(value, (str, bytes, Mapping)) or callable(value):
+        raise TypeError(f"{wrong}, not {value!r}.")
+    try:
+        array = np.asarray(value if hasattr(value, "__array__") else list(value))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{wrong}: {error}.") from None
+    if array.ndim != 1 or (array.size > 0 and array.dtype.kind not in ("iu" if whole else "iuf")):
+        raise TypeError(f"{wrong}, not one of {array.dtype} and shape {array.shape}.")
+    plain: List[Any] = array.tolist()
+    return plain
 
 
 def _camel_keys(part: Any) -> Any:

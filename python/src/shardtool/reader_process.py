@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import threading
 import weakref
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
@@ -30,6 +31,11 @@ class ReaderProcess:
 
     def __init__(self, program: Optional[str] = None) -> None:
         """``program``: another one that serves as the reader does."""
+        if sys.platform == "win32":
+            raise ReaderError(
+                "The reader shares memory with Python in a way that Windows does not have: use WSL, or the "
+                "command line tool."
+            )
         self._node = find_node()
         self._slot_file = create_slot_file()
         command = [

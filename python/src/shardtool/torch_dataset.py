@@ -47,7 +47,7 @@ class WholeBatch:
 
     def _each(self, move: Callable[[torch.Tensor], torch.Tensor]) -> WholeBatch:
         batch = self._batch
-        moved = Batch(_moved(value, move) for value in batch)
+        moved: Batch = Batch(_moved(value, move) for value in batch)
         for name, value in batch.__dict__.items():
             setattr(moved, name, _moved(value, move))
         return WholeBatch(moved)

@@ -45,6 +45,9 @@ class Writer:
     ``"webp"`` (without loss) and ``"jpg"`` (of ``quality``) need Pillow, ``"npy"`` (not compressed) nothing.
     ``**options``: :class:`shardtool.WriterOptions`.
 
+    Many processes write one dataset, each its part of the samples: ``part="2/4"`` is the second of four, with the same
+    options in all of them. The part that ends last makes the dataset; a part that did not end is written anew.
+
     Raises :class:`OptionError`; and :class:`ShardtoolError` where something lies in ``output`` already, or when it
     cannot be written.
     """
@@ -69,7 +72,7 @@ class Writer:
                 given[WRITER_OPTION_NAMES[name]] = value
         self._image_format, self._quality = image_format, quality
         self._process: Optional[ReaderProcess] = ReaderProcess(find_program("writer"))
-        #: What was written, once it is closed: samples, shards and bytes.
+        #: What was written, once it is closed: as :meth:`close` returns it.
         self.report: Optional[Dict[str, Any]] = None
         try:
             self._process.ask("open", output=place(output), options=given)
@@ -114,7 +117,12 @@ class Writer:
         process.receive(sent)
 
     def close(self) -> Dict[str, Any]:
-        """Makes a dataset of the samples. Returns how many ``samples``, ``shards`` and ``bytes`` there are."""
+        """Makes a dataset of the samples; with ``part``, of all parts where this was the last of them.
+
+        Returns how many ``samples``, ``shards`` and ``bytes`` this writer wrote, ``isCommitted`` (False where other
+        parts are to come) and ``pendingParts``, their list. Raises :class:`ShardtoolError`, also where two parts have
+        the same key.
+        """
         process = self._open()
         try:
             self.report = dict(process.ask("close")["report"])

@@ -1,0 +1,83 @@
+"""The reader that a map-style dataset asks for samples: one in each process, started when it is first asked."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .batch import Arrays, Batch, read_batch
+from .errors import ReaderError
+from .reader_process import ReaderProcess
+from .slot_file import SlotMemory
+
+
+class SampleReader:
+    """A reader of each process that asks. What goes to another process is only how to start one."""
+
+    def __init__(self, location: Any, options: Dict[str, Any], seen: Dict[str, Any]) -> None:
+        self._how = (location, options, seen)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._owner = os.getpid()
+        self._lock = threading.RLock()
+        self._process: Optional[ReaderProcess] = None
+        self._about: Dict[str, Any] = {}
+
+    def __getstate__(self) -> Any:
+        return self._how
+
+    def __setstate__(self, how: Any) -> None:
+        self._how = how
+        self._forget()
+
+    def about(self) -> Dict[str, Any]:
+        if self._owner != os.getpid() or not self._about:
+            self._started()
+        return self._about
+
+    def samples(self, numbers: List[int], epoch: int, whole: bool, to: Arrays) -> Batch:
+        process = self._started()
+        with self._lock:
+            request = process.send("samples", wanted=numbers, epoch=epoch, whole=whole)
+            return read_batch(process.receive(request), _no_memory, to)
+
+    def number_of(self, key: str) -> int:
+        """-1 where there is none."""
+        process = self._started()
+        with self._lock:
+            return int(process.ask("numberOf", key=key)["number"])
+
+    def labels(self) -> NDArray[np.int64]:
+        process = self._started()
+        with self._lock:
+            return np.frombuffer(process.receive(process.send("labels")).rest, np.int32).astype(np.int64)
+
+    def close(self) -> None:
+        if self._owner == os.getpid() and self._process is not None:
+            self._process.close()
+        self._forget()
+
+    def _started(self) -> ReaderProcess:
+        if self._owner != os.getpid():
+            # Forked: the reader, and a lock that another thread may have held, are those of the process before.
+            self._forget()
+        with self._lock:
+            if self._process is None or self._process.is_closed:
+                location, options, seen = self._how
+                process = ReaderProcess()
+                try:
+                    self._about = process.ask("openSamples", location=location, options=options, seen=seen)
+                except BaseException:
+                    process.close()
+                    raise
+                self._process = process
+            return self._process
+
+
+def _no_memory() -> SlotMemory:
+    raise ReaderError("The reader put samples into the slot file, which are to come one by one.")
