@@ -1,6 +1,6 @@
 /**
  * What packing is for: the same photos, not in the page cache, opened file by file in shuffled order, and streamed out of
- * shards. Nothing is decoded.
+ * shards, without decoding them; and a loader with two workers over the plain folder and over the shards.
  *
  *   node bench/files-vs-shards.mjs [--photos FOLDER] [--count 30000] [--rounds 3]
  *
@@ -46,6 +46,8 @@ const ways = [
   { name: 'files, opened one by one', read: () => readOneByOne(files) },
   { name: `files, ${FILES_AT_ONCE} at once`, read: () => readManyAtOnce(files) },
   { name: 'shards, streamed by shardtool', read: () => streamShards(shards.path) },
+  { name: 'plain folder, a loader of train224', read: () => load(photos.folder) },
+  { name: 'shards, the same loader', read: () => load(shards.path) },
 ];
 const evict = openEvictor();
 const seconds = new Map(ways.map(({ name }) => [name, { cold: [], cached: [] }]));
@@ -85,6 +87,16 @@ async function streamShards(location) {
   const dataset = await openDataset(location);
   let count = 0;
   for await (const sample of dataset.samples()) count += sample.fields.jpg.length > 0 ? 1 : 0;
+  await dataset.close();
+  return count;
+}
+
+async function load(location) {
+  const dataset = await openDataset(location);
+  const loader = dataset.loader({ transform: 'train224', batchSize: 64, workers: 2, seed: 1, lastBatch: 'partial' });
+  let count = 0;
+  for await (const batch of loader) count += batch.size;
+  await loader.close();
   await dataset.close();
   return count;
 }

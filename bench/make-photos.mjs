@@ -165,19 +165,30 @@ function withComment(jpeg, text) {
   return Buffer.concat([jpeg.subarray(0, 2), segment, jpeg.subarray(2)]);
 }
 
+/** Says, beside a folder of photos, that it is finished and what it has. */
+function recordOf(out) {
+  return path.join(out, '..', `${path.basename(out)}.json`);
+}
+
+/** The record goes first: whoever is killed on the way leaves no folder that passes for a finished one. */
+export function removePhotos(out) {
+  fs.rmSync(recordOf(out), { force: true });
+  fs.rmSync(out, { recursive: true, force: true });
+}
+
 /**
  * Fills `out` with `count` photos unless it holds them already, and returns { count, bytes, quality }: the mean is
  * `bytes / count`.
  */
 export async function makePhotos({ count, out, copies = false, size = SIZE, log = () => {} }) {
-  const recordPath = path.join(out, '..', `${path.basename(out)}.json`);
+  const recordPath = recordOf(out);
   if (fs.existsSync(recordPath) && fs.existsSync(out)) {
     const record = JSON.parse(fs.readFileSync(recordPath, 'utf8'));
     const { width = SIZE.width, height = SIZE.height } = record;
-    if (record.count === count && record.copies === copies && width === size.width && height === size.height)
-      return record;
+    const isSame = record.count === count && record.copies === copies;
+    if (isSame && width === size.width && height === size.height && listPhotos(out).length === count) return record;
   }
-  fs.rmSync(out, { recursive: true, force: true });
+  removePhotos(out);
   sharp.concurrency(1);
   const sources = await readSources();
   const folderOf = (number) => path.join(out, sources[number % sources.length].folder);

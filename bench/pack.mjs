@@ -15,6 +15,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { rate } from './figures.mjs';
+import { removePhotos } from './make-photos.mjs';
 import { makeTinyFiles, TINY_BYTES } from './tiny-files.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -110,14 +111,21 @@ function main() {
 function measurePhotos() {
   const photos = path.join(values.tmpfs, 'shardtool-bench-photos');
   const make = [path.join(here, 'make-photos.mjs'), '--count', String(count), '--out', photos, '--copies'];
-  execFileSync(process.execPath, make, { stdio: ['ignore', 'ignore', 'inherit'] });
+  try {
+    execFileSync(process.execPath, make, { stdio: ['ignore', 'ignore', 'inherit'] });
+    comparePhotos(photos);
+  } finally {
+    removePhotos(photos);
+  }
+}
+
+function comparePhotos(photos) {
   console.log(
     `${count.toLocaleString('en')} photos, files a second (medians of ${rounds} rounds; the ratio's median is of the rounds)\n`,
   );
   console.log('| where | `tar cf` | shardtool | ratio |\n|---|---|---|---|');
   compare('tmpfs to tmpfs', photos, values.tmpfs, count, false);
   if (values.disk !== '') compare('tmpfs to disk, synced', photos, values.disk, count, true);
-  fs.rmSync(photos, { recursive: true, force: true });
 }
 
 function measureTiny() {

@@ -88,6 +88,7 @@ function decodedBatches(size, count) {
     images: memory.subarray(slot * bytes, (slot + 1) * bytes),
     moreImages: {},
     masks: {},
+    offsets: null,
     release: () => {
       free.push(slot);
       wake();

@@ -54,6 +54,24 @@ def percentile(values, share):
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
+def processor_seconds():
+    """User and system time of this process and of all that it has started, as far as they still run (Linux)."""
+    ticks = 0
+    open_pids = [str(os.getpid())]
+    while open_pids:
+        pid = open_pids.pop()
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children") as file:
+                    open_pids += file.read().split()
+        except OSError:
+            continue
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def measure(name, version, build, arguments, notes=""):
     """Times `build(arguments)`, which gives a function that starts an epoch: an iterator of uint8 image batches.
 
@@ -68,7 +86,9 @@ def measure(name, version, build, arguments, notes=""):
     images = 0
     seconds = 0.0
     epoch = 0
+    processor = 0.0
     while epoch < arguments.epochs or seconds < LEAST_SECONDS:
+        busy_before = processor_seconds()
         epoch_started = last = time.perf_counter()
         epoch_images = 0
         for batch in start_epoch():
@@ -83,6 +103,7 @@ def measure(name, version, build, arguments, notes=""):
         if epoch > 0:
             images += epoch_images
             seconds += time.perf_counter() - epoch_started
+            processor += processor_seconds() - busy_before
         epoch += 1
     print(
         json.dumps(
@@ -94,6 +115,7 @@ def measure(name, version, build, arguments, notes=""):
                 "batchWaitP99Ms": round(percentile(waits, 0.99), 1),
                 "firstBatchMs": round(first_batch_ms, 1),
                 "imagesPerEpoch": epoch_images,
+                "processorMsPerImage": round(1000 * processor / images, 2),
                 "notes": notes() if callable(notes) else notes,
             }
         ),

@@ -55,6 +55,20 @@ export function describeMachine() {
   };
 }
 
+/** What the chart shows of a report. */
+export function publishedOf({ machine, photos, settings, rows }) {
+  return {
+    machine: `${machine.cores} cores of ${machine.cpu}`,
+    photos: `${integer(photos.count)} photos of ${integer(photos.bytes / photos.count / 1000)} KB, ${settings.workers} workers, in the page cache`,
+    rows: rows.map(({ id, imagesPerSecond, slowest, fastest }) => ({
+      id,
+      imagesPerSecond: Math.round(imagesPerSecond),
+      slowest: Math.round(slowest),
+      fastest: Math.round(fastest),
+    })),
+  };
+}
+
 export function toMarkdown({ machine, photos, settings, rows, missing }) {
   const head = [
     'loader',

@@ -2,11 +2,12 @@
  * This project against the loaders people use today, on the same photos and the same cores, in one run.
  *
  *   node bench/peers/run.mjs [--photos FOLDER] [--count 6144] [--size 1024x768] [--rounds 5] [--epochs 3] [--workers 2] [--batch 256]
- *                            [--only id,id,...]
+ *                            [--only id,id,...] [--publish]
  *
  * First each contestant runs once, unmeasured: that fills the page cache, and its memory is watched meanwhile (watching
  * costs time). Then all take turns, round after round, each round in another order, so that whatever slows the machine for
  * a while slows everyone. The table goes to stdout, everything else about the run to bench/.cache/peers.json.
+ * --publish writes the rates to bench/peers/results.json and draws README's chart of them.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -14,11 +15,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { drawPictures } from '../pictures/run.mjs';
 import { COMPARED_WITH, CONTESTANTS } from './contestants.mjs';
 import { prepareFormat, prepareNpyShards, preparePhotos, prepareShards } from './data.mjs';
 import { prepareEnvironment, reasonOf } from './environments.mjs';
 import { watchMemory } from './process-memory.mjs';
-import { describeMachine, summarise, toMarkdown } from './report.mjs';
+import { describeMachine, publishedOf, summarise, toMarkdown } from './report.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const cache = path.join(here, '../.cache');
@@ -68,6 +70,10 @@ const report = {
 };
 fs.writeFileSync(path.join(cache, 'peers.json'), `${JSON.stringify(report, null, 2)}\n`);
 console.log(toMarkdown(report));
+if (settings.publish) {
+  fs.writeFileSync(path.join(here, 'results.json'), `${JSON.stringify(publishedOf(report), null, 2)}\n`);
+  drawPictures();
+}
 
 function readSettings() {
   const { values } = parseArgs({
@@ -80,6 +86,7 @@ function readSettings() {
       workers: { type: 'string', default: '2' },
       batch: { type: 'string', default: '256' },
       only: { type: 'string' },
+      publish: { type: 'boolean', default: false },
     },
   });
   const number = (name, least) => {
@@ -101,6 +108,7 @@ function readSettings() {
     workers: number('workers', 1),
     batch: number('batch', 1),
     only,
+    publish: values.publish,
   };
 }
 

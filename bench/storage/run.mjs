@@ -1,18 +1,25 @@
 /**
- * Reading from afar: `node bench/storage/run.mjs [first|train|cache|faults|slow] [--slowfs PROGRAM]`. A server of ranges in a
- * process of its own answers after a latency; slowfs is test/slowfs/slowfs.c, compiled. One dataset of 256 shards
+ * Reading from afar: `node bench/storage/run.mjs [first|train|cache|lru|faults|slow] [--batches 60]`. A server of ranges in a process
+ * of its own answers after a latency; slow file systems are test/slowfs, which needs FUSE, and of which so many batches are taken
+ * (256 are an epoch). One dataset of 256 shards
  * of 64 photos, each shard under several names, so that it takes little room.
  */
-import { execFileSync, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { parseArgs } from 'node:util';
 import { createManifest, indexPathOf, readManifest, writeManifest } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
+import { CacheFolder } from '@shardtool/storage';
 import { pack } from '@shardtool/writer';
+import { buildSlowfs, mountSlow } from '../../test/slowfs/slow-folder.mjs';
 
-const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
-const slowfs = process.argv[process.argv.indexOf('--slowfs') + 1];
+const { positionals: wanted, values } = parseArgs({
+  allowPositionals: true,
+  options: { batches: { type: 'string', default: '60' } },
+});
+const BATCHES = Number(values.batches);
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'shardtool-storage-'));
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 const show = (name, figures) => console.log(name, JSON.stringify(figures));
@@ -44,8 +51,8 @@ async function dataset(shards) {
 }
 
 /** A server of files by ranges in a process of its own. */
-function serve(folder, latencyMs, faults = 0) {
-  const child = fork(new URL('./storage-server.mjs', import.meta.url), [folder, latencyMs, faults].map(String));
+function serve(folder, latencyMs, faultEvery = 0) {
+  const child = fork(new URL('./storage-server.mjs', import.meta.url), [folder, latencyMs, faultEvery].map(String));
   return new Promise((resolve) => {
     child.once('message', ({ port }) => {
       resolve({
@@ -84,6 +91,29 @@ async function run(location, options = {}, batches = Number.POSITIVE_INFINITY, o
   return { rate: images / seconds, firstMs, cpuMs: (user + system) / images, storage: report.storage };
 }
 
+/** What three epochs fetch with a cache of half of the data, as shares of the data. */
+async function halfCached(eviction) {
+  const folder = await dataset(256);
+  const bytes = (await readManifest(folder)).bytes;
+  const server = await serve(folder, 0);
+  for (const shuffleUnit of ['shard', 'chunk']) {
+    const opened = await openDataset(server.url);
+    const cache = path.join(work, `cache-${shuffleUnit}`);
+    const options = { transform: 'raw', batchSize: 64, workers: 1, streams: 32, shuffleUnit, checksum: 'never' };
+    const loader = opened.loader({ ...options, cache, cacheSize: bytes / 2 });
+    const fetched = [];
+    for (let epoch = 0; epoch < 3; epoch++) {
+      for await (const _ of loader);
+      fetched.push(Number((loader.report().storage.fetchedBytes / bytes).toFixed(3)));
+    }
+    await loader.close();
+    await opened.close();
+    fs.rmSync(cache, { recursive: true });
+    show(`half of the data cached, evicted ${eviction}, units of a ${shuffleUnit}: fetched an epoch`, fetched);
+  }
+  server.stop();
+}
+
 const BENCHES = {
   async first() {
     const folder = await dataset(1000);
@@ -114,33 +144,46 @@ const BENCHES = {
     server.stop();
   },
   async cache() {
-    const folder = await dataset(256);
-    const bytes = (await readManifest(folder)).bytes;
-    const server = await serve(folder, 0);
-    for (const shuffleUnit of ['shard', 'chunk']) {
-      const opened = await openDataset(server.url);
-      const cache = path.join(work, `cache-${shuffleUnit}`);
-      const options = { transform: 'raw', batchSize: 64, workers: 1, streams: 32, shuffleUnit, checksum: 'never' };
-      const loader = opened.loader({ ...options, cache, cacheSize: bytes / 2 });
-      const fetched = [];
-      for (let epoch = 0; epoch < 3; epoch++) {
-        for await (const _ of loader);
-        fetched.push(Number((loader.report().storage.fetchedBytes / bytes).toFixed(3)));
-      }
-      await loader.close();
-      await opened.close();
-      fs.rmSync(cache, { recursive: true });
-      show(`half of the data cached, units of a ${shuffleUnit}: fetched an epoch`, fetched);
+    await halfCached('by next use');
+  },
+  async lru() {
+    // The same code, in which what was used last always has the smallest key, and so goes last.
+    const { claim, use, write } = CacheFolder.prototype;
+    let uses = 0;
+    const recent = () => 14_000_000_000 - uses++;
+    Object.assign(CacheFolder.prototype, {
+      claim(name, bytes) {
+        return claim.call(this, name, bytes, recent());
+      },
+      use(name) {
+        return use.call(this, name, recent());
+      },
+      write(claimed, content) {
+        return write.call(this, claimed, content, recent());
+      },
+    });
+    try {
+      await halfCached('least recently used');
+    } finally {
+      Object.assign(CacheFolder.prototype, { claim, use, write });
     }
-    server.stop();
   },
   async faults() {
     const folder = await dataset(64);
-    const [good, bad] = [await serve(folder, 5), await serve(folder, 5, 0.01)];
+    const [good, bad] = [await serve(folder, 5), await serve(folder, 5, 100)];
     const pairs = [];
-    for (let round = 0; round < 3; round++) pairs.push([await run(good.url), await run(bad.url)]);
+    // Small blocks: some thousand requests, so that some dozens of them fail.
+    const options = { blockSamples: 4 };
+    for (let round = 0; round < 3; round++) {
+      const first = round % 2 === 0;
+      const one = await run(first ? good.url : bad.url, options);
+      const other = await run(first ? bad.url : good.url, options);
+      pairs.push(first ? [one, other] : [other, one]);
+    }
     show('1 % resets and 503s against none', {
-      ratio: median(pairs.map(([without, withFaults]) => withFaults.rate / without.rate)),
+      ratio: pairs.map(([without, withFaults]) => withFaults.rate / without.rate).toSorted((a, b) => a - b),
+      cpu: pairs.map(([without, withFaults]) => withFaults.cpuMs / without.cpuMs).toSorted((a, b) => a - b),
+      requests: pairs.map(([, { storage }]) => storage.requests),
       retries: pairs.map(([, { storage }]) => storage.retries),
     });
     good.stop();
@@ -149,20 +192,20 @@ const BENCHES = {
   async slow() {
     // Fewer are read into memory as a whole.
     const folder = await dataset(256);
+    const slowfs = buildSlowfs(work);
     for (const micros of [1000, 20_000]) {
       const pairs = [];
       for (let round = 0; round < 3; round++) {
-        const mount = path.join(work, 'mnt');
-        fs.mkdirSync(mount, { recursive: true });
-        execFileSync(slowfs, [folder, mount, String(micros), String(micros)], { stdio: 'ignore' });
+        // Mounted anew, so that nothing of it is cached; as many batches of both, since not all of it is needed.
+        const slow = await mountSlow(slowfs, folder, micros, micros);
         try {
-          pairs.push([await run(folder), await run(mount)]);
+          pairs.push([await run(folder, {}, BATCHES), await run(slow.path, {}, BATCHES)]);
         } finally {
-          execFileSync('umount', [mount]);
+          await slow.unmount();
         }
       }
       show(`slowfs at ${micros / 1000} ms a call`, {
-        ratio: median(pairs.map(([local, far]) => far.rate / local.rate)),
+        ratio: pairs.map(([local, far]) => far.rate / local.rate).toSorted((a, b) => a - b),
         firstMs: Math.round(median(pairs.map(([, far]) => far.firstMs))),
       });
     }

@@ -1,15 +1,18 @@
-// A server of files by ranges: FOLDER LATENCY_MS SHARE_OF_FAULTS. Tells its port, and when asked how many bytes it has sent.
+// A server of files by ranges: FOLDER LATENCY_MS FAULT_EVERY. Of so many requests (0: never) one fails, by a reset and by 503 in
+// turn. Tells its port, and when asked how many bytes it has sent.
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 
-const [folder, latency, faults] = process.argv.slice(2);
+const [folder, latency, faultEvery] = process.argv.slice(2);
 let sent = 0;
+let requests = 0;
 
 const server = http.createServer((request, response) => {
+  const n = ++requests;
   setTimeout(() => {
-    if (Math.random() < Number(faults)) {
-      if (Math.random() < 0.5) response.writeHead(503).end();
+    if (n % Number(faultEvery) === 0) {
+      if ((n / Number(faultEvery)) % 2 === 0) response.writeHead(503).end();
       else request.socket.resetAndDestroy();
       return;
     }
