@@ -1,0 +1,136 @@
+/** Which files of the repository are pages, where on the site they stand, and how their links find each other there. */
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+/** Parts of the menu: for each its pages, by their files. */
+export const PARTS = {
+  Start: ['README.md', 'python/README.md', 'docs/view.md', 'docs/inspect.md'],
+  'Coming from': [
+    'docs/from-pytorch.md',
+    'docs/from-webdataset.md',
+    'docs/from-mosaicml.md',
+    'docs/from-tfdata.md',
+    'docs/from-hf-datasets.md',
+    'docs/other-formats.md',
+  ],
+  Topics: ['docs/transforms.md', 'docs/detection.md', 'docs/buckets.md', 'docs/overlays.md', 'packages/cuda/README.md'],
+  Reference: ['docs/loader-options.md', 'docs/errors.md', 'docs/format.md', 'docs/platforms.md', 'bench/README.md'],
+  Project: [
+    'ARCHITECTURE.md',
+    'SECURITY.md',
+    'CONTRIBUTING.md',
+    'docs/maintaining.md',
+    'docs/long-tests.md',
+    'CHANGELOG.md',
+  ],
+};
+/** Pages whose name on the site, or in the menu, is not that of their file, or their first heading. */
+const ADDRESSES = {
+  'README.md': 'guide',
+  'python/README.md': 'python',
+  'bench/README.md': 'benchmarks',
+  'packages/cuda/README.md': 'cuda',
+};
+const NAMES = {
+  'README.md': 'Guide',
+  'python/README.md': 'Guide for Python',
+  'ARCHITECTURE.md': 'How it works',
+  'packages/cuda/README.md': 'To a GPU',
+};
+
+/** Lays the pages into a folder. Throws where a page of docs is in no part of the menu. */
+export function layOut(root, folder) {
+  const files = Object.values(PARTS).flat();
+  const forgotten = readdirSync(path.join(root, 'docs')).filter(
+    (file) => file.endsWith('.md') && !files.includes(`docs/${file}`),
+  );
+  if (forgotten.length > 0)
+    throw new Error(`site/pages.mjs has no place in the menu for docs/${forgotten.join(', docs/')}.`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  cpSync(path.join(root, 'docs/pictures'), path.join(folder, 'public/pictures'), { recursive: true });
+  cpSync(path.join(root, 'examples/preview.png'), path.join(folder, 'public/pictures/preview.png'));
+  cpSync(path.join(root, 'packages/cli/page/icon.svg'), path.join(folder, 'public/icon.svg'));
+  for (const file of files) {
+    writeFileSync(
+      path.join(folder, `${addressOf(file)}.md`),
+      forSite(readFileSync(path.join(root, file), 'utf8'), file, root),
+    );
+  }
+  writeFileSync(path.join(folder, 'index.md'), startPage(root));
+}
+
+/** The menu, as VitePress takes it. */
+export function menuOf(root) {
+  return Object.entries(PARTS).map(([text, files]) => ({
+    text,
+    items: files.map((file) => ({ text: titleOf(file, root), link: `/${addressOf(file)}` })),
+  }));
+}
+
+function addressOf(file) {
+  return ADDRESSES[file] ?? path.basename(file, '.md').toLowerCase();
+}
+
+function titleOf(file, root) {
+  return NAMES[file] ?? /^# (.+)$/m.exec(readFileSync(path.join(root, file), 'utf8'))[1];
+}
+
+/** The start page: what site/start.md says, with the sections of README.md that it names. */
+function startPage(root) {
+  const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
+  const text = readFileSync(path.join(root, 'site/start.md'), 'utf8').replaceAll(
+    /^<!-- README: (.+?)(, code)? -->$/gm,
+    (_all, heading, code) => {
+      const section = sectionOf(readme, heading);
+      return code === undefined ? section : /^```[\s\S]*?^```$/m.exec(section)[0];
+    },
+  );
+  return forSite(text, 'README.md', root);
+}
+
+/** What stands below a heading of the second level; below the first heading for `shardtool`. */
+function sectionOf(readme, heading) {
+  const parts = readme.split(/^#{1,2} (.+)\n/m);
+  const at = parts.indexOf(heading);
+  if (at < 0) throw new Error(`README.md has no heading "${heading}", of which site/start.md shows the section.`);
+  return parts[at + 1].trim();
+}
+
+/** A page as the site has it: names of other pages are links, and pictures follow the light of the page. */
+function forSite(text, file, root) {
+  const parts = text.split(/(^```[\s\S]*?^```$)/m);
+  return parts.map((part) => (part.startsWith('```') ? part : linked(part, file, root))).join('');
+}
+
+function linked(text, file, root) {
+  const target = (name) => {
+    const [place, heading] = name.split('#');
+    const found = [path.posix.join(path.posix.dirname(file), place), place].find((one) =>
+      Object.values(PARTS).flat().includes(one),
+    );
+    return found === undefined
+      ? null
+      : { found, link: `/${addressOf(found)}${heading === undefined ? '' : `#${heading}`}` };
+  };
+  return text
+    .replaceAll(/<!--(?! README)[\s\S]*?-->\n*/g, '')
+    .replaceAll(
+      /(?:\[`?[^\]`]*`?\]\((?<place>[\w./-]+\.md(?:#[\w-]+)?)\))|`(?<name>[\w./-]+\.md)`/g,
+      (all, ...rest) => {
+        const { place, name } = rest.at(-1);
+        const to = target(place ?? name);
+        return to === null || to.found === file ? all : `[${titleOf(to.found, root)}](${to.link})`;
+      },
+    )
+    .replaceAll(
+      /<picture>\s*<source [^>]*srcset="([^"]+)">\s*<img alt="([^"]+)" src="([^"]+)">\s*<\/picture>/g,
+      pictures,
+    )
+    .replaceAll(/(!\[[^\]]*\]\()[\w./-]+\/([\w-]+\.(?:png|svg)\))/g, '$1/pictures/$2');
+}
+
+function pictures(_all, dark, alt, light) {
+  const shown = (place, scheme) => `<img class="${scheme}" alt="${alt}" src="/pictures/${path.basename(place)}">`;
+  return `${shown(light, 'only-light')}\n${shown(dark, 'only-dark')}`;
+}
