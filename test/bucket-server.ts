@@ -42,6 +42,23 @@ export interface BucketServer {
   stop(): Promise<void>;
 }
 
+/** A server that is asked, with keys, wherever nothing names another: until it is stopped. */
+export async function defaultBucketServer(): Promise<BucketServer> {
+  const server = await bucketServer();
+  const before = { ...process.env };
+  Object.assign(process.env, {
+    AWS_ACCESS_KEY_ID: 'somebody',
+    AWS_SECRET_ACCESS_KEY: 'very-secret',
+    AWS_ENDPOINT_URL: server.endpoint,
+  });
+  const { stop } = server;
+  server.stop = async () => {
+    process.env = before;
+    await stop();
+  };
+  return server;
+}
+
 export async function bucketServer(): Promise<BucketServer> {
   let underWay = 0;
   const self: BucketServer = {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import {
+  addOverlay,
   type Batch,
   type LoaderOptions,
   type LoaderState,
@@ -300,13 +301,24 @@ test('a bad sample is raised, skipped, or replaced by one of its own batch', asy
 const DROPS = path.join(emptyFolder(), 'drops.mjs');
 writeFileSync(DROPS, 'export default (fields, { number, options }) => (number === options.number ? null : fields);\n');
 
-test('a run over a mixture has buckets, too', async () => {
+test.each([
+  ['a run over a mixture has buckets, too', undefined],
+  ['what an overlay leaves out of a part of a mixture is in no bucket', 'without'],
+])('%s', async (_name, overlay) => {
   const other = await packedSmall({ samples: 60 }, { maxShardSamples: 20, format: 'lmdb' });
+  // Numbers are those of the samples that are left.
+  const left = Array.from({ length: overlay === undefined ? 60 : 50 }, (_, i) => i);
+  if (overlay !== undefined) {
+    await using dataset = await openDataset(other);
+    const keys: string[] = [];
+    for await (const { key } of dataset.samples()) keys.push(key);
+    await addOverlay(other, { name: overlay, excludeKeys: keys.filter((_, i) => i % 6 === 5) });
+  }
   const mixed = async (rank: number, worldSize: number, state?: LoaderState): Promise<Seen[]> => {
     await using mixture = await openMixture(
       [
         { dataset: folder, name: 'a' },
-        { dataset: other, name: 'b' },
+        { dataset: other, name: 'b', overlay },
       ],
       { group: 6 },
     );
@@ -327,7 +339,7 @@ test('a run over a mixture has buckets, too', async () => {
   };
   const alone = await mixed(0, 1);
   const all = alone.flatMap(({ numbers }) => numbers).sort((a, b) => a - b);
-  expect(all).toEqual([...Array.from({ length: 150 }, (_, i) => i), ...Array.from({ length: 60 }, (_, i) => 1000 + i)]);
+  expect(all).toEqual([...Array.from({ length: 150 }, (_, i) => i), ...left.map((i) => 1000 + i)]);
   const rest = await Promise.all([0, 1, 2].map((rank) => mixed(rank, 3, alone[5]!.state)));
   expect(together(rest)).toEqual(together([alone]).slice(6));
 });
@@ -349,11 +361,15 @@ const refused: readonly (readonly [string, LoaderOptions, RegExp])[] = [
   [
     'a side of zero',
     { buckets: [[0, 8]] },
-    /option buckets is not right \(0\.0: .*\); it is \{ area, step, maxRatio, crop \}/,
+    /option buckets is not right \(0\.0 must be at least 1, and is 0\); it is \{ area, step, maxRatio, crop \}/,
   ],
-  ['an area that is no number', { buckets: { area: Number.NaN } }, /option buckets is not right \(area: /],
-  ['a name that it does not have', { buckets: { area: 1024, ratio: 2 } as never }, /Unrecognized key: "ratio"/],
-  ['a ratio below one', { buckets: { area: 1024, maxRatio: 0.5 } }, /maxRatio: /],
+  [
+    'an area that is no number',
+    { buckets: { area: Number.NaN } },
+    /option buckets is not right \(area must be a number, and is NaN\)/,
+  ],
+  ['a name that it does not have', { buckets: { area: 1024, ratio: 2 } as never }, /it does not take "ratio"/],
+  ['a ratio below one', { buckets: { area: 1024, maxRatio: 0.5 } }, /maxRatio must be /],
   ['text', { buckets: '1024' as never }, /The loader's option buckets is not right: it is \{ area/],
   ['a transform with a size', { transform: 'train224' }, /The step randomResizedCrop chooses the size of images/],
   ['encoded images', { transform: 'raw' }, /buckets is for batches whose images are decoded and stacked/],

@@ -1,7 +1,7 @@
 import { appendFileSync, copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { type Outcome, shardtool } from './cli-process.js';
+import { type Outcome, shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { archive, entry, pax, record } from './tar-craft.js';
 
@@ -82,4 +82,23 @@ test('a folder of such names is packed and looked at without steering the termin
   const damaged = await shardtool('verify', output);
   expect(damaged.code).toBe(1);
   expectHarmless(damaged);
+});
+
+test('what names a part, new labels and several datasets is shown as text', async () => {
+  const folder = path.join(emptyFolder(), 'shards');
+  await shardtool('pack', 'examples/photos', folder);
+  const output = (name: string) => path.join(emptyFolder(), `${name}${STEERING}`);
+  const labels = `${output('labels')}.csv`;
+  writeFileSync(labels, 'key,class\ncat/cat_001,dog\n');
+  for (const words of [
+    ['subset', folder, 'cats', '--classes', 'cat', '--copy', output('copy')],
+    ['relabel', folder, '--labels', labels, '--copy', output('copy')],
+    ['merge', folder, folder, '--output', `${output('both')}.json`, '--copy', output('copy')],
+  ]) {
+    const outcome = await shardtool(...words);
+    expect(outcome).toMatchObject({ code: 0, stderr: '' });
+    expectHarmless(outcome);
+    expect(outcome.stdout).toContain('\\u001b[2J');
+    expect(outcome.stdout.trimEnd().split('\n').at(-1)).toMatch(/^Copied \d+ samples in \d+ shards? to \S+\.$/);
+  }
 });

@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readManifest } from '@shardtool/format';
 import { expect, test } from 'vitest';
-import { bash, shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
+import { bash } from './cli-process.js';
 import { packedPhotos } from './datasets.js';
 import { jpeg, newFolder, tree } from './pack-workbench.js';
 
@@ -123,4 +125,20 @@ test('cat of a sample without an image asks for a field', async () => {
   const { code, stderr } = await shardtool('cat', 'test/fixtures/tar/python-pax.tar', 'dogs.v2/dog');
   expect(code).toBe(2);
   expect(stderr).toBe('shardtool: Sample "dogs.v2/dog" has no image; name one of its fields: json, txt.\n');
+});
+
+test('what opens a dataset to look at it loads nothing that makes loaders', async () => {
+  const program = `
+    import { openDataset } from '@shardtool/reader/open-files';
+    const dataset = await openDataset(process.argv[1]);
+    console.log(dataset.size, (await dataset.get(0)).key);
+    dataset.loader();
+  `;
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '--eval', program, shards.tar],
+    { encoding: 'utf8' },
+  );
+  expect(stdout).toMatch(/^60 \w+\/\w+\n$/);
+  expect([status, stderr]).toEqual([1, expect.stringContaining('was opened by open-files')]);
 });

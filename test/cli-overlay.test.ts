@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 
 test('an overlay is made, listed, used, verified and dropped', async () => {
@@ -104,6 +104,11 @@ test('a part, new labels and two datasets are named, and copied where that is as
     'it is there already, and stays as it is',
   );
   expect((await shardtool('ls', both)).stdout).toContain('70 samples');
+  const apart = path.join(folder, 'apart.json');
+  const nameless = ['merge', shards, 'test/fixtures/hdf5/arrays.h5', '--output', apart];
+  expect((await shardtool(...nameless)).stderr).toMatch(/cannot be joined by name: set --class-lists to 'apart'/);
+  await shardtool(...nameless, '--class-lists', 'apart');
+  expect(JSON.parse(readFileSync(apart, 'utf8'))).toMatchObject({ classLists: 'apart' });
   const none = path.join(folder, 'none.json');
   expect((await shardtool('merge', shards, path.join(folder, 'nothing'), '--output', none)).code).toBe(2);
   expect(existsSync(none)).toBe(false);

@@ -5,7 +5,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
-import { bin, shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
+import { bin } from './cli-process.js';
 import { emptyFolder } from './datasets.js';
 import { filesIn, jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { annotatedTar, shapesOf } from './annotated-tar.js';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 
 const sharp = createRequire(new URL('../packages/reader/package.json', import.meta.url))('sharp');
@@ -147,6 +147,28 @@ test('what is not right is said in a sentence', async () => {
   });
   const kind = await shardtool('preview', shards, '--output', 'x.gif');
   expect(kind).toMatchObject({ code: 2, stderr: expect.stringContaining('--output takes a file that ends with .png') });
+});
+
+test('with buckets preview draws a row of each size', async () => {
+  const output = path.join(folder, 'sizes.png');
+  const { stdout, code } = await shardtool(
+    'preview',
+    shards,
+    '--buckets',
+    '256x256:64:2',
+    '--grid',
+    '2x4',
+    '--output',
+    output,
+  );
+  expect(code).toBe(0);
+  expect(stdout).toContain('6 images of 192x320, 256x256, 320x192 pixels');
+  const { width, height } = await sharp(output).metadata();
+  // Two of the widest beside each other, and one row under the other, with room between them.
+  expect(width).toBeGreaterThan(2 * 320);
+  expect(width).toBeLessThan(2 * 320 + 100);
+  expect(height).toBeGreaterThan(320 + 256 + 192);
+  expect(height).toBeLessThan(320 + 256 + 192 + 200);
 });
 
 test('preview draws the boxes that lie on images, where the transform took them', async () => {

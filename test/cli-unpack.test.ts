@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { bash, shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
+import { bash } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 import { filesIn, jpeg, newFolder, tree } from './pack-workbench.js';
 import { archive, entry, pax, record } from './tar-craft.js';

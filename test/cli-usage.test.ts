@@ -35,7 +35,17 @@ test('the help of pack says what the writer does by default', async () => {
   expect(shown('plan-memory')).toBe(`${PACK_DEFAULTS.planMemory / 2 ** 20}MiB`);
 });
 
-test('--version is that of the package', async () => {
+test('"help pack" shows the help of pack', async () => {
+  const { code, stdout } = await shardtool('help', 'pack');
+  expect({ code, stdout }).toEqual({ code: 0, stdout: (await shardtool('pack', '--help')).stdout });
+});
+
+test('-q is --quiet, wherever it stands', async () => {
+  expect(await shardtool('verify', '-q', shards)).toMatchObject({ code: 0, stdout: '', stderr: '' });
+});
+
+test('--version is that of the package, and -V, too', async () => {
+  expect((await shardtool('-V')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   expect((await shardtool('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { indexPathOf, readShardIndex } from '@shardtool/format';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { packedPhotos } from './datasets.js';
 import { newFolder } from './pack-workbench.js';
 

@@ -2,7 +2,8 @@
 // PROGRESS, so that a crash or a hang can be told; at the end one line of JSON says what came of them.
 import { openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { SampleDecodeError } from '@shardtool/format';
-import { createDecoder, scratchBytesFor } from '#reader/decoder';
+import { createDecoder } from '#reader/decoder';
+import { scratchBytesFor } from '#reader/scratch-size';
 import { compileTransform } from '#reader/transform';
 
 const [first, count, progress] = [Number(process.argv[2]), Number(process.argv[3]), process.argv[4]];

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { convert, pack, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 
@@ -47,18 +47,18 @@ test.each([
   ['a stream', () => createReadStream(tar)],
 ])('the classes of %s are those of the unpacked folder, and so are keys and fields', async (_, input) => {
   const output = newFolder();
-  expect(await convert(input(), output)).toMatchObject({ samples: 4, leftOut: 0 });
+  expect(await convert(input(), output, { workers: 1 })).toMatchObject({ samples: 4, leftOut: 0 });
   expect(await contentsOf(output)).toEqual(await packed());
-  expect((await verify(output)).faults).toBe(0);
+  expect((await verify(output, { workers: 1 })).faults).toBe(0);
 });
 
 test.each(['lmdb', 'msgpack'] as const)(
   'the same holds for a stream to %s, cut into several shards',
   async (format) => {
     const output = newFolder();
-    await convert(createReadStream(gzip), output, { format, maxShardSamples: 2 });
+    await convert(createReadStream(gzip), output, { workers: 1, format, maxShardSamples: 2 });
     expect(await contentsOf(output)).toEqual(await packed());
-    expect((await verify(output)).faults).toBe(0);
+    expect((await verify(output, { workers: 1 })).faults).toBe(0);
   },
 );
 
@@ -67,18 +67,21 @@ test.each([
   ['a .tar.gz', () => gzip],
 ])('labels, a list of classes and a selection work for %s as for a folder', async (_, input) => {
   const labelled = newFolder();
-  expect(await convert(input(), labelled, { labels })).toMatchObject({ samples: 3, leftOut: 1 });
+  expect(await convert(input(), labelled, { workers: 1, labels })).toMatchObject({ samples: 3, leftOut: 1 });
   expect(await contentsOf(labelled)).toEqual(await packed({ labels }));
   const ordered = newFolder();
-  await convert(input(), ordered, { classes: ['dog', 'cat'] });
+  await convert(input(), ordered, { workers: 1, classes: ['dog', 'cat'] });
   expect(await contentsOf(ordered)).toEqual(await packed({ classes: ['dog', 'cat'] }));
   const dogs = newFolder();
-  expect(await convert(input(), dogs, { where: 'class == "dog"' })).toMatchObject({ samples: 2, leftOut: 2 });
+  expect(await convert(input(), dogs, { workers: 1, where: 'class == "dog"' })).toMatchObject({
+    samples: 2,
+    leftOut: 2,
+  });
   expect((await contentsOf(dogs)).samples.map(({ key }) => key)).toEqual(['dog/1', 'dog/2']);
-  await expect(convert(input(), newFolder(), { classes: ['cat'] })).rejects.toThrow(
+  await expect(convert(input(), newFolder(), { workers: 1, classes: ['cat'] })).rejects.toThrow(
     'has the class "dog", which the list',
   );
-  await expect(convert(input(), newFolder(), { where: 'width > 9000' })).rejects.toThrow(
+  await expect(convert(input(), newFolder(), { workers: 1, where: 'width > 9000' })).rejects.toThrow(
     'No sample is left to convert',
   );
 });
@@ -88,13 +91,18 @@ test('with endings the files of one tar are named as packing names them', async 
   const archive = path.join(emptyFolder(), 'photos.tar');
   execFileSync('tar', ['-cf', archive, '--sort=name', '-C', photos, './cat']);
   const output = newFolder();
-  await convert(archive, output, { fields: ['_mask.png'] });
+  await convert(archive, output, { workers: 1, fields: ['_mask.png'] });
   const { samples } = await contentsOf(output);
   expect(samples.map(({ key, fields }) => [key, Object.keys(fields)])).toEqual([
     ['cat/IMG_1', ['cls', 'jpg']],
     ['cat/IMG_2', ['cls', 'jpg', 'mask.png']],
   ]);
-  await expect(convert(photos, newFolder(), { fields: ['_mask.png'] })).rejects.toThrow('is none; leave it out');
+  await expect(convert(photos, newFolder(), { workers: 1, fields: ['_mask.png'] })).rejects.toThrow(
+    'is none; leave it out',
+  );
+  await expect(convert(archive, newFolder(), { workers: 1, fields: ['_msk.png'] })).rejects.toThrow(
+    /"fields" is _msk\.png, and no file of .* ends so \(its samples have jpg, png\)/,
+  );
 });
 
 test('on the command line the same, and a dataset that has classes is not labelled anew by the way', async () => {

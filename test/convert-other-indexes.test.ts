@@ -22,11 +22,11 @@ async function expectIndexes(folder: string, tars: readonly string[]): Promise<v
 
 test('pack, convert and index write the same indexes for wids and DALI', async () => {
   const [packed, msgpack, converted] = [newFolder(), newFolder(), newFolder()];
-  await pack('examples/photos', packed, { maxShardSamples: 20, index: ['wids', 'dali'] });
+  await pack('examples/photos', packed, { workers: 1, maxShardSamples: 20, index: ['wids', 'dali'] });
   const tars = ['000000.tar', '000001.tar', '000002.tar'];
   await expectIndexes(packed, tars);
-  await convert(packed, msgpack, { format: 'msgpack' });
-  await convert(msgpack, converted, { index: ['wids', 'dali'] });
+  await convert(packed, msgpack, { workers: 1, format: 'msgpack' });
+  await convert(msgpack, converted, { workers: 1, index: ['wids', 'dali'] });
   await expectIndexes(converted, tars);
   const foreign = emptyFolder();
   for (const tar of tars) copyFileSync(path.join(packed, tar), path.join(foreign, tar));
@@ -41,23 +41,23 @@ test('pack, convert and index write the same indexes for wids and DALI', async (
 
 test('indexes that were made later go with the shards that are replaced, and grow with those that are added', async () => {
   const folder = newFolder();
-  await pack(tree({ 'a/1.jpg': JPEG, 'b/1.jpg': JPEG }), folder, { maxShardSamples: 1 });
+  await pack(tree({ 'a/1.jpg': JPEG, 'b/1.jpg': JPEG }), folder, { workers: 1, maxShardSamples: 1 });
   await indexShards([folder], { index: ['wids', 'dali'] });
-  await pack(tree({ 'c/1.jpg': JPEG }), folder, { append: true });
+  await pack(tree({ 'c/1.jpg': JPEG }), folder, { workers: 1, append: true });
   await expectIndexes(folder, ['000000.tar', '000001.tar', '000002.tar']);
-  await pack(tree({ 'a/1.jpg': JPEG }), folder, { format: 'msgpack', overwrite: true });
+  await pack(tree({ 'a/1.jpg': JPEG }), folder, { workers: 1, format: 'msgpack', overwrite: true });
   expect(filesIn(folder)).toEqual(['000000.msgpack', '000000.parquet', 'dataset.json', 'pack.json']);
 });
 
 test('a name with white space has no place in an index for DALI: nothing is committed', async () => {
   const [spaced, output] = [newFolder(), newFolder()];
   const source = tree({ 'a cat/1.jpg': JPEG });
-  await expect(pack(source, output, { index: ['dali'] })).rejects.toThrow(
+  await expect(pack(source, output, { workers: 1, index: ['dali'] })).rejects.toThrow(
     '000000.tar: the name "a cat/1.cls" has white space',
   );
   expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan']);
-  await pack(source, spaced, { index: ['wids'] });
-  await expect(convert(spaced, newFolder(), { index: ['dali'] })).rejects.toMatchObject({
+  await pack(source, spaced, { workers: 1, index: ['wids'] });
+  await expect(convert(spaced, newFolder(), { workers: 1, index: ['dali'] })).rejects.toMatchObject({
     shard: '000000.tar',
     key: 'a cat/1',
   });
@@ -67,8 +67,8 @@ test('a name with white space has no place in an index for DALI: nothing is comm
 test.each(['lmdb', 'msgpack'] as const)('%s has no indexes for other loaders', async (format) => {
   const shards = newFolder();
   const message = `is one of tars, and the shards are ${format}`;
-  await expect(pack('examples/photos', shards, { format, index: ['wids'] })).rejects.toThrow(message);
-  await pack(tree({ 'a/1.jpg': JPEG }), shards, { format });
-  await expect(convert(shards, newFolder(), { format, index: ['dali'] })).rejects.toThrow(message);
+  await expect(pack('examples/photos', shards, { workers: 1, format, index: ['wids'] })).rejects.toThrow(message);
+  await pack(tree({ 'a/1.jpg': JPEG }), shards, { workers: 1, format });
+  await expect(convert(shards, newFolder(), { workers: 1, format, index: ['dali'] })).rejects.toThrow(message);
   await expect(indexShards([shards], { index: ['dali'] })).rejects.toThrow(message);
 });

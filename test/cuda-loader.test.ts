@@ -44,7 +44,7 @@ test.each([
 test('options that no device can do are refused with the remedy', async () => {
   await using dataset = await openDataset(shards);
   const refused: [Partial<DeviceLoaderOptions>, RegExp][] = [
-    [{ device: 'gpu' }, /option device\.name is not right: the name is "cuda" or "cuda:N"/],
+    [{ device: 'gpu' }, /option device\.name is not right: it must be "cuda" or "cuda:N"/],
     [{ device: { name: 'cuda', slots: 1 } }, /option device\.slots is not right/],
     [{ device: { name: 'cuda', std: [1, 0, 1] } }, /option device\.std\.?.* is not right/],
     [{ transform: 'raw' }, /leave out transform 'raw', or the option device/],

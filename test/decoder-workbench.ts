@@ -4,8 +4,8 @@ import {
   type Decoder,
   type DecoderOptions,
   type SampleIdentity,
-  scratchBytesFor,
 } from '#reader/decoder';
+import { scratchBytesFor } from '#reader/scratch-size';
 import { compileTransform, type TransformInput } from '#reader/transform';
 import { valueBytes } from '#reader/transform-values';
 import { MAX_PIXELS } from './codec-workbench.js';

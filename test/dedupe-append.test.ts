@@ -3,7 +3,7 @@ import path from 'node:path';
 import { indexPathOf, readShardIndex } from '@shardtool/format';
 import { type PackOptions, pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { digestsOf, jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 
 const FORMATS = ['tar', 'msgpack', 'lmdb'] as const;
@@ -19,7 +19,7 @@ async function packed(options: PackOptions = {}): Promise<{ images: string; outp
     'dog/4.jpg': PNG,
   });
   const output = newFolder();
-  await pack(images, output, { maxShardSamples: 2, shuffle: false, ...options });
+  await pack(images, output, { workers: 1, maxShardSamples: 2, shuffle: false, ...options });
   return { images, output };
 }
 
@@ -71,7 +71,7 @@ test.each(FORMATS)(
 test('of several equal images in the shards the first stands for a new one', async () => {
   const images = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(1), 'b/3.jpg': jpeg(1), 'b/4.jpg': jpeg(4) });
   const output = newFolder();
-  await pack(images, output, { maxShardSamples: 1, shuffle: false });
+  await pack(images, output, { workers: 1, maxShardSamples: 1, shuffle: false });
   add(images, { 'b/5.jpg': jpeg(1) });
   await pack(images, output, APPEND);
   expect(linesIn(output)).toEqual([
@@ -100,7 +100,7 @@ test('an append that was stopped goes on with the duplicates that it had found',
     'cat/8.jpg': jpeg(7),
   });
   await expect(pack(images, output, APPEND)).rejects.toThrow('cat/6.jpg');
-  const report = await pack(images, output, { ...APPEND, onBad: 'quarantine', maxBad: 0.5 });
+  const report = await pack(images, output, { workers: 1, ...APPEND, onBad: 'quarantine', maxBad: 0.5 });
   expect(report).toMatchObject({ samples: 1, duplicates: 2, quarantined: 1, isCommitted: true });
   expect(linesIn(output)).toEqual([
     { path: 'cat/5.jpg', standsFor: 'cat/1.jpg', shard: '000000.tar' },

@@ -25,7 +25,7 @@ function duplicatesIn(output: string): Line[] {
 
 async function dedupe(source: string, options: PackOptions = {}) {
   const output = newFolder();
-  const report = await pack(source, output, { dedupe: true, ...options });
+  const report = await pack(source, output, { workers: 1, dedupe: true, ...options });
   const sources = (await samplesOf(output)).map((sample) => sample.source);
   return { output, report, sources: sources.sort(), lines: duplicatesIn(output) };
 }
@@ -91,7 +91,7 @@ test('the result is that of a folder without the duplicates, whatever the worker
   expect(digestsOf(three.output)).toEqual(digestsOf(output));
   for (const { path: duplicate } of lines) rmSync(path.join(source, duplicate));
   const plain = newFolder();
-  await pack(source, plain);
+  await pack(source, plain, { workers: 1 });
   const { 'duplicates.jsonl': list, ...others } = datasetDigestsOf(output);
   expect(list).toBeDefined();
   expect(datasetDigestsOf(plain)).toEqual(others);
@@ -164,8 +164,11 @@ test('an image that became a duplicate while a pack was stopped is a change of t
   const output = newFolder();
   await expect(pack(source, output, options)).rejects.toThrow('a/5.jpg');
   writeFileSync(path.join(source, 'a/5.jpg'), jpeg(4));
-  await expect(pack(source, output, { ...options, onBad: 'quarantine' })).rejects.toThrow(PlanChangedError);
-  expect(await pack(source, output, { ...options, restart: true })).toMatchObject({ samples: 9, duplicates: 3 });
+  await expect(pack(source, output, { workers: 1, ...options, onBad: 'quarantine' })).rejects.toThrow(PlanChangedError);
+  expect(await pack(source, output, { workers: 1, ...options, restart: true })).toMatchObject({
+    samples: 9,
+    duplicates: 3,
+  });
 });
 
 test('without duplicates there is no list, and a list of an earlier pack goes with the rest', async () => {
@@ -173,14 +176,20 @@ test('without duplicates there is no list, and a list of an earlier pack goes wi
   const { output } = await dedupe(source);
   expect(duplicatesIn(output)).toHaveLength(1);
   writeFileSync(path.join(source, 'a/2.jpg'), jpeg(2));
-  expect(await pack(source, output, { dedupe: true, overwrite: true })).toMatchObject({ samples: 2, duplicates: 0 });
+  expect(await pack(source, output, { workers: 1, dedupe: true, overwrite: true })).toMatchObject({
+    samples: 2,
+    duplicates: 0,
+  });
   expect(existsSync(path.join(output, 'duplicates.jsonl'))).toBe(false);
 });
 
 test('a plan counts duplicates too, and leaves nothing behind', async () => {
   const output = newFolder();
   const source = tree({ 'a/1.jpg': jpeg(1), 'b/2.jpg': jpeg(1) });
-  expect(await pack(source, output, { dedupe: true, dryRun: true })).toMatchObject({ samples: 1, duplicates: 1 });
+  expect(await pack(source, output, { workers: 1, dedupe: true, dryRun: true })).toMatchObject({
+    samples: 1,
+    duplicates: 1,
+  });
   expect(readdirSync(path.dirname(output))).toEqual([]);
 });
 

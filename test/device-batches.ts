@@ -3,7 +3,6 @@ import type { Device } from '@shardtool/cuda';
 import {
   type DeviceArray,
   type DeviceBatch,
-  type DeviceDtype,
   type DeviceLoaderOptions,
   type LoaderOptions,
   openDataset,
@@ -17,7 +16,13 @@ export const normalize = { name: 'normalize', mean: [0.485, 0.456, 0.406], std: 
 export const onHost = { batchSize: 7, workers: 1, fields: [], seed: 3, transform: pixels } satisfies LoaderOptions;
 export const onDevice = { ...onHost, device: 'cuda:0' } satisfies DeviceLoaderOptions;
 
-const VALUE_BYTES: Readonly<Record<DeviceDtype, number>> = { uint8: 1, float16: 2, bfloat16: 2, float32: 4 };
+const VALUE_BYTES: Readonly<Record<DeviceArray['dtype'], number>> = {
+  uint8: 1,
+  float16: 2,
+  bfloat16: 2,
+  float32: 4,
+  int32: 4,
+};
 
 /** What a batch has beside its pixels, and these as bytes. */
 export interface Seen {

@@ -2,9 +2,17 @@ import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { CudaError, Device } from '@shardtool/cuda';
-import { type DeviceDtype, openDataset, openMixture, type TransformInput } from '@shardtool/reader';
+import {
+  type DeviceDtype,
+  type DeviceObjects,
+  type LoaderOptions,
+  openDataset,
+  openMixture,
+  type TransformInput,
+} from '@shardtool/reader';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { affine, BLOCK_THREADS, entryName, PARAMETER_OFFSETS, packParameters, ptxModule } from '#cuda/kernel';
+import { annotatedTar } from './annotated-tar.js';
 import { packedSmall } from './datasets.js';
 import {
   bfloat16,
@@ -20,6 +28,7 @@ import {
   summed,
 } from './device-batches.js';
 import { maskedTar } from './masked-tar.js';
+import { TIMES } from './repetitions.js';
 
 /** What the tests of {@link deviceSuite} run on. */
 export interface DeviceUnderTest {
@@ -29,6 +38,7 @@ export interface DeviceUnderTest {
   readonly slackBytes: number;
 }
 
+const BATCHES = TIMES === 1 ? 3_000 : 10_000;
 const SPIN = readFileSync('bench/gpu/spin.ptx', 'latin1');
 const TRAP = readFileSync('test/fixtures/trap.ptx', 'latin1');
 
@@ -132,6 +142,51 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(at).toBe(expected.length);
   });
 
+  test('what lies on the images is on the device as it is on the host, in batches with many objects and with none', async () => {
+    await using dataset = await openDataset(annotatedTar(30));
+    const options: LoaderOptions = {
+      ...onHost,
+      transform: [...pixels, { name: 'randomHorizontalFlip' }],
+      annotations: {
+        boxes: { field: 'json', path: 'objects.bbox' },
+        labels: { field: 'json', path: 'objects.label' },
+        keypoints: { field: 'json', path: 'objects.middle', count: 1 },
+        polygons: { field: 'json', path: 'objects.segmentation' },
+      },
+    };
+    // Fewer objects first, so that memory has to grow; every fifth image has none.
+    const orders = [{ batchSize: 1, shuffle: false }, { batchSize: 30 }] as const;
+    for (const order of orders) {
+      const expected = [];
+      await using host = dataset.loader({ ...options, ...order });
+      for await (const { images, offsets, boxes, boxLabels, keypoints, polygons } of host) {
+        const lists = { offsets, boxes, boxLabels, keypoints: keypoints!.values, points: polygons!.points };
+        expected.push({ images: Buffer.from(images as Uint8Array), lists });
+      }
+      await using loader = dataset.loader({ ...options, ...order, device: 'cuda:0' });
+      let at = 0;
+      for await (const batch of loader) {
+        const { objects, offsets, boxes } = batch;
+        const { images, lists } = expected[at++]!;
+        expect(Buffer.compare(await download(device, batch), images)).toBe(0);
+        expect([offsets, boxes]).toEqual([lists.offsets, lists.boxes]);
+        const count = offsets!.at(-1)!;
+        expect(objects!.boxes!.shape).toEqual([count, 4]);
+        expect(objects!.keypoints!.shape).toEqual([count, 1, 3]);
+        expect(objects!.boxLabels).toMatchObject({ dtype: 'int32', shape: [count], strides: [1] });
+        for (const [name, values] of Object.entries(lists) as [keyof DeviceObjects, Int32Array | Float32Array][]) {
+          const bytes = values.length === 0 ? new Uint8Array(0) : await download(device, batch, objects![name]!);
+          const given = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+          expect(Buffer.compare(bytes, given), name).toBe(0);
+        }
+      }
+      expect(at).toBe(expected.length);
+      expect(loader.report().device!.pinned).toBe('slots');
+    }
+    await using plain = dataset.loader({ ...onHost, device: 'cuda:0' });
+    for await (const { objects } of plain) expect(objects).toBeNull();
+  });
+
   test('batches of several sizes come as the host has them, each with its crop, and a run goes on behind any', async () => {
     const buckets = [
       [24, 12],
@@ -233,7 +288,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(summed(await seenOnDevice(device, { state: loader.state() }))).toEqual(whole.slice(4));
   });
 
-  test('10,000 batches take the memory of the first ones, on the host and on the device', async () => {
+  test(`${BATCHES} batches take the memory of the first ones, on the host and on the device`, async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     await using dataset = await openDataset(shards);
@@ -259,7 +314,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
         await batch.ready.whenDone();
         seen.push(taken());
       }
-      if (batches === 10_000) break;
+      if (batches === BATCHES) break;
     }
     const { rss, heap, free, ...counted } = seen[0]!;
     const last = seen.at(-1)!;

@@ -23,7 +23,7 @@ mkdirSync(path.join(source, 'b', 'empty'));
 /** What shardtool makes of it: classes in the order of their numbers, and the class number of each image. */
 async function ours(): Promise<{ classes: readonly string[]; images: Record<string, number> }> {
   const output = newFolder();
-  await pack(source, output, { maxShardSamples: 5 });
+  await pack(source, output, { workers: 1, maxShardSamples: 5 });
   const dataset = await openDataset(output);
   const images: Record<string, number> = {};
   for (let shard = 0; shard < dataset.shards.length; shard++) {

@@ -1,7 +1,10 @@
-import { cpSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { shardtool } from './cli-here.js';
 import { bash, bin } from './cli-process.js';
+import { emptyFolder } from './datasets.js';
 import { type Block, blocksOf, PAGES } from './guides/blocks.js';
 import { compile, userProject } from './guides/user-project.js';
 
@@ -22,6 +25,80 @@ test('every block of code of the guides is tried, or says in front of it why it 
   for (const { place, language, notRun, text } of BLOCKS) {
     if (language === 'json' && notRun === null) expect(() => JSON.parse(text), place).not.toThrow();
   }
+});
+
+/** What names commands and files. */
+const NAMING = [...PAGES, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'];
+
+/** All that stands as code in a page, in blocks and in sentences, whether it is run or not. */
+function codeOf(page: string): string[] {
+  const text = readFileSync(page, 'utf8');
+  const blocks = Array.from(text.matchAll(/^```.*\n([\s\S]*?)^```$/gm), ([, code]) => code!.replaceAll('\\\n', ' '));
+  return [
+    ...blocks,
+    ...Array.from(text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/`([^`\n]+)`/g), ([, code]) => code!),
+  ];
+}
+
+/** The commands of a piece of code, each with the flags that stand behind it. */
+function commandsIn(code: string): { readonly command: string; readonly flags: readonly string[] }[] {
+  return Array.from(code.matchAll(/(?<![\w./@-])shardtool ([a-z]+)\b([^\n|;&#]*)/g), ([, command, rest]) => {
+    return { command: command!, flags: rest!.match(/(?<=\s)--[a-z][\w-]*/g) ?? [] };
+  });
+}
+
+test('every command that a page names is one of the tool, with flags that it has', async () => {
+  const named = NAMING.flatMap((page) =>
+    codeOf(page)
+      .flatMap(commandsIn)
+      .map((one) => ({ page, ...one })),
+  );
+  expect(named.length).toBeGreaterThan(80);
+  const flags = new Map<string, readonly string[]>();
+  for (const command of new Set(named.map(({ command }) => command))) {
+    const { stdout } = await shardtool(command, '--help');
+    expect(stdout, command).toMatch(`shardtool ${command} `);
+    flags.set(command, stdout.match(/--[a-z][\w-]*/g)!);
+  }
+  const known = (command: string, flag: string) =>
+    flags.get(command)!.some((one) => one === flag || one === flag.replace('--no-', '--'));
+  const unknown = named.flatMap(({ page, command, flags }) =>
+    flags.filter((flag) => !known(command, flag)).map((flag) => `${page}: ${command} ${flag}`),
+  );
+  expect(unknown).toEqual([]);
+});
+
+/** All files of the repository but those that are installed or built. */
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    if (['node_modules', 'dist', 'lib', '.git'].includes(entry.name)) return [];
+    const place = `${folder}/${entry.name}`;
+    return entry.isDirectory() ? filesBelow(place) : [place];
+  });
+}
+
+test('every script and file of this repository that a page names is there', () => {
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: object };
+  const files = filesBelow('.');
+  const missing = NAMING.flatMap((page) =>
+    codeOf(page).flatMap((code) => {
+      const run = Array.from(code.matchAll(/npm run ([\w:-]+)/g), ([, script]) => script!);
+      const isFile = /^[\w.-]+(\/[\w.-]+)+\.(ts|mjs|py|md)$/.test(code);
+      return [
+        ...run.filter((script) => !(script in scripts)).map((script) => `${page}: npm run ${script}`),
+        ...(isFile && !files.some((file) => file.endsWith(`/${code}`)) ? [`${page}: ${code}`] : []),
+      ];
+    }),
+  );
+  expect(missing).toEqual([]);
+});
+
+test('every page of docs has its place in the menu of the site', () => {
+  const folder = path.join(emptyFolder(), 'pages');
+  const program = "import { layOut } from './site/pages.mjs'; layOut('.', process.argv[1]);";
+  execFileSync(process.execPath, ['--input-type=module', '--eval', program, folder]);
+  const pages = readdirSync('docs').filter((file) => file.endsWith('.md'));
+  expect(readdirSync(folder)).toEqual(expect.arrayContaining(['index.md', 'guide.md', 'python.md', ...pages]));
 });
 
 /** The type of `batch.images` where a loader is made with these options. */
@@ -89,11 +166,16 @@ test('TypeScript of the guides is right as it is written, and batch.images is wh
   expect(faults).toBe('');
 });
 
+/** What people have who come from elsewhere: what their software wrote. */
+const PLACES = { hub: 'parquet/hub', mds: 'mds/photos', records: 'tfrecord/photos' };
+
 /** A folder as the guides speak of it: photos, and files that a person has written. */
 function userFolder(): string {
   const folder = userProject();
   cpSync('examples/photos', path.join(folder, 'photos'), { recursive: true });
   cpSync('examples/photos', path.join(folder, 'examples/photos'), { recursive: true });
+  for (const [name, fixture] of Object.entries(PLACES))
+    cpSync(`test/fixtures/${fixture}`, path.join(folder, name), { recursive: true });
   const own = {
     'list.json': '[{ "name": "randomResizedCrop", "size": 64 }, { "name": "randomHorizontalFlip" }]',
     'bad.txt': 'cat/cat_003\n',

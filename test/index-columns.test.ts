@@ -3,7 +3,7 @@ import path from 'node:path';
 import { addOverlay, openDataset } from '@shardtool/reader';
 import { convert, indexShards, pack, readPackedLabels, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, JPEG, newFolder, tree } from './pack-workbench.js';
 
@@ -28,7 +28,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
   'values inside JSON fields become columns of a packed %s',
   async (format) => {
     const output = newFolder();
-    await pack(tree({ ...files, ...images }), output, { format, shuffle: false, maxShardSamples: 1 });
+    await pack(tree({ ...files, ...images }), output, { workers: 1, format, shuffle: false, maxShardSamples: 1 });
     const shards = digestsOf(output);
     await expect(chosen(output, 'json.width > 15')).rejects.toThrow(
       '"shardtool index FOLDER --columns json.width" makes it one',
@@ -51,7 +51,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
     expect(await chosen(output, 'json.mixed in ("1", "two")')).toEqual(['a', 'b']);
     expect(await chosen(output, `json.size = '{"of":[1,2]}' and json.size.of.1 = 2`)).toEqual(['a']);
     expect(await chosen(output, 'json.width = null')).toEqual(['c', 'd', 'e']);
-    expect(await verify(output)).toMatchObject({ faults: 0 });
+    expect(await verify(output, { workers: 1 })).toMatchObject({ faults: 0 });
     // Shards stay as they are, and so does everything again.
     const after = digestsOf(output);
     for (const [name, digest] of Object.entries(shards))
@@ -64,20 +64,20 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
 test('a dataset with such columns grows, and gets them for the new samples when it is asked again', async () => {
   const source = tree({ ...files, ...images });
   const output = newFolder();
-  await pack(source, output);
+  await pack(source, output, { workers: 1 });
   await indexShards([output], { columns: ['json.width'] });
   cpSync(path.join(source, 'b.jpg'), path.join(source, 'z.jpg'));
   cpSync(path.join(source, 'b.json'), path.join(source, 'z.json'));
-  expect(await pack(source, output, { append: true })).toMatchObject({ samples: 1 });
+  expect(await pack(source, output, { workers: 1, append: true })).toMatchObject({ samples: 1 });
   await expect(chosen(output, 'json.width > 15')).rejects.toThrow('--columns json.width');
   await indexShards([output], { columns: ['json.width'] });
   expect((await chosen(output, 'json.width > 15')).sort()).toEqual(['b', 'z']);
-  expect(await verify(output)).toMatchObject({ faults: 0 });
+  expect(await verify(output, { workers: 1 })).toMatchObject({ faults: 0 });
 });
 
 test('a column that no shard can have is refused before anything is written', async () => {
   const output = newFolder();
-  await pack(tree({ ...files, ...images }), output);
+  await pack(tree({ ...files, ...images }), output, { workers: 1 });
   const before = digestsOf(output);
   for (const [name, what] of [
     ['nothing.x', 'begins with no field'],
@@ -120,7 +120,7 @@ test("the columns of img2dataset's own Parquet files become label columns by key
   const chosenKeys = await chosen(folder, 'similarity > 0.3 and json.original_width > 0');
   expect(chosenKeys.length).toBeGreaterThan(0);
   const converted = newFolder();
-  await convert(folder, converted, { format: 'msgpack' });
+  await convert(folder, converted, { workers: 1, format: 'msgpack' });
   expect(await chosen(converted, 'similarity > 0.3 and json.original_width > 0')).toEqual(chosenKeys);
 });
 

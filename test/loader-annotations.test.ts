@@ -2,9 +2,11 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { encodeNpyImage } from '@shardtool/format';
 import { type AnnotationOptions, BadSampleError, type Batch, type LoaderOptions, openDataset } from '@shardtool/reader';
+import { pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { annotatedTar, HEIGHT, npyFloats, redOf, shapesOf, WIDTH } from './annotated-tar.js';
 import { emptyFolder } from './datasets.js';
+import { PNG, tree } from './pack-workbench.js';
 import { archive, entry } from './tar-craft.js';
 
 async function looked<Seen>(location: string, options: LoaderOptions, look: (batch: Batch) => Seen): Promise<Seen[]> {
@@ -103,6 +105,51 @@ test('boxes come from lists in JSON and from arrays of NumPy, in pixels or parts
   }
 });
 
+test('boxes, labels and keypoints come from columns of the index: numbers of one object, or JSON', async () => {
+  const files = Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`${i}.png`, PNG]));
+  const rows = Array.from({ length: 8 }, (_, i) => {
+    const many = Array.from({ length: i }, (_value, n) => ({ at: [n, i, 2, 3], kind: n }));
+    const one = i % 3 === 0 ? {} : { x: i, y: 2.5, w: 3, h: 4, kind: i, px: 1, py: i };
+    return JSON.stringify({ path: `${i}.png`, ...one, objects: i === 2 ? null : JSON.stringify(many) });
+  });
+  const root = tree({ ...files, 'labels.jsonl': rows.join('\n') });
+  const output = path.join(root, 'shards');
+  await pack(root, output, { labels: path.join(root, 'labels.jsonl'), shuffle: false, workers: 1 });
+  const options = { shuffle: false, batchSize: 8, collate: 'list' } as const;
+  const single: AnnotationOptions = {
+    boxes: { columns: ['x', 'y', 'w', 'h'] },
+    labels: { columns: ['kind'] },
+    keypoints: { columns: ['px', 'py'], count: 1 },
+    boxFormat: 'xywh',
+  };
+  const [found] = await looked(output, { ...options, annotations: single }, objectsOf);
+  const without = { boxes: [], labels: [], rows: [], keypoints: [] };
+  expect(found).toEqual(
+    Array.from({ length: 8 }, (_, i) =>
+      i % 3 === 0 ? without : { boxes: [i, 2.5, 3, 4], labels: [i], rows: [0], keypoints: [1, i, 2] },
+    ),
+  );
+  const several: AnnotationOptions = {
+    boxes: { field: 'objects', path: 'at' },
+    labels: { field: 'objects', path: 'kind' },
+    boxFormat: 'xywh',
+  };
+  const [listed] = await looked(output, { ...options, annotations: several, workers: 3 }, objectsOf);
+  expect(listed!.map(({ labels }) => labels)).toEqual([
+    [],
+    [0],
+    [],
+    [0, 1, 2],
+    ...[4, 5, 6, 7].map((n) => [...Array(n).keys()]),
+  ]);
+  expect(listed![3]!.boxes).toEqual([0, 3, 2, 3, 1, 3, 2, 3, 2, 3, 2, 3]);
+  // A column of text, and one without a value beside others that have one.
+  const wrong = { boxes: { columns: ['x', 'objects', 'w', 'h'] } };
+  await expect(looked(output, { ...options, annotations: wrong }, () => 0)).rejects.toThrow(
+    /sample "0" .*number 0 of its columns "x, objects, w, h" has a value that is no finite number/,
+  );
+});
+
 test('keypoints and polygons keep to their boxes', async () => {
   const transform = [{ name: 'randomHorizontalFlip' }, { name: 'resize', size: [HEIGHT * 2, WIDTH * 2] }] as const;
   let polygonCount = 0;
@@ -189,6 +236,11 @@ test.each<[LoaderOptions, RegExp]>([
   [{ annotations: {} }, /annotations names nothing/],
   [{ annotations: { labels: { field: 'json' } } }, /labels and nothing that they are of/],
   [{ annotations: { boxes: { field: 'jsn' } } }, /annotations: no sample has "jsn".*json/],
+  [{ annotations: { boxes: { columns: ['x', 'y', 'w', 'h'] } } }, /annotations: no sample has "x"/],
+  [{ annotations: { boxes: { columns: ['x', 'y'] } } }, /annotations.boxes is not right: it takes 4 columns and not 2/],
+  [{ annotations: { boxes: {} } }, /annotations.boxes is not right: it takes either field or columns/],
+  [{ annotations: { boxes: { columns: ['a', 'b', 'c', 'd'], path: 'e' } } }, /a path leads into a field/],
+  [{ annotations: { polygons: { columns: ['a'] } } }, /polygons have no fixed number of columns/],
   [{ annotations: { boxes: { field: 'json', format: 'yxyx' } } as never }, /annotations.boxes.format is not right/],
   [{ annotations: fromObjects, mix: { name: 'mixup' } }, /leave out moreImages, masks and annotations, or mix/],
 ])('%j is refused with a sentence', async (options, message) => {

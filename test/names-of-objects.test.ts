@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Batch, openDataset } from '@shardtool/reader';
 import { convert, pack, repair, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, filesIn, newFolder, PNG, tree } from './pack-workbench.js';
 
@@ -30,7 +30,7 @@ const options = { labels, fields: ['__proto__.png'], maxShardSamples: 2, shuffle
 const shards = new Map<string, string>();
 for (const format of ['tar', 'lmdb', 'msgpack'] as const) {
   const output = newFolder();
-  await pack(source, output, { ...options, format });
+  await pack(source, output, { workers: 1, ...options, format });
   shards.set(format, output);
 }
 const tar = shards.get('tar')!;
@@ -58,7 +58,7 @@ test.each([...shards])('every field comes back from %s, and from what it is conv
     expect(fields.isprototypeof).toBeUndefined();
   }
   const other = newFolder();
-  await convert(dataset, other, { format: format === 'tar' ? 'msgpack' : 'tar' });
+  await convert(dataset, other, { workers: 1, format: format === 'tar' ? 'msgpack' : 'tar' });
   const folder = path.join(emptyFolder(), 'unpacked');
   await printed('unpack', other, folder, '--quiet');
   expectSource(folder);
@@ -67,19 +67,22 @@ test.each([...shards])('every field comes back from %s, and from what it is conv
 
 test('a repair puts back what has these names, and a stream of them is converted', async () => {
   const damaged = newFolder();
-  await pack(source, damaged, { ...options, format: 'msgpack' });
+  await pack(source, damaged, { workers: 1, ...options, format: 'msgpack' });
   const digests = digestsOf(damaged);
   const shard = path.join(damaged, '000001.msgpack');
   const bytes = readFileSync(shard);
   for (const field of FIELDS) bytes[bytes.indexOf(`${field} of `)]! ^= 1;
   writeFileSync(shard, bytes);
-  expect(await repair(damaged, { source })).toMatchObject({ takenOut: 0, samples: 5 });
+  expect(await repair(damaged, { workers: 1, source })).toMatchObject({ takenOut: 0, samples: 5 });
   rmSync(path.join(damaged, 'quarantine'), { recursive: true });
   expect(digestsOf(damaged)).toEqual(digests);
   const streamed = newFolder();
   const { createGzip } = await import('node:zlib');
   const { createReadStream } = await import('node:fs');
-  await convert(createReadStream(path.join(tar, '000000.tar')).pipe(createGzip()), streamed, { format: 'lmdb' });
+  await convert(createReadStream(path.join(tar, '000000.tar')).pipe(createGzip()), streamed, {
+    workers: 1,
+    format: 'lmdb',
+  });
   const listed = await printed('ls', streamed, '--samples', '--json');
   expect(Object.keys(JSON.parse(listed.split('\n')[0]!).fields)).toEqual(expect.arrayContaining(FIELDS));
 });

@@ -34,6 +34,7 @@ const rows: Row[] = readFileSync(path.join(folder, 'EXPECTED.md'), 'utf8')
 
 const shards = newFolder();
 await pack(folder, shards, {
+  workers: 1,
   files: rows.map(({ file }) => file),
   shuffle: false,
   onBad: 'quarantine',
@@ -45,7 +46,7 @@ const quarantine = readFileSync(path.join(shards, 'quarantine.jsonl'), 'utf8')
   .split('\n')
   .map((line): string => JSON.parse(line).path);
 const faults: Fault[] = [];
-const verified = await verify(shards, { decode: true, onFault: (fault) => faults.push(fault) });
+const verified = await verify(shards, { workers: 1, decode: true, onFault: (fault) => faults.push(fault) });
 const dataset = await openDataset(shards);
 afterAll(() => dataset.close());
 const keyOf = (file: string) => samples.get(file)!.key;

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OverlayError } from '@shardtool/format';
@@ -213,7 +213,7 @@ test('a split has its share of each class, no sample on both sides, and stays as
   for (let i = 0; i < 30; i++) {
     writeFileSync(path.join(images, 'new', `n${i}.jpg`), readFileSync(path.join(images, 'a', '0000.jpg')));
   }
-  await pack(images, shards, { ...options, append: true });
+  await pack(images, shards, { workers: 1, ...options, append: true });
   await expect(openDataset(shards, { overlay: 'split', split: 'val' })).rejects.toThrow(
     /has grown since the split "val" was made .* run the same "shardtool split" again/,
   );
@@ -317,7 +317,7 @@ test('what an overlay shows becomes a dataset of its own, in any layout, and say
       const shown = await classesOf(shards, view);
       expect(await classesOf(output)).toEqual(shown);
       expect(report.samples).toBe(shown.size);
-      expect(await verify(output)).toMatchObject({ faults: 0, samples: shown.size });
+      expect(await verify(output, { workers: 1 })).toMatchObject({ faults: 0, samples: shown.size });
       await using dataset = await openDataset(output);
       for await (const { cls, fields } of dataset.samples()) expect(Buffer.from(fields.cls!).toString()).toBe(`${cls}`);
       const manifest = JSON.parse(readFileSync(path.join(output, 'dataset.json'), 'utf8'));
@@ -339,7 +339,7 @@ test('two datasets become one of their own, with one list of classes', async () 
   expect(report.samples).toBe(80);
   const expected = new Map([...(await classesOf(one)), ...(await classesOf(other, { overlay: 'named' }))]);
   expect(await classesOf(output)).toEqual(expected);
-  expect(await verify(output)).toMatchObject({ faults: 0, samples: 80 });
+  expect(await verify(output, { workers: 1 })).toMatchObject({ faults: 0, samples: 80 });
 });
 
 test('killed while it adds, it leaves the overlay whole or none, and the same command goes through afterwards', async () => {
@@ -382,6 +382,14 @@ test('what is wrong with an overlay is said, and names it', async () => {
     /There is an overlay .*one\.jsonl already/,
   );
   await expect(addOverlay(shards, { name: '../one', excludeKeys: ['cat/cat_003'] })).rejects.toThrow(/cannot be named/);
+  await expect(addOverlay(shards, { name: '_one', excludeKeys: ['cat/cat_003'] })).rejects.toThrow(
+    'An overlay cannot be named "_one": take a letter or a digit and up to 99 letters, digits, dots, dashes and underscores behind it, without .jsonl at the end.',
+  );
+  const archive = path.join(emptyFolder(), 'one.zip');
+  copyFileSync('test/fixtures/zip/stored.zip', archive);
+  await expect(addOverlay(archive, { name: 'x', rename: new Map([['ant', 'fly']]) })).rejects.toThrow(
+    `${archive} is a file; put it into a folder of its own, and name that.`,
+  );
   await expect(addOverlay(shards, { name: 'x', excludeKeys: ['nobody'] })).rejects.toThrow(
     /1 of the 1 keys to exclude are not in/,
   );

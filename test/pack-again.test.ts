@@ -26,33 +26,36 @@ test('the same pack of the same files says that all is done, also as a command',
 
 test('other options, other files, a touched file, and a dataset that was changed since are refused', async () => {
   const [source, output] = [images(), newFolder()];
-  await pack(source, output);
-  const refused = () => expect(pack(source, output)).rejects.toBeInstanceOf(OutputNotEmptyError);
-  await expect(pack(source, output, { seed: 1 })).rejects.toBeInstanceOf(OutputNotEmptyError);
+  await pack(source, output, { workers: 1 });
+  const refused = () => expect(pack(source, output, { workers: 1 })).rejects.toBeInstanceOf(OutputNotEmptyError);
+  await expect(pack(source, output, { workers: 1, seed: 1 })).rejects.toBeInstanceOf(OutputNotEmptyError);
   utimesSync(path.join(source, 'a/1.jpg'), 1, 1);
   await refused();
-  await pack(source, output, { overwrite: true });
+  await pack(source, output, { workers: 1, overwrite: true });
   writeFileSync(path.join(source, 'b/4.jpg'), jpeg(4));
   await refused();
-  await pack(source, output, { append: true });
+  await pack(source, output, { workers: 1, append: true });
   await refused();
-  await pack(source, output, { overwrite: true });
+  await pack(source, output, { workers: 1, overwrite: true });
   const shard = path.join(output, '000000.tar');
   const bytes = readFileSync(shard);
   rmSync(shard);
-  await expect(pack(source, output)).rejects.toThrow('is not what dataset.json says');
+  await expect(pack(source, output, { workers: 1 })).rejects.toThrow('is not what dataset.json says');
   bytes[bytes.indexOf(jpeg(1)) + 10]! ^= 1;
   writeFileSync(shard, bytes);
-  expect(await repair(output)).toMatchObject({ takenOut: 1 });
+  expect(await repair(output, { workers: 1 })).toMatchObject({ takenOut: 1 });
   await refused();
 });
 
 test('the same conversion says that all is done, and one that did not end goes on', async () => {
   const [source, dataset, whole, output] = [images(), newFolder(), newFolder(), newFolder()];
-  await pack(source, dataset, { maxShardSamples: 1 });
-  await convert(dataset, whole, { format: 'msgpack' });
-  expect(await convert(dataset, whole, { format: 'msgpack' })).toMatchObject({ wasCommitted: true, samples: 3 });
-  await expect(convert(dataset, whole, { format: 'lmdb' })).rejects.toBeInstanceOf(OutputNotEmptyError);
+  await pack(source, dataset, { workers: 1, maxShardSamples: 1 });
+  await convert(dataset, whole, { workers: 1, format: 'msgpack' });
+  expect(await convert(dataset, whole, { workers: 1, format: 'msgpack' })).toMatchObject({
+    wasCommitted: true,
+    samples: 3,
+  });
+  await expect(convert(dataset, whole, { workers: 1, format: 'lmdb' })).rejects.toBeInstanceOf(OutputNotEmptyError);
 
   const last = path.join(dataset, '000002.tar');
   const bytes = readFileSync(last);
@@ -67,8 +70,11 @@ test('the same conversion says that all is done, and one that did not end goes o
   const first = path.join(output, '000000.msgpack');
   utimesSync(first, 5, 5);
   put(bytes);
-  await expect(convert(dataset, output, { format: 'lmdb' })).rejects.toBeInstanceOf(OutputNotEmptyError);
-  expect(await convert(dataset, output, { format: 'msgpack' })).toMatchObject({ wasCommitted: false, samples: 3 });
+  await expect(convert(dataset, output, { workers: 1, format: 'lmdb' })).rejects.toBeInstanceOf(OutputNotEmptyError);
+  expect(await convert(dataset, output, { workers: 1, format: 'msgpack' })).toMatchObject({
+    wasCommitted: false,
+    samples: 3,
+  });
   const kept = (name: string) => digestsOf(name)['000000.msgpack'];
   expect(kept(output)).toBe(kept(whole));
   const { 'pack.json': mine, ...shards } = digestsOf(output);
@@ -81,7 +87,7 @@ test('totals, classes, fields, columns and repeated shards of a manifest without
   const output = newFolder();
   const labels = path.join(emptyFolder(), 'labels.csv');
   writeFileSync(labels, 'path,score\na/1.jpg,1\na/2.jpg,2\nb/3.jpg,3\n');
-  await pack(images(), output, { labels });
+  await pack(images(), output, { workers: 1, labels });
   const file = path.join(output, 'dataset.json');
   const { crc32, ...manifest } = JSON.parse(readFileSync(file, 'utf8'));
   const faultsOf = async (said: object): Promise<string[]> => {
@@ -107,6 +113,6 @@ test('totals, classes, fields, columns and repeated shards of a manifest without
   expect(await faultsOf({ ...manifest, shards: [{ ...shard, maxSampleBytes: 1 }] })).toEqual([
     expect.stringMatching(/^000000.tar: the longest sample has \d+ bytes, the manifest says 1$/),
   ]);
-  expect(await repair(output)).toMatchObject({ newManifest: true, samples: 3, takenOut: 0 });
+  expect(await repair(output, { workers: 1 })).toMatchObject({ newManifest: true, samples: 3, takenOut: 0 });
   expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ ...manifest, crc32 });
 });

@@ -6,7 +6,7 @@ import { openDataset } from '@shardtool/reader';
 import { type PackOptions, pack, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 
 const FOLDER = 'test/fixtures/odd-images';
@@ -22,7 +22,13 @@ const EXPECTED = readFileSync(path.join(FOLDER, 'EXPECTED.md'), 'utf8')
 /** Packs the odd images with those that cannot be packed in quarantine, by path. */
 async function packOdd(options: PackOptions) {
   const output = newFolder();
-  const report = await pack(FOLDER, output, { onBad: 'quarantine', maxBad: 1, exclude: ['*.md'], ...options });
+  const report = await pack(FOLDER, output, {
+    workers: 1,
+    onBad: 'quarantine',
+    maxBad: 1,
+    exclude: ['*.md'],
+    ...options,
+  });
   const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
   const reasons = new Map(lines.map((line) => JSON.parse(line)).map(({ path: file, reason }) => [file, reason]));
   return { output, report, reasons, samples: await samplesOf(output) };
@@ -42,13 +48,13 @@ describe('check decode', async () => {
   test('bytes, index and shards are those of a pack without the check, and nothing is left for verify to find', async () => {
     const bad = EXPECTED.filter(({ file }) => !kept.has(file)).map(({ file }) => file);
     const plain = newFolder();
-    await pack(FOLDER, plain, { exclude: ['*.md', ...bad] });
+    await pack(FOLDER, plain, { workers: 1, exclude: ['*.md', ...bad] });
     const other = newFolder();
-    await pack(FOLDER, other, { check: 'decode', exclude: ['*.md', ...bad] });
+    await pack(FOLDER, other, { workers: 1, check: 'decode', exclude: ['*.md', ...bad] });
     for (const file of ['dataset.json', '000000.tar', '000000.parquet']) {
       expect(sha256(readFileSync(path.join(other, file)))).toBe(sha256(readFileSync(path.join(plain, file))));
     }
-    expect(await verify(output, { decode: true })).toMatchObject({ faults: 0, warnings: report.warnings });
+    expect(await verify(output, { workers: 1, decode: true })).toMatchObject({ faults: 0, warnings: report.warnings });
   });
 
   test('an image that is odd and can be decoded is counted', () => {
@@ -61,10 +67,10 @@ describe('check decode', async () => {
 test('check decode ends the pack at a cut image, unless bad images go to quarantine', async () => {
   const cut = readFileSync(path.join(FOLDER, 'truncated-half.jpg'));
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': cut });
-  await expect(pack(source, newFolder(), { check: 'decode' })).rejects.toThrow(
+  await expect(pack(source, newFolder(), { workers: 1, check: 'decode' })).rejects.toThrow(
     /2\.jpg cannot be decoded whole: .*--on-bad quarantine/,
   );
-  expect(await pack(source, newFolder())).toMatchObject({ samples: 2, warnings: 0 });
+  expect(await pack(source, newFolder(), { workers: 1 })).toMatchObject({ samples: 2, warnings: 0 });
   const found = await shardtool(
     'pack',
     source,
@@ -105,7 +111,7 @@ test('a limit above the usual one lets a larger image in', async () => {
   const large = 'claims-65500x65500.jpg';
   const options = { files: [large], onBad: 'quarantine', maxBad: 1 } as const;
   await expect(pack(FOLDER, newFolder(), options)).resolves.toMatchObject({ quarantined: 1 });
-  await expect(pack(FOLDER, newFolder(), { ...options, maxPixels: 65_500 ** 2 })).resolves.toMatchObject({
+  await expect(pack(FOLDER, newFolder(), { workers: 1, ...options, maxPixels: 65_500 ** 2 })).resolves.toMatchObject({
     samples: 1,
   });
 });
@@ -212,7 +218,10 @@ test('what keeps its metadata is packed as it is and counted', async () => {
     'b.avif': readFileSync(`${HEADERS}/plain.avif`),
   });
   const output = newFolder();
-  expect(await pack(source, output, { stripMetadata: true })).toMatchObject({ samples: 2, metadataKept: 2 });
+  expect(await pack(source, output, { workers: 1, stripMetadata: true })).toMatchObject({
+    samples: 2,
+    metadataKept: 2,
+  });
   const [first] = await samplesOf(output);
   expect(sha256(Buffer.from(Object.values(first!.fields)[0]!, 'latin1'))).toBe(
     sha256(readFileSync(path.join(source, first!.source))),

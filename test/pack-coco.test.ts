@@ -18,7 +18,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)('objects of COCO come with their 
   const lines = listed.map((line) => JSON.parse(line) as { annotation: number; reason: string; image: unknown });
   expect(Object.fromEntries(lines.map(({ annotation, reason }) => [annotation, reason]))).toEqual(ODD);
   expect(lines.find(({ annotation }) => annotation === 902)!.image).toBe('0000.jpg');
-  expect((await verify(output)).faults).toBe(0);
+  expect((await verify(output, { workers: 1 })).faults).toBe(0);
   await using dataset = await openDataset(output);
   expect(dataset.classes).toEqual(['person', 'truck', 'dog']);
   await using loader = dataset.loader({
@@ -83,4 +83,17 @@ test('labels beside annotations are refused', async () => {
   });
   await expect(packed).rejects.toThrow(OptionError);
   await expect(packed).rejects.toThrow(/leave out classes, or coco/);
+});
+
+test('an image of COCO without a file is listed with the file of annotations, which has no lines', async () => {
+  const folder = emptyFolder();
+  const annotations = path.join(folder, 'gone.json');
+  const given = JSON.parse(readFileSync(set.annotations, 'utf8')) as { images: object[] };
+  given.images.push({ id: 4242, file_name: 'gone.jpg', width: 8, height: 8 });
+  writeFileSync(annotations, JSON.stringify(given));
+  const output = path.join(folder, 'shards');
+  await pack(set.images, output, { coco: annotations, onBad: 'quarantine', maxBad: 1, workers: 1 });
+  expect(readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8')).toContain(
+    `"reason":"${annotations} names gone.jpg, which is not among the files of the source."`,
+  );
 });

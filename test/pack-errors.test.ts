@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { OptionError, readManifest, UnfinishedPackError } from '@shardtool/format';
@@ -142,6 +142,24 @@ test('more bad images than allowed end the pack', async () => {
   await expect(packing).rejects.toThrow('2 of 3 images are bad, more than 50 % (--max-bad)');
 });
 
+test('the list has all bad images, also those of shards that were not begun when there were too many', async () => {
+  const names = Array.from({ length: 12 }, (_, i) => `a/${String(i).padStart(2, '0')}.jpg`);
+  const source = tree(Object.fromEntries(names.map((name, i) => [name, i % 2 === 0 ? 'none' : jpeg(i)])));
+  const output = newFolder();
+  const options = { onBad: 'quarantine', shuffle: false, maxShardSamples: 1, workers: 1 } as const;
+  await expect(pack(source, output, options)).rejects.toThrow(
+    '6 of 12 images are bad, more than 1 % (--max-bad), and quarantine.jsonl lists all of them. The first: ',
+  );
+  const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line).path)).toEqual(names.filter((_, i) => i % 2 === 0));
+  expect(readdirSync(output).filter((name) => name.endsWith('.tar'))).toEqual(['000000.tar']);
+  expect(await pack(source, output, { ...options, maxBad: 0.5 })).toMatchObject({
+    samples: 6,
+    quarantined: 6,
+    keptShards: 1,
+  });
+});
+
 test('a file that cannot be read ends the pack before the first shard', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1) });
   symlinkSync('gone', path.join(source, 'a/2.jpg'));
@@ -181,7 +199,9 @@ test('a disk that becomes full ends the pack, and no part of the shard is left',
 test('a worker that dies in the middle of a shard ends the pack with its reason, and leaves no half shard', () => {
   const output = newFolder();
   const preload = pathToFileURL('test/fixtures/pack/dying-worker.mjs').href;
-  const { stdout } = packInChild(PHOTOS, output, { maxShardSamples: 10, workers: 2 }, ['--import', preload]);
+  // Images that are encoded anew are packed by threads alone.
+  const options = { maxShardSamples: 10, workers: 2, imageFormat: 'png' } as const;
+  const { stdout } = packInChild(PHOTOS, output, options, ['--import', preload]);
   expect(stdout).toMatch(/^WorkerDiedError: .*exit code 9/);
   const left = filesIn(output);
   expect(left).toContain('pack.json');

@@ -1,27 +1,19 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
 import { openStorage } from '@shardtool/storage';
 import { type PackOptions, pack } from '@shardtool/writer';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type BucketServer, bucketServer } from './bucket-server.js';
+import { type BucketServer, defaultBucketServer } from './bucket-server.js';
 import { datasetDigestsOf, filesIn, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
 
-const before = { ...process.env };
 let server: BucketServer;
 
 beforeAll(async () => {
-  server = await bucketServer();
-  Object.assign(process.env, {
-    AWS_ACCESS_KEY_ID: 'somebody',
-    AWS_SECRET_ACCESS_KEY: 'very-secret',
-    AWS_ENDPOINT_URL: server.endpoint,
-  });
+  server = await defaultBucketServer();
 });
-afterAll(async () => {
-  process.env = before;
-  await server.stop();
-});
+afterAll(() => server.stop());
 beforeEach(() => {
   server.objects.clear();
   server.asked.length = 0;
@@ -77,6 +69,14 @@ test('labels, and a second pack that finds all of it there', async () => {
   expect(await pack('s3://raw/set/', fromBucket, { labels })).toMatchObject({ samples: 2, classes: ['c', 'z'] });
   await pack(folder, fromFolder, { labels: inFolder });
   expect(datasetDigestsOf(fromBucket)).toEqual(datasetDigestsOf(fromFolder));
+  // The table itself may lie in a bucket, too.
+  server.put('tables/l.csv', readFileSync(labels));
+  const there = newFolder();
+  await pack('s3://raw/set', there, { labels: 's3://tables/l.csv' });
+  expect(datasetDigestsOf(there)).toEqual(datasetDigestsOf(fromFolder));
+  await expect(pack('s3://raw/set', newFolder(), { labels: 's3://tables/none.csv' })).rejects.toThrow(
+    /^The file s3:\/\/tables\/none\.csv cannot be read \(/,
+  );
   server.asked.length = 0;
   expect(await pack('s3://raw/set', fromBucket, { labels })).toMatchObject({ wasCommitted: true });
   expect(server.asked.map(({ method, key }) => `${method} ${key}`)).toEqual(['GET ']);
@@ -176,6 +176,13 @@ test('an object that is replaced or removed after it was listed is a bad file, a
   const quarantine = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8');
   expect(quarantine).toContain('s3://raw/set/cat/1.jpg has changed since the pack began.');
   expect(quarantine).toContain('s3://raw/set/cat/2.jpg cannot be read: there is no such file (404, NoSuchKey).');
+});
+
+test('a bucket that there is not is named as such, and not as a place where a pack has not ended', async () => {
+  server.fault = () => ({ status: 404, code: 'NoSuchBucket' });
+  const refused = { name: 'RefusedError', message: expect.stringContaining('there is no such bucket: check its name') };
+  await expect(openDataset('s3://none/shards')).rejects.toMatchObject(refused);
+  await expect(pack('s3://none/set', newFolder())).rejects.toMatchObject(refused);
 });
 
 test('a bucket that may not be listed, one that is empty, and names that no file can have are one sentence each', async () => {

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { type PackOptions, pack } from '@shardtool/writer';
@@ -63,6 +63,24 @@ test('errors, progress and an end from outside reach the caller from the process
   stop.abort(new Error('enough'));
   await expect(stopped).rejects.toThrow('enough');
 });
+
+test.each([1, 8])(
+  'with %i in flight a pipe among the images, and a link to one, are bad files and not waited for',
+  async (inFlight) => {
+    const folder = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2) });
+    execFileSync('mkfifo', [path.join(folder, 'a/pipe.jpg'), path.join(folder, 'a/other.pipe')]);
+    symlinkSync('pipe.jpg', path.join(folder, 'a/link.jpg'));
+    for (const include of [undefined, ['**']]) {
+      const output = newFolder();
+      const lenient: PackOptions = { inFlight, onBad: 'quarantine', maxBad: 1, ...(include && { include }) };
+      expect(await pack(folder, output, lenient)).toMatchObject({ samples: 2, quarantined: 2 });
+      const bad = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8');
+      expect(bad).toContain(`${path.join(folder, 'a/pipe.jpg')} is a pipe or a device, and no file.`);
+      expect(bad).toContain(`${path.join(folder, 'a/link.jpg')} is a pipe or a device, and no file.`);
+      expect(readFileSync(path.join(output, 'skipped.jsonl'), 'utf8')).toContain('a/other.pipe');
+    }
+  },
+);
 
 test('where the system lets few files be open, fewer are in flight, and nothing is left out', () => {
   const output = newFolder();

@@ -69,11 +69,11 @@ test('a dry run says what would be made, and lists it where it is asked to look 
   expect(again.stderr).toContain('OUT holds a dataset already');
 });
 
-test('where too many files are bad, those that were found are listed', async () => {
+test('where too many files are bad, all of them are listed', async () => {
   const { code, stderr, output } = await pack(SRC, ['--on-bad', 'quarantine']);
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /^shardtool: 2 of 11 images are bad, more than 1 % \(--max-bad\), and quarantine\.jsonl lists those that were found by then; "--dry-run --check header" lists all\. The first: /,
+    /^shardtool: 2 of 11 images are bad, more than 1 % \(--max-bad\), and quarantine\.jsonl lists all of them\. The first: /,
   );
   expect(listOf(output, 'quarantine.jsonl')).toHaveLength(2);
   expect((await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '1'], output)).code).toBe(0);
@@ -148,7 +148,9 @@ test('an ending, and a folder, that no file has is an error that says which ther
     stderr: 'shardtool: The option --pair is labels=txt, and no folder of the source is called labels.\n',
   });
   const none = await pack(folders, []);
-  expect(none.stdout).toContain('--pair masks=seg.png takes masks/1.png as the field seg.png of images/1.jpg\n');
+  expect(none.stdout).toContain(
+    '--pair masks=seg.png takes masks/1.png as the field seg.png of images/1.jpg, and --yolo',
+  );
   expect((await pack(folders, ['--pair', 'masks'])).code).toBe(2);
 });
 
@@ -213,6 +215,12 @@ test('metadata.csv and metadata.jsonl with file_name are taken as labels, and th
   expect((await pack(json, [])).stderr).toContain(
     'both say what the images show; name one with --labels, or exclude one.',
   );
+});
+
+test('an image beside the class folders is packed without a class, and packing says so', async () => {
+  const { stdout } = await pack(tree({ 'cat/1.jpg': jpeg(1), '2.jpg': jpeg(2) }), []);
+  expect(stdout).toContain('2 samples of 1 class');
+  expect(stdout).toContain('\n  1 sample has no class: its label is -1 in training\n');
 });
 
 test('a flat folder has no classes, as packing warns of and a loader says once', async () => {

@@ -30,7 +30,7 @@ let renamed: number;
 
 beforeAll(async () => {
   const output = newFolder();
-  ({ renamed } = await pack(FOLDER, output, { onBad: 'quarantine', maxBad: 1, exclude: ['*.md'] }));
+  ({ renamed } = await pack(FOLDER, output, { workers: 1, onBad: 'quarantine', maxBad: 1, exclude: ['*.md'] }));
   samples = new Map((await samplesOf(output)).map((sample) => [sample.source, sample]));
   const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
   reasons = new Map(lines.map((line) => JSON.parse(line)).map(({ path: file, reason }) => [file, reason]));

@@ -1,13 +1,12 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { commitParts, convert, type PackOptions, pack } from '@shardtool/writer';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type BucketServer, bucketServer } from './bucket-server.js';
 import { emptyFolder, smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
 import { digestsOf, filesIn, JPEG, jpeg, newFolder, tree } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
-import { rclone, S3_KEYS, s3Server } from './s3-server.js';
 
 const before = { ...process.env };
 let server: BucketServer;
@@ -344,29 +343,4 @@ test('from one bucket to another, and from a stream', async () => {
   expect(inBucket()).toEqual(digestsOf(folder));
   expect(existsSync(staging)).toBe(true);
   expect(readdirSync(staging)).toEqual([]);
-});
-
-describe.skipIf(rclone === null)('with the server of rclone', () => {
-  test('pack, go on, replace and convert', async () => {
-    const folder = emptyFolder();
-    mkdirSync(path.join(folder, 'other'));
-    const other = await s3Server(folder);
-    try {
-      Object.assign(process.env, S3_KEYS, { AWS_ENDPOINT_URL: other.endpoint });
-      const shards = path.join(folder, 'other/shards');
-      await packTo({}, 's3://other/shards');
-      expect(digestsOf(shards)).toEqual(await inFolder());
-      expect(await packTo({}, 's3://other/shards')).toMatchObject({ wasCommitted: true });
-      await packTo({ seed: 3, overwrite: true }, 's3://other/shards');
-      expect(digestsOf(shards)).toEqual(await inFolder({ seed: 3 }));
-      await convert('s3://other/shards', 's3://other/lmdb', { format: 'lmdb', staging });
-      const [tars, lmdb] = [newFolder(), newFolder()];
-      await pack(source, tars, { ...OPTIONS, seed: 3 });
-      await convert(tars, lmdb, { format: 'lmdb' });
-      const { 'pack.json': _, ...expected } = digestsOf(lmdb);
-      expect(digestsOf(path.join(folder, 'other/lmdb'))).toMatchObject(expected);
-    } finally {
-      await other.stop();
-    }
-  });
 });

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, inject, test } from 'vitest';
@@ -54,17 +54,51 @@ beforeAll(() => {
 test('a tarball has what runs, its types, its licence and a README, and no tests, sources or source maps', () => {
   for (const [name, files] of contents) {
     expect(files, name).toEqual(
-      expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'lib/index.js', 'dist/index.d.ts']),
+      expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'lib/index.js', 'lib/types/index.d.ts']),
     );
     const others = files.filter(
       (file) =>
-        !/^(LICENSE|README\.md|package\.json|lib\/([\w-]+\.(js|wasm)|LICENSE-zod)|dist\/.*(?<!\.test)\.d\.ts)$/.test(
+        !/^(LICENSE|README\.md|package\.json|lib\/([\w-]+\.(js|wasm)|THIRD-PARTY\.txt|third-party\.json|turbojpeg\/.+|page\/\w+\.(html|js|css|svg)|types\/.*(?<!\.test)\.d\.ts))$/.test(
           file,
         ),
     );
     expect(others, name).toEqual([]);
   }
   expect(contents.get('reader')).toContain('lib/resize.wasm');
+  expect(contents.get('cli')).toEqual(
+    expect.arrayContaining(['index.html', 'app.js', 'style.css', 'icon.svg'].map((file) => `lib/page/${file}`)),
+  );
+});
+
+/** Packages that an installation brings, ours among them, and bytes of their files: on Linux with glibc. */
+const MOST_PACKAGES = 18;
+const MOST_BYTES = 54e6;
+
+test('an installation is small, and no package of it runs a script', () => {
+  const modules = path.join(project, 'node_modules');
+  const lock = JSON.parse(readFileSync(path.join(modules, '.package-lock.json'), 'utf8')) as {
+    packages: Record<string, { hasInstallScript?: boolean }>;
+  };
+  const scripts = Object.entries(lock.packages).filter(([, { hasInstallScript }]) => hasInstallScript);
+  expect(scripts.map(([name]) => name)).toEqual([]);
+  expect(Object.keys(lock.packages).length).toBeLessThanOrEqual(MOST_PACKAGES);
+  const files = readdirSync(modules, { recursive: true, encoding: 'utf8' }).map((file) => path.join(modules, file));
+  const bytes = files
+    .map((file) => statSync(file))
+    .reduce((sum, { size, mode }) => sum + (mode & 0o100000 ? size : 0), 0);
+  expect(bytes).toBeLessThanOrEqual(MOST_BYTES);
+});
+
+test('a package says what it has of others, with their licences', () => {
+  for (const name of packages.filter((name) => name !== 'cuda')) {
+    const lib = path.join(root, 'packages', name, 'lib');
+    const parts = JSON.parse(readFileSync(path.join(lib, 'third-party.json'), 'utf8')) as { name: string }[];
+    const text = readFileSync(path.join(lib, 'THIRD-PARTY.txt'), 'utf8');
+    expect(parts.length).toBeGreaterThan(0);
+    if (name === 'cli') expect(parts.map((part) => part.name)).toEqual(expect.arrayContaining(['preact', 'yargs']));
+    for (const part of parts) expect(text).toContain(`- ${part.name} `);
+    expect(contents.get(name)).toEqual(expect.arrayContaining(['lib/THIRD-PARTY.txt', 'lib/third-party.json']));
+  }
 });
 
 test('npx shardtool packs, lists, verifies and measures where the tarballs are installed', () => {

@@ -3,14 +3,12 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { layoutOf, OptionError, readManifest, ShardtoolError, type Source } from '@shardtool/format';
+import { OptionError, readManifest } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
 import { convert, indexShards, verify } from '@shardtool/writer';
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
-import { TIMES } from './repetitions.js';
 
 /** Made by the Hub's `datasets` and by pyarrow: see make.py there. */
 const fixtures = 'test/fixtures/parquet';
@@ -106,7 +104,7 @@ test('what cannot be read is refused by a sentence', async () => {
 
 test('convert takes over images, class names and columns; index and verify add checksums beside the files', async () => {
   const output = path.join(emptyFolder(), 'tars');
-  await convert(path.join(fixtures, 'hub'), output, { split: 'train' });
+  await convert(path.join(fixtures, 'hub'), output, { workers: 1, split: 'train' });
   const manifest = await readManifest(output);
   expect(manifest.classes.map(({ name }) => name)).toEqual(['cat', 'dog', 'newt']);
   expect(readdirSync(output)).toContain('data-train-00000-of-00002.tar');
@@ -116,8 +114,8 @@ test('convert takes over images, class names and columns; index and verify add c
   const folder = path.join(emptyFolder(), 'hub');
   cpSync(path.join(fixtures, 'hub/data'), folder, { recursive: true });
   expect(await indexShards([folder])).toMatchObject({ shards: 3, samples: 24 });
-  expect(readdirSync(folder)).toContain('train-00000-of-00002.parquet.shardtool');
-  expect((await verify(folder)).faults).toBe(0);
+  expect(readdirSync(folder)).toContain('train-00000-of-00002.shardtool');
+  expect((await verify(folder, { workers: 1 })).faults).toBe(0);
   await using indexed = await openDataset(folder, { split: 'train' });
   expect(await contents(indexed)).toEqual(expected.slice(0, 18));
   expect((await indexed.files.index(1)).width.every((width) => width > 0)).toBe(true);
@@ -125,7 +123,7 @@ test('convert takes over images, class names and columns; index and verify add c
 
 test('an index of ours beside a tar is no shard, and a place with two readings says how to choose', async () => {
   const folder = emptyFolder();
-  await convert(path.join(fixtures, 'hub'), path.join(folder, 'tars'), { split: 'train' });
+  await convert(path.join(fixtures, 'hub'), path.join(folder, 'tars'), { workers: 1, split: 'train' });
   const place = path.join(folder, 'both');
   cpSync(path.join(folder, 'tars'), place, { recursive: true, filter: (name) => !/(dataset|pack)\.json$/.test(name) });
   await using tars = await openDataset(place);
@@ -162,60 +160,6 @@ test('many remote files are opened by one request each, for their footers, and o
   expect(sha256((await dataset.get(24 * 39 + 17)).fields.png!)).toBe(expected[17]!.sha256);
   server.close();
 });
-
-const sourceOf = (bytes: Buffer, isHere: boolean): Source => ({
-  location: 'a.parquet',
-  size: bytes.length,
-  readAt: async (offset, target) => bytes.copy(target, 0, offset, offset + target.length),
-  ...(isHere && {
-    readNow: (offset: number, target: Uint8Array) => bytes.copy(target, 0, offset, offset + target.length),
-  }),
-  close: async () => undefined,
-});
-
-test(
-  'a damaged file gives samples inside it or an error of ours; never other bytes where its pages have checksums',
-  async () => {
-    const names = ['plain', 'snappy-1', 'snappy-2', 'zstd-1', 'gzip-2', 'delta'];
-    const files = names.map((name) => readFileSync(path.join(fixtures, 'pages', `${name}.parquet`)));
-    const { expand } = await layoutOf('parquet');
-    const { samples } = await layoutOf('parquet');
-    const place = fc.oneof(fc.nat(1_000_000), fc.integer({ min: 930_000, max: 1_000_000 }));
-    await fc.assert(
-      fc.asyncProperty(
-        fc.nat(names.length - 1),
-        fc.boolean(),
-        fc.array(fc.record({ at: place, bit: fc.nat(7) }), { minLength: 1, maxLength: 4 }),
-        fc.option(fc.record({ at: place, number: fc.constantFrom(0, 64, 0x7fffffff, 0xffffffff) })),
-        async (which, isHere, flips, number) => {
-          const bytes = Buffer.from(files[which]!);
-          const at = (part: number) => Math.floor((part / 1_000_001) * bytes.length);
-          for (const flip of flips) bytes[at(flip.at)]! ^= 1 << flip.bit;
-          if (number !== null) bytes.writeUInt32LE(number.number, Math.min(at(number.at), bytes.length - 4));
-          let source: Source | null = null;
-          try {
-            source = await expand!(sourceOf(bytes, isHere));
-            let count = 0;
-            for await (const found of samples(source)) {
-              for (const { fields } of found) {
-                for (const { offset, bytes: length } of fields) {
-                  const target = Buffer.alloc(length);
-                  expect(await source.readAt(offset, target)).toBe(length);
-                  if (names[which]!.startsWith('snappy')) expect(sha256(target)).toBe(expected[count]!.sha256);
-                }
-                count++;
-              }
-            }
-          } catch (error) {
-            if (!(error instanceof ShardtoolError)) throw error;
-          }
-        },
-      ),
-      { numRuns: 500 * TIMES },
-    );
-  },
-  60_000 * TIMES,
-);
 
 test('where on the sizes of images reads their headers where no index has them', async () => {
   for (const place of [path.join(fixtures, 'hub'), 'test/fixtures/mds/photos', 'examples/photos/cat']) {

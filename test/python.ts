@@ -19,6 +19,17 @@ export function systemPythonWith(...modules: string[]): string | null {
   return interpreterWith(systemPython, modules);
 }
 
+/**
+ * One of the Pythons that `SHARDTOOL_REFEREES` names (paths, with ":" between them) that has a module; null where there is none.
+ * They are several since what they have installed wants other versions of the same packages.
+ */
+export function refereeWith(module: string): string | null {
+  const referees = process.env.SHARDTOOL_REFEREES?.split(':') ?? [python];
+  const found = referees.find((one) => spawnSync(one, ['-c', `import ${module}`]).status === 0);
+  if (found === undefined) console.log(`none of ${referees.join(', ')} has ${module}: its tests are skipped`);
+  return found ?? null;
+}
+
 function interpreterWith(interpreter: string, modules: readonly string[]): string | null {
   const { status } = spawnSync(interpreter, ['-c', ['sys', ...modules].map((name) => `import ${name}`).join('; ')]);
   if (status === 0) return interpreter;

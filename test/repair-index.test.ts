@@ -69,7 +69,7 @@ const checker = createChecker({ maxPixels: 1e8 });
 
 describe.each(Object.keys(layouts))('%s', async (name) => {
   const folder = newFolder();
-  await pack(source, folder, { ...options, ...layouts[name] });
+  await pack(source, folder, { workers: 1, ...options, ...layouts[name] });
   const manifest = await readManifest(folder);
   const shard = packedShards(folder, manifest).shards[0]!;
   const shardBytes = readFileSync(shard.path);
@@ -99,6 +99,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
       isManifestWhole: true,
       source: null,
       decode: false,
+      maxSampleBytes: 2 ** 30,
     };
     const report = await repairShard(here, setting, () => checker);
     const newIndex = path.join(work, path.basename(here.indexPath!));

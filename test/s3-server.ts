@@ -21,26 +21,35 @@ export const S3_KEYS = {
   AWS_REGION: 'us-east-1',
 };
 
+export interface S3Server {
+  readonly endpoint: string;
+  stop(): Promise<void>;
+}
+
 /** Starts `rclone serve s3` on a folder, whose folders are the buckets. */
-export async function s3Server(folder: string): Promise<{ readonly endpoint: string; stop(): Promise<void> }> {
-  const port = await freePort();
+export function s3Server(folder: string): Promise<S3Server> {
   const keys = `${S3_KEYS.AWS_ACCESS_KEY_ID},${S3_KEYS.AWS_SECRET_ACCESS_KEY}`;
-  const args = [
-    'serve',
-    's3',
-    '--auth-key',
-    keys,
-    '--addr',
-    `127.0.0.1:${port}`,
-    '--vfs-cache-mode',
-    'off',
-    '--config',
-    '/dev/null',
-    folder,
-  ];
-  const child = spawn(rclone!, args, { stdio: 'ignore' });
+  const where = (address: string) => ['--addr', address, '--vfs-cache-mode', 'off', '--config', '/dev/null', folder];
+  return started(rclone!, (address) => ['serve', 's3', '--auth-key', keys, ...where(address)]);
+}
+
+/** Starts versitygw on a folder, whose folders are the buckets. */
+export function versitygwServer(binary: string, folder: string): Promise<S3Server> {
+  return started(binary, (address) => ['--port', address, '--quiet', 'posix', folder], {
+    ROOT_ACCESS_KEY: S3_KEYS.AWS_ACCESS_KEY_ID,
+    ROOT_SECRET_KEY: S3_KEYS.AWS_SECRET_ACCESS_KEY,
+  });
+}
+
+async function started(
+  binary: string,
+  args: (address: string) => readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<S3Server> {
+  const port = await freePort();
+  const child = spawn(binary, args(`127.0.0.1:${port}`), { stdio: 'ignore', env: { ...process.env, ...env } });
   for (let waited = 0; !(await answers(port)); waited++) {
-    if (waited > 200 || child.exitCode !== null) throw new Error('rclone does not start');
+    if (waited > 200 || child.exitCode !== null) throw new Error(`${path.basename(binary)} does not start`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   return { endpoint: `http://127.0.0.1:${port}`, stop: () => ended(child) };

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { convert, pack, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { JPEG, jpeg, newFolder, tree } from './pack-workbench.js';
 
@@ -13,27 +13,29 @@ const LARGE_BYTES = (65 << 20) + 7;
 /** `a` has a field of 3,000 bytes, `b` has not. */
 const source = tree({ 'a.jpg': JPEG, 'a.bin': Buffer.alloc(3000), 'b.jpg': jpeg(2) });
 const packed = newFolder();
-await pack(source, packed);
+await pack(source, packed, { workers: 1 });
 const size = JPEG.length + 3000;
 
 test('a sample that is larger than is allowed ends a pack with its path, and goes in once more is allowed', async () => {
   const output = newFolder();
-  await expect(pack(source, output, { maxSampleBytes: size - 1 })).rejects.toMatchObject({
+  await expect(pack(source, output, { workers: 1, maxSampleBytes: size - 1 })).rejects.toMatchObject({
     name: 'BadFileError',
     message: expect.stringContaining(
       `a.jpg and the 1 beside it have ${size} bytes, and a sample may have ${size - 1} (maxSampleBytes); exclude it, or allow more.`,
     ),
   });
-  expect(await pack(source, output, { maxSampleBytes: size })).toMatchObject({ samples: 2 });
-  const without = await pack(source, newFolder(), { maxSampleBytes: 2000, onBad: 'quarantine', maxBad: 1 });
+  expect(await pack(source, output, { workers: 1, maxSampleBytes: size })).toMatchObject({ samples: 2 });
+  const without = await pack(source, newFolder(), { workers: 1, maxSampleBytes: 2000, onBad: 'quarantine', maxBad: 1 });
   expect(without).toMatchObject({ samples: 1, quarantined: 1 });
 });
 
 test.each(['tar', 'msgpack', 'lmdb'] as const)('to %s it is not converted', async (format) => {
   const refused = { name: 'SampleSizeError', key: 'a', limit: 2000 };
-  await expect(convert(packed, newFolder(), { format, maxSampleBytes: 2000 })).rejects.toMatchObject(refused);
+  await expect(convert(packed, newFolder(), { workers: 1, format, maxSampleBytes: 2000 })).rejects.toMatchObject(
+    refused,
+  );
   const [tar] = (await openDataset(packed)).shards;
-  const stream = convert(createReadStream(tar!.path), newFolder(), { format, maxSampleBytes: 2000 });
+  const stream = convert(createReadStream(tar!.path), newFolder(), { workers: 1, format, maxSampleBytes: 2000 });
   await expect(stream).rejects.toMatchObject(refused);
 });
 
@@ -81,12 +83,12 @@ test('a large field goes into a tar in pieces, from files, from shards and from 
   ];
   const shard = (output: string) => readFileSync(path.join(output, 'x-000000.tar'));
   await pack(folder, plain, options);
-  expect(await verify(plain)).toMatchObject({ faults: 0, samples: 2 });
-  await pack(folder, mapped, { ...options, format: 'msgpack' });
+  expect(await verify(plain, { workers: 1 })).toMatchObject({ faults: 0, samples: 2 });
+  await pack(folder, mapped, { workers: 1, ...options, format: 'msgpack' });
   for (const made of [
-    () => pack(folder, ahead, { ...options, inFlight: 8 }),
-    () => convert(mapped, back, { format: 'tar' }),
-    () => convert(createReadStream(path.join(plain, 'x-000000.tar')), streamed, { name: 'x' }),
+    () => pack(folder, ahead, { workers: 1, ...options, inFlight: 8 }),
+    () => convert(mapped, back, { workers: 1, format: 'tar' }),
+    () => convert(createReadStream(path.join(plain, 'x-000000.tar')), streamed, { workers: 1, name: 'x' }),
   ]) {
     await made();
   }
@@ -102,12 +104,12 @@ test('damage in a large field is found when it is converted', async () => {
   const folder = tree({ 'a.jpg': JPEG, 'a.zip': '' });
   truncateSync(path.join(folder, 'a.zip'), LARGE_BYTES);
   const output = newFolder();
-  await pack(folder, output);
+  await pack(folder, output, { workers: 1 });
   const [shard] = (await openDataset(output)).shards;
   const bytes = readFileSync(shard!.path);
   bytes[bytes.length - 5000]! ^= 1;
   writeFileSync(shard!.path, bytes);
-  await expect(convert(output, newFolder(), { format: 'tar' })).rejects.toMatchObject({
+  await expect(convert(output, newFolder(), { workers: 1, format: 'tar' })).rejects.toMatchObject({
     name: 'SampleChecksumError',
     key: 'a',
     field: 'zip',
@@ -123,7 +125,7 @@ test('an archive that announces more than is allowed takes no memory and no room
   const sum = header.reduce((total, byte) => total + byte, 0);
   header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
   writeFileSync(file, header);
-  await expect(convert(createReadStream(file), newFolder())).rejects.toMatchObject({
+  await expect(convert(createReadStream(file), newFolder(), { workers: 1 })).rejects.toMatchObject({
     name: 'SampleSizeError',
     limit: 2 ** 30,
   });

@@ -2,13 +2,14 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { addOverlay } from '@shardtool/reader';
-import { pack } from '@shardtool/writer';
+import { convert, pack } from '@shardtool/writer';
 import fc from 'fast-check';
-import { expect, test, vi } from 'vitest';
-import { runCli } from '../packages/cli/dist/cli.js';
-import { fail } from '../packages/cli/dist/terminal/outcome.js';
+import { expect, test } from 'vitest';
+import { COMMAND_NAMES } from '#cli/cli';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { filesIn, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
+import { TIMES } from './repetitions.js';
 
 const source = tree({
   'a/1.jpg': readFileSync('test/fixtures/odd-images/gray.jpg'),
@@ -18,6 +19,11 @@ const source = tree({
   'b/3.txt': 'three',
   'labels.csv': 'path,score\na/1.jpg,1\na/2.png,2\nb/3.jpg,3\n',
   'list.json': '[{"name": "resize", "size": 8}]',
+  'objects.json': JSON.stringify({
+    images: [{ id: 1, file_name: 'a/1.jpg', width: 1, height: 1 }],
+    annotations: [{ id: 1, image_id: 1, category_id: 7, bbox: [0, 0, 1, 1], area: 1, iscrowd: 0 }],
+    categories: [{ id: 7, name: 'cat' }],
+  }),
   'files.txt': 'a/1.jpg\nb/3.jpg\n',
   'classes.txt': 'a\nb\n',
 });
@@ -38,35 +44,24 @@ for (const format of ['tar', 'lmdb', 'msgpack'] as const) {
 const foreign = emptyFolder();
 cpSync(path.join(inputs[0]!, '000000.tar'), path.join(foreign, 'foreign.tar'));
 inputs.push(foreign, source);
-
-/** Runs a command in this process, and gives what it printed to standard error. */
-async function errorsOf(words: readonly string[]): Promise<string> {
-  let printed = '';
-  const hear = (...values: unknown[]) => {
-    // What Node itself says of files that a command which failed has left to the end of its process.
-    if (!/^\(node:|^\(Use `node/.test(String(values[0]))) printed += `${values.join(' ')}\n`;
-  };
-  const write = (text: unknown, ...more: unknown[]) => {
-    (more.find((one) => typeof one === 'function') as (() => void) | undefined)?.();
-    return text !== undefined;
-  };
-  const spies = [
-    vi.spyOn(console, 'error').mockImplementation(hear),
-    vi.spyOn(console, 'log').mockImplementation(() => undefined),
-    vi.spyOn(process.stdout, 'write').mockImplementation(write as never),
-    vi.spyOn(process.stderr, 'write').mockImplementation(((text: unknown) => {
-      hear(String(text));
-      return true;
-    }) as never),
-  ];
-  const code = process.exitCode;
-  try {
-    await runCli(words, (error, flags) => fail(error, words, flags));
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-    process.exitCode = code;
-  }
-  return printed;
+// Layouts of other software: what convert writes of them, and files that their own tools wrote.
+for (const format of ['parquet', 'tfrecord', 'mds'] as const) {
+  const folder = newFolder();
+  await convert(inputs[0]!, folder, { format });
+  inputs.push(folder);
+}
+for (const files of [
+  ['hdf5/arrays.h5'],
+  ['hdf5/splits.hdf5'],
+  ['zip/deflated.zip'],
+  ['arrays/mnist'],
+  ['mds/compressed'],
+  ['img2dataset'],
+]) {
+  const folder = emptyFolder();
+  for (const file of files)
+    cpSync(path.join('test/fixtures', file), path.join(folder, path.basename(file)), { recursive: true });
+  inputs.push(folder);
 }
 
 const COMMANDS: readonly ((input: string, output: string) => string[])[] = [
@@ -126,6 +121,22 @@ const COMMANDS: readonly ((input: string, output: string) => string[])[] = [
   (input) => ['subset', input, 'some', '--classes', 'a'],
   (input) => ['relabel', input, '--labels', path.join(input, 'labels.csv')],
   (input, output) => ['merge', input, source, '--output', `${output}.json`],
+  (input, output) => ['convert', input, output, '--format', 'parquet', '--workers', '1'],
+  (input, output) => ['convert', input, output, '--format', 'tfrecord', '--workers', '1'],
+  (input, output) => ['convert', input, output, '--format', 'mds', '--workers', '1'],
+  (input, output) => ['convert', input, output, '--labels', path.join(input, 'labels.csv'), '--workers', '1'],
+  (input, output) => ['convert', path.join(input, 'arrays.h5'), output, '--workers', '1'],
+  (input) => ['ls', path.join(input, 'splits.hdf5'), '--features', 'image=train/x', '--samples'],
+  (input, output) => ['convert', path.join(input, 'mnist'), output, '--workers', '1'],
+  (input, output) => ['convert', path.join(input, '000000.parquet'), output, '--workers', '1'],
+  (input) => ['inspect', input, '--workers', '1'],
+  (input) => ['inspect', input, '--workers', '1', '--against', source, '--json'],
+  (input) => ['ls', input, '--samples', '--where', 'inspect.sharpness < 20'],
+  (input) => ['cache', 'ls', input],
+  (input) => ['cache', 'clear', input],
+  (input) => ['completion', path.basename(input)],
+  (input, output) => ['pack', input, output, '--workers', '1', '--coco', path.join(input, 'objects.json')],
+  (input, output) => ['pack', input, output, '--workers', '1', '--pair', 'b=seg.png', '--dry-run', '--check', 'header'],
   (input) => ['pack', source, input, '--append', '--workers', '1'],
   (input) => ['pack', source, input, '--overwrite', '--workers', '1'],
   (input) => ['pack', source, input, '--workers', '1', '--labels', path.join(source, 'labels.csv')],
@@ -170,8 +181,14 @@ function apply(folder: string, { file, how, at, length }: Damage): void {
   else writeFileSync(name, how === 'cut' ? bytes.subarray(0, from) : how === 'empty' ? '' : bytes);
 }
 
-/** `SHARDTOOL_ROUNDS=1000` tries as many commands. */
-const RUNS = Number(process.env.SHARDTOOL_ROUNDS ?? 40);
+/** Commands that are tried. */
+const RUNS = 40 * TIMES;
+
+test('every command that there is is tried', () => {
+  const words = COMMANDS.map((command) => command('input', 'output')[0]);
+  // The page that view serves is asked for by tests of its own: it runs until somebody stops it.
+  expect([...new Set(words), 'view'].sort()).toEqual([...COMMAND_NAMES].sort());
+});
 
 test(
   'whatever is damaged, a command ends with one sentence that somebody foresaw',
@@ -187,7 +204,7 @@ test(
           cpSync(inputs[input]!, folder, { recursive: true });
           for (const one of list) apply(folder, one);
           const words = COMMANDS[command]!(folder, path.join(place, 'output'));
-          const errors = await errorsOf(words);
+          const errors = (await shardtool(...words)).stderr;
           const what = `${words.join(' ')}: ${errors}`;
           expect(errors, what).not.toMatch(/foresaw|\n\s+at |\[object|is not a function/);
           expect(errors.trimEnd().split('\n').length, what).toBe(1);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { datasetStats, openDataset } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
 import { describe, expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 import { jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 
@@ -55,7 +55,7 @@ test('classes without samples, samples without a class, several kinds and turned
     'b/5.webp': readFileSync('test/fixtures/image-headers/turned-6.webp'),
   });
   const output = newFolder();
-  await pack(source, output, { fields: ['seg.png'], classes: ['a', 'b', 'none'] });
+  await pack(source, output, { workers: 1, fields: ['seg.png'], classes: ['a', 'b', 'none'] });
   const stats = await statsOf(output);
   expect(stats.classes.map(({ samples }) => samples)).toEqual([2, 2, 0]);
   expect(stats.classes[2]!.bytes).toBe(0);
@@ -115,13 +115,16 @@ test.each(formats)(
   'uncompressed images are a kind of their own, and arrays beside an image are none: %s',
   async (format) => {
     const output = newFolder();
-    await pack(tree({ 'a/1.jpg': jpeg('one'), 'a/1.npy': vector(5), 'a/2.jpg': jpeg('two') }), output, { format });
+    await pack(tree({ 'a/1.jpg': jpeg('one'), 'a/1.npy': vector(5), 'a/2.jpg': jpeg('two') }), output, {
+      workers: 1,
+      format,
+    });
     const stats = await statsOf(output);
     expect(stats.kinds).toMatchObject([{ kind: 'jpeg', samples: 2 }]);
     expect(stats.fields.find(({ name }) => name === 'npy')!.bytes).toMatchObject({ count: 1, mean: 133 });
 
     const uncompressed = newFolder();
-    await pack(tree({ '1.jpg': jpeg('one'), '2.png': PNG }), uncompressed, { format, imageFormat: 'npy' });
+    await pack(tree({ '1.jpg': jpeg('one'), '2.png': PNG }), uncompressed, { workers: 1, format, imageFormat: 'npy' });
     expect((await statsOf(uncompressed)).kinds).toMatchObject([{ kind: 'npy', samples: 2 }]);
     const printed = await shardtool('stats', uncompressed);
     expect(printed).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/\n {2}npy {2}2, /) });
@@ -130,7 +133,9 @@ test.each(formats)(
 
 test('a class number as large as numbers go takes no memory for those below it', async () => {
   const output = newFolder();
-  await pack(tree({ '1.jpg': jpeg('one'), '1.cls': '2147483647', '2.jpg': jpeg('two'), '2.cls': '3' }), output);
+  await pack(tree({ '1.jpg': jpeg('one'), '1.cls': '2147483647', '2.jpg': jpeg('two'), '2.cls': '3' }), output, {
+    workers: 1,
+  });
   const { classes } = await statsOf(output);
   expect(classes.map(({ name, samples }) => [name, samples])).toEqual([
     ['3', 1],

@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { type ShardToVerify, verifyShard } from '#writer/verify-shard';
 import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder, tree } from './pack-workbench.js';
+import { TIMES } from './repetitions.js';
 
 const source = tree(
   Object.fromEntries(
@@ -21,7 +22,7 @@ const sound = Object.fromEntries(
   await Promise.all(
     formats.map(async (format) => {
       const output = newFolder();
-      await pack(source, output, { format, maxShardSamples: 6, shuffle: false });
+      await pack(source, output, { workers: 1, format, maxShardSamples: 6, shuffle: false });
       return [format, output] as const;
     }),
   ),
@@ -58,7 +59,11 @@ const keyed = (faults: readonly Fault[]) => faults.map(({ shard, key }) => `${sh
 test.each(formats)('a sound %s dataset has no fault, decoded or not', async (format) => {
   expect(await faultsOf(sound[format])).toEqual([]);
   const progress: number[] = [];
-  const report = await verify(sound[format], { decode: true, onProgress: ({ shards }) => progress.push(shards) });
+  const report = await verify(sound[format], {
+    workers: 1,
+    decode: true,
+    onProgress: ({ shards }) => progress.push(shards),
+  });
   expect(report).toMatchObject({ shards: 2, samples: 12, faults: 0, damagedSamples: 0, warnings: 0, checksums: true });
   expect(progress).toEqual([1, 2]);
 });
@@ -120,7 +125,7 @@ test('changed padding shows in the checksum of the file alone', async () => {
 
 test('padding that has changed is found also where an image cannot be decoded', async () => {
   const dataset = newFolder();
-  await pack('test/fixtures/odd-images', dataset, { include: ['truncated.png', 'gray.jpg'] });
+  await pack('test/fixtures/odd-images', dataset, { workers: 1, include: ['truncated.png', 'gray.jpg'] });
   const { fields } = await readShardIndex(path.join(dataset, '000000.parquet'));
   const { offset, bytes } = fields.get('jpg')!;
   const row = offset.findIndex((at) => at >= 0);
@@ -196,7 +201,7 @@ test('the index of another shard, or of another pack, does not pass', async () =
   expect((await faultsOf(dataset)).every(({ shard }) => shard === '000001.tar')).toBe(true);
   expect((await faultsOf(dataset)).length).toBe(12);
   const half = newFolder();
-  await pack(source, half, { maxShardSamples: 6, shuffle: false, exclude: ['odd/9.*'] });
+  await pack(source, half, { workers: 1, maxShardSamples: 6, shuffle: false, exclude: ['odd/9.*'] });
   const other = copyOf('tar');
   copyFileSync(path.join(half, '000001.parquet'), path.join(other, '000001.parquet'));
   expect((await faultsOf(other)).map(({ reason }) => reason)).toEqual([
@@ -209,7 +214,7 @@ test('a sample that was changed together with its size moves what stands behind 
   const longer = tree({ 'even/2.jpg': Buffer.concat([jpeg('number 2'), Buffer.alloc(1000)]) });
   cpSync(source, longer, { recursive: true, force: false });
   const other = newFolder();
-  await pack(longer, other, { maxShardSamples: 6, shuffle: false });
+  await pack(longer, other, { workers: 1, maxShardSamples: 6, shuffle: false });
   const dataset = copyOf('tar');
   copyFileSync(path.join(other, '000000.tar'), path.join(dataset, '000000.tar'));
   const { key } = await readShardIndex(path.join(dataset, '000000.parquet'));
@@ -240,13 +245,13 @@ test('a manifest that was changed is an error that says so', async () => {
     const text = readFileSync(file, 'utf8');
     expect(text).toContain(from);
     writeFileSync(file, text.replace(from, to));
-    await expect(verify(dataset), `${from} to ${to}`).rejects.toMatchObject({
+    await expect(verify(dataset, { workers: 1 }), `${from} to ${to}`).rejects.toMatchObject({
       name: expect.stringMatching(/^(Manifest|Version)Error$/),
     });
   }
   const dataset = copyOf('tar');
   rmSync(path.join(dataset, 'dataset.json'));
-  await expect(verify(dataset)).rejects.toMatchObject({ name: 'UnfinishedPackError' });
+  await expect(verify(dataset, { workers: 1 })).rejects.toMatchObject({ name: 'UnfinishedPackError' });
 });
 
 test.each(formats)(
@@ -280,7 +285,7 @@ test.each(formats)(
         expect(faults.length).toBeGreaterThan(0);
         for (const { reason } of faults) expect(reason).toMatch(/^\S[^\n]*\S$/);
       }),
-      { numRuns: 150 },
+      { numRuns: 40 * TIMES },
     );
     expect((await verifyShard(shard, null)).faults).toEqual([]);
   },
@@ -295,6 +300,6 @@ test('verify holds its workers to what they may be', async () => {
 test('in LMDB shards of images alone an image keeps the name of its field, which stands in the index only', async () => {
   const image = readFileSync('test/fixtures/odd-images/gray.jpg');
   const folder = newFolder();
-  await pack(tree({ 'a.jpeg': image, 'b.jpg': image }), folder, { format: 'lmdb', lmdbValues: 'image' });
-  expect(await verify(folder)).toMatchObject({ samples: 2, faults: 0 });
+  await pack(tree({ 'a.jpeg': image, 'b.jpg': image }), folder, { workers: 1, format: 'lmdb', lmdbValues: 'image' });
+  expect(await verify(folder, { workers: 1 })).toMatchObject({ samples: 2, faults: 0 });
 });

@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findDatasetShards } from '#writer/dataset-shards';
 import { verifyShard } from '#writer/verify-shard';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, jpeg, newFolder, type PackedSample, PNG, samplesOf, tree } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
@@ -43,7 +43,7 @@ interface Sound {
 
 async function packed(format: WrittenLayoutName): Promise<Sound> {
   const folder = newFolder();
-  await pack(source, folder, { ...options, format });
+  await pack(source, folder, { workers: 1, ...options, format });
   const samples = new Map((await samplesOf(folder)).map((sample) => [sample.key, sample]));
   return { folder, digests: digestsOf(folder), samples };
 }
@@ -109,7 +109,12 @@ describe.each(formats)('%s', (format) => {
 
   test('a sound dataset stays as it is, byte for byte', async () => {
     const folder = copyOf(format);
-    expect(await repair(folder)).toMatchObject({ shards: 3, samples: 24, repairedShards: 0, takenOut: 0 });
+    expect(await repair(folder, { workers: 1 })).toMatchObject({
+      shards: 3,
+      samples: 24,
+      repairedShards: 0,
+      takenOut: 0,
+    });
     expect(digestsOf(folder)).toEqual(digests);
   });
 
@@ -117,7 +122,7 @@ describe.each(formats)('%s', (format) => {
     const folder = copyOf(format);
     const key = await damage(folder, shardFile(folder, format, 1), 3);
     const told: string[] = [];
-    const report = await repair(folder, { onTakenOut: (sample) => told.push(sample.key) });
+    const report = await repair(folder, { workers: 1, onTakenOut: (sample) => told.push(sample.key) });
     expect(report).toMatchObject({ shards: 3, samples: 23, repairedShards: 1, takenOut: 1, restored: 0, unproven: 0 });
     expect(told).toEqual([key]);
     expect(await verdictOn(folder)).toMatchObject({ faults: [], samples: 23 });
@@ -148,7 +153,7 @@ describe.each(formats)('%s', (format) => {
     await damage(folder, shardFile(folder, format, 0), 0);
     await damage(folder, shardFile(folder, format, 0), 5);
     await damage(folder, shardFile(folder, format, 2), 7);
-    const report = await repair(folder, { source });
+    const report = await repair(folder, { workers: 1, source });
     expect(report).toMatchObject({ samples: 24, repairedShards: 2, restored: 3, takenOut: 0 });
     expect(datasetDigests(folder)).toEqual(digests);
     expect(quarantined(folder)).toEqual([]);
@@ -159,10 +164,15 @@ describe.each(formats)('%s', (format) => {
     rmSync(shardFile(folder, format, 1));
     const without = path.join(emptyFolder(), 'without');
     cpSync(folder, without, { recursive: true });
-    expect(await repair(folder, { source })).toMatchObject({ samples: 24, restored: 8 });
+    expect(await repair(folder, { workers: 1, source })).toMatchObject({ samples: 24, restored: 8 });
     expect(datasetDigests(folder)).toEqual(digests);
 
-    expect(await repair(without)).toMatchObject({ shards: 2, samples: 16, removedShards: 1, takenOut: 8 });
+    expect(await repair(without, { workers: 1 })).toMatchObject({
+      shards: 2,
+      samples: 16,
+      removedShards: 1,
+      takenOut: 8,
+    });
     expect(await verdictOn(without)).toMatchObject({ faults: [], samples: 16, shards: 2 });
     expect(quarantined(without)).toHaveLength(8);
     expect(existsSync(path.join(without, 'quarantine', '000001.parquet'))).toBe(true);
@@ -171,7 +181,7 @@ describe.each(formats)('%s', (format) => {
   test('a cut shard keeps what stands before the cut', async () => {
     const folder = copyOf(format);
     change(shardFile(folder, format, 2), (bytes) => bytes.subarray(0, Math.floor(bytes.length * 0.6)));
-    const { samples: left, takenOut } = await repair(folder);
+    const { samples: left, takenOut } = await repair(folder, { workers: 1 });
     expect(left + takenOut).toBe(24);
     expect(left).toBeGreaterThan(16);
     for (const sample of await samplesOf(folder)) expect(sample).toEqual(samples.get(sample.key));
@@ -189,14 +199,14 @@ describe.each(formats)('%s', (format) => {
       return bytes;
     });
     expect((await verdictOn(folder)).faults).not.toEqual([]);
-    expect(await repair(folder)).toMatchObject({ samples: 24, repairedShards: 1, takenOut: 0 });
+    expect(await repair(folder, { workers: 1 })).toMatchObject({ samples: 24, repairedShards: 1, takenOut: 0 });
     expect(datasetDigests(folder)).toEqual(digests);
   });
 
   test('an index that was lost is made anew from a shard that is whole', async () => {
     const folder = copyOf(format);
     rmSync(path.join(folder, '000001.parquet'));
-    const report = await repair(folder);
+    const report = await repair(folder, { workers: 1 });
     expect(report).toMatchObject({ samples: 24, takenOut: 0, unproven: 0 });
     expect(report.lostColumns).toEqual([`000001.${format}: source`, `000001.${format}: score`]);
     expect(await verdictOn(folder)).toMatchObject({ faults: [], samples: 24 });
@@ -215,7 +225,7 @@ describe.each(formats)('%s', (format) => {
       bytes[bytes.indexOf('odd/') + 1]! ^= 1;
       return bytes;
     });
-    const report = await repair(folder);
+    const report = await repair(folder, { workers: 1 });
     expect(report).toMatchObject({ samples: 24, takenOut: 0 });
     const after = await readShardIndex(index);
     expect(after.columns).toEqual(before.columns);
@@ -239,7 +249,7 @@ describe.each(formats)('%s', (format) => {
       const folder = copyOf(format);
       expect(edit(text)).not.toBe(text);
       writeFileSync(path.join(folder, 'dataset.json'), edit(text));
-      await expect(verify(folder), edit(text)).rejects.toMatchObject({
+      await expect(verify(folder, { workers: 1 }), edit(text)).rejects.toMatchObject({
         name: expect.stringMatching(/^(Manifest|Version)Error$/),
       });
       expect(await repair(folder, { workers: 1 }), edit(text)).toMatchObject({
@@ -367,18 +377,25 @@ test('names of classes that a damaged manifest alone has are named, unless nothi
     'b.jpg': jpeg('b'),
   });
   const original = newFolder();
-  await pack(classes, original, { labels: path.join(classes, 'labels.csv') });
+  await pack(classes, original, { workers: 1, labels: path.join(classes, 'labels.csv') });
   const manifest = path.join(original, 'dataset.json');
   const whole = readFileSync(manifest, 'utf8');
   writeFileSync(manifest, whole.replace('"plum"', '"plus"'));
-  expect(await repair(original)).toMatchObject({ newManifest: true, unprovenClasses: ['cherry', 'plus'], samples: 2 });
+  expect(await repair(original, { workers: 1 })).toMatchObject({
+    newManifest: true,
+    unprovenClasses: ['cherry', 'plus'],
+    samples: 2,
+  });
   expect(readFileSync(path.join(original, 'quarantine', 'dataset.json'), 'utf8')).toContain('"plus"');
   for (const edit of [/"samples": 2/, /"crc32": ".......(?=.")/]) {
     writeFileSync(
       manifest,
       whole.replace(edit, (found) => found.replace(/.$/, 'x')),
     );
-    expect(await repair(original), String(edit)).toMatchObject({ newManifest: true, unprovenClasses: [] });
+    expect(await repair(original, { workers: 1 }), String(edit)).toMatchObject({
+      newManifest: true,
+      unprovenClasses: [],
+    });
     expect(readFileSync(manifest, 'utf8')).toBe(whole);
   }
 });
@@ -386,9 +403,9 @@ test('names of classes that a damaged manifest alone has are named, unless nothi
 test('what a repair replaces stays in quarantine: an index, and a whole shard of which images are taken out', async () => {
   const folder = newFolder();
   const include = ['truncated-half.jpg', 'gray.jpg'];
-  await pack('test/fixtures/odd-images', folder, { include });
+  await pack('test/fixtures/odd-images', folder, { workers: 1, include });
   const before = readFileSync(path.join(folder, '000000.tar'));
-  await repair(folder, { decode: true });
+  await repair(folder, { workers: 1, decode: true });
   expect(readFileSync(path.join(folder, 'quarantine', '000000.tar')).equals(before)).toBe(true);
   const index = path.join(folder, '000000.parquet');
   change(index, (bytes) => {
@@ -396,7 +413,7 @@ test('what a repair replaces stays in quarantine: an index, and a whole shard of
     return bytes;
   });
   const damaged = readFileSync(index);
-  await repair(folder);
+  await repair(folder, { workers: 1 });
   expect(readFileSync(path.join(folder, 'quarantine', '1', '000000.parquet')).equals(damaged)).toBe(true);
 });
 
@@ -404,7 +421,7 @@ test('an index that nobody may read is no lost one', async () => {
   const folder = copyOf('tar');
   rmSync(path.join(folder, '000001.parquet'));
   mkdirSync(path.join(folder, '000001.parquet'));
-  await expect(repair(folder)).rejects.toMatchObject({ name: 'FileError' });
+  await expect(repair(folder, { workers: 1 })).rejects.toMatchObject({ name: 'FileError' });
 });
 
 test('a repair that ends between a shard and its index, or before the manifest, can be done again', async () => {
@@ -412,12 +429,12 @@ test('a repair that ends between a shard and its index, or before the manifest, 
   await damage(whole, shardFile(whole, 'tar', 1), 2);
   const repaired = path.join(emptyFolder(), 'repaired');
   cpSync(whole, repaired, { recursive: true });
-  await repair(repaired);
+  await repair(repaired, { workers: 1 });
   for (const files of [['000001.tar'], ['000001.tar', '000001.parquet']]) {
     const folder = path.join(emptyFolder(), 'between');
     cpSync(whole, folder, { recursive: true });
     for (const file of files) copyFileSync(path.join(repaired, file), path.join(folder, file));
-    expect(await repair(folder)).toMatchObject({ samples: 23 });
+    expect(await repair(folder, { workers: 1 })).toMatchObject({ samples: 23 });
     expect(datasetDigests(folder)).toEqual(datasetDigests(repaired));
   }
 });
@@ -425,9 +442,9 @@ test('a repair that ends between a shard and its index, or before the manifest, 
 test('images that were packed damaged are taken out only where decode asks for it', async () => {
   const folder = newFolder();
   const include = ['truncated-half.jpg', 'gray.jpg', 'progressive.jpg'];
-  await pack('test/fixtures/odd-images', folder, { include });
-  expect(await repair(folder)).toMatchObject({ samples: 3, repairedShards: 0 });
-  expect(await repair(folder, { decode: true, source: 'test/fixtures/odd-images' })).toMatchObject({
+  await pack('test/fixtures/odd-images', folder, { workers: 1, include });
+  expect(await repair(folder, { workers: 1 })).toMatchObject({ samples: 3, repairedShards: 0 });
+  expect(await repair(folder, { workers: 1, decode: true, source: 'test/fixtures/odd-images' })).toMatchObject({
     samples: 2,
     takenOut: 1,
   });
@@ -436,10 +453,10 @@ test('images that were packed damaged are taken out only where decode asks for i
 
 test('indexes for other loaders are those of the new shards', async () => {
   const folder = newFolder();
-  await pack(source, folder, { ...options, index: ['wids', 'dali'] });
+  await pack(source, folder, { workers: 1, ...options, index: ['wids', 'dali'] });
   const before = digestsOf(folder);
   await damage(folder, shardFile(folder, 'tar', 0), 1);
-  await repair(folder);
+  await repair(folder, { workers: 1 });
   expect(quarantined(folder)).toHaveLength(1);
   const after = digestsOf(folder);
   const files = ['000000.idx', '000001.idx', '000002.idx', 'shardindex.json'];
@@ -459,7 +476,7 @@ test('what has the name of an index of tars beside other shards is not ours, and
   const folder = copyOf('lmdb');
   for (const file of ['shardindex.json', '000000.idx']) writeFileSync(path.join(folder, file), 'theirs');
   rmSync(path.join(folder, '000000.parquet'));
-  expect(await repair(folder)).toMatchObject({ samples: 24, takenOut: 0 });
+  expect(await repair(folder, { workers: 1 })).toMatchObject({ samples: 24, takenOut: 0 });
   expect(readFileSync(path.join(folder, 'shardindex.json'), 'utf8')).toBe('theirs');
   expect(readFileSync(path.join(folder, '000000.idx'), 'utf8')).toBe('theirs');
 });
@@ -467,6 +484,7 @@ test('what has the name of an index of tars beside other shards is not ours, and
 test('LMDB shards whose values are images stay such', async () => {
   const folder = newFolder();
   await pack(source, folder, {
+    workers: 1,
     maxShardSamples: 8,
     format: 'lmdb',
     lmdbValues: 'image',
@@ -474,21 +492,21 @@ test('LMDB shards whose values are images stay such', async () => {
   });
   const digests = digestsOf(folder);
   await damage(folder, shardFile(folder, 'lmdb', 0), 1);
-  expect(await repair(folder, { source })).toMatchObject({ restored: 1, samples: 24 });
+  expect(await repair(folder, { workers: 1, source })).toMatchObject({ restored: 1, samples: 24 });
   expect(datasetDigests(folder)).toEqual(digests);
 });
 
 test('what cannot be repaired says so', async () => {
-  await expect(repair('test/fixtures/tar')).rejects.toThrow(/shards of other software/);
+  await expect(repair('test/fixtures/tar', { workers: 1 })).rejects.toThrow(/shards of other software/);
   const unfinished = copyOf('tar');
   rmSync(path.join(unfinished, 'dataset.json'));
-  await expect(repair(unfinished)).rejects.toMatchObject({ name: 'UnfinishedPackError' });
+  await expect(repair(unfinished, { workers: 1 })).rejects.toMatchObject({ name: 'UnfinishedPackError' });
   const locked = copyOf('tar');
   writeFileSync(path.join(locked, 'pack.lock'), JSON.stringify({ pid: 1, host: 'elsewhere', started: null }));
-  await expect(repair(locked)).rejects.toMatchObject({ name: 'OutputLockedError' });
+  await expect(repair(locked, { workers: 1 })).rejects.toMatchObject({ name: 'OutputLockedError' });
   const empty = copyOf('tar');
   for (const name of readdirSync(empty).filter((file) => file.endsWith('.tar'))) rmSync(path.join(empty, name));
-  await expect(repair(empty)).rejects.toThrow(/Nothing of .* is left.*--source/);
+  await expect(repair(empty, { workers: 1 })).rejects.toThrow(/Nothing of .* is left.*--source/);
 });
 
 test('verify --fix prints what it did, and ends with 1 only where something is lost', async () => {

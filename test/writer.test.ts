@@ -3,7 +3,7 @@ import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { type NewSample, verify, Writer, type WriterOptions } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { bucketServer } from './bucket-server.js';
+import { defaultBucketServer } from './bucket-server.js';
 import { emptyFolder } from './datasets.js';
 import { filesIn, jpeg, newFolder, PNG, samplesOf } from './pack-workbench.js';
 
@@ -133,10 +133,7 @@ test('options that do not fit are errors when the writer is made', () => {
 });
 
 test('samples that go to a bucket are the bytes that a folder gets, and dataset.json comes last', async () => {
-  const server = await bucketServer();
-  const before = { ...process.env };
-  const own = { AWS_ACCESS_KEY_ID: 'somebody', AWS_SECRET_ACCESS_KEY: 'secret', AWS_ENDPOINT_URL: server.endpoint };
-  Object.assign(process.env, own);
+  const server = await defaultBucketServer();
   try {
     await written(numbered(9), { maxShardSamples: 4 }, 's3://out/made');
     const { output } = await written(numbered(9), { maxShardSamples: 4 });
@@ -147,7 +144,6 @@ test('samples that go to a bucket are the bytes that a folder gets, and dataset.
     }
     await expect(written(numbered(1), {}, 's3://out/made')).rejects.toThrow('s3://out/made holds a dataset already');
   } finally {
-    process.env = before;
     await server.stop();
   }
 });

@@ -4,7 +4,8 @@
  *   slowfs SOURCE MOUNT LOOKUP_US READ_US
  *
  * Before each look-up, stat, open and listing it waits LOOKUP_US microseconds, before each read READ_US. Calls wait side by
- * side, up to 512. The kernel keeps attributes and names for 3 seconds, and file contents not beyond one open.
+ * side, up to 512; look-ups in one folder do so, too, as NFS and Lustre have it. The kernel keeps attributes and names for
+ * 3 seconds, and file contents not beyond one open.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -13,10 +14,13 @@
 #include <fcntl.h>
 #include <fuse.h>
 #include <limits.h>
+#include <linux/fuse.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,6 +89,19 @@ static int slow_release(const char *path, struct fuse_file_info *info) {
   (void)path;
   close(info->fh);
   return 0;
+}
+
+/*
+ * libfuse answers the kernel with this. Up to 3.14 it forgets FUSE_PARALLEL_DIROPS there, though it was asked for, and the kernel
+ * then looks up one name of a folder after the other. The first answer of this shape is the one to INIT.
+ */
+ssize_t writev(int file, const struct iovec *parts, int count) {
+  static int answered = 0;
+  if (!answered && count == 2 && parts[0].iov_len == sizeof(struct fuse_out_header) && parts[1].iov_len >= 24) {
+    ((struct fuse_init_out *)parts[1].iov_base)->flags |= FUSE_PARALLEL_DIROPS;
+    answered = 1;
+  }
+  return syscall(SYS_writev, file, parts, count);
 }
 
 static void *slow_init(struct fuse_conn_info *connection, struct fuse_config *config) {

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { emptyFolder } from './datasets.js';
-import { pythonWith, runPython } from './python.js';
+import { emptyFolder } from '../datasets.js';
+import { pythonWith, runPython } from '../python.js';
 
 const hasPython = pythonWith('lzma') !== null;
 

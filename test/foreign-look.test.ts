@@ -1,0 +1,88 @@
+/** What the commands that look say of places of other software: what is there, what is not known, what to do. */
+import { cpSync } from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { convert, indexShards, verify } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-here.js';
+import { emptyFolder } from './datasets.js';
+
+const fixture = (name: string) => path.join('test/fixtures', name);
+
+/** A folder with MDS shards, a Parquet file and an image. */
+function threeReadings(): string {
+  const folder = path.join(emptyFolder(), 'place');
+  cpSync(fixture('mds/photos'), folder, { recursive: true });
+  cpSync(fixture('parquet/hub/data/train-00000-of-00002.parquet'), path.join(folder, 'train-00000-of-00002.parquet'));
+  cpSync(fixture('lists/photos/a/1.png'), path.join(folder, 'a/1.png'));
+  return folder;
+}
+
+test('ls says what a place was taken for, what else is there, and how to choose that', async () => {
+  const place = threeReadings();
+  expect((await shardtool('ls', place)).stdout).toContain(
+    'There is more here than the mds shards: --layout parquet or --layout folder takes the others.',
+  );
+  for (const layout of ['parquet', 'folder'] as const) {
+    await using dataset = await openDataset(place, { layout });
+    expect([dataset.format, dataset.size]).toEqual([layout, layout === 'parquet' ? 10 : 1]);
+  }
+});
+
+test('ls does not say that there are no classes where labels have not been read yet, and stats counts them', async () => {
+  const place = fixture('arrays/mnist');
+  expect((await shardtool('ls', place)).stdout).toContain(
+    `no names of classes (shardtool stats ${place} counts them), fields npy`,
+  );
+  const { stdout } = await shardtool('stats', place);
+  expect(stdout).toContain('6 classes, the smallest 9 with 1');
+  expect(stdout).toContain('nothing in it is an image file, so there are no widths and heights');
+});
+
+test('ls does not say that there are no classes where they have numbers and no names', async () => {
+  const shards = path.join(emptyFolder(), 'shards');
+  await convert(fixture('arrays/mnist'), shards);
+  expect((await shardtool('ls', shards)).stdout).toContain(
+    `no names of classes (shardtool stats ${shards} counts them), fields cls, npy`,
+  );
+  expect((await shardtool('stats', shards)).stdout).toContain('6 classes, the smallest 9 with 1');
+});
+
+test('stats says what makes the sizes of images known, and knows them then', async () => {
+  const place = path.join(emptyFolder(), 'photos');
+  cpSync(fixture('litdata/photos'), place, { recursive: true });
+  expect((await shardtool('stats', place)).stdout).toContain(
+    `not known before "shardtool index ${place}" has read the headers of the images`,
+  );
+  await indexShards([place]);
+  expect((await shardtool('stats', place)).stdout).toContain('width: 24 each');
+});
+
+test.each([
+  'mds/photos',
+  'tfrecord/photos',
+  'parquet/hub',
+  'zip/several',
+  'zip/deflated.zip',
+  'arrays/cifar10',
+  'arrays/mnist',
+  'hdf5/bytes.h5',
+  'litdata/photos',
+])('%s is indexed, and verified against that', async (name) => {
+  const place = path.join(emptyFolder(), path.basename(name));
+  cpSync(fixture(name), place, { recursive: true });
+  const { samples } = await indexShards([place]);
+  expect(samples).toBeGreaterThan(0);
+  expect(await verify(place, { workers: 1 })).toMatchObject({ samples, faults: 0, checksums: true });
+});
+
+test.each([
+  ['mds/compressed', 1],
+  ['litdata/compressed', 3],
+])('of %s, where no sample can be read by itself, index and verify say that convert reads it', async (name, shards) => {
+  await expect(indexShards([fixture(name)])).rejects.toThrow('"shardtool convert" reads it');
+  const reasons: string[] = [];
+  await verify(fixture(name), { workers: 1, onFault: ({ reason }) => reasons.push(reason) });
+  expect(reasons).toHaveLength(shards);
+  for (const reason of reasons) expect(reason).toContain('"shardtool convert" reads it');
+});

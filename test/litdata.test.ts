@@ -1,0 +1,134 @@
+/** Chunks that Lightning's own writer made (test/fixtures/litdata/make.py), in place and converted. */
+import { createHash } from 'node:crypto';
+import { copyFileSync, cpSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { readManifest } from '@shardtool/format';
+import { type Dataset, openDataset } from '@shardtool/reader';
+import { convert, indexShards, verify } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { emptyFolder } from './datasets.js';
+
+const fixtures = 'test/fixtures/litdata';
+interface Expected {
+  readonly image: string;
+  readonly mask: string;
+  readonly label: number;
+  readonly caption: string;
+  readonly score: number;
+  readonly checked: boolean;
+  readonly meta: { readonly width: number };
+}
+const expected: readonly Expected[] = JSON.parse(readFileSync(path.join(fixtures, 'expected.json'), 'utf8'));
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+async function contents(dataset: Dataset) {
+  const found: unknown[] = [];
+  for await (const { cls, fields } of dataset.samples({ checksum: true })) {
+    const caption = Buffer.from(fields['caption.txt']!).toString();
+    found.push({ image: sha256(fields.jpg!), mask: sha256(fields['mask.png']!), label: cls, caption });
+  }
+  return found;
+}
+const withoutValues = expected.map(({ image, mask, label, caption }) => ({ image, mask, label, caption }));
+const pairs = expected.map(({ image, label }) => [image, label]);
+
+async function pairsOf(location: string) {
+  await using dataset = await openDataset(location);
+  const found: unknown[] = [];
+  for await (const { cls, fields } of dataset.samples()) found.push([sha256(fields.jpg!), cls]);
+  return found;
+}
+
+/** A copy that may be changed. */
+function copyOf(name: string): string {
+  const folder = path.join(emptyFolder(), name);
+  cpSync(path.join(fixtures, name), folder, { recursive: true });
+  return folder;
+}
+
+test("LitData's own chunks open as they are, with every value that its writer was given", async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'photos'));
+  expect([dataset.format, dataset.size, dataset.shards.length]).toEqual(['litdata', expected.length, 3]);
+  expect(dataset.fields).toEqual(['caption.txt', 'jpg', 'mask.png']);
+  expect(await contents(dataset)).toEqual(withoutValues);
+  const found: unknown[] = [];
+  for (let shard = 0; shard < 3; shard++) {
+    const { columns, key } = await dataset.files.index(shard);
+    const rows = key.map((_, i) => [...columns.values()].map((values) => values[i]));
+    expect([[...columns.keys()], key[0]]).toEqual([['checked', 'meta', 'score'], `chunk-0-${shard}/000000`]);
+    found.push(...rows);
+  }
+  expect(found).toEqual(expected.map(({ checked, meta, score }) => [checked, meta.width, score]));
+});
+
+test('the loader streams them, and where chooses by their values', async () => {
+  await using dataset = await openDataset(path.join(fixtures, 'photos'));
+  const options = { batchSize: 3, transform: 'train224', workers: 1, lastBatch: 'partial' } as const;
+  const labels: number[] = [];
+  for await (const batch of dataset.loader({ ...options, where: 'score < 1' })) labels.push(...batch.labels);
+  expect(labels.sort()).toEqual([0, 0, 1, 1]);
+});
+
+test('of samples that are tuples the one integer is the class', async () => {
+  expect(await pairsOf(path.join(fixtures, 'tuples'))).toEqual(pairs);
+});
+
+test('index adds checksums and sizes beside the chunks, and verify notices what has changed since', async () => {
+  const folder = copyOf('photos');
+  expect(await indexShards([folder])).toMatchObject({ shards: 3, samples: expected.length });
+  expect(readdirSync(folder)).toContain('chunk-0-0.parquet');
+  expect((await verify(folder, { workers: 1, decode: true })).faults).toBe(0);
+  const chunk = path.join(folder, 'chunk-0-1.bin');
+  const { atime, mtime } = statSync(chunk);
+  const bytes = readFileSync(chunk);
+  bytes[bytes.length - 100]! ^= 1;
+  writeFileSync(chunk, bytes);
+  utimesSync(chunk, atime, mtime);
+  expect((await verify(folder, { workers: 1 })).faults).toBeGreaterThan(0);
+});
+
+test('convert takes over fields, classes and values, from chunks that are compressed as a whole, too', async () => {
+  const output = path.join(emptyFolder(), 'tars');
+  await convert(path.join(fixtures, 'photos'), output, { workers: 1, format: 'tar' });
+  expect((await readManifest(output)).columns.map(({ name }) => name)).toEqual(['checked', 'meta', 'score']);
+  await using dataset = await openDataset(output);
+  expect(await contents(dataset)).toEqual(withoutValues);
+  const unpacked = path.join(emptyFolder(), 'tars');
+  await convert(path.join(fixtures, 'compressed'), unpacked, { workers: 1 });
+  expect(await pairsOf(unpacked)).toEqual(pairs);
+});
+
+test.each([
+  ['pickled', 'its value "extra" is pickled, and to read that is to run what is in it'],
+  ['compressed', '"shardtool convert" reads it'],
+  ['framed', 'its samples are compressed some at a time, which is not read'],
+  ['rows', 'its rows lie in a table of Arrow'],
+])('what is %s is refused by a sentence', async (name, sentence) => {
+  await expect(openDataset(path.join(fixtures, name))).rejects.toThrow(sentence);
+});
+
+test('a chunk without its list, one that the list lacks, and lists of other things are errors that say so', async () => {
+  const alone = path.join(emptyFolder(), 'chunk-0-0.bin');
+  copyFileSync(path.join(fixtures, 'tuples/chunk-0-0.bin'), alone);
+  await expect(openDataset(alone)).rejects.toThrow('cannot be read without index.json');
+  const folder = copyOf('tuples');
+  const list = path.join(folder, 'index.json');
+  const said = JSON.parse(readFileSync(list, 'utf8'));
+  const saying = async (change: object, config: object = {}) => {
+    writeFileSync(list, JSON.stringify({ ...said, ...change, config: { ...said.config, ...config } }));
+    return openDataset(folder).then(
+      () => 'opened',
+      (error: Error) => error.message,
+    );
+  };
+  expect(await saying({})).toBe('opened');
+  const [first] = said.chunks;
+  for (const filename of ['../chunk-0-0.bin', '/etc/passwd', 'https://elsewhere/chunk-0-0.bin'])
+    expect(await saying({ chunks: [{ ...first, filename }] })).toContain(`names ${filename}`);
+  expect(await saying({ chunks: [{ ...first, chunk_size: 3 }] })).toContain('it has 4 samples, and index.json says 3');
+  expect(await saying({}, { encryption: { algorithm: 'fernet', level: 'chunk' } })).toContain('it is encrypted');
+  expect(await saying({}, { item_loader: 'TokensLoader' })).toContain('it was written for "TokensLoader"');
+  expect(await saying({}, { data_format: ['pil', 'int'] })).toContain('by the serializer "pil", which is not read');
+  expect(await saying({}, { data_format: ['bytes'] })).toContain('what index.json says of its values cannot be read');
+  expect(await saying({}, { data_format: ['bytes', 'bool'] })).toContain('is not a value of its encoding');
+});

@@ -1,0 +1,65 @@
+import { openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { packedSmall } from './datasets.js';
+import { batchesOf, keysOf, linesOf } from './loader-look.js';
+
+const shards = await packedSmall({ samples: 80, classes: 4 }, { maxShardSamples: 15 });
+const base = { transform: 'raw', batchSize: 8, checksum: 'always', lastBatch: 'partial' } as const;
+const dataset = await openDataset(shards);
+const keys: string[] = [];
+for await (const { key } of dataset.samples()) keys.push(key);
+
+/** 100 places all over the dataset, some of them twice. */
+const order = Uint32Array.from({ length: 100 }, (_, at) => (at * 37 + 11) % 80);
+const inOrder = Array.from(order, (sample) => keys[sample]!);
+
+test('samples come in the order that is given, from memory and read in blocks', async () => {
+  for (const blocks of [{}, { blockSamples: 4 }, { blockSamples: 4, streams: 6 }]) {
+    expect(keysOf(await batchesOf(shards, { ...base, ...blocks, order }))).toEqual(inOrder);
+    expect(keysOf(await batchesOf(shards, { ...base, ...blocks, order: [...order], repeat: 2 }))).toEqual([
+      ...inOrder,
+      ...inOrder,
+    ]);
+  }
+});
+
+test('ranks share the order in turn, as a distributed sampler deals it', async () => {
+  const ranks = await Promise.all(
+    [0, 1, 2].map((rank) => batchesOf(shards, { ...base, order, blockSamples: 4, rank, worldSize: 3 })),
+  );
+  ranks.forEach((batches, rank) => {
+    expect(keysOf(batches)).toEqual(inOrder.filter((_, at) => at % 3 === rank));
+  });
+});
+
+test('a sample that comes twice in an epoch is another crop the second time', async () => {
+  const transform = [{ name: 'randomResizedCrop', size: 16, scale: [0.1, 1] }] as const;
+  const lines = linesOf(await batchesOf(shards, { ...base, transform, order: [5, 5, 5], blockSamples: 1 }));
+  expect(new Set(lines).size).toBe(3);
+});
+
+test('epochs of another order each are several orders one behind the other', async () => {
+  const batches = await batchesOf(shards, { ...base, order: [3, 1, 2, 2, 3, 1], epochSamples: 3, repeat: 2 });
+  const ofEpoch = (epoch: number) => keysOf(batches.filter((batch) => batch.epoch === epoch));
+  expect([ofEpoch(0), ofEpoch(1)]).toEqual([[3, 1, 2].map((n) => keys[n]), [2, 3, 1].map((n) => keys[n])]);
+});
+
+test('a run goes on in the middle of an order, and not with another one', async () => {
+  const loader = dataset.loader({ ...base, order, blockSamples: 4 });
+  let seen = 0;
+  for await (const _ of loader) if (++seen === 5) break;
+  const state = loader.state();
+  await loader.close();
+  expect(keysOf(await batchesOf(shards, { ...base, order, state }))).toEqual(inOrder.slice(40));
+  await expect(batchesOf(shards, { ...base, order: order.toReversed(), state })).rejects.toThrow('selection');
+});
+
+test('what an order cannot stand beside, and what is none, is one sentence', async () => {
+  for (const other of [{ where: 'width > 1' }, { weights: { a: 2 } }, { shuffle: true }, { classes: ['a'] }]) {
+    await expect(batchesOf(shards, { ...base, ...other, order })).rejects.toThrow(
+      `order says which samples come, and when: leave out ${Object.keys(other)[0]}, or order.`,
+    );
+  }
+  await expect(batchesOf(shards, { ...base, order: [80] })).rejects.toThrow('order[0] is 80');
+  await expect(batchesOf(shards, { ...base, order: ['a'] as never })).rejects.toThrow('order is not right');
+});

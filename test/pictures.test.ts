@@ -1,0 +1,27 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+
+const { pictures } = await import(path.resolve('bench/pictures/run.mjs'));
+const { CONTESTANTS } = await import(path.resolve('bench/peers/contestants.mjs'));
+const drawn: ReadonlyMap<string, string> = pictures();
+
+test('the pictures of the guides are those that npm run pictures draws of the published figures', () => {
+  expect([...drawn.keys()].toSorted()).toEqual(readdirSync('docs/pictures').map((name) => `docs/pictures/${name}`));
+  for (const [file, svg] of drawn) expect(readFileSync(file, 'utf8'), file).toBe(svg);
+});
+
+test('README shows each picture on light and dark pages', () => {
+  const readme = readFileSync('README.md', 'utf8');
+  expect([...drawn.keys()].filter((file) => !readme.includes(`"${file}"`))).toEqual([]);
+});
+
+test('everybody whose rate is published is in the chart with it, and takes part in the comparison', () => {
+  const { rows } = JSON.parse(readFileSync('bench/peers/results.json', 'utf8'));
+  const chart = drawn.get('docs/pictures/peers-light.svg')!;
+  for (const { id, imagesPerSecond } of rows) {
+    expect(CONTESTANTS.map((contestant: { id: string }) => contestant.id)).toContain(id);
+    expect(chart).toContain(`>${imagesPerSecond.toLocaleString('en-US')}</text>`);
+  }
+  expect(chart.match(/<rect /g)).toHaveLength(rows.length);
+});

@@ -1,0 +1,236 @@
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { entryOf, isTableLayout, layoutNames, readShardIndex, type TableLayoutName } from '@shardtool/format';
+import { openDataset } from '@shardtool/reader';
+import { convert, pack, repair, verify, Writer } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { shardtool } from './cli-here.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
+import { datasetDigestsOf, JPEG, jpeg, PNG } from './pack-workbench.js';
+import { pythonWith, runPython } from './python.js';
+
+const LAYOUTS = layoutNames().filter(isTableLayout);
+/** Comparing text is much quicker than comparing bytes one by one. */
+const texts = (fields: Readonly<Record<string, Uint8Array>>) =>
+  Object.entries(fields).map(([name, bytes]) => [name, Buffer.from(bytes).toString('latin1')]);
+const newPlace = () => path.join(emptyFolder(), 'made');
+
+/** Images of two kinds, some with a mask, text and JSON, labels of all types that some samples lack. */
+const messy = newPlace();
+const writer = new Writer(messy, {
+  ...{ classes: ['cat', 'dog'], maxShardSamples: 7 },
+  columns: { caption: 'string', count: 'int', score: 'double', odd: 'bool' },
+});
+for (let i = 0; i < 20; i++) {
+  await writer.add({
+    key: `a/${i}`,
+    ...(i % 3 === 0 ? { png: PNG } : { jpg: jpeg(i) }),
+    ...(i % 4 === 0 && { 'mask.png': PNG }),
+    ...(i % 5 > 0 && { txt: i % 5 === 1 ? '' : `"ü", ${i}` }),
+    ...(i % 7 > 0 && { json: { boxes: [[i, 2, 3, 4]] } }),
+    ...(i !== 9 && { cls: i % 2 }),
+    columns: { score: i / 4, ...(i !== 3 && { caption: `photo ${i}`, count: i - 5, odd: i % 2 === 1 }) },
+  });
+}
+await writer.close();
+
+const labelsOf = async (place: string) => {
+  await using dataset = await openDataset(place);
+  const rows: unknown[] = [];
+  for (let shard = 0; shard < dataset.shards.length; shard++) {
+    const { key, cls, columns } = await dataset.files.index(shard);
+    const names = [...columns.keys()].sort();
+    key.forEach((one, row) => {
+      rows.push([one, cls[row], ...names.map((name) => [name, columns.get(name)![row]])]);
+    });
+  }
+  return rows;
+};
+
+const made = new Map<string, Promise<string>>();
+/** The same in this layout, made once. */
+function messyAs(format: TableLayoutName): Promise<string> {
+  const make = async () => {
+    const place = newPlace();
+    expect(await convert(messy, place, { format, workers: 2 })).toMatchObject({ shards: 3, samples: 20 });
+    return place;
+  };
+  if (!made.has(format)) made.set(format, make());
+  return made.get(format)!;
+}
+const photos = await packedPhotos();
+const lmdb = newPlace();
+await convert(photos, lmdb, { format: 'lmdb', workers: 1 });
+
+/** The shards of a place alone, without what lies beside them. */
+function bareCopy(place: string, name: TableLayoutName): string {
+  const bare = newPlace();
+  cpSync(place, bare, { recursive: true });
+  const { extension, listFile } = entryOf(name);
+  for (const file of readdirSync(bare, { recursive: true, withFileTypes: true })) {
+    if (file.isFile() && !file.name.endsWith(extension) && file.name !== listFile)
+      rmSync(path.join(file.parentPath, file.name));
+  }
+  for (const file of readdirSync(bare)) {
+    // Indexes have the ending of Parquet's shards.
+    if (name !== 'parquet' && file.endsWith('.parquet')) rmSync(path.join(bare, file));
+  }
+  return bare;
+}
+
+test.each(LAYOUTS)('%s comes back as it was, with our indexes and from the shards alone', async (format) => {
+  const there = await messyAs(format);
+  expect((await verify(there, { workers: 1 })).faults).toBe(0);
+  expect(await labelsOf(there)).toEqual(await labelsOf(messy));
+  const bare = bareCopy(there, format);
+  expect(await labelsOf(bare)).toEqual(await labelsOf(messy));
+  await using before = await openDataset(messy);
+  for (const place of [there, bare]) {
+    const back = newPlace();
+    await convert(place, back, { format: 'tar', workers: 1 });
+    await using dataset = await openDataset(back);
+    expect(dataset.fields).toEqual(before.fields);
+    for await (const sample of before.samples()) {
+      const { fields, cls } = await dataset.get(sample.key);
+      expect([cls, texts(fields)]).toEqual([sample.cls, texts(sample.fields)]);
+    }
+  }
+});
+
+test.each(LAYOUTS)('%s is made of a part, of other layouts, and of shards of other software', async (format) => {
+  const of = newPlace();
+  const report = await convert(lmdb, of, { format, where: 'class == "cat"', workers: 1 });
+  expect(report).toMatchObject({ samples: 10, leftOut: 50 });
+  await using dataset = await openDataset(of);
+  expect([dataset.size, dataset.fields]).toEqual([10, ['jpg']]);
+  const tars = emptyFolder();
+  for (const file of readdirSync(photos))
+    if (file.endsWith('.tar')) cpSync(path.join(photos, file), path.join(tars, file));
+  const foreign = newPlace();
+  expect(await convert(tars, foreign, { format, workers: 1 })).toMatchObject({ samples: 60 });
+  await using opened = await openDataset(foreign);
+  for await (const { key, cls, fields } of opened.samples({ checksum: true })) {
+    expect([Object.keys(fields), cls >= 0, key.includes('/')]).toEqual([['jpg'], true, true]);
+  }
+});
+
+test.each(LAYOUTS)('%s is no dataset before it is whole, goes on, and replaces nothing of others', async (format) => {
+  const source = newPlace();
+  cpSync(messy, source, { recursive: true });
+  const last = path.join(source, '000002.tar');
+  const whole = readFileSync(last);
+  const { fields } = await readShardIndex(path.join(source, '000002.parquet'));
+  const damaged = Buffer.from(whole);
+  damaged[fields.get('jpg')!.offset.find((at) => at > 0)! + 30]! ^= 1;
+  const { atime, mtime } = statSync(last);
+  writeFileSync(last, damaged);
+  utimesSync(last, atime, mtime);
+  const output = newPlace();
+  await expect(convert(source, output, { format, workers: 1 })).rejects.toThrow('has changed since it was packed');
+  const { listFile, shardFolder } = entryOf(format);
+  // What their software finds the shards by.
+  for (const late of ['dataset.json', listFile, shardFolder])
+    if (late !== undefined) expect(existsSync(path.join(output, late))).toBe(false);
+  await expect(openDataset(output)).rejects.toThrow('did not end');
+  writeFileSync(last, whole);
+  await expect(convert(source, output, { workers: 1, format })).rejects.toThrow('holds a pack that did not end');
+  utimesSync(last, atime, mtime);
+  expect(await convert(source, output, { format, workers: 1 })).toMatchObject({ samples: 20, wasCommitted: false });
+  expect(await convert(source, output, { workers: 1, format })).toMatchObject({ wasCommitted: true });
+  // By one worker and by two.
+  expect(datasetDigestsOf(output)).toEqual(datasetDigestsOf(await messyAs(format)));
+  // Killed just before the commit.
+  rmSync(path.join(output, 'dataset.json'));
+  await convert(source, output, { format, workers: 1 });
+  expect(datasetDigestsOf(output)).toEqual(datasetDigestsOf(await messyAs(format)));
+  await convert(lmdb, output, { format, overwrite: true, workers: 1 });
+  expect(readdirSync(output).filter((file) => file.startsWith('.'))).toEqual([]);
+  const taken = emptyFolder();
+  const file = listFile ?? 'notes.txt';
+  writeFileSync(path.join(taken, file), 'of somebody else');
+  await expect(convert(source, taken, { workers: 1, format })).rejects.toThrow(`holds ${file}`);
+  expect(readFileSync(path.join(taken, file), 'utf8')).toBe('of somebody else');
+});
+
+test.each(LAYOUTS)('what else writes shards says that it does not write %s', async (format) => {
+  const place = await messyAs(format);
+  await expect(pack('examples/photos', place, { workers: 1, append: true })).rejects.toThrow(
+    'which "convert" alone writes',
+  );
+  await expect(pack('examples/photos', newPlace(), { format: format as never })).rejects.toThrow('"format"');
+  const stream = path.join(emptyFolder(), 'a.tar.gz');
+  writeFileSync(stream, gzipSync(readFileSync(path.join(messy, '000000.tar'))));
+  await expect(convert(stream, newPlace(), { workers: 1, format })).rejects.toThrow('convert it to tar, and that to');
+  await expect(repair(place, { workers: 1 })).rejects.toThrow('which "convert" writes and nothing repairs');
+});
+
+test('on the command line it is called --to, and ls says what was made', async () => {
+  const place = newPlace();
+  const { code, stdout } = await shardtool('convert', messy, place, '--to', 'parquet', '--name', 'validation');
+  expect([code, stdout]).toEqual([0, expect.stringContaining('20 samples into 3 shards')]);
+  expect(readdirSync(path.join(place, 'data'))).toContain('validation-00001-of-00003.parquet');
+  expect((await shardtool('ls', place)).stdout).toContain(', 2 classes, fields jpg, json, mask.png, png, txt');
+});
+
+test('an image of which a sample has two is one column, and the other another', async () => {
+  const [source, place] = [newPlace(), newPlace()];
+  const pairs = new Writer(source);
+  await pairs.add({ key: '0', jpg: JPEG, png: PNG });
+  await pairs.add({ key: '1', png: PNG });
+  await pairs.close();
+  await convert(source, place, { workers: 1, format: 'mds' });
+  const { shards } = JSON.parse(readFileSync(path.join(place, 'index.json'), 'utf8'));
+  expect(shards[0].column_names).toEqual(['__key__', 'image', 'png', '__missing__']);
+  await using dataset = await openDataset(bareCopy(place, 'mds'));
+  const found = [];
+  for await (const { fields } of dataset.samples()) found.push(Object.keys(fields).sort());
+  expect(found).toEqual([['jpg', 'png'], ['png']]);
+});
+
+/** What pyarrow and `datasets` go by: the schema, the features of the Hub, and the values of rows. */
+const ARROW = `
+import json, sys
+import pyarrow.parquet as pq
+file = pq.ParquetFile(json.load(sys.stdin))
+table = file.read()
+features = json.loads(table.schema.metadata[b"huggingface"])["info"]["features"]
+rows = table.to_pylist()
+for row in rows:
+    row["image"] = row["image"] and [row["image"]["path"], len(row["image"]["bytes"])]
+    row["mask.png"] = row["mask.png"] and len(row["mask.png"]["bytes"])
+json.dump({"schema": [str(field.type) for field in table.schema], "features": features, "rows": rows}, sys.stdout)
+`;
+
+test.skipIf(pythonWith('pyarrow') === null)(
+  'pyarrow reads our Parquet, with what datasets wants to know of it',
+  async () => {
+    const file = path.join(await messyAs('parquet'), 'data/train-00000-of-00003.parquet');
+    const { schema, features, rows } = runPython<{
+      readonly schema: readonly string[];
+      readonly features: Readonly<Record<string, { readonly _type: string; readonly names?: readonly string[] }>>;
+      readonly rows: readonly Readonly<Record<string, unknown>>[];
+    }>(ARROW, file);
+    expect(Object.fromEntries(Object.keys(features).map((name, i) => [name, schema[i]]))).toEqual({
+      ...{ __key__: 'string', image: 'struct<bytes: binary, path: string>', __ending__: 'string', label: 'int64' },
+      ...{ json: 'string', 'mask.png': 'struct<bytes: binary, path: string>', txt: 'string' },
+      ...{ caption: 'string', count: 'int64', score: 'double', odd: 'bool' },
+    });
+    expect(features).toMatchObject({ image: { _type: 'Image' }, 'mask.png': { _type: 'Image' } });
+    expect(features.label).toEqual({ names: ['cat', 'dog'], _type: 'ClassLabel' });
+    await using dataset = await openDataset(messy);
+    for (const row of rows) {
+      const { cls, fields } = await dataset.get(row.__key__ as string);
+      const image = fields[row.__ending__ as string]!;
+      expect([row.label, row.image]).toEqual([cls, [null, image.length]]);
+      expect(row.txt).toBe(fields.txt === undefined ? null : Buffer.from(fields.txt).toString());
+      expect(row['mask.png']).toBe(fields['mask.png']?.length ?? null);
+    }
+    expect(rows.map(({ caption, count, odd, score }) => [caption, count, odd, score])).toContainEqual([
+      null,
+      null,
+      null,
+      0.75,
+    ]);
+  },
+);

@@ -1,0 +1,215 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { commitParts, type NewSample, pack, verify, Writer, type WriterOptions } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { defaultBucketServer } from './bucket-server.js';
+import { emptyFolder, smallImages } from './datasets.js';
+import { digestsOf, filesIn, jpeg, newFolder, samplesOf } from './pack-workbench.js';
+
+const OPTIONS: WriterOptions = { maxShardSamples: 2, classes: ['cat', 'dog'], columns: { score: 'double' } };
+
+/** The samples that part `number` of 4 is given: as many as its number. */
+const given = (number: number): NewSample[] =>
+  Array.from({ length: number }, (_, i) => ({
+    ...{ key: `p${number}/${i}`, jpg: jpeg(number * 10 + i), cls: i % 2, columns: { score: i / 2 } },
+  }));
+
+async function write(output: string, number: number, options: WriterOptions = {}, samples = given(number)) {
+  const writer = new Writer(output, { ...OPTIONS, ...options, part: `${number}/4` });
+  for (const sample of samples) await writer.add(sample);
+  return writer.close();
+}
+
+async function writeAll(output: string, order: readonly number[], options: WriterOptions = {}) {
+  const reports = [];
+  for (const number of order) reports.push(await write(output, number, options));
+  return reports;
+}
+
+const keysOf = async (output: string) => (await samplesOf(output)).map(({ key }) => key);
+
+test.each(['tar', 'msgpack', 'lmdb'] as const)(
+  '%s: parts in any order, or all at once, make the same dataset, and the last one commits',
+  async (format) => {
+    const [one, two, three] = [newFolder(), newFolder(), newFolder()];
+    const reports = await writeAll(one, [3, 1, 4, 2], { format });
+    expect(reports.map(({ samples, isCommitted, pendingParts }) => [samples, isCommitted, pendingParts])).toEqual([
+      [3, false, ['1/4', '2/4', '4/4']],
+      [1, false, ['2/4', '4/4']],
+      [4, false, ['2/4']],
+      [2, true, []],
+    ]);
+    expect(await keysOf(one)).toEqual([1, 2, 3, 4].flatMap((number) => given(number).map(({ key }) => key)));
+    expect((await verify(one)).faults).toBe(0);
+    await using dataset = await openDataset(one);
+    expect(dataset.classes).toEqual(['cat', 'dog']);
+    await writeAll(two, [1, 2, 3, 4], { format });
+    await Promise.all([1, 2, 3, 4].map((number) => write(three, number, { format })));
+    expect(digestsOf(two)).toEqual(digestsOf(one));
+    expect(digestsOf(three)).toEqual(digestsOf(one));
+  },
+);
+
+test('shards say which part wrote them, and have the indexes that were asked for', async () => {
+  const output = newFolder();
+  await writeAll(output, [1, 2, 3, 4], { name: 'train', index: ['wids', 'dali'] });
+  const shards = filesIn(output).filter((file) => file.endsWith('.tar'));
+  expect(shards[0]).toBe('train-1-of-4-000000.tar');
+  expect(shards.at(-1)).toBe('train-4-of-4-000001.tar');
+  expect(JSON.parse(readFileSync(path.join(output, 'shardindex.json'), 'utf8')).shardlist).toHaveLength(shards.length);
+  expect(filesIn(output)).toContain('train-4-of-4-000001.idx');
+});
+
+test('a part without samples is one, too; parts without any are no dataset', async () => {
+  const output = newFolder();
+  await writeAll(output, [1, 2, 3]);
+  expect(await write(output, 4, {}, [])).toMatchObject({ samples: 0, isCommitted: true });
+  expect(await keysOf(output)).toHaveLength(6);
+  const empty = newFolder();
+  for (const number of [1, 2, 3]) await write(empty, number, {}, []);
+  await expect(write(empty, 4, {}, [])).rejects.toThrow('by any of its 4 parts');
+});
+
+test('a part of one is the whole', async () => {
+  const output = newFolder();
+  const writer = new Writer(output, { part: '1/1' });
+  await writer.add({ key: 'a', jpg: jpeg(1) });
+  expect(await writer.close()).toMatchObject({ isCommitted: true });
+  expect(filesIn(output)).toContain('000000.tar');
+});
+
+test('a part that was killed or given up is named as missing, and begins anew', async () => {
+  const output = newFolder();
+  const child = spawn(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      `import { Writer } from '@shardtool/writer';
+      const writer = new Writer(process.argv[1], ${JSON.stringify({ ...OPTIONS, part: '3/4' })});
+      for (let i = 0; ; i++) {
+        await writer.add({ key: 'killed/' + i, jpg: Buffer.from(process.argv[2], 'base64') });
+        if (i === 4) console.log('now');
+      }`,
+      output,
+      jpeg(1).toString('base64'),
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
+  const ended = once(child, 'close');
+  child.kill('SIGKILL');
+  await ended;
+  const givenUp = new Writer(output, { ...OPTIONS, part: '4/4' });
+  for (const sample of given(3)) await givenUp.add(sample);
+  await givenUp.abandon();
+  await write(output, 1);
+  await expect(openDataset(output)).rejects.toThrow('its pack did not end');
+  await expect(commitParts(output)).rejects.toThrow(
+    /3 of the 4 parts of .* are not finished \(2\/4 was not begun, 3\/4 did not end, 4\/4 did not end\)/,
+  );
+  await writeAll(output, [2, 3, 4]);
+  const whole = newFolder();
+  await writeAll(whole, [1, 2, 3, 4]);
+  expect(digestsOf(output)).toEqual(digestsOf(whole));
+});
+
+test('a part that is finished is not written again unless that is asked for', async () => {
+  const output = newFolder();
+  await writeAll(output, [1, 2, 3]);
+  await expect(write(output, 2)).rejects.toThrow(/Part 2\/4 of .* is finished; leave it out/);
+  await write(output, 2, { overwrite: true }, [{ key: 'other', jpg: jpeg(9) }]);
+  await write(output, 4);
+  expect(await keysOf(output)).toEqual(['p1/0', 'other', 'p3/0', 'p3/1', 'p3/2', 'p4/0', 'p4/1', 'p4/2', 'p4/3']);
+  for (const overwrite of [false, true]) {
+    await expect(write(output, 2, { overwrite })).rejects.toThrow('holds a dataset already');
+  }
+});
+
+test('two processes that write one part at once: the second one is refused', async () => {
+  const output = newFolder();
+  const writer = new Writer(output, { ...OPTIONS, part: '2/4' });
+  await writer.add(given(2)[0]!);
+  await expect(write(output, 2)).rejects.toThrow('at work in this folder');
+  const whole = new Writer(output, OPTIONS);
+  await expect(whole.add(given(1)[0]!)).rejects.toThrow('at work in this folder');
+  await writer.add(given(2)[1]!);
+  await writer.close();
+});
+
+test('a key in two parts is named with both shards, and one part is written anew', async () => {
+  const output = newFolder();
+  await writeAll(output, [1, 2, 3]);
+  const repeated = [{ key: 'x', jpg: jpeg(1) }, given(2)[1]!];
+  await expect(write(output, 4, {}, repeated)).rejects.toThrow(
+    /Two parts of .* have the key "p2\/1": it is in 2-of-4-000000\.tar and in 4-of-4-000000\.tar/,
+  );
+  await expect(commitParts(output)).rejects.toThrow('have the key "p2/1"');
+  expect(await write(output, 4, { overwrite: true })).toMatchObject({ isCommitted: true });
+});
+
+test.each([
+  ['another number of parts', '1/3', {}, /Part 2\/4 of .* was begun already, and there are 3 parts now/],
+  ['other classes', '1/4', { classes: ['cat'] }, /its classes was \["cat","dog"\] and is \["cat"\] now/],
+  ['another format', '1/4', { format: 'lmdb' }, /its format was tar and is lmdb now/],
+  ['no part at all', undefined, {}, /holds a pack that did not end/],
+] as const)('%s than the parts that are there have is refused', async (_, part, other, sentence) => {
+  const output = newFolder();
+  await write(output, 2);
+  const writer = new Writer(output, { ...OPTIONS, ...other, part });
+  await expect(writer.add(given(1)[0]!)).rejects.toThrow(sentence);
+});
+
+test('no part replaces what it has not written, and overwriting the whole takes all parts away', async () => {
+  const output = emptyFolder();
+  writeFileSync(path.join(output, 'notes.txt'), 'mine');
+  await expect(write(output, 1)).rejects.toThrow('holds notes.txt');
+  const packed = newFolder();
+  await pack(await smallImages({ samples: 3 }), packed, { part: '1/2', maxShardSamples: 1 });
+  await expect(write(packed, 1)).rejects.toThrow('no part of a writer');
+  const begun = newFolder();
+  await write(begun, 3);
+  writeFileSync(path.join(begun, 'notes.txt'), 'mine');
+  const whole = new Writer(begun, { overwrite: true });
+  await whole.add({ key: 'a', jpg: jpeg(1) });
+  await whole.close();
+  expect(filesIn(begun)).toEqual(['000000.parquet', '000000.tar', 'dataset.json', 'notes.txt', 'pack.json']);
+});
+
+test('a shard that has changed before the commit is named', async () => {
+  const output = newFolder();
+  await writeAll(output, [1, 2, 3]);
+  rmSync(path.join(output, '2-of-4-000000.parquet'));
+  await expect(write(output, 4)).rejects.toThrow(
+    /2-of-4-000000\.tar, or what lies beside it, is not as part 2\/4 .* write the part anew/,
+  );
+});
+
+test('a part that is none is an error when the writer is made', () => {
+  expect(() => new Writer('out', { part: '5/4' })).toThrow('from "1/16" to "16/16"');
+});
+
+test('parts that go to a bucket leave there what a folder gets', async () => {
+  const server = await defaultBucketServer();
+  try {
+    const givenUp = new Writer('s3://out/made', { ...OPTIONS, part: '4/4' });
+    for (const sample of given(3)) await givenUp.add(sample);
+    await givenUp.abandon();
+    await Promise.all([3, 1].map((number) => write('s3://out/made', number)));
+    await expect(commitParts('s3://out/made')).rejects.toThrow('(2/4 was not begun, 4/4 did not end)');
+    await expect(write('s3://out/made', 3)).rejects.toThrow('Part 3/4 of s3://out/made is finished');
+    await Promise.all([2, 4].map((number) => write('s3://out/made', number)));
+    const output = newFolder();
+    await writeAll(output, [1, 2, 3, 4]);
+    expect(server.names('out').sort()).toEqual(filesIn(output).map((file) => `made/${file}`));
+    for (const file of filesIn(output)) {
+      const { bytes } = server.objects.get(`out/made/${file}`)!;
+      expect(Buffer.from(bytes).equals(readFileSync(path.join(output, file)))).toBe(true);
+    }
+  } finally {
+    await server.stop();
+  }
+});
