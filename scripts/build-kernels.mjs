@@ -7,7 +7,12 @@ import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
 /** Where each kernel begins, below `source`. */
-const kernels = { resize: 'resize.ts', effects: 'effects.ts', 'crop-index': 'crop-index/kernel.ts' };
+const kernels = {
+  resize: 'resize.ts',
+  effects: 'effects.ts',
+  measure: 'measure.ts',
+  'crop-index': 'crop-index/kernel.ts',
+};
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = 'packages/reader/src/kernels/assembly';
 const target = 'packages/reader/dist/kernels';

@@ -1,9 +1,22 @@
 /**
  * Puts the hundreds of modules that tsc made of a package (dist) into a few files (lib), which is what runs: Node takes
- * about a millisecond for each ES module that it loads, in every process and every worker thread. Other packages stay
- * imports, except zod, of which a tenth is used.
+ * about a millisecond for each ES module that it loads, in every process and every worker thread. What package.json has as
+ * dependencies, optional ones and peers stays an import; everything else that is imported goes into lib, with its licence.
+ * So do the declarations that are published, with those of zod that they speak of; within this repository, where zod is, the
+ * condition "shardtool-source" of package.json leads to those of dist.
  */
-import { copyFileSync, existsSync, readdirSync, rmSync, statSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -12,14 +25,21 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 /** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
 const PACKAGES = {
   storage: ['index', 'read-thread', 'visible'],
-  format: ['index', 'visible'],
-  reader: ['index', 'loader/option-table', 'loader/work/decode-worker', 'bridge/main', 'bridge/bridge'],
+  format: ['index', 'visible', 'layouts/hdf5/hdf5-thread'],
+  reader: [
+    'index',
+    'dataset/open-files',
+    'loader/option-table',
+    'inspect/measure-step',
+    'bridge/main',
+    'bridge/bridge',
+  ],
   cuda: ['index'],
   writer: [
     'index',
     'option-table',
-    'pack/pack-worker',
-    'pack/pack-process',
+    'pack/workers/pack-worker',
+    'pack/workers/pack-process',
     'samples/python-writer',
     'convert/convert-worker',
     'repair/repair-worker',
@@ -27,45 +47,226 @@ const PACKAGES = {
   ],
   cli: ['index', 'main'],
 };
-const INCLUDED = /^zod(\/|$)/;
+/**
+ * What is started by the dozen: a file of its own, with no more than what it uses of all our packages. A thread of a loader
+ * starts in two thirds of the processor time.
+ */
+const THREADS = { reader: 'loader/work/decode-worker' };
+const BELOW_THREADS = ['storage', 'format'];
+/** Where the libraries of @julusian/jpeg-turbo come from and go to: without its packages for building it, and its install script. */
+const TURBOJPEG = ['linux-x64', 'linux-x64-musl', 'linux-arm64', 'darwin-x64', 'darwin-arm64', 'win32-x64'];
 
 /** Bundles what is older than what it is made of. vitest calls it before the first test. */
 export async function setup() {
   for (const [name, entries] of Object.entries(PACKAGES)) {
     const folder = path.join(root, 'packages', name);
-    if (isOld(folder)) await bundle(folder, entries);
+    if (!isOld(folder, THREADS[name] !== undefined)) continue;
+    await bundle(folder, entries, THREADS[name]).catch((error) => {
+      // What is half made would pass for new the next time.
+      rmSync(path.join(folder, 'lib'), { recursive: true, force: true });
+      throw error;
+    });
   }
 }
 
-function isOld(folder) {
+/** Whether something that lib is made of is newer. A thread is made of the packages below, too. */
+function isOld(folder, hasThread) {
   const built = path.join(folder, 'lib/index.js');
   if (!existsSync(built)) return true;
   const made = statSync(built).mtimeMs;
-  const inputs = readdirSync(path.join(folder, 'dist'), { recursive: true })
-    .filter((file) => /\.(js|wasm)$/.test(file))
-    .map((file) => path.join(folder, 'dist', file));
+  const below = hasThread ? BELOW_THREADS.map((name) => path.join(root, 'packages', name, 'dist')) : [];
+  const inputs = [path.join(folder, 'dist'), path.join(folder, 'page'), ...below].flatMap((within) => {
+    if (!existsSync(within)) return [];
+    return readdirSync(within, { recursive: true })
+      .filter((file) => /\.(js|wasm|tsx?|css|html|svg)$/.test(file))
+      .map((file) => path.join(within, file));
+  });
   return [...inputs, fileURLToPath(import.meta.url)].some((file) => statSync(file).mtimeMs >= made);
 }
 
-async function bundle(folder, entries) {
+async function bundle(folder, entries, thread) {
   const dist = path.join(folder, 'dist');
   const lib = path.join(folder, 'lib');
+  const own = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
+  const imported = Object.keys({ ...own.dependencies, ...own.optionalDependencies, ...own.peerDependencies });
+  const options = {
+    platform: 'node',
+    checks: { ineffectiveDynamicImport: false, eval: false },
+    external: (id) => id.startsWith('node:') || imported.some((name) => id === name || id.startsWith(`${name}/`)),
+  };
   const build = await rolldown({
+    ...options,
     // All files lie beside each other, so that a module finds './worker.js' wherever it ends up.
     input: Object.fromEntries(entries.map((entry) => [path.basename(entry), path.join(dist, `${entry}.js`)])),
-    platform: 'node',
-    checks: { ineffectiveDynamicImport: false },
-    external: (id) => /^[^./]/.test(id) && !INCLUDED.test(id),
+    plugins: [quickWidth(path.join(dist, 'terminal/text-width.js')), LMDB_ADDON],
   });
   rmSync(lib, { recursive: true, force: true });
   const { output } = await build.write({ dir: lib, format: 'esm', chunkFileNames: '[name]-[hash].js' });
   await build.close();
+  const modules = output.flatMap(({ moduleIds }) => moduleIds ?? []);
   for (const file of readdirSync(dist, { recursive: true }).filter((file) => file.endsWith('.wasm'))) {
     copyFileSync(path.join(dist, file), path.join(lib, path.basename(file)));
   }
-  if (output.some(({ moduleIds }) => moduleIds?.some((id) => id.includes('/node_modules/zod/')))) {
-    copyFileSync(path.join(folder, 'node_modules/zod/LICENSE'), path.join(lib, 'LICENSE-zod'));
+  if (thread !== undefined) {
+    refuseMissing(own);
+    modules.push(...(await bundleThread(path.join(dist, `${thread}.js`), lib, options)));
   }
+  if (existsSync(path.join(folder, 'page'))) modules.push(...(await bundlePage(folder)));
+  copyTypes(folder, own);
+  const parts = partsOf(modules);
+  if (own.name === '@shardtool/reader') parts.push(...turboJpeg(folder, lib));
+  if (parts.length > 0) writeParts(parts, lib);
+}
+
+/** Copies the declarations that `exports` leads to, and all that they import of the package itself and of zod. */
+function copyTypes(folder, { exports }) {
+  const zod = path.join(folder, 'node_modules/zod');
+  const types = path.join(folder, 'lib/types');
+  const placeOf = (file) => {
+    const within = path.relative(zod, file);
+    return path.join(
+      types,
+      within.startsWith('..') ? path.relative(path.join(folder, 'dist'), file) : path.join('zod', within),
+    );
+  };
+  const copied = new Set();
+  const copy = (file) => {
+    if (copied.has(file)) return;
+    copied.add(file);
+    const text = readFileSync(file, 'utf8').replaceAll(IMPORTED, (all, before, name) => {
+      const found = declarationsOf(name, file, zod);
+      if (found === null) return all;
+      copy(found);
+      const to = path.relative(path.dirname(placeOf(file)), placeOf(found)).replace(/\.d\.ts$/, '.js');
+      return `${before}'${to.startsWith('.') ? to : `./${to}`}'`;
+    });
+    mkdirSync(path.dirname(placeOf(file)), { recursive: true });
+    writeFileSync(placeOf(file), text);
+  };
+  for (const { types } of Object.values(exports)) copy(path.join(folder, types.replace('lib/types', 'dist')));
+}
+
+/** What a declaration imports, in any of the ways to say so. */
+const IMPORTED = /((?:\bfrom|\bimport)\s*\(?\s*)["']([^"'\n]+)["']/g;
+
+/** The file of declarations that is imported; null where it is of another package than this one and zod. */
+function declarationsOf(name, file, zod) {
+  if (name.startsWith('.')) return path.join(path.dirname(file), name.replace(/\.js$/, '.d.ts'));
+  if (!/^zod($|\/)/.test(name)) return null;
+  // Its comments speak of more than there is.
+  const found = path.join(zod, name.slice('zod'.length), 'index.d.ts');
+  return existsSync(found) ? found : null;
+}
+
+/** One file that a thread is started from, with its parts of our other packages, too. Returns its modules. */
+async function bundleThread(file, lib, options) {
+  const build = await rolldown({
+    ...options,
+    input: { [path.basename(file, '.js')]: file },
+    plugins: [OWN_PACKAGES],
+    external: (id) => !id.startsWith('@shardtool/') && options.external(id),
+    treeshake: { moduleSideEffects: false },
+  });
+  const { output } = await build.write({ dir: lib, format: 'esm', chunkFileNames: 'thread-[name]-[hash].js' });
+  await build.close();
+  return output.flatMap(({ moduleIds }) => moduleIds ?? []);
+}
+
+/** What the packages below find beside themselves where it is installed, a thread finds beside its own alone, or does without. */
+function refuseMissing({ name, optionalDependencies }) {
+  for (const below of BELOW_THREADS) {
+    const file = path.join(root, 'packages', below, 'package.json');
+    const wanted = Object.keys(JSON.parse(readFileSync(file, 'utf8')).optionalDependencies ?? {});
+    const missing = wanted.filter((one) => !Object.hasOwn(optionalDependencies ?? {}, one));
+    if (missing.length > 0)
+      throw new Error(`${name} has a thread, so it needs these of ${below}, too: ${missing.join(', ')}.`);
+  }
+}
+
+/** Our packages, as the modules that tsc made of them. */
+const OWN_PACKAGES = {
+  name: 'own-packages',
+  resolveId(id) {
+    const [, name, part = 'index'] = /^@shardtool\/(\w+)(?:\/(\w+))?$/.exec(id) ?? [];
+    return name === undefined ? null : path.join(root, 'packages', name, 'dist', `${part}.js`);
+  },
+};
+
+/** Gives all that asks for string-width the quicker one of the command line, where the package has it. */
+function quickWidth(file) {
+  return {
+    name: 'quick-width',
+    resolveId: (id, importer) => (id === 'string-width' && importer !== file && existsSync(file) ? file : null),
+  };
+}
+
+/** Has lmdb, which looks for its addon beside its own package.json, find that of the platform where it is installed. */
+const LMDB_ADDON = {
+  name: 'lmdb-addon',
+  resolveId: (id) => (id === 'node-gyp-build-optional-packages' ? '\0lmdb-addon' : null),
+  load: (id) => (id === '\0lmdb-addon' ? LMDB_LOADER : null),
+};
+const LMDB_LOADER = `
+  import { createRequire } from 'node:module';
+  const libc = process.platform !== 'linux' ? '' : process.report.getReport().header.glibcVersionRuntime ? '.glibc' : '.musl';
+  export default () =>
+    createRequire(import.meta.url)(\`@lmdb/lmdb-\${process.platform}-\${process.arch}/node.napi\${libc}.node\`);
+`;
+
+/** The packages of other people that these modules belong to, by name. */
+function partsOf(modules) {
+  const folders = new Set(
+    modules.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id.replace(/^\0/, ''))?.[0] ?? []),
+  );
+  return Array.from(folders, partIn).sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function partIn(folder) {
+  const { name, version, license, author } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+  const by = typeof author === 'string' ? author : author?.name;
+  const text =
+    file === undefined
+      ? `Licence: ${license}${by ? `. By ${by}.` : '.'}`
+      : readFileSync(path.join(folder, file), 'utf8');
+  return { name, version, license, text };
+}
+
+/** Copies what decodes JPEGs. */
+function turboJpeg(folder, lib) {
+  const from = path.dirname(
+    createRequire(path.join(folder, 'package.json')).resolve('@julusian/jpeg-turbo/package.json'),
+  );
+  for (const platform of TURBOJPEG) {
+    cpSync(path.join(from, 'prebuilds', `jpeg-turbo-${platform}`), path.join(lib, 'turbojpeg', platform), {
+      recursive: true,
+    });
+  }
+  const text = readFileSync(path.join(folder, 'libjpeg-turbo.LICENSE.md'), 'utf8');
+  return [partIn(from), { name: 'libjpeg-turbo', version: '3.1', license: 'IJG AND BSD-3-Clause AND Zlib', text }];
+}
+
+/** What lib has of others: for people with the texts of the licences, for programs as JSON. */
+function writeParts(parts, lib) {
+  const title = ({ name, version, license }) => `${name} ${version} (${license})`;
+  const line = '='.repeat(80);
+  const texts = parts.map((part) => `${line}\n${title(part)}\n${line}\n\n${part.text.trim()}\n`);
+  const head = `This folder contains parts of these packages:\n\n${parts.map((part) => `- ${title(part)}\n`).join('')}`;
+  writeFileSync(path.join(lib, 'THIRD-PARTY.txt'), [head, ...texts].join('\n'));
+  const list = parts.map(({ name, version, license }) => ({ name, version, license }));
+  writeFileSync(path.join(lib, 'third-party.json'), `${JSON.stringify(list, null, 2)}\n`);
+}
+
+/** The page of `shardtool view`: one script with all that it needs, so that a browser asks nobody else for anything. Returns its modules. */
+async function bundlePage(folder) {
+  const page = path.join(folder, 'page');
+  const lib = path.join(folder, 'lib');
+  const build = await rolldown({ input: path.join(page, 'main.tsx'), platform: 'browser' });
+  const { output } = await build.write({ file: path.join(lib, 'page/app.js'), format: 'esm', minify: true });
+  await build.close();
+  for (const file of ['index.html', 'style.css', 'icon.svg'])
+    copyFileSync(path.join(page, file), path.join(lib, 'page', file));
+  return output.flatMap(({ moduleIds }) => moduleIds ?? []);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await setup();

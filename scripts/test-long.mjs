@@ -5,8 +5,9 @@
  *   npm run test:long                                  every step, with a seed of the day
  *   npm run test:long -- --seed 7 --times 50 random    one step, with the cases of a run before
  *
- * SHARDTOOL_PYTHON and SHARDTOOL_TORCH_PYTHON name the Pythons; default: those that .ci/run makes. A run of all steps writes
- * docs/long-tests.md.
+ * SHARDTOOL_PYTHON and SHARDTOOL_TORCH_PYTHON name the Pythons; default: those that .ci/run makes. SHARDTOOL_TORCH2_PYTHON names one
+ * with torch 2, torchdata, numpy and pytest (.venv-torch2), SHARDTOOL_REFEREES
+ * (paths, with ":" between them) those with datasets, tensorflow, h5py, mosaicml-streaming and litdata: what none of them has is skipped. Each step's row in docs/long-tests.md is written anew.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,13 +26,16 @@ const { values, positionals } = parseArgs({
   },
 });
 const torchPython = process.env.SHARDTOOL_TORCH_PYTHON ?? '.venv-torch/bin/python';
+const torch2Python = process.env.SHARDTOOL_TORCH2_PYTHON ?? '.venv-torch2/bin/python';
+const PAGE = 'docs/long-tests.md';
 
+/** Not of the whole checkout: what is installed in it takes minutes to list. */
+const testFiles = ['test', ...readdirSync('packages').map((name) => `packages/${name}/src`)].flatMap((folder) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
+);
 const withText = (text) =>
-  readdirSync('.', { recursive: true, encoding: 'utf8' }).filter(
-    (file) =>
-      /^(test|packages\/\w+\/src)\/.*\.test\.ts$/.test(file) &&
-      !/^test\/long\/|node_modules/.test(file) &&
-      readFileSync(file, 'utf8').includes(text),
+  testFiles.filter(
+    (file) => /\.test\.ts$/.test(file) && !file.startsWith('test/long/') && readFileSync(file, 'utf8').includes(text),
   );
 const vitest = (files, environment) => ({
   command: [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', ...files],
@@ -39,18 +43,51 @@ const vitest = (files, environment) => ({
 });
 
 const STEPS = {
-  long: { what: '`test/long`', ...vitest([], { SHARDTOOL_LANE: 'long' }) },
+  long: {
+    what: '`test/long`, the rest',
+    ...vitest(['--exclude', 'test/long/other-writers.test.ts', '--exclude', 'test/long/site.test.ts'], {
+      SHARDTOOL_LANE: 'long',
+    }),
+  },
+  referees: {
+    what: 'live writers and readers of others as referees (`test/long/other-writers`)',
+    ...vitest(['test/long/other-writers.test.ts'], { SHARDTOOL_LANE: 'long' }),
+  },
+  site: {
+    what: 'the site: every link and picture, its search (`test/long/site`)',
+    ...vitest(['test/long/site.test.ts'], { SHARDTOOL_LANE: 'long' }),
+  },
+  foreign: {
+    what: 'files of others damaged, 10,000 cases a layout (`test/foreign-damage`)',
+    ...vitest(['test/foreign-damage.test.ts'], { SHARDTOOL_TIMES: '50' }),
+  },
   properties: {
     what: 'property tests',
     ...vitest(withText("from 'fast-check'"), { SHARDTOOL_TIMES: '5' }),
   },
   random: {
     what: `damage, kills and races, ${values.times} times as often`,
-    ...vitest(withText("/repetitions.js'"), { SHARDTOOL_TIMES: values.times }),
+    // A server that goes away stays away for 20 s.
+    ...vitest(withText("/repetitions.js'"), { SHARDTOOL_TIMES: values.times, SHARDTOOL_GONE_MS: '20000' }),
   },
   python: {
     what: 'wheels for other processors, the sdist',
     command: [torchPython, '-m', 'pytest', '-q', 'python', '-m', 'long'],
+  },
+  torch2: {
+    what: 'DataLoader and StatefulDataLoader of torch 2',
+    command: [torch2Python, '-m', 'pytest', '-q', 'python/tests/test_torch_dataset.py'],
+    environment: { SHARDTOOL_REQUIRE_TORCHDATA: '1' },
+  },
+  release: {
+    what: 'the release, built twice with equal bytes, and installed in empty folders',
+    command: [
+      'sh',
+      '-c',
+      'out=$(mktemp -d) && "$0" scripts/release/build.mjs --check --out "$out" && "$0" scripts/release/try.mjs "$out"; ' +
+        'done=$?; rm -rf "$out"; exit $done',
+      process.execPath,
+    ],
   },
 };
 
@@ -63,7 +100,7 @@ const results = [];
 for (const [name, step] of Object.entries(STEPS)) {
   if (positionals.length === 0 || positionals.includes(name)) results.push(run(name, step));
 }
-if (positionals.length === 0) writeFileSync('docs/long-tests.md', page(results));
+writeFileSync(PAGE, page(results));
 process.exit(results.some(({ status }) => status !== 0) ? 1 : 0);
 
 function run(name, { what, command: [program, ...args], environment }) {
@@ -80,19 +117,32 @@ function run(name, { what, command: [program, ...args], environment }) {
   return { what, status, minutes, passed: tests?.numPassedTests, failed: tests?.numFailedTests };
 }
 
+/** The page with the rows of these steps anew; the rows of all others stay. */
 function page(rows) {
   const { stdout } = spawnSync('git', ['log', '-1', '--format=%h'], { encoding: 'utf8' });
   const outcome = ({ status, passed, failed }) =>
     `${status === 0 ? 'passed' : '**failed**'}${passed === undefined ? '' : ` (${passed} passed, ${failed} failed)`}`;
+  const machine = `${os.cpus()[0].model}, ${os.availableParallelism()} cores, Node ${process.version}`;
+  const fresh = new Map(
+    rows.map((row) => [
+      row.what,
+      `| ${row.what} | ${today} | ${stdout.trim()} | ${values.seed} | ${outcome(row)} | ${row.minutes.toFixed(1)} | ${machine} |`,
+    ]),
+  );
+  const before = readFileSync(PAGE, 'utf8').split('\n');
+  const table = Object.values(STEPS).map(
+    ({ what }) =>
+      fresh.get(what) ?? before.find((line) => line.startsWith(`| ${what} |`)) ?? `| ${what} | not run yet | | | | | |`,
+  );
   return [
     '# The last long tests',
     '',
-    `\`npm run test:long\` on ${today}, commit ${stdout.trim()}, seed ${values.seed}: ${os.cpus()[0].model}, ` +
-      `${os.availableParallelism()} cores, Node ${process.version}. The script writes this page.`,
+    '`npm run test:long` runs the steps and writes this page; `npm run test:long -- NAME` runs one of them ' +
+      `(${Object.keys(STEPS).join(', ')}).`,
     '',
-    '| step | result | minutes |',
-    '|---|---|---:|',
-    ...rows.map((row) => `| ${row.what} | ${outcome(row)} | ${row.minutes.toFixed(1)} |`),
+    '| step | date | commit | seed | result | minutes | machine |',
+    '|---|---|---|---:|---|---:|---|',
+    ...table,
     '',
   ].join('\n');
 }
