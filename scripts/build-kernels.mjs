@@ -8,8 +8,8 @@ import asc from 'assemblyscript/asc';
 
 /** Where each kernel begins, below `source`. */
 const kernels = {
-  resize: 'resize.ts',
-  effects: 'effects.ts',
+  resize: 'resize/kernel.ts',
+  effects: 'effects/kernel.ts',
   measure: 'measure.ts',
   'crop-index': 'crop-index/kernel.ts',
 };

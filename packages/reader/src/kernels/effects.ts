@@ -1,6 +1,6 @@
 /**
  * Rotation, blur, colour and the like, on 8-bit RGB inside a shared WebAssembly.Memory: the wrapper around
- * assembly/effects.ts. Pictures are [height, width, 3] bytes without gaps, followed by {@link PICTURE_SLACK_BYTES} that may
+ * assembly/effects/kernel.ts. Pictures are [height, width, 3] bytes without gaps, followed by {@link PICTURE_SLACK_BYTES} that may
  * be read and, in targets, written.
  *
  * Against torchvision 0.29's v2.functional on the same uint8 tensors: rotation at most 1 level from its pixels (where

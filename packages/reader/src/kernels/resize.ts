@@ -1,5 +1,5 @@
 /**
- * Resizes pixels inside a shared WebAssembly.Memory: the wrapper around assembly/resize.ts, which says how it works.
+ * Resizes pixels inside a shared WebAssembly.Memory: the wrapper around assembly/resize/kernel.ts, which says how it works.
  */
 
 import { readFileSync } from 'node:fs';
@@ -151,7 +151,7 @@ export class ResizeKernel {
     const buffers = placeBuffers(sourceColumns, sourceRows, x.count, rows.taps);
     if (buffers.end > this.#buffersBytes) throw this.#tooSmall(columns, rows, buffers.end);
     if (layout === 'float32-nchw') this.#setNormalization(normalization ?? NO_NORMALIZATION);
-    // In the order of the class Job of assembly/resize.ts.
+    // In the order of the class Job of assembly/resize/kernel.ts.
     const job = this.#job;
     job[0] = y.flip ? source + (sourceRows - 1) * stride : source;
     job[1] = y.flip ? -stride : stride;

@@ -1,5 +1,5 @@
 /**
- * Coefficient tables in the memory of the kernel (assembly/table.ts), kept from one image to the next: sizes recur, and
+ * Coefficient tables in the memory of the kernel (assembly/resize/table.ts), kept from one image to the next: sizes recur, and
  * making a table takes a quarter of the time of a whole resize.
  */
 
@@ -29,7 +29,7 @@ export function padded(count: number): number {
   return (count + 15) & ~15;
 }
 
-/** Narrow weights lie in a table twice over: assembly/table.ts says why. */
+/** Narrow weights lie in a table twice over: assembly/resize/table.ts says why. */
 const NARROW_WEIGHT_BYTES = 4;
 const WIDE_WEIGHT_BYTES = 2;
 

@@ -4,7 +4,7 @@
 // 8 source rows at a time: turned to [byte][8 rows], resized along the row, turned back into the band. Then every output
 // row whose last source row is in the band is made and written to its place. No state is left between two calls; all
 // memory is the caller's, so that many instances share one.
-import { copy } from './copy';
+import { copy } from '../copy';
 import { resizeBlockInterleaved, resizeBlockPlanar } from './horizontal';
 import { Table, startsOf, stepOf, weightsOf } from './table';
 import { BLOCK_ROWS, turnBack, turnRows } from './transpose';
@@ -12,7 +12,7 @@ import {
   STEP, canPair, resizeRowToBytes, resizeRowToFloats, resizeRowsToBytes, resizeRowsToFloats
 } from './vertical';
 
-/** What is to be done and where, as resize.ts beside this folder writes it: 32-bit words. Addresses are bytes. */
+/** What is to be done and where, as kernels/resize.ts writes it: 32-bit words. Addresses are bytes. */
 @unmanaged
 class Job {
   /** The first source row in the order of the row table, from the first column that the column table reaches. */

@@ -1,8 +1,8 @@
 // The horizontal pass: a block [byte of the source row][8 rows] becomes [pair of bytes of the output row][8 rows][2].
 // One weight serves 8 rows, and a tap is 8 bytes that lie together.
-import { highWords, lowWords } from './lanes';
+import { highWords, lowWords } from '../lanes';
 import { NARROW_BITS, Table, startsOf, stepOf, weightsOf } from './table';
-import { addNarrow, addWide, fromWide, narrowHalf } from './weigh';
+import { addNarrow, addWide, fromWide, narrowHalf } from '../weigh';
 
 /** Bytes from one pixel of a block to the next: 3 channels of 8 rows. */
 const PIXEL: usize = 24;

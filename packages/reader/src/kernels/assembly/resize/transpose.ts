@@ -1,6 +1,6 @@
 // The horizontal pass works on 8 rows at once, byte by byte: [byte of the row][8 rows]. These two functions turn 8 rows
 // into that order and back. Both interleave at ever greater widths, which is the perfect shuffle done log2 times.
-import { highBytes, highWords, lowBytes, lowWords } from './lanes';
+import { highBytes, highWords, lowBytes, lowWords } from '../lanes';
 
 /** Rows in a block. */
 export const BLOCK_ROWS: i32 = 8;

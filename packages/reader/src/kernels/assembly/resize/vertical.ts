@@ -1,8 +1,8 @@
 // The vertical pass: one row of the output is a weighted sum of rows that the horizontal pass has left one after another.
 // It is written where it belongs at once, as bytes or as floats.
-import { highBytes, lowBytes } from './lanes';
+import { highBytes, lowBytes } from '../lanes';
 import { NARROW_BITS, Table } from './table';
-import { addNarrow, addWide, fromWide, narrowHalf } from './weigh';
+import { addNarrow, addWide, fromWide, narrowHalf } from '../weigh';
 
 /** Bytes of a row that one step takes; as many values are written. */
 export const STEP: usize = 16;

@@ -1,4 +1,4 @@
-import { copy } from './copy';
+import { copy } from '../copy';
 
 /** Bytes of a pattern: whole pixels of 3 channels of 1, 2 or 4 bytes, and whole vectors. */
 const PATTERN: usize = 48;

@@ -1,8 +1,8 @@
 // Gaussian blur (torchvision.transforms.v2.functional `gaussian_blur_image`): first along rows, then along columns; pixels
 // beyond an edge are those before it, mirrored. Between the passes values have 6 bits behind the point, so that the sum of
 // two of them fits a signed word.
-import { highWords, lowWords } from './lanes';
-import { addWide } from './weigh';
+import { highWords, lowWords } from '../lanes';
+import { addWide } from '../weigh';
 
 /** Bits behind the point of what the first pass leaves. */
 const KEPT_BITS: i32 = 6;
