@@ -168,6 +168,27 @@ test('a file that cannot be read ends the pack before the first shard', async ()
   await refused(source, { files: ['a/1.jpg', 'folder.jpg'] }, BadFileError, 'folder.jpg cannot be read (EISDIR');
 });
 
+test.each([1, 8])(
+  'a class that is a link to a disk that is not there ends the pack, with %i in flight',
+  async (inFlight) => {
+    const source = tree({ 'a/1.jpg': jpeg(1) });
+    symlinkSync('/nowhere/b', path.join(source, 'b'));
+    await refused(
+      source,
+      { inFlight, onBad: 'quarantine' },
+      SourceError,
+      'b leads to /nowhere/b, which cannot be read (ENOENT',
+    );
+    await pack(source, newFolder(), { inFlight, exclude: ['b'], workers: 1 });
+  },
+);
+
+test('a split that is a link to a disk that is not there ends the pack of all', async () => {
+  const source = tree({ 'val/a/1.jpg': jpeg(1) });
+  symlinkSync('/nowhere/train', path.join(source, 'train'));
+  await refused(source, { splits: true }, SourceError, 'train is a link to /nowhere/train, which is not there');
+});
+
 test('an image that cannot be decoded is bad when it is encoded anew', async () => {
   const half = readFileSync('test/fixtures/odd-images/truncated-half.jpg');
   const packing = pack(tree({ 'a/1.jpg': half }), newFolder(), { resize: 32 });

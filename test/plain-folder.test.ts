@@ -87,6 +87,19 @@ test('files beside an image belong to it, and what belongs to none is left out',
   await expect(openDataset(folder)).rejects.toThrow('would both be the sample "cat/1": rename one of them');
 });
 
+test('an image that is a link to a file that is not there is a bad sample, a class that is such a link an error', async () => {
+  const folder = emptyFolder();
+  cpSync('examples/photos/cat/cat_000.jpg', path.join(folder, 'cat/1.jpg'));
+  symlinkSync('gone.jpg', path.join(folder, 'cat/2.jpg'));
+  await using dataset = await openDataset(folder);
+  expect(dataset.size).toBe(2);
+  expect((await dataset.get(1)).fields.jpg).toHaveLength(0);
+  symlinkSync('/nowhere/dog', path.join(folder, 'dog'));
+  await expect(openDataset(folder)).rejects.toThrow(
+    'dog leads to /nowhere/dog, which is not there; mount what it leads',
+  );
+});
+
 test('folders called train and val are splits: the class is the folder below, and where chooses', async () => {
   const folder = emptyFolder();
   cpSync('examples/photos/cat', path.join(folder, 'train/cat'), { recursive: true });

@@ -2,7 +2,7 @@ import { ShardtoolError, type Whereabouts } from '@shardtool/format';
 
 export { LabelsError } from '@shardtool/format';
 
-/** The folder to be packed is missing, is no folder, or cannot be read. */
+/** The folder to be packed, or one in it, is missing, is no folder, or cannot be read; also a link without an ending that leads nowhere. */
 export class SourceError extends ShardtoolError {}
 
 /** The file system of the source has not answered in time. Look after its mount, then pack again. */

@@ -51,8 +51,9 @@ function splitsIn(source: string): string[] {
   if (isRemote(source))
     throw new OptionError({}, 'The option "splits" is for folders; pack each part of a bucket by itself.');
   checkSource(source);
+  // Packing a link that leads nowhere says so.
   const folders = readdirSync(source).filter(
-    (name) => !name.startsWith('.') && statSync(join(source, name), { throwIfNoEntry: false })?.isDirectory(),
+    (name) => !name.startsWith('.') && (statSync(join(source, name), { throwIfNoEntry: false })?.isDirectory() ?? true),
   );
   const names = folders.filter((name) => NAMES.has(name.toLowerCase()));
   if (names.length > 0) return sortByCodePoint(names);

@@ -1,4 +1,4 @@
-import { readdir, realpath, stat } from 'node:fs/promises';
+import { readdir, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { DuplicateKeyError, FileError } from '../../errors.js';
 import { isImageExtension, isImageField } from '../../image/kinds.js';
@@ -101,8 +101,9 @@ async function namesIn(root: string, folder: string, seen: Set<string>): Promise
     const { name } = entry;
     if (name.startsWith('.')) continue;
     const target = entry.isSymbolicLink() ? await stat(path.join(place, name)).catch(() => null) : entry;
-    if (target?.isFile()) names.push(name);
-    else if (target?.isDirectory()) {
+    if (target === null) names.push(await leadsNowhere(place, name));
+    else if (target.isFile()) names.push(name);
+    else if (target.isDirectory()) {
       const real = await realpath(path.join(place, name));
       if (seen.has(real)) continue;
       seen.add(real);
@@ -110,6 +111,17 @@ async function namesIn(root: string, folder: string, seen: Set<string>): Promise
     }
   }
   return names.sort(byCodePoint);
+}
+
+/**
+ * What a link that leads nowhere passes for: a file where its name has an ending, which is bad when it is read. Without one
+ * it may be a class, on a disk that is not mounted: throws {@link FileError}.
+ */
+async function leadsNowhere(folder: string, name: string): Promise<string> {
+  if (name.includes('.')) return name;
+  const link = path.join(folder, name);
+  const message = `The link ${link} leads to ${await readlink(link)}, which is not there; mount what it leads to, or remove the link.`;
+  throw new FileError({ path: link }, message);
 }
 
 function byCodePoint(a: string, b: string): number {

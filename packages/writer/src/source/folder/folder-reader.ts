@@ -2,6 +2,7 @@ import { type Dirent, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { FileNameError, LinkLoopError, SourceError } from '../../errors.js';
 import { ATONCE, type FolderAccess } from './folder-access.js';
+import { linkTarget } from './mount.js';
 
 /** An entry of a folder, as `readdir` gives it; never a link. */
 export type FolderEntry = Pick<Dirent, 'name' | EntryQuestion>;
@@ -64,7 +65,7 @@ export class FolderReader {
       return this.#entries(path, real);
     } catch (cause) {
       if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
-      throw new SourceError({ path }, `The folder ${path} cannot be read (${cause.message}).`, { cause });
+      throw unreadable(path, cause);
     }
   }
 
@@ -101,10 +102,14 @@ export class FolderReader {
     return entries;
   }
 
-  /** What a link leads to. One that leads nowhere passes for a file: whether it matters shows when it is read. */
+  /**
+   * What a link leads to. One that leads nowhere passes for a file where its name has an ending, and else for a folder:
+   * whether it matters shows when that is read.
+   */
   #follow(folder: string, name: string): FolderEntry {
     const path = join(folder, name);
     const stat = this.#access.follow(path);
+    if (stat === undefined && !name.includes('.')) return entryOf(name, 'folder');
     if (!stat?.isDirectory()) return entryOf(name, 'file');
     const target = this.#access.realPath(path);
     for (let above = folder; this.#real.has(above); above = dirname(above)) {
@@ -158,6 +163,15 @@ export function entryOf(name: string, kind: 'file' | 'folder' | 'other'): Folder
     isFIFO: no,
     isSocket: no,
   };
+}
+
+function unreadable(path: string, cause: Error): SourceError {
+  const target = linkTarget(path);
+  const message =
+    target === null
+      ? `The folder ${path} cannot be read (${cause.message}).`
+      : `The link ${path} leads to ${target}, which cannot be read (${cause.message}); mount what it leads to, remove the link, or leave it out with "exclude" (--exclude).`;
+  return new SourceError({ path }, message, { cause });
 }
 
 /** A name with U+FFFD is either that, or one whose bytes are not UTF-8: those show when they are asked for. */

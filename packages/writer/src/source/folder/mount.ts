@@ -37,8 +37,8 @@ function leadsToRemote(path: string, mounts: ReadonlyMap<string, string>, links:
   return false;
 }
 
-/** Null for what is no link, or not there. */
-function linkTarget(path: string): string | null {
+/** Where a link leads, as it says itself. Null for what is no link, or not there. */
+export function linkTarget(path: string): string | null {
   try {
     return lstatSync(path).isSymbolicLink() ? readlinkSync(path) : null;
   } catch {

@@ -156,6 +156,19 @@ test('a link that leads nowhere stays among the files, so that packing it fails'
   expect((await scan()).paths).toEqual(['a/1.jpg', 'a/2.jpg']);
 });
 
+test('a link without an ending that leads nowhere is an error with its target, unless it is left out', async () => {
+  touch('a/1.jpg');
+  symlinkSync('/nowhere/photos', join(root, 'b'));
+  await expect(scan()).rejects.toBeInstanceOf(SourceError);
+  const message = `The link ${join(root, 'b')} leads to /nowhere/photos, which cannot be read (ENOENT`;
+  for (const include of ['**', '**/*.jpg']) await expect(scan({ include: [include] })).rejects.toThrow(message);
+  for (const options of [{ exclude: ['b'] }, { exclude: ['b/**'] }, { include: ['a/*.jpg'] }]) {
+    expect((await scan(options)).paths).toEqual(['a/1.jpg']);
+  }
+  rmSync(join(root, 'a'), { recursive: true });
+  expect(() => checkSource(join(root, 'b'))).toThrow('is a link to /nowhere/photos, which is not there; mount');
+});
+
 test('a name that is not UTF-8 is an error that shows its bytes, for files and for folders', async () => {
   touch('a/1.jpg');
   writeFileSync(Buffer.concat([Buffer.from(`${root}/a/caf`), Buffer.from([0xe9]), Buffer.from('.jpg')]), '');

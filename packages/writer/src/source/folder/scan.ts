@@ -8,6 +8,7 @@ import { type SourceFiles, SourceFilesBuilder, sourceFilesOf } from '../source-f
 import type { SpoolPlace } from '../spool.js';
 import { FoldersAhead } from './folder-access.js';
 import { type FolderEntry, FolderReader } from './folder-reader.js';
+import { linkTarget } from './mount.js';
 
 /** The files below a source, sorted by path; whoever gets them closes them. */
 export interface Scan {
@@ -45,7 +46,12 @@ export function checkSource(source: string): void {
 }
 
 function refuseNoFolder(source: string, stat: Stats | undefined): void {
-  if (stat === undefined) throw new SourceError({ path: source }, `The source ${source} does not exist.`);
+  if (stat === undefined) {
+    const target = linkTarget(source);
+    const missing =
+      target === null ? 'does not exist' : `is a link to ${target}, which is not there; mount what it leads to`;
+    throw new SourceError({ path: source }, `The source ${source} ${missing}.`);
+  }
   if (!stat.isDirectory()) {
     throw new SourceError(
       { path: source },
