@@ -12,6 +12,7 @@ export {
   type Whereabouts,
 } from './errors.js';
 export { onRetry } from './http/retry.js';
+export { inLanes } from './in-lanes.js';
 export {
   expandBraces,
   isRemote,

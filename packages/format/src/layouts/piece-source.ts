@@ -1,3 +1,4 @@
+import { inLanes } from '@shardtool/storage';
 import type { Source } from '../source.js';
 import { partAt } from './part-at.js';
 
@@ -38,18 +39,14 @@ export class PieceSource implements Source {
     const { starts } = this.#pieces;
     const end = Math.min(offset + target.length, this.size);
     if (offset >= end) return 0;
-    const first = partAt(this.#pieces.starts, offset);
-    let next = first;
-    const lane = async (): Promise<void> => {
-      while (starts[next]! < end) {
-        const piece = next++;
-        const bytes = await this.#piece(piece);
-        const from = Math.max(offset, starts[piece]!);
-        const to = Math.min(end, starts[piece + 1]!);
-        target.set(bytes.subarray(from - starts[piece]!, to - starts[piece]!), from - offset);
-      }
-    };
-    await Promise.all(Array.from({ length: LOADS_AT_ONCE }, lane));
+    const wanted: number[] = [];
+    for (let piece = partAt(starts, offset); starts[piece]! < end; piece++) wanted.push(piece);
+    await inLanes(wanted, LOADS_AT_ONCE, async (piece) => {
+      const bytes = await this.#piece(piece);
+      const from = Math.max(offset, starts[piece]!);
+      const to = Math.min(end, starts[piece + 1]!);
+      target.set(bytes.subarray(from - starts[piece]!, to - starts[piece]!), from - offset);
+    });
     return end - offset;
   }
 

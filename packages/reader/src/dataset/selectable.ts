@@ -1,4 +1,5 @@
 import { headerOf, type IndexPart, imageColumn, type ShardIndex } from '@shardtool/format';
+import { inLanes } from '@shardtool/storage';
 import type { SelectableDataset, SelectionRequest } from '../selection/selection.js';
 import { isUnread, namesInWhere } from '../selection/where.js';
 import type { Dataset } from './dataset.js';
@@ -60,22 +61,15 @@ async function withSizes(index: ShardIndex, shard: number, files: ShardFiles): P
     await files.read(shard, offset[row]!, head);
     return headerOf(head);
   };
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < samples) {
-      const row = next++;
-      const length = bytes[row]!;
-      if (offset[row]! < 0 || length === 0) continue;
-      const header =
-        (await headerAt(row, Math.min(HEAD_BYTES, length))) ??
-        (length > HEAD_BYTES ? await headerAt(row, length) : null);
-      if (header === null) continue;
-      width[row] = header.width;
-      height[row] = header.height;
-      orientation[row] = header.orientation;
-    }
-  };
-  const lanes = await Promise.allSettled(Array.from({ length: HEADS_AT_ONCE }, lane));
-  for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+  const rows = Array.from({ length: samples }, (_, row) => row).filter((row) => offset[row]! >= 0 && bytes[row]! > 0);
+  await inLanes(rows, HEADS_AT_ONCE, async (row) => {
+    const length = bytes[row]!;
+    const header =
+      (await headerAt(row, Math.min(HEAD_BYTES, length))) ?? (length > HEAD_BYTES ? await headerAt(row, length) : null);
+    if (header === null) return;
+    width[row] = header.width;
+    height[row] = header.height;
+    orientation[row] = header.orientation;
+  });
   return { ...index, width, height, orientation };
 }

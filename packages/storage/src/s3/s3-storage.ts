@@ -6,6 +6,7 @@ import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
 import { gaveUp } from '../http/http-storage.js';
 import { withRetries } from '../http/retry.js';
+import { inLanes } from '../in-lanes.js';
 import type { Content, Entry, Expected, PutOptions, Source, Storage, StorageOptions } from '../storage.js';
 import { type ListPage, parseListPage, textOf } from './list.js';
 import { type AskPage, type ListAsk, listSideBySide } from './list-side-by-side.js';
@@ -137,21 +138,14 @@ class S3Storage implements Storage {
       );
     const partBytes = Math.max(PART_BYTES, Math.ceil(bytes / MOST_PARTS));
     const parts = Array.from({ length: Math.ceil(bytes / partBytes) }, (_, i) => i);
-    const etags: string[] = [];
-    let next = 0;
-    const lane = async (): Promise<void> => {
-      while (next < parts.length) {
-        const i = parts[next++]!;
+    try {
+      const etags = await inLanes(parts, PARTS_AT_ONCE, async (i) => {
         signal?.throwIfAborted();
         const body = await readPart(content, i * partBytes, Math.min(bytes, (i + 1) * partBytes));
         const query = { partNumber: String(i + 1), uploadId };
         const { headers: answered } = await this.#ask({ method: 'PUT', key, query, body, doing: 'written', signal });
-        etags[i] = answered.etag ?? '';
-      }
-    };
-    try {
-      const lanes = await Promise.allSettled(Array.from({ length: Math.min(PARTS_AT_ONCE, parts.length) }, lane));
-      for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+        return answered.etag ?? '';
+      });
       const list = etags.map(
         (etag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${etag.replaceAll('&', '&amp;')}</ETag></Part>`,
       );
@@ -176,7 +170,6 @@ class S3Storage implements Storage {
         );
       }
     } catch (error) {
-      next = parts.length;
       await this.#ask({ method: 'DELETE', key, query: { uploadId }, doing: 'removed', fine: [404] }).catch(
         () => undefined,
       );

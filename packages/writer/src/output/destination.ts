@@ -1,7 +1,7 @@
 import { ShardtoolError } from '@shardtool/format';
 import { isRemote, localPathOf, OptionError, schemeOf, shownLocation } from '@shardtool/storage';
 import { DiskFullError } from '../errors.js';
-import { BucketOutput, type StagingOptions } from './bucket-output.js';
+import { BucketOutput, type StagingOptions } from './bucket/bucket-output.js';
 
 /**
  * Where a dataset is to lie. It is made in a folder of this machine in any case: in the one where it stays, or in one from

@@ -1,6 +1,6 @@
 import type { WrittenLayout } from '@shardtool/format';
 import { recodeOptions } from '../options.js';
-import { SENT_AT_ONCE } from '../output/bucket-output.js';
+import { SENT_AT_ONCE } from '../output/bucket/bucket-output.js';
 import type { Destination } from '../output/destination.js';
 import { SKIPPED_FILE, writeListFile } from '../output/lists.js';
 import type { OutputFolder } from '../output/output-folder.js';

@@ -1,6 +1,7 @@
 import type { Source } from '../../source.js';
 import type { PartedShard, PartReader, SamplePosition, TableLayout } from '../layout.js';
-import { ParquetFile, ParquetMemory } from './parquet-file.js';
+import { ParquetFile } from './parquet-file.js';
+import { ParquetMemory } from './parquet-memory.js';
 import { ParquetWriter } from './write.js';
 
 /**

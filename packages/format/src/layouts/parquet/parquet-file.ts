@@ -1,28 +1,21 @@
-import { readAhead } from '@shardtool/storage';
 import { UnsupportedShardError } from '../../errors.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
-import { planRuns } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
-import { fieldOfColumn, keyOf } from '../column-names.js';
-import { FileWindow } from '../file-window.js';
+import { keyOf } from '../column-names.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';
 import { partAt } from '../part-at.js';
 import { loadCodecs } from './codecs.js';
 import { type Columns, columnsOf } from './columns.js';
-import { type Chunk, chunkOf, damaged, type Footer, fill, parseFooter, readFooterBytes } from './footer.js';
+import { chunkOf, damaged, type Footer, parseFooter, readFooterBytes } from './footer.js';
+import { bytesOfPlaces, findGroupPlaces, type GroupPlaces } from './group-places.js';
 import { type Labels, readLabels } from './labels.js';
-import { liesOpen, type Page, PageCache, plainPage } from './pages.js';
-import { type ColumnPlaces, findPlaces } from './places.js';
+import { addPiece, type Piece, readPieces } from './page-pieces.js';
+import type { Page } from './pages.js';
+import { ParquetMemory } from './parquet-memory.js';
+import type { ColumnPlaces } from './places.js';
 
-/** Pages of all files of a dataset that stay in memory, and places of values. */
-const PAGE_CACHE_BYTES = 128 << 20;
-const KEPT_PLACES_BYTES = 256 << 20;
-const KEPT_FOOTERS = 32;
-/** Reads that are under way at once for one read. */
-const READS_AT_ONCE = 8;
+/** Samples that are handed on at once. */
 const YIELDED = 256;
-/** Of a file that is far, at once, while places are found. */
-const FETCHED_BYTES = 2 << 20;
 
 /** One row group: a run of samples that is found and read by itself. */
 export interface RowGroup {
@@ -31,61 +24,6 @@ export interface RowGroup {
   /** Of its columns of bytes in the file. */
   readonly bytes: number;
 }
-
-/** What all files of a dataset share. */
-export class ParquetMemory {
-  readonly pages = new PageCache(PAGE_CACHE_BYTES);
-  /** What the footers used last say: objects take ten times the memory of the bytes. */
-  readonly #footers = new Map<ParquetFile, Footer>();
-  /** By file and number of the row group. The ones used last come last. */
-  readonly #places = new Map<string, { readonly bytes: number; readonly places: Promise<GroupPlaces> }>();
-  #bytes = 0;
-
-  footer(file: ParquetFile, parse: () => Footer): Footer {
-    const footer = this.#footers.get(file) ?? parse();
-    this.#footers.delete(file);
-    this.#footers.set(file, footer);
-    for (const oldest of this.#footers.keys()) {
-      if (this.#footers.size <= KEPT_FOOTERS) break;
-      this.#footers.delete(oldest);
-    }
-    return footer;
-  }
-
-  places(key: string, bytes: number, find: () => Promise<GroupPlaces>): Promise<GroupPlaces> {
-    const known = this.#places.get(key);
-    if (known !== undefined) {
-      this.#places.delete(key);
-      this.#places.set(key, known);
-      return known.places;
-    }
-    const places = find();
-    this.#places.set(key, { bytes, places });
-    this.#bytes += bytes;
-    places.catch(() => this.#drop(key));
-    for (const oldest of this.#places.keys()) {
-      if (this.#bytes <= KEPT_PLACES_BYTES || oldest === key) break;
-      this.#drop(oldest);
-    }
-    return places;
-  }
-
-  #drop(key: string): void {
-    this.#bytes -= this.#places.get(key)?.bytes ?? 0;
-    this.#places.delete(key);
-  }
-}
-
-/** Where everything of a row group lies, seen as if the values of each row lay one behind the other, and the rows, too. */
-interface GroupPlaces {
-  /** Where each row begins, and the last one ends. */
-  readonly starts: Float64Array;
-  readonly columns: readonly ColumnPlaces[];
-}
-
-/** Memory that one value's place takes, and one row's. */
-const PLACE_BYTES = 13;
-const ROW_BYTES = 8;
 
 /** A Parquet file: its footer, and reading of what its row groups hold. Sources are given: whoever opens one closes it. */
 export class ParquetFile {
@@ -148,11 +86,11 @@ export class ParquetFile {
         if (page[row]! < 0) continue;
         const [from, to] = [Math.max(at, offset), Math.min(at + bytes[row]!, end)];
         if (from < to)
-          add(wanted, pages[page[row]!]!, { at: inPage[row]! + from - at, bytes: to - from, to: from - offset });
+          addPiece(wanted, pages[page[row]!]!, { at: inPage[row]! + from - at, bytes: to - from, to: from - offset });
         at += bytes[row]!;
       }
     }
-    await this.#readPieces(source, wanted, target);
+    await readPieces(source, wanted, target, this.#memory.pages);
     return end - offset;
   }
 
@@ -219,57 +157,9 @@ export class ParquetFile {
 
   #placesOf(source: Source, group: number): Promise<GroupPlaces> {
     const { rows } = this.groups[group]!;
-    const bytes = rows * (ROW_BYTES + PLACE_BYTES * this.columns.bytes.length);
-    return this.#memory.places(`${group} ${this.location}`, bytes, () => this.#findPlaces(source, group));
-  }
-
-  async #findPlaces(source: Source, group: number): Promise<GroupPlaces> {
-    const { rows } = this.groups[group]!;
-    const { columns: chunks } = this.#parse().row_groups[group]!;
-    const columns: ColumnPlaces[] = [];
-    for (const column of this.columns.bytes) {
-      const chunk = chunkOf(chunks[column.leaf]!);
-      const part = frontToBack(source, chunk);
-      const reader = { source: part, window: new FileWindow(part), cache: this.#memory.pages };
-      try {
-        const own = this.columns.ours?.of.get(column.name)?.of;
-        const nameOf = (first: Uint8Array) =>
-          own ?? fieldOfColumn(column.name, first, column.name === this.columns.image);
-        columns.push(await findPlaces(reader, column, nameOf, chunk, rows));
-      } finally {
-        if (part !== source) await part.close();
-      }
-    }
-    this.#checkFields(columns);
-    const starts = new Float64Array(rows + 1);
-    for (let row = 0; row < rows; row++) {
-      let bytes = 0;
-      for (const column of columns) bytes += column.bytes[row]!;
-      starts[row + 1] = starts[row]! + bytes;
-    }
-    const known = this.columns.ours?.groupBytes[group];
-    if (known !== undefined && known !== starts[rows])
-      throw damaged(
-        this.location,
-        0,
-        `row group ${group} has ${starts[rows]} bytes of fields, and its footer says ${known}`,
-      );
-    return { starts, columns };
-  }
-
-  #checkFields(columns: readonly ColumnPlaces[]): void {
-    const owner = new Map<string, string>();
-    for (const [i, { fields }] of columns.entries()) {
-      const { name } = this.columns.bytes[i]!;
-      for (const field of fields) {
-        const other = owner.get(field);
-        if (other !== undefined && other !== name) {
-          const message = `${this.location}: its columns "${other}" and "${name}" would both be the field "${field}"; rename one of them.`;
-          throw new UnsupportedShardError({ shard: this.location }, message);
-        }
-        owner.set(field, name);
-      }
-    }
+    const bytes = bytesOfPlaces(rows, this.columns.bytes.length);
+    const find = () => findGroupPlaces(source, this, this.#parse(), group, this.#memory.pages);
+    return this.#memory.places(`${group} ${this.location}`, bytes, find);
   }
 
   /** An image that is not in the file, but is named by its path, would be missing without a word. */
@@ -282,84 +172,6 @@ export class ParquetFile {
     const message = `${this.location}: no row of its row group ${group} has an image in it: its rows may name files that lie elsewhere; write it anew with the images in it, as "push_to_hub" does.`;
     throw new UnsupportedShardError({ shard: this.location }, message);
   }
-
-  async #readPieces(source: Source, wanted: ReadonlyMap<Page, readonly Piece[]>, target: Uint8Array): Promise<void> {
-    const spans: PageSpan[] = [];
-    for (const [page, pieces] of wanted) {
-      const known = this.#memory.pages.get(page);
-      if (known !== undefined) copy(known, 0, pieces, target);
-      else if (!liesOpen(page, source)) spans.push({ page, pieces, offset: page.offset, bytes: page.bytes });
-      else {
-        const [from, to] = [pieces[0]!.at, pieces.at(-1)!.at + pieces.at(-1)!.bytes];
-        spans.push({ page, pieces, offset: page.offset + from, bytes: to - from });
-      }
-    }
-    const runs = planRuns(spans);
-    let next = 0;
-    const lane = async (): Promise<void> => {
-      while (next < runs.length) {
-        const run = runs[next++]!;
-        const [only] = run.spans;
-        if (run.spans.length === 1 && only!.pieces.length === 1 && liesOpen(only!.page, source)) {
-          const { to, bytes } = only!.pieces[0]!;
-          await fill(source, run.offset, target.subarray(to, to + bytes));
-          continue;
-        }
-        const stored = new Uint8Array(run.bytes);
-        await fill(source, run.offset, stored);
-        for (const span of run.spans) {
-          const bytes = stored.subarray(span.offset - run.offset, span.offset - run.offset + span.bytes);
-          if (liesOpen(span.page, source)) copy(bytes, span.offset - span.page.offset, span.pieces, target);
-          else {
-            // Pages of a run share its memory, and are kept one by one.
-            const own = run.spans.length === 1 ? bytes : bytes.slice();
-            const plain = plainPage(span.page, own, this.location);
-            this.#memory.pages.put(span.page, plain);
-            copy(plain, 0, span.pieces, target);
-          }
-        }
-      }
-    };
-    const lanes = await Promise.allSettled(Array.from({ length: Math.min(runs.length, READS_AT_ONCE) }, lane));
-    for (const result of lanes) if (result.status === 'rejected') throw result.reason;
-  }
-}
-
-/** A chunk of a file that is far, fetched once from front to back and not beyond its end; a file of this machine as it is. */
-function frontToBack(source: Source, { offset, bytes }: Chunk): Source {
-  if (source.readNow !== undefined) return source;
-  const { location } = source;
-  const chunk = readAhead(
-    { location, size: bytes, readAt: (at, target) => source.readAt(offset + at, target), close: async () => {} },
-    { chunkBytes: FETCHED_BYTES, ahead: 2, kept: 4 },
-  );
-  return { ...chunk, size: offset + bytes, readAt: (at, target) => chunk.readAt(at - offset, target) };
-}
-
-/** Bytes of a page that are wanted, and where they go. */
-interface Piece {
-  readonly at: number;
-  readonly bytes: number;
-  readonly to: number;
-}
-
-/** What of a page is read, and what of that is wanted. */
-interface PageSpan {
-  readonly page: Page;
-  readonly pieces: readonly Piece[];
-  readonly offset: number;
-  readonly bytes: number;
-}
-
-/** `from`: where in the page `bytes` begin. */
-function copy(bytes: Uint8Array, from: number, pieces: readonly Piece[], target: Uint8Array): void {
-  for (const piece of pieces) target.set(bytes.subarray(piece.at - from, piece.at - from + piece.bytes), piece.to);
-}
-
-function add(wanted: Map<Page, Piece[]>, page: Page, piece: Piece): void {
-  const pieces = wanted.get(page);
-  if (pieces === undefined) wanted.set(page, [piece]);
-  else pieces.push(piece);
 }
 
 function valuesOf({ cls, columns }: Labels, row: number): Pick<SamplePosition, 'cls' | 'labels'> {

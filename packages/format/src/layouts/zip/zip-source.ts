@@ -1,4 +1,5 @@
 import { inflateRawSync } from 'node:zlib';
+import { inLanes } from '@shardtool/storage';
 import { crc32 } from '../../checksum.js';
 import { planRuns } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
@@ -52,26 +53,16 @@ export class ZipSource implements Source {
       if (kept !== undefined) put(number, kept);
       else if (bytes > 0) wanted.push({ offset: at, bytes: extent, number });
     }
-    const runs = planRuns(wanted);
-    let next = 0;
-    const lane = async (): Promise<void> => {
-      while (next < runs.length) {
-        const run = runs[next++]!;
-        const stored = Buffer.from(new ArrayBuffer(run.bytes));
-        await fill(this.#source, run.offset, stored);
-        for (const { offset: at, bytes, number } of run.spans) {
-          const payload = this.#payload(
-            this.entries[number]!,
-            stored.subarray(at - run.offset, at - run.offset + bytes),
-          );
-          put(number, payload);
-          // Who reads part of it comes for the rest.
-          if (starts[number]! < offset || starts[number + 1]! > end) this.#keep(number, payload);
-        }
+    await inLanes(planRuns(wanted), READS_AT_ONCE, async (run) => {
+      const stored = Buffer.from(new ArrayBuffer(run.bytes));
+      await fill(this.#source, run.offset, stored);
+      for (const { offset: at, bytes, number } of run.spans) {
+        const payload = this.#payload(this.entries[number]!, stored.subarray(at - run.offset, at - run.offset + bytes));
+        put(number, payload);
+        // Who reads part of it comes for the rest.
+        if (starts[number]! < offset || starts[number + 1]! > end) this.#keep(number, payload);
       }
-    };
-    const lanes = await Promise.allSettled(Array.from({ length: Math.min(runs.length, READS_AT_ONCE) }, lane));
-    for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+    });
     return end - offset;
   }
 

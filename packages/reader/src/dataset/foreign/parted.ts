@@ -14,7 +14,7 @@ import {
   type ShardPart,
   uniteClasses,
 } from '@shardtool/format';
-import { isRemote, shownLocation } from '@shardtool/storage';
+import { inLanes, isRemote, shownLocation } from '@shardtool/storage';
 import type { StoredParts } from '../dataset.js';
 import { Recent } from '../keys/recent.js';
 import type { ShardFile } from '../shard-files.js';
@@ -39,7 +39,7 @@ export async function partedParts(
   open: PartReader,
 ): Promise<StoredParts> {
   const sizes = new Map<string, number>();
-  const shards = await inLanes(found, async ({ path }) => {
+  const shards = await inLanes(found, OPENED_AT_ONCE, async ({ path }) => {
     const source = (): ReturnType<typeof openSource> =>
       openSource(path, isRemote(path) && sizes.has(path) ? { size: sizes.get(path) } : { first: 'end' });
     const opening = open(async () => {
@@ -154,24 +154,4 @@ function rowsOf(index: ShardIndex, { firstSample, samples }: ShardPart, { path }
     columns: new Map(Array.from(index.columns, ([name, values]) => [name, values.slice(firstSample, end)])),
     ...(index.columnTypes && { columnTypes: index.columnTypes }),
   };
-}
-
-/** What `work` makes of each, in their order, some at a time. The first error ends it. */
-async function inLanes<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
-  const results = new Array<R>(all.length);
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < all.length) {
-      const i = next++;
-      try {
-        results[i] = await work(all[i]!);
-      } catch (error) {
-        next = all.length;
-        throw error;
-      }
-    }
-  };
-  const lanes = await Promise.allSettled(Array.from({ length: Math.min(all.length, OPENED_AT_ONCE) }, lane));
-  for (const lane of lanes) if (lane.status === 'rejected') throw lane.reason;
-  return results;
 }

@@ -9,6 +9,7 @@ import {
   type ShardIndex,
   shardsOfSplit,
 } from '@shardtool/format';
+import { inLanes } from '@shardtool/storage';
 import type { StoredParts } from '../dataset.js';
 import type { ShardFile } from '../shard-files.js';
 import { type FolderLabels, readFolderLabels } from './folder-labels.js';
@@ -142,14 +143,9 @@ function folderShard(location: string, listed: ListedSamples, shard: ShardOfFold
 /** Where each file begins when all lie one behind the other, and behind the last where it ends. A file that is gone has no bytes. */
 async function startsOf(files: readonly string[]): Promise<Float64Array> {
   const starts = new Float64Array(files.length + 1);
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < files.length) {
-      const file = next++;
-      starts[file + 1] = (await stat(files[file]!).catch(() => null))?.size ?? 0;
-    }
-  };
-  await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, lane));
+  await inLanes(files, LOOKS_AT_ONCE, async (path, file) => {
+    starts[file + 1] = (await stat(path).catch(() => null))?.size ?? 0;
+  });
   for (let file = 0; file < files.length; file++) starts[file + 1]! += starts[file]!;
   return starts;
 }

@@ -1,5 +1,5 @@
 import { SampleSizeError, type ShardIndex } from '@shardtool/format';
-import type { ReadCosts } from '@shardtool/storage';
+import { inLanes, type ReadCosts } from '@shardtool/storage';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, SEGMENT_BYTES } from './arena.js';
@@ -174,19 +174,7 @@ export async function load(
   if (reads.length === 1) return readInto(reads[0]!, place, store, arena);
   // The store itself says how many of them are under way.
   const atOnce = (store.costs?.parallel ?? 0) > READS_AT_ONCE ? FAR_READS_AT_ONCE : READS_AT_ONCE;
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < reads.length) {
-      try {
-        await readInto(reads[next++]!, place, store, arena);
-      } catch (error) {
-        next = reads.length;
-        throw error;
-      }
-    }
-  };
-  const lanes = await Promise.allSettled(Array.from({ length: Math.min(reads.length, atOnce) }, lane));
-  for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+  await inLanes(reads, atOnce, (read) => readInto(read, place, store, arena));
 }
 
 interface ShardRead extends StretchRead {

@@ -1,47 +1,25 @@
-import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { tmpdir, userInfo } from 'node:os';
-import { dirname, join } from 'node:path';
-import {
-  BESIDE_NAMES,
-  besideAll,
-  crc32,
-  entryOf,
-  FileError,
-  MANIFEST_FILE,
-  makeFolder,
-  OUTPUT_LAYOUTS,
-  PACK_NOTE_FILE,
-} from '@shardtool/format';
+import { join } from 'node:path';
+import { crc32, FileError, MANIFEST_FILE, PACK_NOTE_FILE } from '@shardtool/format';
 import {
   type Entry,
   FileExistsError,
+  inLanes,
   NoSuchFileError,
   openStorage,
   readWhole,
   type Storage,
   shownLocation,
 } from '@shardtool/storage';
-import { OutputNotEmptyError, PlanChangedError } from '../errors.js';
-import type { ShardRecord } from '../shard/new-shard.js';
-import type { Destination } from './destination.js';
-import { LIST_FILES } from './lists.js';
-import { NOTE_ENDING, STATE_FOLDER } from './pack-state.js';
-import { isPartNote } from './part-notes.js';
-import { isLockFile } from './parts.js';
-import { addToNote, readNoteText } from './shard-note.js';
+import { OutputNotEmptyError, PlanChangedError } from '../../errors.js';
+import type { ShardRecord } from '../../shard/new-shard.js';
+import type { Destination } from '../destination.js';
+import { isLockFile } from '../parts.js';
+import { addToNote, readNoteText } from '../shard-note.js';
+import { BESIDE_SHARDS, inTurnOfRemoval, isNote, isReadHere, PLAN } from './bucket-files.js';
+import { keepSize, showBySize, stagingFolder } from './staging-folder.js';
 
 /** Shards that are sent at a time, each in several parts. */
 export const SENT_AT_ONCE = 2;
@@ -50,17 +28,6 @@ const FETCHED_AT_ONCE = 32;
 /** A prefix with more objects is hardly meant. */
 const MOST_OBJECTS = 200_000;
 const PIECE_BYTES = 8 << 20;
-
-const PLAN = `${STATE_FOLDER}/plan`;
-/** What is read on this machine, and not only looked at; notes beside them. */
-const READ_HERE = new Set([MANIFEST_FILE, PACK_NOTE_FILE, PLAN, ...LIST_FILES]);
-/** What lies beside shards and dataset.json, one for all. */
-const BESIDE_SHARDS = [PACK_NOTE_FILE, ...LIST_FILES, ...besideAll(BESIDE_NAMES), ...layoutLists()];
-
-/** What layouts have beside all shards. */
-function layoutLists(): string[] {
-  return OUTPUT_LAYOUTS.flatMap((layout) => entryOf(layout).listFile ?? []);
-}
 
 export interface StagingOptions {
   /** Which of several that pack to the same place. */
@@ -118,27 +85,24 @@ export class BucketOutput implements Destination {
     this.#there.clear();
     for await (const entry of this.#storage.list('', { deep: true, signal: this.#stopped.signal })) {
       if (this.#there.size === MOST_OBJECTS) throw tooMany(this.location);
-      this.#there.set(entry.name, { entry, shadow: this.#show(entry), isShown: true });
+      this.#there.set(entry.name, { entry, shadow: showBySize(this.folder, entry), isShown: true });
     }
     const read = [...this.#there.keys()].filter((name) => isReadHere(name) || isNote(name));
-    await eachOf(read, FETCHED_AT_ONCE, (name) => this.#fetchFile(name));
-    await eachOf(read.filter(isNote), recheck ? SENT_AT_ONCE : FETCHED_AT_ONCE, async (name) => {
+    await inLanes(read, FETCHED_AT_ONCE, (name) => this.#fetchFile(name));
+    await inLanes(read.filter(isNote), recheck ? SENT_AT_ONCE : FETCHED_AT_ONCE, async (name) => {
       if (!(await this.#isAsNoted(name, recheck))) rmSync(join(this.folder, name), { force: true });
     });
     this.#planVersion ??= this.#there.get(PLAN)?.entry.version ?? null;
   }
 
   async fetchFiles(names: readonly string[]): Promise<void> {
-    await eachOf(names, FETCHED_AT_ONCE, (name) => this.#fetchFile(name));
+    await inLanes(names, FETCHED_AT_ONCE, (name) => this.#fetchFile(name));
   }
 
   async removeGone(): Promise<void> {
     const gone = [...this.#there].filter(([, { shadow }]) => !existsSync(join(this.folder, shadow)));
-    // Without dataset.json it is no dataset any more, and without pack.json nobody knows whose the rest is.
-    const turn = (name: string) => (name === MANIFEST_FILE ? 0 : name === PACK_NOTE_FILE ? 3 : name === PLAN ? 2 : 1);
-    for (const now of [0, 1, 2, 3]) {
-      const names = gone.map(([name]) => name).filter((name) => turn(name) === now);
-      await eachOf(names, FETCHED_AT_ONCE, async (name) => {
+    for (const names of inTurnOfRemoval(gone.map(([name]) => name))) {
+      await inLanes(names, FETCHED_AT_ONCE, async (name) => {
         await this.#storage.remove(name, this.#stopped.signal);
         this.#there.delete(name);
       });
@@ -150,7 +114,7 @@ export class BucketOutput implements Destination {
       await this.#putOnce(PLAN, path);
     } catch (error) {
       if (!(error instanceof FileExistsError)) throw error;
-      await writeFile(path, await readWhole(`${this.#place.replace(/\/+$/, '')}/${PLAN}`));
+      await writeFile(path, await this.#read(PLAN));
     }
     this.#planVersion = (await this.#storage.entry(PLAN))?.version ?? null;
   }
@@ -222,8 +186,7 @@ export class BucketOutput implements Destination {
       const { version } = await this.#sent(name, size);
       stored.push([name, size, version]);
       if (kept.includes(name)) continue;
-      truncateSync(path, 0);
-      truncateSync(path, size);
+      keepSize(path, size);
     }
     if (note === null) return;
     await addToNote(join(this.folder, note), { stored });
@@ -253,29 +216,10 @@ export class BucketOutput implements Destination {
       await this.#storage.put(name, bytes, { ifAbsent: true, signal: this.#stopped.signal });
     } catch (error) {
       if (!(error instanceof FileExistsError)) throw error;
-      const found = await readWhole(`${this.#place.replace(/\/+$/, '')}/${name}`);
+      const found = await this.#read(name);
       if (!Buffer.from(found).equals(bytes)) throw error;
     }
     await this.#sent(name, bytes.length);
-  }
-
-  /** Shows an object in the folder, by its size alone. An object whose name no folder can have is shown by another. */
-  #show({ name, size }: Entry): string {
-    const isPlain = name.split('/').every((part) => /^(?!\.{1,2}$)[^\\\0]{1,200}$/.test(part));
-    const own = `object-${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
-    for (const shadow of isPlain ? [name, own] : [own]) {
-      const path = join(this.folder, shadow);
-      try {
-        makeFolder(dirname(path));
-        writeFileSync(path, '', { flag: 'wx' });
-        truncateSync(path, size);
-        return shadow;
-      } catch (error) {
-        // One object has the name of another one's folder.
-        if (shadow === own) throw error;
-      }
-    }
-    return own;
   }
 
   /** The folder has its name and its size alone. */
@@ -283,11 +227,15 @@ export class BucketOutput implements Destination {
     return !isReadHere(name) && this.#there.get(name)?.isShown === true;
   }
 
+  #read(name: string): Promise<Uint8Array> {
+    return readWhole(`${this.#place.replace(/\/+$/, '')}/${name}`);
+  }
+
   async #fetchFile(name: string): Promise<void> {
     const shadow = this.#there.get(name)?.shadow;
     if (shadow === undefined) return;
     try {
-      await writeFile(join(this.folder, shadow), await readWhole(`${this.#place.replace(/\/+$/, '')}/${name}`));
+      await writeFile(join(this.folder, shadow), await this.#read(name));
     } catch (error) {
       if (!(error instanceof NoSuchFileError)) throw error;
       // Another part has committed at this moment, and taken it away.
@@ -321,48 +269,6 @@ export class BucketOutput implements Destination {
     await source.close();
     return sum;
   }
-}
-
-function isReadHere(name: string): boolean {
-  return READ_HERE.has(name) || isPartNote(name);
-}
-
-function isNote(name: string): boolean {
-  return name.startsWith(`${STATE_FOLDER}/`) && name.endsWith(NOTE_ENDING);
-}
-
-/** One folder for each place and part: two packs of the same meet in it, and what one that was killed left is taken away. */
-export function stagingFolder(location: string, part: string | undefined, staging: string | undefined): string {
-  const name = createHash('sha256')
-    .update(JSON.stringify([location.replace(/\/+$/, ''), part ?? null, userInfo().uid]))
-    .digest('hex')
-    .slice(0, 16);
-  const folder = join(staging ?? tmpdir(), `shardtool-staging-${name}`);
-  makeFolder(dirname(folder));
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    const found = lstatSync(folder);
-    if (!found.isDirectory() || found.uid !== (process.getuid?.() ?? found.uid)) {
-      const message = `${folder} is not a folder of this user; remove it, or name another place for shards on their way ("staging", --staging).`;
-      throw new FileError({ path: folder }, message);
-    }
-  }
-  return folder;
-}
-
-/** Does `work` for each, so many at a time. */
-async function eachOf<Item>(
-  items: readonly Item[],
-  atOnce: number,
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < items.length) await work(items[next++]!);
-  };
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, lane));
 }
 
 function tooMany(path: string): OutputNotEmptyError {

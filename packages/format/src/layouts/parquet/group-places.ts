@@ -1,0 +1,104 @@
+import { readAhead } from '@shardtool/storage';
+import { UnsupportedShardError } from '../../errors.js';
+import type { Source } from '../../source.js';
+import { fieldOfColumn } from '../column-names.js';
+import { FileWindow } from '../file-window.js';
+import type { Columns } from './columns.js';
+import { type Chunk, chunkOf, damaged, type Footer } from './footer.js';
+import type { PageCache } from './pages.js';
+import { type ColumnPlaces, findPlaces } from './places.js';
+
+/** Of a file that is far, at once, while places are found. */
+const FETCHED_BYTES = 2 << 20;
+
+/** Where everything of a row group lies, seen as if the values of each row lay one behind the other, and the rows, too. */
+export interface GroupPlaces {
+  /** Where each row begins, and the last one ends. */
+  readonly starts: Float64Array;
+  readonly columns: readonly ColumnPlaces[];
+}
+
+/** Memory that one value's place takes, and one row's. */
+const PLACE_BYTES = 13;
+const ROW_BYTES = 8;
+
+/** Memory that the places of so many rows take, with so many columns of bytes. */
+export function bytesOfPlaces(rows: number, columns: number): number {
+  return rows * (ROW_BYTES + PLACE_BYTES * columns);
+}
+
+/** A file's columns, and where it is, for messages. */
+export interface FileColumns {
+  readonly location: string;
+  readonly columns: Columns;
+}
+
+/**
+ * Where everything of row group `group` lies. Reads the headers of its pages, and those pages that say lengths; they are kept in
+ * `cache`. Throws DamagedShardError and UnsupportedShardError.
+ */
+export async function findGroupPlaces(
+  source: Source,
+  { location, columns: { bytes: wanted, ours, image } }: FileColumns,
+  footer: Footer,
+  group: number,
+  cache: PageCache,
+): Promise<GroupPlaces> {
+  const { num_rows, columns: chunks } = footer.row_groups[group]!;
+  const rows = Number(num_rows);
+  const columns: ColumnPlaces[] = [];
+  for (const column of wanted) {
+    const chunk = chunkOf(chunks[column.leaf]!);
+    const part = frontToBack(source, chunk);
+    const reader = { source: part, window: new FileWindow(part), cache };
+    try {
+      const own = ours?.of.get(column.name)?.of;
+      const nameOf = (first: Uint8Array) => own ?? fieldOfColumn(column.name, first, column.name === image);
+      columns.push(await findPlaces(reader, column, nameOf, chunk, rows));
+    } finally {
+      if (part !== source) await part.close();
+    }
+  }
+  checkFields(
+    location,
+    columns.map(({ fields }, i) => ({ name: wanted[i]!.name, fields })),
+  );
+  const starts = new Float64Array(rows + 1);
+  for (let row = 0; row < rows; row++) {
+    let bytes = 0;
+    for (const column of columns) bytes += column.bytes[row]!;
+    starts[row + 1] = starts[row]! + bytes;
+  }
+  const known = ours?.groupBytes[group];
+  if (known !== undefined && known !== starts[rows])
+    throw damaged(location, 0, `row group ${group} has ${starts[rows]} bytes of fields, and its footer says ${known}`);
+  return { starts, columns };
+}
+
+function checkFields(
+  location: string,
+  columns: readonly { readonly name: string; readonly fields: Iterable<string> }[],
+): void {
+  const owner = new Map<string, string>();
+  for (const { name, fields } of columns) {
+    for (const field of fields) {
+      const other = owner.get(field);
+      if (other !== undefined && other !== name) {
+        const message = `${location}: its columns "${other}" and "${name}" would both be the field "${field}"; rename one of them.`;
+        throw new UnsupportedShardError({ shard: location }, message);
+      }
+      owner.set(field, name);
+    }
+  }
+}
+
+/** A chunk of a file that is far, fetched once from front to back and not beyond its end; a file of this machine as it is. */
+function frontToBack(source: Source, { offset, bytes }: Chunk): Source {
+  if (source.readNow !== undefined) return source;
+  const { location } = source;
+  const chunk = readAhead(
+    { location, size: bytes, readAt: (at, target) => source.readAt(offset + at, target), close: async () => {} },
+    { chunkBytes: FETCHED_BYTES, ahead: 2, kept: 4 },
+  );
+  return { ...chunk, size: offset + bytes, readAt: (at, target) => chunk.readAt(at - offset, target) };
+}

@@ -1,0 +1,55 @@
+import { createHash } from 'node:crypto';
+import { lstatSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
+import { FileError, makeFolder } from '@shardtool/format';
+import type { Entry } from '@shardtool/storage';
+
+/** One folder for each place and part: two packs of the same meet in it, and what one that was killed left is taken away. */
+export function stagingFolder(location: string, part: string | undefined, staging: string | undefined): string {
+  const name = createHash('sha256')
+    .update(JSON.stringify([location.replace(/\/+$/, ''), part ?? null, userInfo().uid]))
+    .digest('hex')
+    .slice(0, 16);
+  const folder = join(staging ?? tmpdir(), `shardtool-staging-${name}`);
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    const found = lstatSync(folder);
+    if (!found.isDirectory() || found.uid !== (process.getuid?.() ?? found.uid)) {
+      const message = `${folder} is not a folder of this user; remove it, or name another place for shards on their way ("staging", --staging).`;
+      throw new FileError({ path: folder }, message);
+    }
+  }
+  return folder;
+}
+
+/**
+ * Shows an object in the folder by a file of its size without content, and returns the name of that: its own, or another one
+ * where no folder can have it.
+ */
+export function showBySize(folder: string, { name, size }: Entry): string {
+  const isPlain = name.split('/').every((part) => /^(?!\.{1,2}$)[^\\\0]{1,200}$/.test(part));
+  const own = `object-${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
+  for (const shadow of isPlain ? [name, own] : [own]) {
+    const path = join(folder, shadow);
+    try {
+      makeFolder(dirname(path));
+      writeFileSync(path, '', { flag: 'wx' });
+      truncateSync(path, size);
+      return shadow;
+    } catch (error) {
+      // One object has the name of another one's folder.
+      if (shadow === own) throw error;
+    }
+  }
+  return own;
+}
+
+/** The file stays in the folder by name and size alone. */
+export function keepSize(path: string, size: number): void {
+  truncateSync(path, 0);
+  truncateSync(path, size);
+}
