@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, statfsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { pack } from '@shardtool/writer';
+import { SampleSizeError } from '@shardtool/format';
+import { convert, DiskFullError, pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { emptyFolder } from './datasets.js';
-import { jpeg, newFolder, tree } from './pack-workbench.js';
+import { emptyFolder, packedSmall } from './datasets.js';
+import { digestsOf, jpeg, newFolder, smallDisk, tree } from './pack-workbench.js';
 
 const place = emptyFolder();
 const source = tree({ 'a/1.jpg': jpeg(1), 'b/2.jpg': jpeg(2) });
@@ -37,4 +38,41 @@ test.runIf(process.platform === 'linux').each([
   expect(
     readdirSync(packed, { recursive: true, encoding: 'utf8' }).filter((name) => /other|split|part/.test(name)),
   ).toEqual([]);
+});
+
+test('a conversion that goes on needs room for what is left of it, and says so', async ({ skip }) => {
+  const shards = await packedSmall(
+    { samples: 8, bytes: (sample) => (sample === 4 ? 250_000 : 200_000) },
+    { maxShardSamples: 1, shuffle: false },
+  );
+  const { folder, isMounted, resize, unmount } = smallDisk(4000);
+  if (!isMounted) skip();
+  const output = path.join(folder, 'shards');
+  const options = { format: 'msgpack', workers: 1 } as const;
+  /** Leaves the disk so many bytes. */
+  const leave = (bytes: number) => {
+    const { blocks, bavail, bsize } = statfsSync(folder);
+    resize(Math.round(((blocks - bavail) * bsize + bytes) / 1024));
+  };
+  try {
+    leave(1_000_000);
+    await expect(convert(shards, output, options)).rejects.toThrow(
+      /^The conversion takes .* has room for .*; make room, or choose a folder on/,
+    );
+    leave(4_000_000);
+    // The fifth shard ends it.
+    await expect(convert(shards, output, { ...options, maxSampleBytes: 220_000 })).rejects.toBeInstanceOf(
+      SampleSizeError,
+    );
+    leave(500_000);
+    await expect(convert(shards, output, options)).rejects.toBeInstanceOf(DiskFullError);
+    await expect(convert(shards, output, options)).rejects.toThrow(/^What is left of the conversion takes /);
+    leave(1_200_000);
+    expect(await convert(shards, output, options)).toMatchObject({ samples: 8 });
+    const alone = newFolder();
+    await convert(shards, alone, options);
+    expect(digestsOf(output)).toEqual(digestsOf(alone));
+  } finally {
+    unmount();
+  }
 });

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
   mkdirSync,
@@ -22,9 +21,9 @@ import {
   TooManyBadError,
 } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { emptyFolder, smallImages } from './datasets.js';
+import { smallImages } from './datasets.js';
 import { packInProcess } from './pack-processes.js';
-import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+import { digestsOf, filesIn, jpeg, newFolder, samplesOf, smallDisk, tree } from './pack-workbench.js';
 
 /** Shards of one sample in the order of the paths; the fourth image is none, where the pack stops. */
 const OPTIONS: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1 };
@@ -232,27 +231,20 @@ test('a pack that filled a small disk goes on when there is room', async () => {
   const options = { maxShardSamples: 5, workers: 2, imageFormat: 'png' as const };
   const alone = newFolder();
   await pack(images, alone, options);
-  const { folder, isMounted } = smallDisk(60);
+  const { folder, isMounted, resize, unmount } = smallDisk(60);
   const output = path.join(folder, 'shards');
   try {
     if (isMounted) {
       await expect(pack(images, output, options)).rejects.toBeInstanceOf(DiskFullError);
       expect(filesIn(output).filter((file) => file.endsWith('.part'))).toEqual([]);
-      spawnSync('mount', ['-o', 'remount,size=20000k', folder]);
+      resize(20_000);
     }
     expect((await pack(images, output, options)).samples).toBe(40);
     expect(digestsOf(output)).toEqual(digestsOf(alone));
   } finally {
-    if (isMounted) spawnSync('umount', [folder]);
+    unmount();
   }
 });
-
-/** A disk of so many KiB, where the machine lets us mount one; else a folder like any other. */
-function smallDisk(kib: number): { folder: string; isMounted: boolean } {
-  const folder = emptyFolder();
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${kib}k`, 'none', folder]);
-  return { folder, isMounted: status === 0 };
-}
 
 /** Turns one bit in the middle of a file around. */
 function damage(file: string): void {

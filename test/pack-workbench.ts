@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -29,6 +30,18 @@ export function tree(files: Readonly<Record<string, string | Uint8Array>>): stri
 /** A folder that does not exist yet. */
 export function newFolder(): string {
   return path.join(emptyFolder(), 'shards');
+}
+
+/** A disk of so many KiB, where the machine lets us mount one; else a folder like any other. */
+export function smallDisk(kib: number) {
+  const folder = emptyFolder();
+  const mount = (...args: string[]) => spawnSync('mount', args).status === 0;
+  const isMounted = mount('-t', 'tmpfs', '-o', `size=${kib}k`, 'none', folder);
+  return {
+    ...{ folder, isMounted },
+    resize: (to: number) => mount('-o', `remount,size=${to}k`, folder),
+    unmount: () => isMounted && spawnSync('umount', [folder]),
+  };
 }
 
 /** All files below a folder, sorted. */

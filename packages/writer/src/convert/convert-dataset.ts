@@ -5,6 +5,7 @@ import type { CheckedConvertOptions } from '../options.js';
 import type { Destination } from '../output/destination.js';
 import { hiddenFolder, type OutputFolder } from '../output/output-folder.js';
 import { noteName, STATE_FOLDER } from '../output/pack-state.js';
+import { readShardNote } from '../output/shard-note.js';
 import type { DatasetShards } from '../shard/dataset-shards.js';
 import { outputLayoutOf } from '../shard/layout-choice.js';
 import type { Report } from '../shard/shard-job.js';
@@ -40,8 +41,12 @@ export async function convertDataset(
   const numbered = input.shards.map((shard, number) => ({ shard, number }));
   const taken = numbered.filter(({ number }) => seen === null || seen.samples[number]! > 0);
   const shards = taken.map(({ shard }) => shard);
-  const sourceBytes = shards.reduce((sum, { bytes }) => sum + bytes, 0);
-  if (!isElsewhere) folder.checkRoom(sourceBytes);
+  const sourceBytes = sumOfBytes(shards);
+  if (!isElsewhere) {
+    const left = isBegun ? shards.filter(({ stem }) => readShardNote(folder.path, stem, madeFrom) === null) : shards;
+    const what = left.length === shards.length ? 'The conversion' : 'What is left of the conversion';
+    folder.checkRoom(sumOfBytes(left), what);
+  }
   const stems = shards.map(({ stem }) => stem);
   if (isBegun) folder.keepNoted();
   else
@@ -111,6 +116,10 @@ export async function convertDataset(
       done.reduce((sum, shard) => sum + shard.leftOut, 0),
     );
   });
+}
+
+function sumOfBytes(shards: readonly { readonly bytes: number }[]): number {
+  return shards.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /** The columns of the new shards, where their layout has columns. */

@@ -253,12 +253,12 @@ export class OutputFolder {
     for (const stem of stems) this.#removeTemporary(shardPaths(layout, stem));
   }
 
-  /** Throws {@link DiskFullError} where the disk has less room than `bytes`. */
-  checkRoom(bytes: number): void {
+  /** Throws {@link DiskFullError} where the disk has less room than `bytes`, which `what` takes. */
+  checkRoom(bytes: number, what: string): void {
     const { bavail, bsize, blocks } = statfsSync(this.path);
     const free = bavail * bsize;
     if (blocks === 0 || free >= bytes) return;
-    const message = `The pack takes ${megabytes(bytes)} and ${this.path} has room for ${megabytes(free)}; make room, or pack to another disk.`;
+    const message = `${what} takes ${megabytes(bytes)} and ${this.path} has room for ${megabytes(free)}; make room, or choose a folder on another disk.`;
     throw new DiskFullError({ path: this.path }, message);
   }
 

@@ -31,7 +31,7 @@ export async function makePlan(work: PackWork): Promise<PlanHeader> {
       await destination.removeGone();
     }
     // How large an image will be when it is encoded anew is not known.
-    if (recodeOptions(options) === null) folder.checkRoom(roomFor(work, prepared.facts.shardBytes));
+    if (recodeOptions(options) === null) folder.checkRoom(roomFor(work, prepared.facts.shardBytes), 'The pack');
     const header = await publishPlan(folder, destination, layout, prepared);
     await prepared.duplicates?.write(output);
     await destination.sendNotes();
