@@ -84,7 +84,7 @@ test('files at one key end the pack, or the later ones go to quarantine', async 
   const stopped = await pack(source, []);
   expect(stopped.code).toBe(1);
   expect(stopped.stderr).toBe(
-    'shardtool: cat/1.jpg and cat/1.png would both be "cat/1": rename one, or name its ending with "fields" if it ' +
+    'shardtool: cat/1.jpg and cat/1.png would both be "cat/1": rename one, or name its ending with --fields if it ' +
       'belongs to the other, or have the second left out and listed in quarantine.jsonl: --on-bad quarantine.\n',
   );
   const { stdout, output } = await pack(source, ['--on-bad', 'quarantine', '--max-bad', '1']);

@@ -270,7 +270,7 @@ function refuseUnmet(files: SourceFiles, naming: Naming, met: ReadonlySet<string
 function collision(key: string, first: string, second: string): KeyCollisionError {
   return new KeyCollisionError(
     { key, paths: [first, second] },
-    `${first} and ${second} would both be "${key}": rename one, or name its ending with "fields" if it belongs to the other, ` +
+    `${first} and ${second} would both be "${key}": rename one, or name its ending with "fields" (--fields) if it belongs to the other, ` +
       'or have the second left out and listed in quarantine.jsonl: --on-bad quarantine.',
   );
 }

@@ -174,6 +174,6 @@ function readExactly(fd: number, offset: number, length: number, path: string): 
 function damaged(path: string, what = 'is damaged'): PlanRecordError {
   return new PlanRecordError(
     { path },
-    `${path}, the plan of a pack that did not end, ${what}; begin anew with "restart".`,
+    `${path}, the plan of a pack that did not end, ${what}; begin anew with "restart" (--restart).`,
   );
 }

@@ -257,7 +257,7 @@ export class MdsWriter implements ShardWriter {
 
   #notText(key: string, field: string, what: string): UnsupportedEntryError {
     const shard = this.#shard;
-    const message = `${shard}: field "${field}" of sample "${key}" is not ${what}, which its column is to hold; give it another ending, or leave the sample out with "where".`;
+    const message = `${shard}: field "${field}" of sample "${key}" is not ${what}, which its column is to hold; give it another ending, or leave the sample out with "where" (--where).`;
     return new UnsupportedEntryError({ shard, key }, message);
   }
 

@@ -129,7 +129,7 @@ export class ParquetWriter implements ShardWriter {
 
   #notText(key: string, field: string): UnsupportedEntryError {
     const shard = this.#shard;
-    const message = `${shard}: field "${field}" of sample "${key}" is not UTF-8, which its column is to hold; give it another ending, or leave the sample out with "where".`;
+    const message = `${shard}: field "${field}" of sample "${key}" is not UTF-8, which its column is to hold; give it another ending, or leave the sample out with "where" (--where).`;
     return new UnsupportedEntryError({ shard, key }, message);
   }
 }
