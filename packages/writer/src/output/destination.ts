@@ -41,8 +41,12 @@ export interface Destination {
 
 /** One entry a kind of place. Whoever opens one closes it. Throws {@link OptionError} for a place that cannot be written. */
 export async function openDestination(output: string, options: StagingOptions): Promise<Destination> {
-  if (!isRemote(output)) return folderDestination(localPathOf(output)!);
   const path = shownLocation(output);
+  if (!isRemote(output)) {
+    if (options.staging === undefined) return folderDestination(localPathOf(output)!);
+    const message = `The option "staging" is for shards on their way to a bucket, and ${path} is a folder of this machine; leave it out.`;
+    throw new OptionError({ path }, message);
+  }
   if (!['s3', 'gs'].includes(schemeOf(output))) {
     throw new OptionError({ path }, `${path} cannot be written: write to a folder, to s3:// or to gs://.`);
   }
