@@ -75,6 +75,16 @@ test.each([
   ],
   [['pack', 'a', 'b', '--files', 'x', '--include', 'y'], 'leave --include and --exclude out beside it'],
   [['plan', shards, '--world-size', '7', '--streams', '8'], '7 ranks cannot share 8 streams'],
+  [
+    ['pack', 'examples/photos', 'x', '--staging', 'y'],
+    'The option --staging is for shards on their way to a bucket, and x is a folder of this machine; leave it out.',
+  ],
+  [['convert', shards, 'x', '--staging', 'y'], 'x is a folder of this machine; leave it out.'],
+  [
+    ['overlay', 'add', shards, 'x', '--exclude-where', 'width >'],
+    'shardtool: --exclude-where: expected a column or a value',
+  ],
+  [['overlay', 'add', shards, 'x', '--exclude-where', 'wide > 9'], 'shardtool: --exclude-where: '],
   [['plan', shards, '--where', 'width >'], '--where: expected a column or a value'],
   [['cat', shards, 'cat/cat_001', 'png'], 'Sample "cat/cat_001" has no field "png"; its fields are cls, jpg.'],
   [['unpack', shards, 'x', '--fields', 'png'], 'No sample has a field "png"; the fields are cls, jpg.'],

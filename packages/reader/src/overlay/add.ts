@@ -7,6 +7,7 @@ import {
   type ShardIndex,
 } from '@shardtool/format';
 import { compileWhere, namesInWhere } from '../selection/where.js';
+import { WhereError } from '../selection/where-tokens.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
 import type { IndexPieces } from './change-index.js';
 import type { Layers } from './layers.js';
@@ -53,9 +54,18 @@ export interface AddOverlayReport extends Pick<OverlayCounts, 'excluded' | 'rela
 
 /**
  * Makes an overlay: a small file that says what is different, beside shards that stay as they are. Throws
- * {@link OptionError} for keys, paths and classes that the dataset (as the parent shows it) does not have.
+ * {@link OptionError} for keys, paths and classes that the dataset (as the parent shows it) does not have, {@link WhereError}
+ * for `excludeWhere`.
  */
 export async function addOverlay(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
+  try {
+    return await add(location, options);
+  } catch (error) {
+    throw error instanceof WhereError ? error.ofOption('excludeWhere') : error;
+  }
+}
+
+async function add(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
   const { name, parent, note = '', file } = options;
   checkOverlayName(name);
   const base = await openBase(location, parent);

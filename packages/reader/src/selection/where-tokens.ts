@@ -4,9 +4,18 @@ import { OptionError } from '@shardtool/format';
 export class WhereError extends OptionError {
   readonly column: number;
 
-  constructor(text: string, at: number, message: string) {
-    super({}, `where: ${message} at column ${at + 1} of "${text}".`);
+  readonly #place: readonly [text: string, at: number, message: string];
+
+  /** `option` is where the expression was given. */
+  constructor(text: string, at: number, message: string, option = 'where') {
+    super({}, `${option}: ${message} at column ${at + 1} of "${text}".`);
     this.column = at + 1;
+    this.#place = [text, at, message];
+  }
+
+  /** The same error of an expression that was given as another option. */
+  ofOption(option: string): WhereError {
+    return new WhereError(...this.#place, option);
   }
 }
 
