@@ -9,6 +9,15 @@ import { buildSlowfs, mountSlow } from './slowfs/slow-folder.mjs';
 
 const OPTIONS = { transform: 'raw', batchSize: 16, seed: 7, workers: 1, streams: 8, blockSamples: 8 } as const;
 
+/** Where a link leads, or '' where it has just gone. */
+function linkOf(file: string): string {
+  try {
+    return fs.readlinkSync(file);
+  } catch {
+    return '';
+  }
+}
+
 async function epoch(location: string, options: object): Promise<string[]> {
   await using dataset = await openDataset(location);
   await using loader = dataset.loader({ ...OPTIONS, ...options });
@@ -66,3 +75,32 @@ test('threads read parts of files and whole ones, and what they cannot read is a
   });
   await threads.close();
 });
+
+test.runIf(process.platform === 'linux')(
+  'all threads read through the same open files, and leave none open',
+  async () => {
+    const folder = emptyFolder();
+    const files = Array.from({ length: 600 }, (_, i) => path.join(folder, String(i)));
+    for (const [i, file] of files.entries()) fs.writeFileSync(file, String(i));
+    const open = (): string[] => {
+      const links = fs.readdirSync('/proc/self/fd').map((fd) => linkOf(`/proc/self/fd/${fd}`));
+      return links.filter((file) => file.startsWith(folder)).sort();
+    };
+    const threads = new ReadThreads({ remote: false, most: 4, each: 1 });
+    const read = async (file: string): Promise<string> => {
+      const target = new Uint8Array(new SharedArrayBuffer(10));
+      const { got } = await threads.read(file, undefined, 0, target);
+      return Buffer.from(target.slice(0, got)).toString();
+    };
+    for (const file of [files[0]!, files[0]!, files[1]!]) await read(file);
+    expect(open()).toEqual(files.slice(0, 2));
+    // More than stay open: numbers are given out again.
+    for (let round = 0; round < 2; round++) {
+      expect(await Promise.all(files.map(read))).toEqual(files.map((_, i) => String(i)));
+    }
+    const late = Promise.allSettled(files.map(read));
+    await threads.close();
+    await late;
+    expect(open()).toEqual([]);
+  },
+);

@@ -143,12 +143,12 @@ function changed(file: string): FileChangedError {
   return new FileChangedError({ path: file }, `${file} has changed since it was looked at: open it again.`);
 }
 
-function unusable(file: string, what: string, cause: unknown): FileError {
+export function unusable(file: string, what: string, cause: unknown): FileError {
   const Kind = isMissing(cause) && what === 'opened' ? NoSuchFileError : FileError;
   return new Kind({ path: file }, `${file} cannot be ${what} (${(cause as Error).message}).`, { cause });
 }
 
-function unreadable(location: string, offset: number, cause: unknown): never {
+export function unreadable(location: string, offset: number, cause: unknown): never {
   const message = `${location} cannot be read at byte ${offset} (${(cause as Error).message}).`;
   throw new FileError({ path: location, offset }, message, { cause });
 }

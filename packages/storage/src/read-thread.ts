@@ -2,14 +2,16 @@
  * A thread that reads: remote files, whose bytes cost time to take in, and files of slow file systems, where each call
  * waits. It writes into memory that it shares with whoever asked.
  */
-import { readFileSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
-import { FileError } from './errors.js';
+import type { FileError } from './errors.js';
 import { onRetry } from './http/retry.js';
-import { isRemote, localPathOf } from './location.js';
-import { OPEN_FILES, type ReadAnswer, type ReadRequest } from './read-threads.js';
+import { openNow, readFileNow, readNow } from './local-calls.js';
+import { isRemote } from './location.js';
+import { OPEN_SOURCES, type ReadAnswer, type ReadRequest, type ReadValue } from './read-threads.js';
 import { openStorage, placeOf, readWhole } from './schemes.js';
 import type { Source, Storage, StorageCounts } from './storage.js';
+
+type Fetch = Extract<ReadRequest, { kind: 'fetch' }>;
 
 /** `remote`: what asks servers is loaded before anything is to be read. */
 if (workerData === 'remote') await import('./http/http-storage.js');
@@ -20,33 +22,47 @@ const opened = new Map<string, Promise<Source>>();
 onRetry((retry) => post({ kind: 'retry', retry }));
 
 parentPort!.on('message', (request: ReadRequest) => {
-  void answer(request);
+  if (request.kind === 'end') parentPort!.close();
+  else void answer(request);
 });
 
-async function answer({ id, location, expected, options, offset, target }: ReadRequest): Promise<void> {
+async function answer(request: Exclude<ReadRequest, { kind: 'end' }>): Promise<void> {
+  const { id } = request;
   try {
-    if (target === null) {
-      const whole = isRemote(location) ? await readWhole(location, options) : readFileNow(location);
-      post({ kind: 'read', id, got: whole.length, version: undefined, counts: null, whole });
-      return;
-    }
-    const { folder } = placeOf(location);
-    const storage = await openStorage(folder, options);
-    const source = await sourceOf(location, { expected, options });
-    // A thread that waits in a call is what it is for.
-    const got = source.readNow === undefined ? await source.readAt(offset, target) : readAllNow(source, offset, target);
-    const { version } = source;
-    post({ kind: 'read', id, got, version, counts: isRemote(location) ? newCounts(storage) : null });
+    const value = await answerTo(request);
+    post({ kind: 'done', id, value, ...(request.kind === 'fetch' && { counts: await newCounts(request) }) });
   } catch (error) {
     const { name, message, path, offset: at } = error as FileError;
     post({ kind: 'failed', id, name, message, path, offset: at });
   }
 }
 
+/** A thread that waits in a call is what it is for: of this machine's files everything is a call. */
+function answerTo(request: Exclude<ReadRequest, { kind: 'end' }>): ReadValue | Promise<ReadValue> {
+  const { location } = request;
+  switch (request.kind) {
+    case 'open':
+      return openNow(location);
+    case 'read':
+      return { got: readNow(location, request.file, request.offset, request.target) };
+    case 'whole':
+      return isRemote(location) ? readWhole(location, request.options) : readFileNow(location);
+    case 'fetch':
+      return fetched(request);
+  }
+}
+
+async function fetched(request: Fetch): Promise<ReadValue> {
+  const source = await sourceOf(request);
+  const got = await source.readAt(request.offset, request.target);
+  return { got, version: source.version };
+}
+
 const told = new Map<Storage, StorageCounts>();
 
 /** What was counted since the last answer. */
-function newCounts(storage: Storage): StorageCounts {
+async function newCounts({ location, options }: Fetch): Promise<StorageCounts> {
+  const storage = await openStorage(placeOf(location).folder, options);
   const before = told.get(storage) ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 };
   const now = { ...storage.counts };
   told.set(storage, now);
@@ -58,28 +74,7 @@ function newCounts(storage: Storage): StorageCounts {
   };
 }
 
-/** One call after the other, as this thread is there for. */
-function readFileNow(location: string): Uint8Array {
-  const file = localPathOf(location)!;
-  try {
-    // Not a part of a buffer that others use: it goes to another thread.
-    return new Uint8Array(readFileSync(file));
-  } catch (cause) {
-    throw new FileError({ path: file }, `${file} cannot be read (${(cause as Error).message}).`, { cause });
-  }
-}
-
-function readAllNow(source: Source, offset: number, target: Uint8Array): number {
-  let done = 0;
-  while (done < target.length) {
-    const got = source.readNow!(offset + done, target.subarray(done));
-    if (got === 0) break;
-    done += got;
-  }
-  return done;
-}
-
-function sourceOf(location: string, { expected, options }: Pick<ReadRequest, 'expected' | 'options'>): Promise<Source> {
+function sourceOf({ location, expected, options }: Fetch): Promise<Source> {
   const known = opened.get(location);
   if (known !== undefined) {
     opened.delete(location);
@@ -91,7 +86,7 @@ function sourceOf(location: string, { expected, options }: Pick<ReadRequest, 'ex
   source.catch(() => opened.delete(location));
   opened.set(location, source);
   for (const [oldest, old] of opened) {
-    if (opened.size <= OPEN_FILES) break;
+    if (opened.size <= OPEN_SOURCES) break;
     opened.delete(oldest);
     // Reads of it that are under way end first.
     setTimeout(

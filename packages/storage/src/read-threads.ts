@@ -1,31 +1,51 @@
+import { once } from 'node:events';
+import { close } from 'node:fs';
+import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { FileChangedError, FileError, NoSuchFileError, OptionError, RefusedError, ShardtoolError } from './errors.js';
 import { tellRetry } from './http/retry.js';
+import { OpenFiles } from './open-files.js';
 import { optionsOf } from './schemes.js';
 import type { Expected, Retry, StorageCounts, StorageOptions } from './storage.js';
 
-/** Each thread keeps so many files open: with most threads, far fewer than a process may have. */
-export const OPEN_FILES = 16;
+/** Of servers' files, each thread knows so many. */
+export const OPEN_SOURCES = 16;
+/** Of this machine's files so many stay open for all threads: one for each stream of a usual order, and far fewer than a process may have. */
+const OPEN_FILES = 512;
 
-export interface ReadRequest {
+interface Asked {
   readonly id: number;
   readonly location: string;
-  readonly expected: Expected | undefined;
-  readonly options: StorageOptions;
-  readonly offset: number;
-  /** In shared memory; null: all of the file is wanted, in memory of its own. */
-  readonly target: Uint8Array | null;
 }
+
+/** What a thread is asked for. Targets lie in shared memory. */
+export type ReadRequest =
+  | (Asked & {
+      readonly kind: 'fetch';
+      readonly expected: Expected | undefined;
+      readonly options: StorageOptions;
+      readonly offset: number;
+      readonly target: Uint8Array;
+    })
+  /** All of a file, in memory of its own. */
+  | (Asked & { readonly kind: 'whole'; readonly options: StorageOptions })
+  | (Asked & { readonly kind: 'open' })
+  /** Of an open file of this machine. */
+  | (Asked & { readonly kind: 'read'; readonly file: number; readonly offset: number; readonly target: Uint8Array })
+  /** There is nothing more to do. */
+  | { readonly kind: 'end' };
+
+type Wanted = Exclude<ReadRequest, { kind: 'end' }>;
+/** A request without its number. */
+type Ask = Wanted extends infer One ? (One extends Wanted ? Omit<One, 'id'> : never) : never;
 
 export type ReadAnswer =
   | {
-      readonly kind: 'read';
+      readonly kind: 'done';
       readonly id: number;
-      readonly got: number;
-      readonly version: string | undefined;
-      readonly counts: StorageCounts | null;
-      /** All of a file, where that was asked for. */
-      readonly whole?: Uint8Array;
+      readonly value: ReadValue;
+      /** What servers were asked for meanwhile. */
+      readonly counts?: StorageCounts;
     }
   | {
       readonly kind: 'failed';
@@ -43,9 +63,11 @@ export type ReadAnswer =
 export interface ReadBytes {
   readonly got: number;
   /** Of the remote file that the bytes are of. */
-  readonly version: string | undefined;
-  readonly whole?: Uint8Array | undefined;
+  readonly version?: string | undefined;
 }
+
+/** Bytes that were read into a target; those of a whole file; the number of a file that was opened. */
+export type ReadValue = ReadBytes | Uint8Array | number;
 
 /** How many threads read, and when there is another one. */
 export interface ReadThreadsOptions {
@@ -63,7 +85,7 @@ interface Thread {
   isReady: boolean;
   /** What it has read last, and may still have open. */
   readonly read: Set<string>;
-  readonly waiting: Map<number, { resolve(read: ReadBytes): void; reject(error: Error): void }>;
+  readonly waiting: Map<number, { resolve(value: ReadValue): void; reject(error: Error): void }>;
 }
 
 /** Threads that read into shared memory. They start when they are needed, and keep a process alive only while they read. */
@@ -71,6 +93,11 @@ export class ReadThreads {
   readonly counts: StorageCounts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
   readonly #options: ReadThreadsOptions;
   readonly #threads: Thread[] = [];
+  readonly #files = new OpenFiles({
+    most: OPEN_FILES,
+    open: async (location) => (await this.#ask({ kind: 'open', location })) as number,
+    close: promisify(close),
+  });
   #next = 0;
   /** Since when no thread was idle, as far as anybody looked. */
   #busySince = Number.POSITIVE_INFINITY;
@@ -86,29 +113,39 @@ export class ReadThreads {
   }
 
   /** Fills `target`, which lies in shared memory, as far as there are bytes. */
-  read(location: string, expected: Expected | undefined, offset: number, target: Uint8Array): Promise<ReadBytes> {
-    return this.#ask({ location, expected, offset, target });
+  async read(location: string, expected: Expected | undefined, offset: number, target: Uint8Array): Promise<ReadBytes> {
+    if (this.#options.remote) {
+      const options = optionsOf(location);
+      return (await this.#ask({ kind: 'fetch', location, expected, options, offset, target })) as ReadBytes;
+    }
+    return this.#files.use(location, async (file) => {
+      return (await this.#ask({ kind: 'read', location, file, offset, target })) as ReadBytes;
+    });
   }
 
   /** All of a file. */
   async readFile(location: string): Promise<Uint8Array> {
-    return (await this.#ask({ location, expected: undefined, offset: 0, target: null })).whole!;
+    return (await this.#ask({ kind: 'whole', location, options: optionsOf(location) })) as Uint8Array;
   }
 
-  #ask(read: Pick<ReadRequest, 'location' | 'expected' | 'offset' | 'target'>): Promise<ReadBytes> {
-    const { location } = read;
-    const thread = this.#threadFor(location);
+  #ask(asked: Ask): Promise<ReadValue> {
+    if (this.#closed) return Promise.reject(new FileError({}, CLOSED));
+    const thread = this.#threadFor(asked.location);
     const id = this.#next++;
     return new Promise((resolve, reject) => {
       thread.waiting.set(id, { resolve, reject });
       thread.worker.ref();
-      thread.worker.postMessage({ id, options: optionsOf(location), ...read } satisfies ReadRequest);
+      thread.worker.postMessage({ ...asked, id } satisfies ReadRequest);
     });
   }
 
+  /** Servers are not waited for. Calls of this machine are: what they have opened has to be closed. */
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all(this.#threads.splice(0).map(({ worker }) => worker.terminate()));
+    const threads = this.#threads.slice();
+    if (this.#options.remote) await Promise.all(threads.map(({ worker }) => worker.terminate()));
+    else await Promise.all(threads.map(endOf));
+    await this.#files.close();
   }
 
   /** The thread that has least to do; of those, the one that has the file open. */
@@ -122,7 +159,7 @@ export class ReadThreads {
     thread.read.delete(location);
     thread.read.add(location);
     for (const oldest of thread.read) {
-      if (thread.read.size <= OPEN_FILES) break;
+      if (thread.read.size <= OPEN_SOURCES) break;
       thread.read.delete(oldest);
     }
     return thread;
@@ -149,6 +186,8 @@ export class ReadThreads {
       name: 'shardtool-read',
       execArgv: [],
       workerData: this.#options.remote ? 'remote' : 'local',
+      // What a thread opens is everybody's, also when it ends.
+      trackUnmanagedFds: false,
     });
     const thread: Thread = { worker, isReady: false, read: new Set(), waiting: new Map() };
     this.#threads.push(thread);
@@ -158,7 +197,7 @@ export class ReadThreads {
     const end = (why: string): void => {
       const at = this.#threads.indexOf(thread);
       if (at >= 0) this.#threads.splice(at, 1);
-      const message = this.#closed ? 'Reading has ended: the dataset was closed.' : `A thread that reads ${why}.`;
+      const message = this.#closed ? CLOSED : `A thread that reads ${why}.`;
       for (const { reject } of thread.waiting.values()) reject(new FileError({}, message));
       thread.waiting.clear();
     };
@@ -181,8 +220,8 @@ export class ReadThreads {
     if (thread.waiting.size === 0) thread.worker.unref();
     if (answer.kind === 'failed') waiting?.reject(revived(answer));
     else {
-      if (answer.counts !== null) this.#count(answer.counts);
-      waiting?.resolve({ got: answer.got, version: answer.version, whole: answer.whole });
+      if (answer.counts !== undefined) this.#count(answer.counts);
+      waiting?.resolve(answer.value);
     }
   }
 
@@ -192,6 +231,16 @@ export class ReadThreads {
     this.counts.retries += retries;
     this.counts.hedges += hedges;
   }
+}
+
+const CLOSED = 'Reading has ended: the dataset was closed.';
+
+/** Resolves when a thread has done all that it was asked for, and has ended. */
+async function endOf({ worker }: Thread): Promise<void> {
+  const ended = once(worker, 'exit');
+  worker.ref();
+  worker.postMessage({ kind: 'end' } satisfies ReadRequest);
+  await ended;
 }
 
 const KINDS = { FileError, NoSuchFileError, FileChangedError, OptionError, ShardtoolError };
