@@ -28,15 +28,14 @@ export { type DecodedSample, SampleDecoder, type SampleDecoderOptions } from './
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { selectableOf } from './dataset/selectable.js';
 export { DatasetClosedError, ShardCutError } from './dataset/shard-files.js';
-export {
-  type InspectedSample,
-  type InspectFinding,
-  type InspectGroup,
-  type InspectGroups,
-  type InspectOptions,
-  type InspectReport,
-  inspect,
-} from './inspect/inspect.js';
+export { type InspectOptions, inspect } from './inspect/inspect.js';
+export type {
+  InspectedSample,
+  InspectFinding,
+  InspectGroup,
+  InspectGroups,
+  InspectReport,
+} from './inspect/report.js';
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { ScratchError } from './kernels/tables.js';
 export { BadSampleError, OwnStepError } from './loader/deliver/bad-rows.js';

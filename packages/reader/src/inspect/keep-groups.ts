@@ -1,0 +1,56 @@
+import type { ColumnValue } from '@shardtool/format';
+import type { Dataset } from '../dataset/dataset.js';
+import { type Copies, isLeak, membersOf } from './copies.js';
+import { keepColumns } from './measure-dataset.js';
+import { INSPECT_PREFIX } from './measures.js';
+import { namesOf } from './sample-names.js';
+
+/** Adds the columns that say of which copies a sample is one. */
+export async function keepGroups(dataset: Dataset, copies: Copies, other: Dataset | null): Promise<void> {
+  const { own, total } = copies;
+  const exact = await firstKeys(membersOf(copies.exact, own), dataset);
+  const near = await firstKeys(membersOf(copies.near, own), dataset);
+  const leaks = other === null ? null : await leakKeys(membersOf(copies.near, total), own, other);
+  for (const [number, shard] of dataset.shards.entries()) {
+    const first = dataset.files.firstSample[number]!;
+    const found = await shard.loadInspection?.();
+    if (found === undefined || found === null) continue;
+    const rows = Array.from({ length: shard.samples }, (_, row) => first + row);
+    const columns = new Map(found.columns);
+    const put = (name: string, values: ReadonlyMap<number, string>) => {
+      const column: ColumnValue[] = rows.map((row) => values.get(row) ?? null);
+      columns.set(INSPECT_PREFIX + name, { type: 'string', values: column });
+    };
+    put('duplicate', exact);
+    put('near', near);
+    if (leaks !== null) put('leak', leaks);
+    await keepColumns(shard, columns, found.totals);
+  }
+}
+
+/** Of each member of a group the key of the first, which stays when the dataset grows. */
+async function firstKeys(groups: ReadonlyMap<number, number[]>, dataset: Dataset): Promise<Map<number, string>> {
+  const names = await namesOf(dataset, [...groups.keys()]);
+  const keys = new Map<number, string>();
+  for (const [first, rows] of groups) for (const row of rows) keys.set(row, names.get(first)!.key);
+  return keys;
+}
+
+/** Of each sample that the second dataset has, too, the key that it has there. */
+async function leakKeys(
+  groups: ReadonlyMap<number, number[]>,
+  own: number,
+  other: Dataset,
+): Promise<Map<number, string>> {
+  const leaks = [...groups.values()].filter((rows) => isLeak(rows, own));
+  const names = await namesOf(
+    other,
+    leaks.map((rows) => rows.find((row) => row >= own)! - own),
+  );
+  const keys = new Map<number, string>();
+  for (const rows of leaks) {
+    const { key } = names.get(rows.find((row) => row >= own)! - own)!;
+    for (const row of rows) if (row < own) keys.set(row, key);
+  }
+  return keys;
+}

@@ -1,0 +1,195 @@
+/** What an inspection found, in numbers and with the samples that are worth a look. */
+import type { Dataset } from '../dataset/dataset.js';
+import { type Copies, isLeak, membersOf } from './copies.js';
+import { FINDINGS, type FindingName, findingOf } from './findings.js';
+import type { Measures } from './measures.js';
+import { classesOf, namesOf, type SampleName } from './sample-names.js';
+
+/** A sample that is named. */
+export interface InspectedSample {
+  readonly number: number;
+  readonly key: string;
+  /** Name of its class; null where it has none. */
+  readonly class: string | null;
+  /** What it is ranked by. */
+  readonly value: number;
+}
+
+/** Samples of which there is something to say. */
+export interface InspectFinding {
+  readonly name: FindingName;
+  readonly help: string;
+  readonly count: number;
+  /** The first by rank. */
+  readonly samples: readonly InspectedSample[];
+}
+
+/** Images that are copies of each other. */
+export interface InspectGroup {
+  readonly size: number;
+  /** They are of more than one class. */
+  readonly isAcrossClasses: boolean;
+  readonly samples: readonly InspectedSample[];
+  /** Those of the second dataset. */
+  readonly others: readonly InspectedSample[];
+}
+
+export interface InspectGroups {
+  /** How many groups there are, and how many of them are across classes. */
+  readonly groups: number;
+  readonly acrossClasses: number;
+  /** Samples in them. */
+  readonly samples: number;
+  /** Those across classes first, then by size. */
+  readonly first: readonly InspectGroup[];
+}
+
+export interface InspectReport {
+  readonly location: string;
+  readonly samples: number;
+  /** Samples whose measures lay beside their shards already. */
+  readonly known: number;
+  /** False where the columns could not be kept, since nothing can lie beside the files: `where` does not know them. */
+  readonly isKept: boolean;
+  /** Samples that cannot be decoded, or have no image: how many, and the first. */
+  readonly bad: {
+    readonly count: number;
+    readonly samples: readonly (InspectedSample & { readonly reason: string })[];
+  };
+  readonly findings: readonly InspectFinding[];
+  /** Equal bytes. */
+  readonly duplicates: InspectGroups;
+  /** Of 64 bits of the perceptual hash at most 4 differ, and the bytes are not all equal. */
+  readonly nearDuplicates: InspectGroups;
+  /** Copies between the two datasets; null without a second one. */
+  readonly leaks: InspectGroups | null;
+  /** Of red, green and blue over all images at 256x256, 0 to 1: what the step `normalize` takes. Null without an image. */
+  readonly normalize: { readonly mean: readonly number[]; readonly std: readonly number[] } | null;
+}
+
+/** Members of a group that are named. */
+const MOST_OF_GROUP = 12;
+
+/** What the report is about. */
+export interface Inspected {
+  readonly dataset: Dataset;
+  readonly other: Dataset | null;
+  readonly measures: Measures;
+  readonly known: number;
+  readonly isKept: boolean;
+}
+
+/** `most`: how many samples of a finding, and how many groups, are named. */
+export async function reportOf(
+  { dataset, other, measures, known, isKept }: Inspected,
+  copies: Copies,
+  most: number,
+): Promise<InspectReport> {
+  const { own, total } = copies;
+  const classes = await classesOf(dataset);
+  const findings = (Object.keys(FINDINGS) as FindingName[]).map((name) => ({
+    name,
+    ...findingOf(name, measures, most),
+  }));
+  const exact = ranked([...membersOf(copies.exact, own).values()], classes);
+  const nearAll = [...membersOf(copies.near, own).values()];
+  const near = ranked(
+    nearAll.filter((rows) => rows.some((row) => copies.exact.first(row) !== copies.exact.first(rows[0]!))),
+    classes,
+  );
+  const leaks =
+    other === null
+      ? null
+      : ranked(
+          [...membersOf(copies.near, total).values()].filter((rows) => isLeak(rows, own)),
+          classes,
+        );
+  const bad = [...measures.errors].sort(([a], [b]) => a - b);
+
+  const shown = [exact, near, leaks ?? []].flatMap((groups) => groups.slice(0, most).flatMap(shownOf));
+  const wanted = [...findings.flatMap(({ rows }) => rows), ...bad.slice(0, most).map(([row]) => row), ...shown];
+  const names = await namesOf(
+    dataset,
+    wanted.filter((row) => row < own),
+  );
+  const otherNames = other === null ? new Map<number, SampleName>() : await namesOf(other, othersOf(shown, own));
+  const sample = (row: number, value: number): InspectedSample => {
+    const isOwn = row < own;
+    const number = isOwn ? row : row - own;
+    const { key, cls } = (isOwn ? names : otherNames).get(number)!;
+    const { classes: list } = isOwn ? dataset : other!;
+    return { number, key, class: cls < 0 ? null : (list[cls] ?? String(cls)), value };
+  };
+  const groupsOf = (groups: readonly RankedGroup[]): InspectGroups => ({
+    groups: groups.length,
+    acrossClasses: groups.filter(({ isAcrossClasses }) => isAcrossClasses).length,
+    samples: groups.reduce((sum, { rows }) => sum + rows.filter((row) => row < own).length, 0),
+    first: groups.slice(0, most).map((group) => {
+      const members = shownOf(group);
+      return {
+        size: group.rows.length,
+        isAcrossClasses: group.isAcrossClasses,
+        samples: members.filter((row) => row < own).map((row) => sample(row, group.rows.length)),
+        others: members.filter((row) => row >= own).map((row) => sample(row, group.rows.length)),
+      };
+    }),
+  });
+  return {
+    location: dataset.location,
+    samples: own,
+    known,
+    isKept,
+    bad: {
+      count: bad.length,
+      samples: bad.slice(0, most).map(([row, reason]) => ({ ...sample(row, 0), reason })),
+    },
+    findings: findings.map(({ name, count, rows, values }) => ({
+      ...{ name, help: FINDINGS[name].help, count },
+      samples: rows.map((row, i) => sample(row, values[i]!)),
+    })),
+    duplicates: groupsOf(exact),
+    nearDuplicates: groupsOf(near),
+    leaks: leaks === null ? null : groupsOf(leaks),
+    normalize: normalizationFrom(measures.totals),
+  };
+
+  /** The first of each dataset. */
+  function shownOf({ rows }: RankedGroup): number[] {
+    const others = rows.filter((row) => row >= own).slice(0, MOST_OF_GROUP / 2);
+    return [...rows.filter((row) => row < own).slice(0, MOST_OF_GROUP - others.length), ...others];
+  }
+}
+
+function othersOf(rows: readonly number[], own: number): number[] {
+  return rows.filter((row) => row >= own).map((row) => row - own);
+}
+
+interface RankedGroup {
+  readonly rows: readonly number[];
+  readonly isAcrossClasses: boolean;
+}
+
+/** Across classes first, then by size, then by the first sample. `classes`: of the samples of the first dataset. */
+function ranked(groups: readonly (readonly number[])[], classes: Int32Array): RankedGroup[] {
+  return groups
+    .map((rows) => {
+      const own = rows.filter((row) => row < classes.length);
+      return { rows, isAcrossClasses: own.some((row) => classes[row] !== classes[own[0]!]) };
+    })
+    .sort(
+      (a, b) =>
+        Number(b.isAcrossClasses) - Number(a.isAcrossClasses) ||
+        b.rows.length - a.rows.length ||
+        a.rows[0]! - b.rows[0]!,
+    );
+}
+
+/** Means of means, since all images have as many pixels. */
+function normalizationFrom(totals: Float64Array): InspectReport['normalize'] {
+  const images = totals[6]!;
+  if (images === 0) return null;
+  const mean = [0, 1, 2].map((channel) => totals[channel]! / images);
+  const variance = mean.map((value, channel) => totals[3 + channel]! / images - value * value);
+  const rounded = (value: number) => Math.round((value / 255) * 1e4) / 1e4;
+  return { mean: mean.map(rounded), std: variance.map((value) => rounded(Math.sqrt(Math.max(0, value)))) };
+}
