@@ -17,7 +17,7 @@ export { type Checker, createChecker } from './codec/check.js';
 export { CropIndexMaker } from './codec/crop-index/make.js';
 export { readMask } from './codec/mask.js';
 export type { CodecChoice } from './codec/select.js';
-export { Dataset, NoSuchSampleError } from './dataset/dataset.js';
+export { Dataset } from './dataset/dataset.js';
 export { fieldBytes } from './dataset/field-bytes.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
 export type { Bin, DistributionSummary } from './dataset/figures/distribution.js';
@@ -28,6 +28,7 @@ export { type DecodedSample, SampleDecoder, type SampleDecoderOptions } from './
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { selectableOf } from './dataset/selectable.js';
 export { DatasetClosedError, ShardCutError } from './dataset/shard-files.js';
+export { NoSuchSampleError, type StoredDataset } from './dataset/stored-dataset.js';
 export { type InspectOptions, inspect } from './inspect/inspect.js';
 export type {
   InspectedSample,

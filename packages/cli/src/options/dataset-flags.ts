@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Dataset, OpenOptions } from '@shardtool/reader';
+import type { Dataset, OpenOptions, StoredDataset } from '@shardtool/reader';
 import { UsageError } from '../terminal/outcome.js';
 import { size } from './flags.js';
 
@@ -75,9 +75,9 @@ export async function viewOf(given: DatasetGiven): Promise<OpenOptions> {
 }
 
 /** Opens a dataset as the flags say, to look at what is stored: without what makes loaders, which takes long to load. */
-export async function openFilesGiven(location: string, given: DatasetGiven): Promise<Dataset> {
-  const { openDataset } = await import('@shardtool/reader/open-files');
-  return openDataset(location, await optionsOf(given));
+export async function openFilesGiven(location: string, given: DatasetGiven): Promise<StoredDataset> {
+  const { openFiles } = await import('@shardtool/reader/open-files');
+  return openFiles(location, await optionsOf(given));
 }
 
 /** Opens a dataset as the flags say. */

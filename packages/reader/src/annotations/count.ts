@@ -1,8 +1,8 @@
 import { nameTable, SampleDecodeError, type ShardIndex } from '@shardtool/format';
-import type { Dataset } from '../dataset/dataset.js';
 import { fieldBytes } from '../dataset/field-bytes.js';
 import { checkFieldsAndColumns } from '../dataset/field-names.js';
 import { Distribution, type DistributionSummary } from '../dataset/figures/distribution.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { GivenAnnotations } from '../transform/annotations.js';
 import { columnsText } from './columns-text.js';
 import {
@@ -34,7 +34,7 @@ export interface ObjectStats {
 const AT_ONCE = 64;
 
 /** Counts the objects of all images; only what says where they are is read. Throws {@link OptionError}. */
-export async function countObjects(dataset: Dataset, options: AnnotationOptions): Promise<ObjectStats> {
+export async function countObjects(dataset: StoredDataset, options: AnnotationOptions): Promise<ObjectStats> {
   const annotations = checkAnnotations({ ...options, maxBoxes: 100_000, maxPoints: 10_000_000 });
   const names = annotationSources(annotations).flatMap(({ field, columns }) => columns ?? [field!]);
   await checkFieldsAndColumns('annotations', names, dataset);
@@ -61,7 +61,7 @@ interface Place {
 
 /** Objects of a sample, or why there are none to be had. */
 async function objectsOf(
-  dataset: Dataset,
+  dataset: StoredDataset,
   annotations: CheckedAnnotations,
   { shard, index, row }: Place,
 ): Promise<GivenAnnotations | string> {

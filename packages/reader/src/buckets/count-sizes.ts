@@ -1,5 +1,5 @@
 import { OptionError, type PartOfIndex } from '@shardtool/format';
-import type { Dataset } from '../dataset/dataset.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { Selection } from '../selection/selection.js';
 import type { Size } from '../transform/crops.js';
 import type { Buckets } from './options.js';
@@ -39,7 +39,7 @@ interface Rare {
  * height, and for a size of a list that no sample is nearest to.
  */
 export async function countSizes(
-  dataset: Dataset,
+  dataset: StoredDataset,
   selection: Selection,
   { sizes, isComputed }: Buckets,
   turns: boolean,
@@ -158,7 +158,7 @@ class Tally {
 }
 
 /** The columns of the shards of which something is selected, in their order; some are read ahead. */
-async function* sizeColumns(dataset: Dataset, selection: Selection): AsyncGenerator<SizeColumns> {
+async function* sizeColumns(dataset: StoredDataset, selection: Selection): AsyncGenerator<SizeColumns> {
   const chosen = Array.from(dataset.shards.keys()).filter((shard) => selection.counts[shard]! > 0);
   const reading: (Promise<SizeColumns> | undefined)[] = [];
   for (let k = 0; k < chosen.length; k++) {
@@ -177,7 +177,7 @@ async function* sizeColumns(dataset: Dataset, selection: Selection): AsyncGenera
   }
 }
 
-async function withoutSize(dataset: Dataset, shard: number, row: number): Promise<OptionError> {
+async function withoutSize(dataset: StoredDataset, shard: number, row: number): Promise<OptionError> {
   const { name } = dataset.shards[shard]!;
   const key = (await dataset.files.index(shard)).key[row]!;
   return new OptionError(

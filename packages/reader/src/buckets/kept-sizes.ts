@@ -7,7 +7,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { crc32, makeFolder, sideFolder } from '@shardtool/format';
 import { z } from 'zod';
-import type { Dataset } from '../dataset/dataset.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { SizedSamples } from './count-sizes.js';
 import type { Buckets } from './options.js';
 
@@ -38,12 +38,12 @@ function keyOf({ identities, buckets: { sizes, isComputed }, turns }: SizesKey):
     .digest('hex');
 }
 
-function fileOf({ location }: Dataset, key: string): string {
+function fileOf({ location }: StoredDataset, key: string): string {
   return path.join(sideFolder(location), `buckets-${key.slice(0, 16)}`);
 }
 
 /** Null where there is nothing, or nothing that can be used. */
-export async function keptSizes(dataset: Dataset, key: SizesKey): Promise<SizedSamples | null> {
+export async function keptSizes(dataset: StoredDataset, key: SizesKey): Promise<SizedSamples | null> {
   const wanted = keyOf(key);
   const bytes = await readFile(fileOf(dataset, wanted)).catch(() => null);
   const end = bytes?.indexOf(0x0a) ?? -1;
@@ -61,7 +61,7 @@ export async function keptSizes(dataset: Dataset, key: SizesKey): Promise<SizedS
 }
 
 /** Where it cannot be kept, it is counted again the next time. */
-export async function keepSizes(dataset: Dataset, key: SizesKey, { of, ...found }: SizedSamples): Promise<void> {
+export async function keepSizes(dataset: StoredDataset, key: SizesKey, { of, ...found }: SizedSamples): Promise<void> {
   const whole = keyOf(key);
   const file = fileOf(dataset, whole);
   const part = `${file}.${randomUUID()}.part`;

@@ -1,4 +1,4 @@
-import type { Dataset } from '../dataset/dataset.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
 import { setUpBuckets } from '../loader/setup/bucket-order.js';
 import { setUpOrder } from '../loader/setup/order.js';
@@ -57,7 +57,7 @@ export interface BucketsReport {
 const FOLLOWED = 2 ** 22;
 
 /** What batches of several sizes will cost. Reads widths and heights from the indexes, and no shard. Throws OptionError. */
-export async function planOfBuckets(dataset: Dataset, options: BucketsPlanOptions): Promise<BucketsReport> {
+export async function planOfBuckets(dataset: StoredDataset, options: BucketsPlanOptions): Promise<BucketsReport> {
   const { worldSize = 1 } = options;
   const checked = checkOptions({ ...options, worldSize, rank: 0 });
   const base = await setUpOrder(dataset, checked);

@@ -1,8 +1,8 @@
 import { didYouMean, OptionError } from '@shardtool/format';
-import type { Dataset } from './dataset.js';
+import type { StoredDataset } from './stored-dataset.js';
 
 /** What of a dataset has names. */
-type Named = Pick<Dataset, 'fields' | 'shards'>;
+type Named = Pick<StoredDataset, 'fields' | 'shards'>;
 
 /** Throws {@link OptionError} where no sample has a field of one of these names. */
 export function checkFields(option: string, names: readonly string[], { fields }: Pick<Named, 'fields'>): void {

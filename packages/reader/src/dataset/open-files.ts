@@ -20,15 +20,13 @@ import {
   splitsOf,
 } from '@shardtool/format';
 import { isRemote, rememberPlace, type StorageOptions, shownLocation } from '@shardtool/storage';
-import type { Mixture } from '../mixture/mixture.js';
-import type { MixtureOptions, MixturePart } from '../mixture/open-mixture.js';
 import { readOverlays } from '../overlay/find.js';
 import { viewOf } from '../overlay/view.js';
-import { Dataset, type StoredParts } from './dataset.js';
 import { foreignParts } from './foreign/foreign.js';
 import { folderParts } from './foreign/plain-folder.js';
 import { inspectionBeside } from './inspection-columns.js';
 import type { ReadFile, ShardFile } from './shard-files.js';
+import { type DatasetParts, StoredDataset, type StoredParts } from './stored-dataset.js';
 
 /** What `shardtool split` makes unless told otherwise. */
 export const SPLIT_OVERLAY = 'split';
@@ -69,20 +67,16 @@ const REMOTE_PARTS = [
 ] as const satisfies readonly IndexPart[];
 
 /**
- * Opens a dataset: a folder that `pack` wrote; a folder of shards of other software, or one of them; or a list of such
- * shards, also by braces (`train-{000..146}.tar`). A location is a path or begins with http://, https://, s3://, gs:// or hf://. Of what `pack` wrote only the manifest is read; foreign shards are walked once, unless `shardtool index` has
- * kept their indexes. Throws {@link FileError}, UnfinishedPackError where a pack did not end, ManifestError for a
- * dataset.json that has changed, DamagedShardError or UnsupportedShardError for a shard that is walked, VersionError for what a newer
- * version wrote, and OverlayError or OptionError where an overlay, a split or a key does not belong to it.
+ * Opens a dataset as `openDataset` does, to look at what is stored: without what makes loaders, unless it is a mixture. Throws the
+ * errors of `openDataset`.
  */
-export async function openDataset(location: string | readonly string[], options: OpenOptions = {}): Promise<Dataset> {
-  if (typeof location === 'string' && isMixtureFile(location)) {
-    const { mixDatasets, readMixtureFile } = await import('../mixture/open-mixture.js');
-    const { parts, options: mixed } = await readMixtureFile(location);
-    const { storage, maxSampleBytes, ...others } = options;
-    checkWhole(location, others);
-    return mixDatasets(parts, mixed, (place, own) => openDataset(place, { storage, maxSampleBytes, ...own }));
-  }
+export async function openFiles(location: string, options: OpenOptions = {}): Promise<StoredDataset> {
+  if (isMixtureFile(location)) return (await import('./open.js')).openDataset(location, options);
+  return new StoredDataset(await findParts(location, options));
+}
+
+/** What is found of a single dataset, with all that changes how it is seen. */
+export async function findParts(location: string | readonly string[], options: OpenOptions): Promise<DatasetParts> {
   const { storage, maxSampleBytes, excludeKeys, layout, features } = options;
   if (storage !== undefined) for (const place of [location].flat()) rememberPlace(place, storage);
   const stored = await openStored(location, {
@@ -94,42 +88,22 @@ export async function openDataset(location: string | readonly string[], options:
   const overlay = options.overlay ?? (split === undefined ? undefined : SPLIT_OVERLAY);
   const chain = overlay === undefined ? [] : await readOverlays(stored.location, overlay);
   const view = await viewOf(stored, { chain, split, excludeKeys });
-  if (maxSampleBytes === undefined) return new Dataset(view);
+  if (maxSampleBytes === undefined) return view;
   if (!(maxSampleBytes >= 1)) throw wrongLimit(maxSampleBytes);
-  return new Dataset({ ...view, shards: view.shards.map((shard) => ({ ...shard, maxSampleBytes })) });
+  return { ...view, shards: view.shards.map((shard) => ({ ...shard, maxSampleBytes })) };
 }
 
 function wrongLimit(given: unknown): OptionError {
   return new OptionError({}, `maxSampleBytes is a number of bytes, as 4 * 2 ** 30, and not ${JSON.stringify(given)}.`);
 }
 
-/**
- * Opens several datasets as one, whose loaders mix their samples: by weights, by how often each comes, by a fixed number of
- * rows in each batch, or, without any of these, every sample of all once. Throws OptionError for parts and options that are not
- * allowed, and for each dataset the errors of {@link openDataset}.
- */
-export async function openMixture(parts: readonly MixturePart[], options: MixtureOptions = {}): Promise<Mixture> {
-  const { mixDatasets } = await import('../mixture/open-mixture.js');
-  return mixDatasets(parts, options, openDataset);
-}
-
 /** A file that says what to mix: `{ "mixture": [{ "dataset": "a", "weight": 0.7 }, ...] }`. */
-function isMixtureFile(location: string): boolean {
+export function isMixtureFile(location: string): boolean {
   return location.endsWith('.json') && !isRemote(location) && isFile(location);
 }
 
 function isFile(location: string): boolean {
   return statSync(location, { throwIfNoEntry: false })?.isFile() ?? false;
-}
-
-/** What is seen of a dataset stands with the dataset. */
-function checkWhole(location: string, options: OpenOptions): void {
-  const given = Object.entries(options).find(([, value]) => value !== undefined);
-  if (given === undefined) return;
-  throw new OptionError(
-    { path: location },
-    `${given[0]} is of a single dataset, and ${location} is a mixture: write it beside the "dataset" that it is of.`,
-  );
 }
 
 /** The dataset as it is stored, without overlays. Throws {@link FileError}, UnfinishedPackError, ManifestError, DamagedShardError, ShardIndexError. */

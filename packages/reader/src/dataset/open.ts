@@ -1,8 +1,44 @@
 /** Opens datasets, with what makes loaders of them. */
-import { DeviceLoader } from '../loader/device/device-loader.js';
-import { Loader } from '../loader/loader.js';
-import { giveLoaders } from './dataset.js';
+import { OptionError } from '@shardtool/format';
+import type { Mixture } from '../mixture/mixture.js';
+import type { MixtureOptions, MixturePart } from '../mixture/open-mixture.js';
+import { Dataset } from './dataset.js';
+import { findParts, isMixtureFile, type OpenOptions } from './open-files.js';
 
-giveLoaders({ Loader, DeviceLoader });
+/**
+ * Opens a dataset: a folder that `pack` wrote; a folder of shards of other software, or one of them; or a list of such
+ * shards, also by braces (`train-{000..146}.tar`). A location is a path or begins with http://, https://, s3://, gs:// or hf://. Of what `pack`
+ * wrote only the manifest is read; foreign shards are walked once, unless `shardtool index` has kept their indexes. Throws {@link FileError}, UnfinishedPackError where a pack did not end, ManifestError for a
+ * dataset.json that has changed, DamagedShardError or UnsupportedShardError for a shard that is walked, VersionError for what a newer
+ * version wrote, and OverlayError or OptionError where an overlay, a split or a key does not belong to it.
+ */
+export async function openDataset(location: string | readonly string[], options: OpenOptions = {}): Promise<Dataset> {
+  if (typeof location !== 'string' || !isMixtureFile(location)) return new Dataset(await findParts(location, options));
+  const { mixDatasets, readMixtureFile } = await import('../mixture/open-mixture.js');
+  const { parts, options: mixed } = await readMixtureFile(location);
+  const { storage, maxSampleBytes, ...others } = options;
+  checkWhole(location, others);
+  return mixDatasets(parts, mixed, (place, own) => openDataset(place, { storage, maxSampleBytes, ...own }));
+}
 
-export { type OpenOptions, openDataset, openMixture, openStored, SPLIT_OVERLAY } from './open-files.js';
+/**
+ * Opens several datasets as one, whose loaders mix their samples: by weights, by how often each comes, by a fixed number of
+ * rows in each batch, or, without any of these, every sample of all once. Throws OptionError for parts and options that are not
+ * allowed, and for each dataset the errors of {@link openDataset}.
+ */
+export async function openMixture(parts: readonly MixturePart[], options: MixtureOptions = {}): Promise<Mixture> {
+  const { mixDatasets } = await import('../mixture/open-mixture.js');
+  return mixDatasets(parts, options, openDataset);
+}
+
+/** What is seen of a dataset stands with the dataset. */
+function checkWhole(location: string, options: OpenOptions): void {
+  const given = Object.entries(options).find(([, value]) => value !== undefined);
+  if (given === undefined) return;
+  throw new OptionError(
+    { path: location },
+    `${given[0]} is of a single dataset, and ${location} is a mixture: write it beside the "dataset" that it is of.`,
+  );
+}
+
+export { type OpenOptions, openStored, SPLIT_OVERLAY } from './open-files.js';

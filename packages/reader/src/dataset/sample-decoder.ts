@@ -6,10 +6,10 @@ import type { LoaderOptions } from '../loader/options.js';
 import { scratchBytesFor } from '../scratch-size.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import { type CompiledTransform, compileTransform } from '../transform/transform.js';
-import type { Dataset } from './dataset.js';
 import { checkFields, checkFieldsAndColumns } from './field-names.js';
 import { type FieldValue, fieldValue } from './field-values.js';
 import type { Sample } from './samples.js';
+import type { StoredDataset } from './stored-dataset.js';
 
 const { transform, seed, image, fields, maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
 /** Those options of a loader that say what becomes of a single sample. */
@@ -40,19 +40,19 @@ export interface DecodedSample {
  * is many times as fast where all samples are to come. One thread does it, in calls one after the other.
  */
 export class SampleDecoder {
-  readonly #dataset: Dataset;
+  readonly #dataset: StoredDataset;
   readonly #options: Omit<CheckedValues<typeof OPTIONS>, 'transform'>;
   /** Null where images stay encoded. */
   readonly #decoder: Decoder | null;
 
-  private constructor(dataset: Dataset, options: CheckedValues<typeof OPTIONS>, decoder: Decoder | null) {
+  private constructor(dataset: StoredDataset, options: CheckedValues<typeof OPTIONS>, decoder: Decoder | null) {
     this.#dataset = dataset;
     this.#options = options;
     this.#decoder = decoder;
   }
 
   /** Opens the codecs. Rejects with OptionError for options that are not right, and fields that no sample has. */
-  static async open(dataset: Dataset, given: SampleDecoderOptions = {}): Promise<SampleDecoder> {
+  static async open(dataset: StoredDataset, given: SampleDecoderOptions = {}): Promise<SampleDecoder> {
     const options = checkGiven(OWNER, OPTIONS, given, {
       transform: (value) => typeof value === 'string' || Array.isArray(value),
     }) as CheckedValues<typeof OPTIONS>;

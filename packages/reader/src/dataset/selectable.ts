@@ -2,9 +2,9 @@ import { headerOf, type IndexPart, imageColumn, type ShardIndex } from '@shardto
 import { inLanes } from '@shardtool/storage';
 import type { SelectableDataset, SelectionRequest } from '../selection/selection.js';
 import { isUnread, namesInWhere } from '../selection/where.js';
-import type { Dataset } from './dataset.js';
 import { withInspection } from './inspection-columns.js';
 import type { ShardFiles } from './shard-files.js';
+import type { StoredDataset } from './stored-dataset.js';
 
 /** What nobody knows of an image before its header was read. */
 const SIZES: ReadonlySet<string> = new Set(['width', 'height', 'orientation']);
@@ -20,7 +20,7 @@ const HEADS_AT_ONCE = 16;
  * `shardtool index` saves; where it asks for labels alone, and a shard has them apart, nothing else of it is read.
  */
 export function selectableOf(
-  { shards, classes, files }: Pick<Dataset, 'shards' | 'classes' | 'files'>,
+  { shards, classes, files }: Pick<StoredDataset, 'shards' | 'classes' | 'files'>,
   { where }: Pick<SelectionRequest, 'where'>,
 ): SelectableDataset {
   const names = where === undefined ? new Set<string>() : namesInWhere(where);

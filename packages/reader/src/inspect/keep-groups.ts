@@ -1,12 +1,12 @@
 import type { ColumnValue } from '@shardtool/format';
-import type { Dataset } from '../dataset/dataset.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { type Copies, isLeak, membersOf } from './copies.js';
 import { keepColumns } from './measure-dataset.js';
 import { INSPECT_PREFIX } from './measures.js';
 import { namesOf } from './sample-names.js';
 
 /** Adds the columns that say of which copies a sample is one. */
-export async function keepGroups(dataset: Dataset, copies: Copies, other: Dataset | null): Promise<void> {
+export async function keepGroups(dataset: StoredDataset, copies: Copies, other: StoredDataset | null): Promise<void> {
   const { own, total } = copies;
   const exact = await firstKeys(membersOf(copies.exact, own), dataset);
   const near = await firstKeys(membersOf(copies.near, own), dataset);
@@ -29,7 +29,7 @@ export async function keepGroups(dataset: Dataset, copies: Copies, other: Datase
 }
 
 /** Of each member of a group the key of the first, which stays when the dataset grows. */
-async function firstKeys(groups: ReadonlyMap<number, number[]>, dataset: Dataset): Promise<Map<number, string>> {
+async function firstKeys(groups: ReadonlyMap<number, number[]>, dataset: StoredDataset): Promise<Map<number, string>> {
   const names = await namesOf(dataset, [...groups.keys()]);
   const keys = new Map<number, string>();
   for (const [first, rows] of groups) for (const row of rows) keys.set(row, names.get(first)!.key);
@@ -40,7 +40,7 @@ async function firstKeys(groups: ReadonlyMap<number, number[]>, dataset: Dataset
 async function leakKeys(
   groups: ReadonlyMap<number, number[]>,
   own: number,
-  other: Dataset,
+  other: StoredDataset,
 ): Promise<Map<number, string>> {
   const leaks = [...groups.values()].filter((rows) => isLeak(rows, own));
   const names = await namesOf(

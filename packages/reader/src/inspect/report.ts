@@ -1,5 +1,5 @@
 /** What an inspection found, in numbers and with the samples that are worth a look. */
-import type { Dataset } from '../dataset/dataset.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { type Copies, isLeak, membersOf } from './copies.js';
 import { FINDINGS, type FindingName, findingOf } from './findings.js';
 import type { Measures } from './measures.js';
@@ -72,8 +72,8 @@ const MOST_OF_GROUP = 12;
 
 /** What the report is about. */
 export interface Inspected {
-  readonly dataset: Dataset;
-  readonly other: Dataset | null;
+  readonly dataset: StoredDataset;
+  readonly other: StoredDataset | null;
   readonly measures: Measures;
   readonly known: number;
   readonly isKept: boolean;

@@ -1,4 +1,4 @@
-import type { Dataset } from '../dataset/dataset.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 
 export interface SampleName {
   readonly key: string;
@@ -7,7 +7,7 @@ export interface SampleName {
 
 /** Keys and class numbers of these samples. */
 export async function namesOf(
-  { shards, files }: Dataset,
+  { shards, files }: StoredDataset,
   numbers: readonly number[],
 ): Promise<Map<number, SampleName>> {
   const names = new Map<number, SampleName>();
@@ -28,7 +28,7 @@ export async function namesOf(
 }
 
 /** Class numbers of all samples. */
-export async function classesOf({ shards, files, size }: Dataset): Promise<Int32Array> {
+export async function classesOf({ shards, files, size }: StoredDataset): Promise<Int32Array> {
   const all = new Int32Array(size);
   for (const [shard, file] of shards.entries()) all.set((await file.loadParts(['cls'])).cls, files.firstSample[shard]!);
   return all;

@@ -1,5 +1,5 @@
 import { countOf, OptionError, ShardtoolError } from '@shardtool/format';
-import type { Dataset } from '../dataset/dataset.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { Batch, BatchContent } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
@@ -39,7 +39,7 @@ interface Starting {
 export class Loader<Content extends BatchContent = BatchContent>
   implements AsyncIterable<Batch<Content>>, AsyncDisposable
 {
-  readonly #dataset: Dataset;
+  readonly #dataset: StoredDataset;
   readonly #options: CheckedOptions;
   #settingUp: Promise<LoaderSetup> | null = null;
   #setup: LoaderSetup | null = null;
@@ -59,7 +59,7 @@ export class Loader<Content extends BatchContent = BatchContent>
    * Throws {@link OptionError} for options that are not allowed. `progress`: of whoever takes the batches on to the consumer,
    * and says when they are delivered.
    */
-  constructor(dataset: Dataset, options: LoaderOptions, progress: Progress = new Progress()) {
+  constructor(dataset: StoredDataset, options: LoaderOptions, progress: Progress = new Progress()) {
     this.#dataset = dataset;
     this.#options = checkOptions(options);
     this.#progress = progress;

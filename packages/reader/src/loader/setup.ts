@@ -1,6 +1,6 @@
 import { CacheFolder } from '@shardtool/storage';
 import { checkBuckets } from '../buckets/options.js';
-import type { Dataset } from '../dataset/dataset.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { decodeModeOf } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
 import { CachedStore } from './read/cached-store.js';
@@ -31,7 +31,11 @@ function turnsImages({ applyExifOrientation, buckets }: CheckedOptions): boolean
   return applyExifOrientation ?? buckets !== undefined;
 }
 
-async function bucketsOf(dataset: Dataset, base: LoaderOrder, options: CheckedOptions): Promise<LoaderBuckets | null> {
+async function bucketsOf(
+  dataset: StoredDataset,
+  base: LoaderOrder,
+  options: CheckedOptions,
+): Promise<LoaderBuckets | null> {
   if (options.buckets !== undefined) {
     return setUpBuckets(dataset, base, checkBuckets(options.buckets), { ...options, turns: turnsImages(options) });
   }
@@ -40,7 +44,7 @@ async function bucketsOf(dataset: Dataset, base: LoaderOrder, options: CheckedOp
 }
 
 /** Turns checked options into a setup; reads as much of the dataset as the options ask for. Throws OptionError. */
-export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<LoaderSetup> {
+export async function setUp(dataset: StoredDataset, options: CheckedOptions): Promise<LoaderSetup> {
   const base = await setUpOrder(dataset, options);
   const buckets = await bucketsOf(dataset, base, options);
   const order = buckets?.order ?? base;
@@ -63,7 +67,7 @@ export async function setUp(dataset: Dataset, options: CheckedOptions): Promise<
 }
 
 /** The shards behind a cache, for the ranks of this machine. */
-function cachedStore({ files }: Dataset, order: LoaderOrder, cache: CacheFolder): CachedStore {
+function cachedStore({ files }: StoredDataset, order: LoaderOrder, cache: CacheFolder): CachedStore {
   const bytes = Float64Array.from(files.files, (shard) => shard.bytes);
   return new CachedStore({ files, cache, sources: pieceSources(order, bytes, cache.maxBytes) });
 }

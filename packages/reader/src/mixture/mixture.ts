@@ -1,4 +1,5 @@
-import { Dataset, type DatasetParts } from '../dataset/dataset.js';
+import { Dataset } from '../dataset/dataset.js';
+import type { DatasetParts } from '../dataset/stored-dataset.js';
 import type { SelectionRequest } from '../selection/selection.js';
 import type { MixturePolicy } from './shares.js';
 

@@ -1,5 +1,5 @@
 import { OptionError } from '@shardtool/format';
-import type { Dataset } from '../dataset/dataset.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
 import { setUpMixtureOrder } from '../loader/setup/mixture-order.js';
 import type { LastBatch } from '../order/batches.js';
@@ -53,7 +53,7 @@ export interface MixtureReport {
 }
 
 /** What an epoch of a mixture costs each rank. Reads indexes only where samples are chosen. Throws {@link OptionError}. */
-export async function planOfMixture(dataset: Dataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
+export async function planOfMixture(dataset: StoredDataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
   const { mixture } = dataset;
   if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: planOf plans it.`);
   const { worldSize = 1, transform = 'train224', prefetchBatches = 4, ...others } = options;

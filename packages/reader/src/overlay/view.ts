@@ -8,9 +8,9 @@ import {
   type PartOfIndex,
   type ShardIndex,
 } from '@shardtool/format';
-import type { DatasetParts, StoredParts } from '../dataset/dataset.js';
 import type { LoadInspection } from '../dataset/inspection-columns.js';
 import type { ShardFile } from '../dataset/shard-files.js';
+import type { DatasetParts, StoredParts } from '../dataset/stored-dataset.js';
 import { type IndexPieces, type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
 import { isIn, type Layers, layersOf, rowsGone } from './layers.js';
 

@@ -1,5 +1,5 @@
 import { visible } from '@shardtool/format/visible';
-import type { Dataset } from '@shardtool/reader';
+import type { StoredDataset } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { padded, widthOf } from '../../terminal/columns.js';
@@ -31,7 +31,7 @@ export const lsCommand = command({
   },
 });
 
-function summary(dataset: Dataset): object {
+function summary(dataset: StoredDataset): object {
   const { format, identity, size: samples, bytes, fields, classes, classSamples, splits, otherLayouts } = dataset;
   // Some layouts say the names of their classes, and not how many samples each has.
   const count = Math.max(classes.length, classSamples.length);
@@ -51,7 +51,7 @@ function summary(dataset: Dataset): object {
   };
 }
 
-async function listShards(dataset: Dataset): Promise<void> {
+async function listShards(dataset: StoredDataset): Promise<void> {
   const { shards, format, size, bytes, fields } = dataset;
   if (format === 'folder') return sumUpFolder(dataset);
   const names = shards.map(({ name }) => visible(name));
@@ -70,7 +70,7 @@ async function listShards(dataset: Dataset): Promise<void> {
 }
 
 /** There may be numbers of classes without names: to count them takes reading all labels. */
-async function classesOf({ classes, classSamples, fields, format, location, mixture }: Dataset): Promise<string> {
+async function classesOf({ classes, classSamples, fields, format, location, mixture }: StoredDataset): Promise<string> {
   const count = Math.max(classes.length, classSamples.length);
   if (count > 0) return countOf(count, 'class', 'classes');
   if (mixture !== null) return 'no classes';
@@ -82,18 +82,18 @@ async function classesOf({ classes, classSamples, fields, format, location, mixt
 }
 
 /** Splits that the place itself has. */
-function splitsOf({ splits }: Dataset): string {
+function splitsOf({ splits }: StoredDataset): string {
   return splits.length === 0 ? '' : `, splits ${splits.map((name) => visible(name)).join(', ')}`;
 }
 
 /** A place that could be read in another way, too. */
-async function sayOthers({ format, otherLayouts }: Dataset): Promise<void> {
+async function sayOthers({ format, otherLayouts }: StoredDataset): Promise<void> {
   if (otherLayouts.length === 0) return;
   const flags = otherLayouts.map((name) => `--layout ${name}`).join(' or ');
   await print(`There is more here than the ${format} shards: ${flags} takes the others.`);
 }
 
-async function sumUpFolder(dataset: Dataset): Promise<void> {
+async function sumUpFolder(dataset: StoredDataset): Promise<void> {
   const { location, size, bytes, fields } = dataset;
   await print(
     `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${await classesOf(dataset)}, fields ${fields.map((name) => visible(name)).join(', ')}${splitsOf(dataset)}\n` +
@@ -102,7 +102,7 @@ async function sumUpFolder(dataset: Dataset): Promise<void> {
 }
 
 /** Goes through the indexes shard by shard: memory does not grow with the dataset. */
-async function listSamples(dataset: Dataset, json: boolean): Promise<void> {
+async function listSamples(dataset: StoredDataset, json: boolean): Promise<void> {
   for (let shard = 0; shard < dataset.shards.length; shard++) {
     const { name } = dataset.shards[shard]!;
     const index = await dataset.files.index(shard);
@@ -147,7 +147,7 @@ async function listSamples(dataset: Dataset, json: boolean): Promise<void> {
 const WRITE_CHARACTERS = 1 << 16;
 
 /** Datasets of a mixture may be of several layouts. */
-function layoutsOf({ format, mixture }: Dataset): string {
+function layoutsOf({ format, mixture }: StoredDataset): string {
   const formats = mixture === null ? [format] : mixture.datasets.map(({ dataset }) => dataset.format);
   return [...new Set(formats)].join(' and ');
 }

@@ -6,9 +6,9 @@ import {
   type LayoutName,
   type PartOfIndex,
 } from '@shardtool/format';
-import type { Dataset } from '../dataset.js';
 import { KeyRepetitions, type RepeatedKeys } from '../keys/repeated-keys.js';
 import type { ShardFile } from '../shard-files.js';
+import type { StoredDataset } from '../stored-dataset.js';
 import { Distribution, type DistributionSummary } from './distribution.js';
 
 /** What is in a dataset, as its indexes say. Bytes of fields are as they are stored, without headers and padding. */
@@ -45,7 +45,7 @@ const INDEXES_AT_ONCE = 8;
  * Sums up a dataset from its indexes alone, one after the other. `keysAtOnce` bounds the memory: a dataset with more
  * samples has its keys read several times. Throws FileError, ShardIndexError and VersionError of an index.
  */
-export async function datasetStats(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE): Promise<DatasetStats> {
+export async function datasetStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<DatasetStats> {
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
   const keys = new KeyRepetitions(parts);
   const totals = new Totals();
@@ -77,21 +77,21 @@ export async function datasetStats(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE):
 }
 
 /** Keys that come more than once in a dataset, or in several that are mixed. Reads the keys of all indexes. */
-export async function findRepeatedKeys(dataset: Dataset, keysAtOnce = KEYS_AT_ONCE): Promise<RepeatedKeys> {
+export async function findRepeatedKeys(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<RepeatedKeys> {
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
   const keys = new KeyRepetitions(parts);
   for (let part = 0; part < parts; part++) await addKeys(dataset, keys, part);
   return keys.found;
 }
 
-async function addKeys(dataset: Dataset, keys: KeyRepetitions, part: number): Promise<void> {
+async function addKeys(dataset: StoredDataset, keys: KeyRepetitions, part: number): Promise<void> {
   keys.begin(part);
   for await (const { index } of indexesInTurn(dataset, ['key'])) for (const key of index.key) keys.add(key);
 }
 
 /** Parts of the indexes of all shards, in their order; some are read ahead. */
 async function* indexesInTurn<P extends IndexPart>(
-  { shards }: Dataset,
+  { shards }: StoredDataset,
   parts: readonly P[],
 ): AsyncGenerator<{ shard: ShardFile; index: PartOfIndex<P> }> {
   const reading: Promise<PartOfIndex<P>>[] = [];

@@ -17,9 +17,9 @@ import {
   writeShardIndex,
 } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
-import type { StoredParts } from '../dataset.js';
 import { inspectionBeside } from '../inspection-columns.js';
 import type { ShardFile } from '../shard-files.js';
+import type { StoredParts } from '../stored-dataset.js';
 import { partedParts } from './parted.js';
 
 /** Shards are opened so many at a time. */

@@ -15,9 +15,9 @@ import {
   uniteClasses,
 } from '@shardtool/format';
 import { inLanes, isRemote, shownLocation } from '@shardtool/storage';
-import type { StoredParts } from '../dataset.js';
 import { Recent } from '../keys/recent.js';
 import type { ShardFile } from '../shard-files.js';
+import type { StoredParts } from '../stored-dataset.js';
 
 /** Shards are opened so many at a time: each costs one request, or two. */
 const OPENED_AT_ONCE = 32;

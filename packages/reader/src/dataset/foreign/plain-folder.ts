@@ -10,8 +10,8 @@ import {
   shardsOfSplit,
 } from '@shardtool/format';
 import { inLanes } from '@shardtool/storage';
-import type { StoredParts } from '../dataset.js';
 import type { ShardFile } from '../shard-files.js';
+import type { StoredParts } from '../stored-dataset.js';
 import { type FolderLabels, readFolderLabels } from './folder-labels.js';
 
 /** So many samples are what a shard is elsewhere: they are looked at, and read, together. */

@@ -1,5 +1,5 @@
 import { OptionError, ShardtoolError } from '@shardtool/format';
-import type { Dataset } from '../../dataset/dataset.js';
+import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { LoaderReport } from '../deliver/statistics.js';
 import { closedError, Loader } from '../loader.js';
 import type { LoaderInfo } from '../loader-info.js';
@@ -25,7 +25,7 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
   readonly #progress = new Progress({ isAhead: true });
 
   /** Throws {@link OptionError} for options that are not allowed. */
-  constructor(dataset: Dataset, options: DeviceLoaderOptions) {
+  constructor(dataset: StoredDataset, options: DeviceLoaderOptions) {
     const { plan, host } = planDevice(options);
     this.#plan = plan;
     this.#loader = new Loader(dataset, host, this.#progress);

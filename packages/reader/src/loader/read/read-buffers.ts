@@ -1,6 +1,6 @@
 import { totalmem } from 'node:os';
 import { OptionError } from '@shardtool/format';
-import type { Dataset } from '../../dataset/dataset.js';
+import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { Unit } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
 import { placeBytes, SEGMENT_BYTES } from './arena.js';
@@ -21,7 +21,7 @@ export interface ReadBufferPlan {
 }
 
 export interface ReadBufferOptions {
-  readonly dataset: Dataset;
+  readonly dataset: StoredDataset;
   readonly store: PlannedStore;
   readonly unit: Unit;
   readonly selection: Selection;

@@ -5,7 +5,7 @@ import { countSizes, type SizedSamples } from '../../buckets/count-sizes.js';
 import { keepSizes, keptSizes } from '../../buckets/kept-sizes.js';
 import type { BucketCrop, Buckets } from '../../buckets/options.js';
 import { type BucketPlan, planBuckets } from '../../buckets/plan.js';
-import type { Dataset } from '../../dataset/dataset.js';
+import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { StateError } from '../../order/state.js';
 import { firstNumbers, lastAtMost } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
@@ -40,7 +40,7 @@ const STRETCH = 1024;
 
 /** Finds the size of every sample, or has it from when it was counted, and makes batches of one size out of an order. */
 export async function setUpBuckets(
-  dataset: Dataset,
+  dataset: StoredDataset,
   base: LoaderOrder,
   buckets: Buckets,
   { turns, lastBatch, state }: { turns: boolean } & Pick<CheckedOptions, 'lastBatch' | 'state'>,
@@ -55,7 +55,7 @@ export async function setUpBuckets(
 }
 
 function bucketOrder(
-  dataset: Dataset,
+  dataset: StoredDataset,
   base: LoaderOrder,
   { sizes, perSize, of }: SizedSamples,
   options: Pick<CheckedOptions, 'lastBatch' | 'state'>,
@@ -118,7 +118,7 @@ function digestOf(sizes: readonly Size[]): string {
 }
 
 /** The number of a sample's size, by its number on the line of a pass. */
-function sizeFinder(dataset: Dataset, base: LoaderOrder, of: Uint8Array) {
+function sizeFinder(dataset: StoredDataset, base: LoaderOrder, of: Uint8Array) {
   const { firstSample } = dataset.files;
   return (epoch: number) => {
     let found: { readonly pass: number; readonly selection: Selection; readonly first: Float64Array } | undefined;
@@ -137,7 +137,7 @@ function sizeFinder(dataset: Dataset, base: LoaderOrder, of: Uint8Array) {
   };
 }
 
-function isEverything({ rows }: Selection, { shards }: Dataset): boolean {
+function isEverything({ rows }: Selection, { shards }: StoredDataset): boolean {
   return shards.every((_, shard) => rows(shard) === null);
 }
 

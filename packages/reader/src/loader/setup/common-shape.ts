@@ -1,5 +1,5 @@
 import { OptionError } from '@shardtool/format';
-import type { Dataset } from '../../dataset/dataset.js';
+import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { Size } from '../../transform/crops.js';
 import { planSample } from '../../transform/plan.js';
 import type { CompiledTransform } from '../../transform/transform.js';
@@ -12,7 +12,7 @@ const MIDDLE = { next: () => 0.5 };
  * of another size is an error when it comes. Throws {@link OptionError} where the index does not know the first one's.
  */
 export async function commonShape(
-  dataset: Dataset,
+  dataset: StoredDataset,
   transform: CompiledTransform,
   options: { readonly applyExifOrientation: boolean },
 ): Promise<Size> {
@@ -35,7 +35,7 @@ export async function commonShape(
 }
 
 async function firstShape(
-  dataset: Dataset,
+  dataset: StoredDataset,
   transform: CompiledTransform,
   options: { readonly applyExifOrientation: boolean },
 ): Promise<Size> {

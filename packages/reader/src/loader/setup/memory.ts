@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import type { Dataset } from '../../dataset/dataset.js';
+import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { scratchBytesFor } from '../../scratch-size.js';
 import type { CheckedOptions } from '../options.js';
 import type { PlannedStore } from '../read/load-shards.js';
@@ -25,7 +25,7 @@ type MemoryRequest = Pick<
 
 /** Lays the memory out. Throws OptionError where it does not suffice. */
 export async function setUpMemory(
-  dataset: Dataset,
+  dataset: StoredDataset,
   store: PlannedStore,
   order: LoaderOrder,
   output: LoaderOutput,
@@ -64,7 +64,7 @@ const SPARE = 2;
 const SPARE_BYTES = 64 * 2 ** 20;
 
 /** What may wait, and rows of batches under way that were read by themselves. */
-function heldBytesOf(dataset: Dataset, order: LoaderOrder, options: MemoryRequest): number {
+function heldBytesOf(dataset: StoredDataset, order: LoaderOrder, options: MemoryRequest): number {
   if (options.buckets === undefined || order.unit === 'sample') return 0;
   const rows = options.prefetchBatches * order.batchSize;
   return options.holdBytes + Math.ceil((rows * SPARE * dataset.bytes) / Math.max(1, dataset.size)) + SPARE_BYTES;

@@ -1,6 +1,6 @@
 import { OptionError } from '@shardtool/format';
-import type { Dataset } from '../../dataset/dataset.js';
 import { selectableOf } from '../../dataset/selectable.js';
+import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { type EpochPlan, type PlanOptions, planEpoch } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
 import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
@@ -118,7 +118,7 @@ export type OrderRequest = Pick<
 type DatasetOrderRequest = Omit<OrderRequest, keyof SelectionRequest> & SelectionRequest;
 
 /** Settles the order of a dataset, or of a mixture of several. Throws OptionError. */
-export async function setUpOrder(dataset: Dataset, options: OrderRequest): Promise<LoaderOrder> {
+export async function setUpOrder(dataset: StoredDataset, options: OrderRequest): Promise<LoaderOrder> {
   const { mixture } = dataset;
   if (mixture === null) return setUpDatasetOrder(dataset, options);
   refuseChoices(options);
@@ -129,7 +129,7 @@ export async function setUpOrder(dataset: Dataset, options: OrderRequest): Promi
 }
 
 /** Selects the samples, and settles their order. Reads indexes only where something is selected. Throws OptionError. */
-async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest): Promise<LoaderOrder> {
+async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRequest): Promise<LoaderOrder> {
   const { rank, worldSize } = resolveRanks(options);
   const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);
   const { subset, positions } = await select(dataset, options);
@@ -226,7 +226,7 @@ async function setUpDatasetOrder(dataset: Dataset, options: DatasetOrderRequest)
 
 /** The samples that come, and those of an order of the caller's own with their positions. */
 async function select(
-  dataset: Dataset,
+  dataset: StoredDataset,
   options: DatasetOrderRequest,
 ): Promise<{ readonly subset: Subset; readonly positions?: Uint32Array }> {
   const { order } = options;
@@ -246,7 +246,7 @@ async function select(
   );
 }
 
-function takeUp(dataset: Dataset, subset: Subset, options: DatasetOrderRequest): DatasetState {
+function takeUp(dataset: StoredDataset, subset: Subset, options: DatasetOrderRequest): DatasetState {
   return takeUpState(options.state, {
     dataset: dataset.identity,
     selection: subset.identity,

@@ -8,8 +8,8 @@ import {
 import { layOutRecord } from '../../annotations/record.js';
 import type { BucketCrop } from '../../buckets/options.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
-import type { Dataset } from '../../dataset/dataset.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
+import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { DecoderOptions } from '../../decoder.js';
 import type { Size } from '../../transform/crops.js';
 import { checkMixing, type Mixing } from '../../transform/mix.js';
@@ -86,7 +86,7 @@ type OutputRequest = {
 >;
 
 /** Settles what batches are made of. Throws OptionError. */
-export async function setUpOutput(dataset: Dataset, options: OutputRequest): Promise<LoaderOutput> {
+export async function setUpOutput(dataset: StoredDataset, options: OutputRequest): Promise<LoaderOutput> {
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
   const annotations =
     options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
@@ -154,7 +154,7 @@ function sourceNames(annotations: CheckedAnnotations): string[] {
 }
 
 /** The fields and columns that have the objects, where images are decoded. */
-function annotated(annotations: CheckedAnnotations, output: BatchOutput, { fields }: Dataset): Companion[] {
+function annotated(annotations: CheckedAnnotations, output: BatchOutput, { fields }: StoredDataset): Companion[] {
   if (output.kind === 'raw') {
     throw new OptionError(
       {},
@@ -211,13 +211,13 @@ function checkMixable(mixing: Mixing, { dtype }: CompiledTransform, companions: 
 }
 
 /** The fields that come as values, unless others are asked for. */
-function fieldsOf(dataset: Dataset, companions: readonly Companion[]): string[] {
+function fieldsOf(dataset: StoredDataset, companions: readonly Companion[]): string[] {
   const pixels = new Set([...imageFields(dataset.fields), ...companions.map(({ field }) => field), 'cls']);
   return dataset.fields.filter((field) => !pixels.has(field));
 }
 
 /** Datasets of a mixture must agree on what comes along with the images. */
-function checkFieldsAlike({ mixture }: Dataset, fields: readonly string[]): void {
+function checkFieldsAlike({ mixture }: StoredDataset, fields: readonly string[]): void {
   for (const field of fields) {
     const without = mixture?.datasets.find(({ dataset }) => !dataset.fields.includes(field));
     if (without === undefined) continue;
@@ -229,7 +229,12 @@ function checkFieldsAlike({ mixture }: Dataset, fields: readonly string[]): void
   }
 }
 
-function isUncompressedOnly(dataset: Dataset, output: BatchOutput, options: OutputRequest, others: number): boolean {
+function isUncompressedOnly(
+  dataset: StoredDataset,
+  output: BatchOutput,
+  options: OutputRequest,
+  others: number,
+): boolean {
   const { image, steps } = options;
   const images = image === undefined ? imageFields(dataset.fields) : [image];
   const isPlain = output.kind === 'pixels' && steps.fields === undefined && steps.pixels === undefined && others === 0;
@@ -238,7 +243,7 @@ function isUncompressedOnly(dataset: Dataset, output: BatchOutput, options: Outp
 }
 
 async function outputOf(
-  dataset: Dataset,
+  dataset: StoredDataset,
   transform: CompiledTransform | null,
   options: OutputRequest,
 ): Promise<Pick<LoaderOutput, 'batch' | 'decoder'>> {

@@ -1,0 +1,147 @@
+import { type LayoutName, ShardtoolError } from '@shardtool/format';
+import type { MixtureSettings } from '../mixture/mixture.js';
+import { KeyTable } from './keys/key-table.js';
+import { LookUp } from './keys/look-up.js';
+import { readSamples, type Sample, type SamplesOptions } from './samples.js';
+import { type ShardFile, ShardFiles } from './shard-files.js';
+
+/** There is no sample with the key or number that was asked for. */
+export class NoSuchSampleError extends ShardtoolError {}
+
+/** The keys of so many shards are read at once. */
+const KEY_READS = 8;
+
+/** What a dataset is made of; {@link openDataset} finds it out. */
+export interface DatasetParts {
+  readonly location: string;
+  readonly format: LayoutName;
+  /** Equal for equal data: a state of a loader belongs to one identity. */
+  readonly identity: string;
+  readonly shards: readonly ShardFile[];
+  readonly classes: readonly string[];
+  /** Samples of each class, where known. */
+  readonly classSamples: readonly number[];
+  /** Names of all fields. */
+  readonly fields: readonly string[];
+  /** The most objects of an image, where that was counted as it was packed with annotations. */
+  readonly mostObjects?: number | undefined;
+  /** Splits that the place itself has, by the names of its files or folders. */
+  readonly splits?: readonly string[];
+  /** Layouts that the place could be read as, too. */
+  readonly otherLayouts?: readonly LayoutName[];
+}
+
+/** A dataset as it is stored, that overlays can be laid over. */
+export interface StoredParts extends DatasetParts {
+  /** The identity that the first shards alone have: that of the dataset before it grew. */
+  identityOfFirst(shards: number): string;
+  /** The split of {@link DatasetParts.splits} that alone is open. */
+  readonly split?: string;
+}
+
+/**
+ * Shards that belong together, to look at what is stored. Opening reads the manifest; indexes and shards are read when they are
+ * needed. What makes loaders is most of this package, and stays with `Dataset`: a command such as `ls` need not load it.
+ */
+export class StoredDataset implements AsyncDisposable {
+  readonly location: string;
+  readonly format: LayoutName;
+  readonly identity: string;
+  readonly classes: readonly string[];
+  readonly classSamples: readonly number[];
+  readonly fields: readonly string[];
+  /** The most objects of an image in the annotations that it was packed with; undefined where that is not known. */
+  readonly mostObjects: number | undefined;
+  /** Splits that the place itself has, by the names of its files or folders; all are open unless one was asked for. */
+  readonly splits: readonly string[];
+  /** Layouts that the place could be read as, too: the option `layout` chooses. */
+  readonly otherLayouts: readonly LayoutName[];
+  /** How several datasets are mixed that this one is made of; null for a single one. */
+  readonly mixture: MixtureSettings | null = null;
+  readonly #files: ShardFiles;
+  readonly #lookUp: LookUp;
+  #keys: Promise<KeyTable> | null = null;
+
+  constructor(parts: DatasetParts) {
+    this.location = parts.location;
+    this.format = parts.format;
+    this.identity = parts.identity;
+    this.classes = parts.classes;
+    this.classSamples = parts.classSamples;
+    this.fields = parts.fields;
+    this.mostObjects = parts.mostObjects;
+    this.splits = parts.splits ?? [];
+    this.otherLayouts = parts.otherLayouts ?? [];
+    this.#files = new ShardFiles(parts.shards);
+    this.#lookUp = new LookUp(this.#files);
+  }
+
+  /** Number of samples. */
+  get size(): number {
+    return this.#files.firstSample.at(-1)!;
+  }
+
+  get shards(): readonly ShardFile[] {
+    return this.#files.files;
+  }
+
+  /** Bytes of all shards. */
+  get bytes(): number {
+    return this.shards.reduce((sum, shard) => sum + shard.bytes, 0);
+  }
+
+  /** The shards with their open files and indexes, for stages that read them. */
+  get files(): ShardFiles {
+    return this.#files;
+  }
+
+  /**
+   * One sample, by key or by number; its bytes are its own. The first look-up by key reads all keys. Throws
+   * {@link NoSuchSampleError}.
+   */
+  async get(keyOrNumber: string | number, options: { readonly checksum?: boolean } = {}): Promise<Sample> {
+    const number = typeof keyOrNumber === 'number' ? keyOrNumber : await this.numberOf(keyOrNumber);
+    if (!Number.isInteger(number) || number < 0 || number >= this.size) {
+      const name = typeof keyOrNumber === 'number' ? `number ${keyOrNumber}` : `the key "${keyOrNumber}"`;
+      throw new NoSuchSampleError(
+        { path: this.location, ...(typeof keyOrNumber === 'string' && { key: keyOrNumber }) },
+        `${this.location} has no sample with ${name}; "shardtool ls ${this.location} --samples" lists the ${this.size} it has.`,
+      );
+    }
+    const key = typeof keyOrNumber === 'string' ? keyOrNumber : undefined;
+    return this.#lookUp.sample(number, key, options.checksum ?? true);
+  }
+
+  /** The number of the sample with this key, or -1. */
+  async numberOf(key: string): Promise<number> {
+    this.#files.throwIfClosed();
+    this.#keys ??= this.#readKeys().catch((error: unknown) => {
+      this.#keys = null;
+      throw error;
+    });
+    return (await this.#keys).numberOf(key);
+  }
+
+  /** Samples as they are stored, in the order of the dataset. A sample's bytes are valid until the next is asked for. */
+  samples(options: SamplesOptions = {}): AsyncGenerator<Sample> {
+    return readSamples(this.#files, options);
+  }
+
+  /** Closes the shards. What still reads from them ends with an error. */
+  async close(): Promise<void> {
+    await this.#files.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #readKeys(): Promise<KeyTable> {
+    const table = new KeyTable(this.size);
+    for (let first = 0; first < this.shards.length; first += KEY_READS) {
+      const shards = this.shards.slice(first, first + KEY_READS);
+      for (const { key } of await Promise.all(shards.map((shard) => shard.loadParts(['key'])))) table.add(key);
+    }
+    return table;
+  }
+}
