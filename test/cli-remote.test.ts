@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { CacheFolder } from '@shardtool/storage';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -84,6 +85,25 @@ test('what only works on this machine is one sentence with the remedy', async ()
   expect(code).not.toBe(0);
   expect(stderr).toMatch(/Repairing needs a local folder, and http:\S+ is remote: copy it here/);
 });
+
+test.each(['AWS_CONTAINER_CREDENTIALS_FULL_URI', 'AWS_EC2_METADATA_SERVICE_ENDPOINT'])(
+  'an endpoint of credentials (%s) that says nothing ends the command with the remedy',
+  async (variable) => {
+    const silent = net.createServer(() => undefined);
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const env = {
+      [variable]: `http://127.0.0.1:${(silent.address() as net.AddressInfo).port}`,
+      ...{ AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '', AWS_PROFILE: '' },
+      ...{ AWS_SHARED_CREDENTIALS_FILE: '/nowhere', AWS_CONFIG_FILE: '/nowhere' },
+    };
+    const { code, stderr } = await shardtoolWith(env, 'ls', 's3://bucket/shards');
+    expect(code).toBe(2);
+    expect(stderr).toContain(
+      'shardtool: No credentials were found for s3://bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or read without any where it is public, with --unsigned.\n',
+    );
+    silent.close();
+  },
+);
 
 test('S3 is asked at the endpoint of the flag, and without credentials where it is to be', async () => {
   const s3 = await faultyServer(path.dirname(path.dirname(shards)));

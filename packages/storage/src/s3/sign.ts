@@ -2,17 +2,8 @@ import { createHash, createHmac } from 'node:crypto';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { OptionError } from '../errors.js';
 import type { HttpRequest } from '../http/exchange.js';
+import { type Credentials, type Provider, providerFor } from './credentials.js';
 import type { BucketPlace } from './place.js';
-
-/** Who asks. */
-interface Credentials {
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  readonly sessionToken?: string;
-  readonly expiration?: Date;
-}
-
-type Provider = (options?: { forceRefresh?: boolean }) => Promise<Credentials>;
 
 /** The hash that the signer asks for, by Node's own. */
 class Sha256 {
@@ -36,9 +27,6 @@ class Sha256 {
     return this.#secret === undefined ? createHash('sha256') : createHmac('sha256', this.#secret);
   }
 }
-
-/** Endpoints of credentials are asked once, and have so long. */
-const PATIENCE_MS = 1000;
 
 /** Signs requests with credentials that are looked for when the first is signed, and renewed before they expire. */
 export class Signing {
@@ -123,19 +111,9 @@ export class Signing {
           : 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE';
       throw new OptionError(
         { path: `${scheme}://${bucket}` },
-        `No credentials were found for ${scheme}://${bucket}: set ${how}, or read unsigned where it is public.`,
+        `No credentials were found for ${scheme}://${bucket}: set ${how}, or read without any where it is public, with "unsigned" (--unsigned).`,
         { cause },
       );
     }
   }
-}
-
-async function providerFor(scheme: 's3' | 'gs'): Promise<Provider> {
-  const { env } = process;
-  const accessKeyId = env.GS_ACCESS_KEY_ID;
-  const secretAccessKey = env.GS_SECRET_ACCESS_KEY;
-  if (scheme === 'gs' && accessKeyId && secretAccessKey) return async () => ({ accessKeyId, secretAccessKey });
-  const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
-  // Files of credentials are read again when others are looked for: somebody may have written new ones.
-  return defaultProvider({ timeout: PATIENCE_MS, maxRetries: 0, ignoreCache: true }) as Provider;
 }

@@ -1,0 +1,62 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { subscribe } from 'node:diagnostics_channel';
+import type { ClientRequest } from 'node:http';
+
+/** Who asks. */
+export interface Credentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+  readonly expiration?: Date;
+}
+
+/** Gives credentials, those from before as long as they count. Throws where there are none. */
+export type Provider = (options?: { forceRefresh?: boolean }) => Promise<Credentials>;
+
+/** An endpoint of this machine that does not take a connection, or says nothing, has so long. */
+const PATIENCE_MS = 1000;
+/** One that takes the connection is given up after this time, with all that it is asked once. */
+const ANSWER_MS = 5000;
+
+/**
+ * Where credentials come from, in the order of the AWS tools: environment, profiles, web identity, and only where none of
+ * them has any the endpoints of containers and instances.
+ */
+export async function providerFor(scheme: 's3' | 'gs'): Promise<Provider> {
+  const { env } = process;
+  const accessKeyId = env.GS_ACCESS_KEY_ID;
+  const secretAccessKey = env.GS_SECRET_ACCESS_KEY;
+  if (scheme === 'gs' && accessKeyId && secretAccessKey) return async () => ({ accessKeyId, secretAccessKey });
+  const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
+  // Files of credentials are read again when others are looked for: somebody may have written new ones.
+  const provider = defaultProvider({ timeout: PATIENCE_MS, maxRetries: 0, ignoreCache: true }) as Provider;
+  limitEndpoints();
+  return (options) => lookUp.run(true, () => provider(options));
+}
+
+/** Is set in whatever a look-up of credentials begins. */
+const lookUp = new AsyncLocalStorage<boolean>();
+
+let isLimited = false;
+
+/**
+ * Ends requests of look-ups that get no answer. The library waits for a container's endpoint without end, and the request
+ * would keep the process alive. Endpoints speak plain http; sign-in services, which take longer, do not.
+ */
+function limitEndpoints(): void {
+  if (isLimited) return;
+  isLimited = true;
+  subscribe('http.client.request.start', (message) => {
+    const { request } = message as { readonly request: ClientRequest };
+    if (lookUp.getStore() !== true || request.protocol !== 'http:') return;
+    const timer = setTimeout(() => giveUp(request), ANSWER_MS);
+    request.once('close', () => clearTimeout(timer));
+  });
+}
+
+/** Whoever waits hears of it also where the answer has begun, which a request that is destroyed tells its answer alone. */
+function giveUp(request: ClientRequest): void {
+  const error = new Error(`${request.host} has not answered for ${ANSWER_MS / 1000} s`);
+  if (request.listenerCount('error') > 0) request.emit('error', error);
+  request.destroy();
+}
