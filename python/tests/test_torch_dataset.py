@@ -2,12 +2,14 @@
 
 import os
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 import shardtool
+from datasets import pack, small_images
 
 
 def test_it_is_an_iterable_dataset_of_whole_batches(small):
@@ -122,3 +124,13 @@ def test_a_batch_moves_with_all_of_its_tensors(small):
     assert (moved.keys, moved.fields, moved.epoch) == (batch.keys, batch.fields, batch.epoch)
     assert len(moved) == 3
     dataset.close()
+
+
+@pytest.mark.parametrize("is_in_data_loader", [False, True])
+def test_the_warning_of_samples_without_a_class_points_at_the_line_of_the_user(tmp_path, is_in_data_loader):
+    small_images(tmp_path / "images", 4, classes=(".",))
+    dataset = shardtool.iterable_dataset(pack(tmp_path / "images", tmp_path / "shards"), batch_size=4)
+    with pytest.warns(UserWarning, match="have the label -1") as warned:
+        list(DataLoader(dataset, batch_size=None) if is_in_data_loader else dataset.loader)
+    dataset.close()
+    assert [Path(warning.filename).name for warning in warned] == ["test_torch_dataset.py"]

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from .batch import Batch
-from .errors import OptionError
+from .errors import OptionError, warn
 from .slot_file import SlotMemory
 
 if TYPE_CHECKING:
@@ -106,9 +105,7 @@ class PinnedSlots:
         why = self._cuda.register(memory.address, len(memory))
         self._memory, self._is_registered = memory, why is None
         if why is not None:
-            warnings.warn(
-                f"The batch slots cannot be page-locked, so each batch is copied once more ({why}).", stacklevel=2
-            )
+            warn(f"The batch slots cannot be page-locked, so each batch is copied once more ({why}).")
         return self._is_registered
 
     def release(self) -> None:

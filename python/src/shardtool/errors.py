@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from typing import Any, Mapping, Optional, Type
 
 from .options import OPTION_NAMES
@@ -78,3 +80,17 @@ def error_of_reader(header: Mapping[str, Any]) -> ShardtoolError:
     kinds = (_BY_NAME[name] for name in header.get("kinds", [header["name"]]) if name in _BY_NAME)
     kind: Type[ShardtoolError] = next(kinds, ShardtoolError)
     return kind(message, kind=header["name"], **where)
+
+
+#: Whose lines no warning points at: their users see only what they wrote themselves.
+_PASSED_OVER = ("shardtool", "torch", "torchdata")
+
+
+def warn(message: str) -> None:
+    """A UserWarning at the line outside of this package, and of torch's loaders around it, that led here."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, stacklevel=level + 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import warnings
 from collections import deque
 from types import GenericAlias
 from typing import (
@@ -26,7 +25,7 @@ from typing import (
 
 from .batch import Array, Batch, Images, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
-from .errors import ForkedLoaderError, LoopEndedError, OptionError
+from .errors import ForkedLoaderError, LoopEndedError, OptionError, warn
 from .loop import LoaderIterator
 from .mixture import Mixture
 from .options import Location, absolute, options_for_reader, seen_for_reader
@@ -384,10 +383,9 @@ class Loader(Generic[Array, Images]):
             self._held.append((header["number"], None))
         if header["hasUnlabelled"] and not self._has_warned:
             self._has_warned = True
-            warnings.warn(
+            warn(
                 "Samples without a class have the label -1. Where labels are trained on, pack with class folders or "
-                "--labels.",
-                stacklevel=3,
+                "--labels."
             )
         return read_batch(frame, reader.memory, self._arrays), header
 
