@@ -26,6 +26,13 @@ def test_it_is_an_iterable_dataset_of_whole_batches(small):
     dataset.close()
 
 
+@pytest.mark.parametrize("how", [{}, {"shuffle": True}, {"batch_size": None}])
+def test_a_data_loader_around_a_loader_says_what_to_give_it_instead(small, how):
+    wanted = r"^A Loader gives whole batches .* shardtool.iterable_dataset\(...\) with batch_size=None"
+    with shardtool.Loader(small, batch_size=32) as loader, pytest.raises(TypeError, match=wanted):
+        next(iter(DataLoader(loader, **how)))
+
+
 def test_its_state_and_epoch_are_those_of_the_loader(small):
     dataset = shardtool.iterable_dataset(small, batch_size=32, with_keys=True)
     dataset.set_epoch(3)
