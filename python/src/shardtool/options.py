@@ -42,7 +42,8 @@ class _CommonOptions(TypedDict, total=False):
     seed: int | None
     #: The first epoch. Default 0.
     epoch: int | None
-    #: Epochs that one loop goes through. Default 1; ``math.inf`` is allowed.
+    #: Epochs that one loop goes through; after ``load_state_dict`` the resumed epoch, or what is left of it, is the
+    #: first. Default 1; ``math.inf`` is allowed.
     repeat: float | None
     #: Default true. False: the order on disk.
     shuffle: bool | None

@@ -43,7 +43,7 @@ export const LOADER_OPTIONS = {
     isEndless: true,
     default: 1,
     python: 'float',
-    help: 'Epochs that one loop goes through',
+    help: 'Epochs that one loop goes through; with a `state` the resumed epoch, or what is left of it, is the first of them',
   },
   shuffle: { kind: 'switch', shown: 'true', help: 'False: the order on disk' },
   shuffleUnit: {

@@ -22,7 +22,7 @@ export interface LoaderOptions {
   readonly seed?: number | undefined;
   /** The first epoch. Default 0. */
   readonly epoch?: number | undefined;
-  /** Epochs that one iteration goes through. Default 1; Infinity is allowed. */
+  /** Epochs that one iteration goes through; with a `state` the resumed epoch, or what is left of it, is the first. Default 1; Infinity is allowed. */
   readonly repeat?: number | undefined;
   /** Default true. False: the order on disk. */
   readonly shuffle?: boolean | undefined;
@@ -147,7 +147,7 @@ export interface LoaderOptions {
    * file sees the batches without a copy, each from its `images.byteOffset` on. The file grows to what is needed.
    */
   readonly slotFile?: number | undefined;
-  /** Goes on where {@link Loader.state} was taken. */
+  /** Goes on where {@link Loader.state} was taken; `repeat` counts from that epoch on. */
   readonly state?: unknown;
   /** Ends the iteration with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
