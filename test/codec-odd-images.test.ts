@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { deflateSync } from 'node:zlib';
+import { crc32 } from '@shardtool/format';
 import { afterAll, expect, test } from 'vitest';
 import { createChecker } from '#reader/codec-check';
 import { cut, difference, fixture, MAX_PIXELS, Workbench, wholeOf } from './codec-workbench.js';
@@ -69,6 +71,44 @@ test('the ways of decoding differ in warnings of one file and in the exactness o
   expect(warningsOf('flipped-bits.jpg')).toBe(choice.name === 'turbojpeg' ? 1 : 0);
   expect(largestDifference()).toBe(choice.name === 'addon' ? 8 : 0);
 });
+
+test.each([
+  { what: 'gray', colour: 0, channels: 1 },
+  { what: 'of colours', colour: 2, channels: 3 },
+])(
+  'of a PNG of 16 bits that is $what the upper byte of each value is taken, and none is clipped',
+  async ({ colour, channels }) => {
+    const values = [0, 127, 255, 256, 511, 512, 32_767, 40_000, 65_279, 65_280, 65_535];
+    const { pixels } = await workbench.decode(png16(values, colour, channels));
+    expect([...pixels]).toEqual(values.flatMap((value) => Array(3).fill(value >> 8)));
+  },
+);
+
+/** One row of pixels whose channels are all this value. PNG specification, chapters 5 and 11. */
+function png16(values: readonly number[], colour: number, channels: number): Uint8Array {
+  const row = Buffer.alloc(1 + values.length * channels * 2);
+  values.forEach((value, pixel) => {
+    for (let channel = 0; channel < channels; channel++) row.writeUInt16BE(value, 1 + (pixel * channels + channel) * 2);
+  });
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(values.length, 0);
+  header.writeUInt32BE(1, 4);
+  header.set([16, colour], 8);
+  const chunk = (kind: string, data: Uint8Array) => {
+    const body = Buffer.concat([Buffer.from(kind), data]);
+    const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
+    length.writeUInt32BE(data.length);
+    sum.writeUInt32BE(crc32(body));
+    return Buffer.concat([length, body, sum]);
+  };
+  const signature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
+  return Buffer.concat([
+    signature,
+    chunk('IHDR', header),
+    chunk('IDAT', deflateSync(row)),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
+}
 
 /** What the check counts. */
 function warningsOf(name: keyof typeof EXPECTED | string): number {
