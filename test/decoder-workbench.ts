@@ -1,10 +1,5 @@
-import {
-  createDecoder,
-  type DecodedImage,
-  type Decoder,
-  type DecoderOptions,
-  type SampleIdentity,
-} from '#reader/decoder';
+import type { DecodedImage, SampleIdentity } from '#reader/decoded';
+import { createDecoder, type Decoder, type DecoderOptions } from '#reader/decoder';
 import { scratchBytesFor } from '#reader/scratch-size';
 import { compileTransform, type TransformInput } from '#reader/transform';
 import { valueBytes } from '#reader/transform-values';

@@ -1,9 +1,10 @@
 import { type CheckedValues, checkGiven, headerOf, imageFields, nameTable, SampleDecodeError } from '@shardtool/format';
-import { createDecoder, type DecodedImage, type Decoder } from '../decoder.js';
+import type { DecodedImage } from '../decode/decoded.js';
+import { createDecoder, type Decoder } from '../decode/decoder.js';
+import { scratchBytesFor } from '../decode/scratch-size.js';
 import { BadSampleError } from '../loader/deliver/bad-rows.js';
 import { LOADER_OPTIONS } from '../loader/option-table.js';
 import type { LoaderOptions } from '../loader/options.js';
-import { scratchBytesFor } from '../scratch-size.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import { type CompiledTransform, compileTransform } from '../transform/transform.js';
 import { checkFields, checkFieldsAndColumns } from './field-names.js';

@@ -1,5 +1,5 @@
 import { type LayoutName, ShardtoolError } from '@shardtool/format';
-import type { MixtureSettings } from '../mixture/mixture.js';
+import type { MixtureSettings } from '../mixture/settings.js';
 import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';
 import { readSamples, type Sample, type SamplesOptions } from './samples.js';

@@ -17,7 +17,8 @@ import { z } from 'zod';
 import { Dataset } from '../dataset/dataset.js';
 import type { ShardFile } from '../dataset/shard-files.js';
 import { type ClassLists, joinClasses } from './class-lists.js';
-import { type MixedDataset, Mixture } from './mixture.js';
+import { Mixture } from './mixture.js';
+import type { MixedDataset } from './settings.js';
 import type { MixturePolicy } from './shares.js';
 
 /** One dataset of a mixture: the dataset itself, or where it is, how much of it comes, and what of it. */
@@ -185,7 +186,7 @@ function check<Schema extends z.ZodType>(schema: Schema, value: unknown, what: s
 function policyOf(
   parts: readonly MixturePart[],
   { end, epochSamples, perBatch }: MixtureOptions,
-  datasets: readonly MixedDataset[],
+  datasets: readonly MixedDataset<Dataset>[],
 ): MixturePolicy {
   const [weights, repeat] = (['weight', 'repeat'] as const).map((name) => {
     const given = parts.map((one) => one[name]);
@@ -211,7 +212,7 @@ function policyOf(
 }
 
 function mixtureOf(
-  datasets: readonly MixedDataset[],
+  datasets: readonly MixedDataset<Dataset>[],
   policy: MixturePolicy,
   { classLists = 'name', group, window }: MixtureOptions,
   owned: readonly Dataset[],

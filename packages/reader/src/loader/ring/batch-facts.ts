@@ -1,4 +1,4 @@
-import type { ShownPart } from '../../decoder.js';
+import type { ShownPart } from '../../decode/decoded.js';
 import type { DrawnMix } from '../../transform/mix.js';
 import { layOut } from './fields.js';
 

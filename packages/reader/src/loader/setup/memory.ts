@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { scratchBytesFor } from '../../scratch-size.js';
+import { scratchBytesFor } from '../../decode/scratch-size.js';
 import type { CheckedOptions } from '../options.js';
 import type { PlannedStore } from '../read/load-shards.js';
 import { planReadBuffers, type ReadBufferPlan } from '../read/read-buffers.js';

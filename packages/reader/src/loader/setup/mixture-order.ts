@@ -1,8 +1,8 @@
 import { defaultSourceStreams } from '../../mixture/defaults.js';
-import type { MixtureSettings } from '../../mixture/mixture.js';
 import { sourceSeed } from '../../mixture/mixture-order.js';
 import { checkWeights, type MixtureState, takeUpMixtureState } from '../../mixture/mixture-state.js';
 import { type MixturePlan, planMixture } from '../../mixture/plan-mixture.js';
+import type { MixtureSettings } from '../../mixture/settings.js';
 import { epochCounts } from '../../mixture/shares.js';
 import type { EpochPlan, PlannedBlock } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';

@@ -1,7 +1,7 @@
 import { OptionError } from '@shardtool/format';
 import { selectableOf } from '../../dataset/selectable.js';
-import type { MixedDataset, MixtureSettings } from '../../mixture/mixture.js';
 import type { MixtureSource } from '../../mixture/plan-mixture.js';
+import type { MixedDataset, MixtureSettings } from '../../mixture/settings.js';
 import type { PlannedBlock } from '../../order/batches.js';
 import { firstNumbers } from '../../order/units.js';
 import { type Selection, selectSamples } from '../../selection/selection.js';

@@ -10,7 +10,7 @@ import type { BucketCrop } from '../../buckets/options.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import type { DecoderOptions } from '../../decoder.js';
+import type { DecoderOptions } from '../../decode/decoder.js';
 import type { Size } from '../../transform/crops.js';
 import { checkMixing, type Mixing } from '../../transform/mix.js';
 import { entryOf } from '../../transform/parse-steps.js';

@@ -1,6 +1,6 @@
 import { Bell, OptionError } from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
-import type { DecoderOptions } from '../../decoder.js';
+import type { DecoderOptions } from '../../decode/decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixing } from '../../transform/mix.js';
 import { Arena, arenaView } from '../read/arena.js';

@@ -1,6 +1,7 @@
 /** What a worker does besides decoding: a person's own steps, and mixing. */
 import { nameTable } from '@shardtool/format';
-import type { CompanionImage, Decoder } from '../../decoder.js';
+import type { CompanionImage } from '../../decode/decoded.js';
+import type { Decoder } from '../../decode/decoder.js';
 import { EffectKernels } from '../../kernels/effects.js';
 import type { GivenAnnotations } from '../../transform/annotations.js';
 import { drawMix } from '../../transform/mix.js';

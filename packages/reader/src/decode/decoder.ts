@@ -1,34 +1,33 @@
 import { SampleDecodeError } from '@shardtool/format';
-import type { CodecName, ImageHeader, Pixels, Rect, Reduction } from './codec/codec.js';
-import { isWorthSplicing } from './codec/crop-index/pays.js';
-import { JpegSplicer } from './codec/crop-index/splice.js';
-import { readMask } from './codec/mask.js';
-import type { StoredImage } from './codec/npy.js';
-import { storedRect, turnedSize, turnPixels, UPRIGHT } from './codec/orientation.js';
-import { type Region, Scratch } from './codec/scratch.js';
-import { type CodecChoice, checkPixels, type OpenCodecs, openCodecs, openImage } from './codec/select.js';
-import { TurboJpegCodec } from './codec/turbojpeg.js';
-import { CROP_STATE_BYTES } from './kernels/crop-index.js';
-import { EffectKernels } from './kernels/effects.js';
-import { halfFloatTable } from './kernels/half-float.js';
-import type { KernelMemory } from './kernels/kernel-memory.js';
-import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES } from './kernels/resize.js';
-import { kernelBytesWithin } from './scratch-size.js';
-import type { Annotations, GivenAnnotations } from './transform/annotations.js';
-import type { Size } from './transform/crops.js';
-import { eraseValues } from './transform/erase-values.js';
-import { transformMask } from './transform/mask.js';
-import { inputOf, type PassTools, runPasses } from './transform/passes.js';
-import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from './transform/plan.js';
-import { SampleRandom } from './transform/random.js';
-import { type CompiledTransform, hasEffects } from './transform/transform.js';
-import { valueBytes } from './transform/values.js';
+import type { CodecName, ImageHeader, Pixels, Rect, Reduction } from '../codec/codec.js';
+import { SplicedCrops } from '../codec/crop-index/spliced-crops.js';
+import { readMask } from '../codec/mask.js';
+import type { StoredImage } from '../codec/npy.js';
+import { storedRect, turnedSize, turnPixels, UPRIGHT } from '../codec/orientation.js';
+import { type Region, Scratch } from '../codec/scratch.js';
+import { type CodecChoice, checkPixels, type OpenCodecs, openCodecs, openImage } from '../codec/select.js';
+import { TurboJpegCodec } from '../codec/turbojpeg.js';
+import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
+import { EffectKernels } from '../kernels/effects.js';
+import { halfFloatTable } from '../kernels/half-float.js';
+import type { KernelMemory } from '../kernels/kernel-memory.js';
+import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
+import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
+import type { Size } from '../transform/crops.js';
+import { eraseValues } from '../transform/erase-values.js';
+import { transformMask } from '../transform/mask.js';
+import { inputOf, type PassTools, runPasses } from '../transform/passes.js';
+import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
+import { SampleRandom } from '../transform/random.js';
+import { hasEffects } from '../transform/transform.js';
+import { valueBytes } from '../transform/values.js';
+import type { CompanionImage, DecodedImage, SampleIdentity, ShownPart } from './decoded.js';
+import { type DecodedTransforms, kernelBytesWithin } from './scratch-size.js';
 
-export interface DecoderOptions {
+export interface DecoderOptions extends DecodedTransforms {
   readonly memory: KernelMemory;
   /** This decoder's part of the memory; `offset` is a multiple of 64. See `scratchBytesFor`. */
   readonly scratch: Region;
-  readonly transform: CompiledTransform;
   /** Of each source of samples. */
   readonly seeds: readonly number[];
   /** Images of more pixels are refused before any memory is taken for them. */
@@ -37,55 +36,10 @@ export interface DecoderOptions {
   readonly applyExifOrientation: boolean;
   /** Default `scaled`. */
   readonly decode?: DecodeMode;
-  /** The size that every image must have after the transform; by default any, which is for {@link Decoder.decodeToArray}. */
+  /** The size that every image must have after the transform, without `covers`; by default any, which is for {@link Decoder.decodeToArray}. */
   readonly outputSize?: Size;
-  /** By the number of a batch's size, what takes the place of `transform` and `outputSize`: they differ in nothing but size. */
-  readonly covers?: readonly CompiledTransform[] | undefined;
   /** Forces a codec; see {@link openCodecs}. */
   readonly codec?: CodecName;
-}
-
-/** Which sample it is, and when: all that its random numbers depend on, besides the seed. */
-export interface SampleIdentity {
-  readonly epoch: number;
-  /** The dataset of a mixture that it is from; else 0. */
-  readonly source: number;
-  /** The sample's number in its dataset. */
-  readonly number: number;
-  /** How often it came before in this epoch. */
-  readonly occurrence: number;
-  /** EXIF orientation 1 to 8. */
-  readonly orientation: number;
-  /** Number of its batch's size, where there are several. */
-  readonly bucket?: number;
-}
-
-/**
- * Which part of an image its row shows: the size of the image as it is shown, that size when it was resized, and where the row
- * begins there, counted in the row's own mirror image where that was flipped. In pixels.
- */
-export interface ShownPart {
-  readonly original: Size;
-  readonly resized: Size;
-  readonly left: number;
-  readonly top: number;
-}
-
-/** A decoded image in memory of its own. `pixels` are bytes in the transform's layout. */
-export interface DecodedImage {
-  readonly pixels: Uint8Array;
-  readonly width: number;
-  readonly height: number;
-}
-
-/** A further image or a mask of a sample, of the size of its image. */
-export interface CompanionImage {
-  /** For messages. */
-  readonly field: string;
-  readonly kind: 'image' | 'mask';
-  readonly bytes: Uint8Array;
-  /** Address of the finished row: as long as that of the image, or one byte a pixel. */
-  readonly target: number;
 }
 
 /** Opens the codecs and the kernel of one worker. */
@@ -103,9 +57,8 @@ export class Decoder {
   readonly #tools: PassTools;
   readonly #randoms: readonly SampleRandom[];
   /** Null where crop indexes are of no use. */
-  readonly #splicer: JpegSplicer | null;
+  readonly #spliced: SplicedCrops | null;
   #warnings = 0;
-  #spliced = 0;
   #shown: ShownPart | null = null;
   #annotations: Annotations | null = null;
 
@@ -121,7 +74,7 @@ export class Decoder {
     this.#options = options;
     this.#codecs = codecs;
     this.#scratch = new Scratch(memory, { offset: scratch.offset + used, bytes: scratch.bytes - used });
-    this.#splicer = codecs.jpeg instanceof TurboJpegCodec ? new JpegSplicer(memory, splicerState) : null;
+    this.#spliced = codecs.jpeg instanceof TurboJpegCodec ? new SplicedCrops(codecs.jpeg, memory, splicerState) : null;
     this.#tools = {
       kernel: new ResizeKernel(memory, kernelScratch),
       scratch: this.#scratch,
@@ -143,9 +96,7 @@ export class Decoder {
 
   /** Images of which only a crop's own data were decoded, by their crop index, since the last call. */
   takeSpliced(): number {
-    const spliced = this.#spliced;
-    this.#spliced = 0;
-    return spliced;
+    return this.#spliced?.take() ?? 0;
   }
 
   /** Of the image that was decoded last, where batches are of several sizes. */
@@ -267,33 +218,12 @@ export class Decoder {
     this.#scratch.reset();
     const { codec, header } = openImage(this.#codecs, bytes, this.#options.maxPixels);
     return this.#plan(header, sample, given, (crop, reduction) => {
-      const splicer = cropIndex === null || codec !== this.#codecs.jpeg ? null : this.#splicer;
-      if (splicer !== null && isWorthSplicing(header, crop, reduction)) {
-        const pixels = this.#decodeSpliced(splicer, bytes, cropIndex!, crop, reduction);
-        if (pixels !== null) return pixels;
-      }
-      return codec.decodeRegion(bytes, crop, reduction, this.#scratch);
+      const spliced =
+        cropIndex === null || codec !== this.#codecs.jpeg
+          ? null
+          : this.#spliced?.decode(bytes, header, cropIndex, crop, reduction, this.#scratch);
+      return spliced ?? codec.decodeRegion(bytes, crop, reduction, this.#scratch);
     });
-  }
-
-  /** Null where the index does not lead to the pixels: then the codec and the scratch are as they were. */
-  #decodeSpliced(
-    splicer: JpegSplicer,
-    bytes: Uint8Array,
-    cropIndex: Uint8Array,
-    crop: Rect,
-    reduction: Reduction,
-  ): Pixels | null {
-    const codec = this.#codecs.jpeg as TurboJpegCodec;
-    const small = splicer.splice(bytes, cropIndex, crop, reduction, this.#scratch);
-    const pixels = small === null ? null : codec.decodePart(small, crop, reduction, this.#scratch);
-    if (pixels !== null) {
-      this.#spliced++;
-      return pixels;
-    }
-    this.#scratch.reset();
-    codec.header(bytes);
-    return null;
   }
 
   #plan<P>(

@@ -1,20 +1,23 @@
 import { OptionError } from '@shardtool/format';
-import type { DecoderOptions } from './decoder.js';
-import { CROP_STATE_BYTES } from './kernels/crop-index.js';
-import { scratchBytes } from './kernels/resize.js';
-import { LARGEST_SIDE } from './transform/crops.js';
-import { entryOf } from './transform/parse-steps.js';
-import { effectBytes } from './transform/run-effects.js';
-import { becomesFloatsLast, type CompiledTransform } from './transform/transform.js';
+import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
+import { scratchBytes } from '../kernels/resize.js';
+import { LARGEST_SIDE } from '../transform/crops.js';
+import { entryOf } from '../transform/parse-steps.js';
+import { effectBytes } from '../transform/run-effects.js';
+import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
+
+/** What a decoder does: one transform, or one for each size of a batch. */
+export interface DecodedTransforms {
+  readonly transform: CompiledTransform;
+  /** By the number of a batch's size, what takes the place of `transform`: they differ in nothing but size. */
+  readonly covers?: readonly CompiledTransform[] | undefined;
+}
 
 /**
  * Bytes of scratch with which every RGB image of up to `maxPixels` pixels can be transformed; one that is turned needs
  * more. A decoder works with less: images that do not fit are errors then.
  */
-export function scratchBytesFor(
-  { transform, covers }: Pick<DecoderOptions, 'transform' | 'covers'>,
-  maxPixels: number,
-): number {
+export function scratchBytesFor({ transform, covers }: DecodedTransforms, maxPixels: number): number {
   return Math.max(...(covers ?? [transform]).map((one) => scratchBytesOf(one, maxPixels)));
 }
 
