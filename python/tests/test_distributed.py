@@ -9,7 +9,7 @@ import pytest
 
 import shardtool
 from datasets import CHECKOUT
-from shardtool.options import options_for_reader
+from shardtool.for_reader import options_for_reader
 
 PROGRAM = """
 import json, os, sys

@@ -25,8 +25,9 @@ from .errors import (
     UnfinishedPackError,
 )
 from .loader import Loader
+from .location import Location
 from .mixture import Mixture
-from .options import LoaderOptions, Location, WriterOptions
+from .options import LoaderOptions, WriterOptions
 from .writer import Writer
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from .batch import Arrays, Batch, arrays
 from .errors import OptionError
-from .options import Location, absolute, sample_options_for_reader, seen_for_reader
+from .for_reader import sample_options_for_reader, seen_for_reader
+from .location import Location, absolute
 from .sample_reader import SampleReader
 
 if TYPE_CHECKING:

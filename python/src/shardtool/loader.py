@@ -27,9 +27,10 @@ from typing import (
 from .batch import Array, Batch, Images, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, LoopEndedError, OptionError, warn
+from .for_reader import options_for_reader, seen_for_reader
+from .location import Location, absolute
 from .loop import LoaderIterator
 from .mixture import Mixture
-from .options import Location, absolute, options_for_reader, seen_for_reader
 from .reader_process import ReaderProcess
 
 if TYPE_CHECKING:

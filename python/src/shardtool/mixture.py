@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from .errors import OptionError
-from .options import absolute
+from .location import absolute
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -5,12 +5,9 @@ The options are those of the reader (packages/reader/src/loader/options.ts), whi
 
 from __future__ import annotations
 
-import difflib
-import math
-import numbers
 import os
 import re
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Sequence, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Mapping, Sequence, TypedDict, Union
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -18,9 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .steps import Step
-
-#: A folder, or a list of tars: paths, or locations as ``s3://bucket/shards`` and ``https://host/shards``.
-Location = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
 #: A preset (``"train224"``, ``"eval224"``), ``"raw"``, or a list of steps: ``[{"name": "resize", "size": 256}, ...]``.
 if TYPE_CHECKING:
@@ -189,12 +183,13 @@ class DatasetArguments(Seen, total=False):
     max_pixels: int | None
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """The reader's way of writing a name."""
     return re.sub(r"_(\w)", lambda letter: letter.group(1).upper(), name)
 
 
 #: The reader's name of each option, by Python's.
-OPTION_NAMES: Dict[str, str] = {name: _camel(name) for name in LoaderOptions.__annotations__}
+OPTION_NAMES: Dict[str, str] = {name: camel(name) for name in LoaderOptions.__annotations__}
 
 
 class WriterOptions(TypedDict, total=False):
@@ -220,165 +215,4 @@ class WriterOptions(TypedDict, total=False):
 
 
 #: The writer's name of each option, by Python's.
-WRITER_OPTION_NAMES: Dict[str, str] = {name: _camel(name) for name in WriterOptions.__annotations__}
-
-#: What PyTorch's DataLoader calls otherwise, or has no part in a loader.
-_OF_DATALOADER = {
-    "num_workers": "workers=8 has so many threads decode",
-    "drop_last": 'last_batch="drop" leaves out the rows that fill no batch',
-    "sampler": "order=array takes the numbers of samples in the order in which they come",
-    "batch_sampler": "order=array takes the numbers of samples in the order in which they come",
-    "prefetch_factor": "prefetch_batches=4 has so many made ahead",
-    "persistent_workers": "its workers stay from one epoch to the next",
-    "collate_fn": 'collate="list" gives the images of a batch one by one',
-    "generator": "seed=42 says in which order samples come",
-}
-
-
-def options_for_reader(options: Mapping[str, Any], hold: int) -> Dict[str, Any]:
-    """Options as the reader has them. ``hold`` batches may be in use at once, so there is a slot more for each but one.
-
-    Raises TypeError for a name that is no option.
-    """
-    given: Dict[str, Any] = {"fields": [], "prefetchBatches": 4}
-    workers = _workers_of_this_rank()
-    if workers is not None:
-        given["workers"] = workers
-    for name, value in options.items():
-        if name not in OPTION_NAMES:
-            near = difflib.get_close_matches(name, OPTION_NAMES, n=1)
-            if name in _OF_DATALOADER:
-                hint = f": {_OF_DATALOADER[name]}."
-            else:
-                hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(OPTION_NAMES)}."
-            raise TypeError(f"A loader has no option {name!r}{hint}")
-        if value is not None:
-            given[OPTION_NAMES[name]] = _plain(name, value)
-    if isinstance(given["prefetchBatches"], int):
-        given["prefetchBatches"] += hold - 1
-    return given
-
-
-def _plain(name: str, value: Any) -> Any:
-    if name == "transform" and callable(value):
-        raise TypeError(
-            "The transform of a loader is the name of a preset or a list of steps, since another process does it, not "
-            f"{value!r}. shardtool.Dataset takes functions; steps={{...}} has a loader run functions of JavaScript."
-        )
-    if name == "transform" and not isinstance(value, str):
-        return [_step(step) for step in value]
-    if name == "buckets" and isinstance(value, Mapping):
-        return {_camel(key): part for key, part in value.items()}
-    if name == "annotations":
-        return {_camel(key): _camel_keys(part) for key, part in value.items()}
-    if name == "weights":
-        if not isinstance(value, Mapping):
-            return _numbers(name, value, whole=False)
-        # Pairs: JSON's objects have no keys but text, and the class number 10 is not the class named "10".
-        return [[_class(name, cls), weight] for cls, weight in value.items()]
-    if name == "order":
-        return _numbers(name, value, whole=True)
-    if name == "cache":
-        return os.path.abspath(os.fspath(value))
-    if name == "repeat" and value == math.inf:
-        return "Infinity"
-    if name in ("classes", "keys", "fields", "more_images", "masks"):
-        if isinstance(value, (str, bytes)):
-            raise TypeError(f"{name} is a list: [{value!r}].")
-        return [_class(name, cls) for cls in value] if name == "classes" else list(value)
-    return value
-
-
-def _numbers(name: str, value: Any, whole: bool) -> List[Any]:
-    """An array of one dimension as a list, whatever kind of array (numpy, torch, a list) it is."""
-    import numpy as np
-
-    wrong = f"{name} is an array of {'whole ' if whole else ''}numbers, of one dimension"
-    if isinstance(value, (str, bytes, Mapping)) or callable(value):
-        raise TypeError(f"{wrong}, not {value!r}.")
-    try:
-        array = np.asarray(value if hasattr(value, "__array__") else list(value))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{wrong}: {error}.") from None
-    if array.ndim != 1 or (array.size > 0 and array.dtype.kind not in ("iu" if whole else "iuf")):
-        raise TypeError(f"{wrong}, not one of {array.dtype} and shape {array.shape}.")
-    plain: List[Any] = array.tolist()
-    return plain
-
-
-def _camel_keys(part: Any) -> Any:
-    return {_camel(key): value for key, value in part.items()} if isinstance(part, Mapping) else part
-
-
-def _class(option: str, cls: Any) -> str | int:
-    """A class by its name or its number, whatever kind of whole number that is."""
-    if isinstance(cls, str):
-        return cls
-    if isinstance(cls, numbers.Integral) and not isinstance(cls, bool):
-        return int(cls)
-    raise TypeError(f"{option}: a class is a str (its name) or an int (its number), not {cls!r}.")
-
-
-def _step(step: Mapping[str, Any]) -> Any:
-    """A step of a transform: ``random_resized_crop`` and ``max_size`` are as good as the reader's own spelling."""
-    if not isinstance(step, Mapping):
-        return step
-    plain = {_camel(key): value for key, value in step.items()}
-    if isinstance(plain.get("name"), str):
-        plain["name"] = _camel(plain["name"])
-    return plain
-
-
-def sample_options_for_reader(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """Those of single samples, as the reader has them."""
-    return {OPTION_NAMES[name]: _plain(name, value) for name, value in options.items() if value is not None}
-
-
-def seen_for_reader(
-    overlay: str | None,
-    split: str | None,
-    layout: str | None,
-    features: Mapping[str, str] | None,
-    exclude_keys: Iterable[str] | None,
-    max_sample_bytes: int | None,
-    storage: Mapping[str, Any] | None,
-) -> Dict[str, Any]:
-    """What is seen of a place, and how it is asked, as the reader has it."""
-    seen: Dict[str, Any] = {"overlay": overlay, "split": split, "layout": layout, "maxSampleBytes": max_sample_bytes}
-    seen["features"] = None if features is None else dict(features)
-    seen["excludeKeys"] = None if exclude_keys is None else list(exclude_keys)
-    seen["storage"] = None if storage is None else storage_for_reader(storage)
-    return {name: value for name, value in seen.items() if value is not None}
-
-
-def storage_for_reader(storage: Mapping[str, Any]) -> Dict[str, Any]:
-    """How remote locations are asked, as the reader has it. Raises TypeError for a name that is none."""
-    names = {name: _camel(name) for name in ("endpoint_url", "region", "unsigned", "requester_pays")}
-    for name in storage:
-        if name not in names:
-            raise TypeError(f"storage has no {name!r}; there are {', '.join(names)}.")
-    return {names[name]: value for name, value in storage.items() if value is not None}
-
-
-def _workers_of_this_rank() -> int | None:
-    """The ranks of one machine (torchrun counts them) share its cores. None: the reader takes all."""
-    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
-    if not ranks.isdigit() or int(ranks) < 2:
-        return None
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, cores // int(ranks))
-
-
-def place(location: str | os.PathLike[str]) -> str:
-    """A place, whatever becomes of the working directory."""
-    text = os.fspath(location)
-    # s3://bucket/shards is not below the working directory.
-    return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) else os.path.abspath(text)
-
-
-def absolute(location: Location) -> Union[str, List[str]]:
-    """Where a dataset is, whatever becomes of the working directory."""
-    if isinstance(location, (str, os.PathLike)):
-        return place(location)
-    return [place(file) for file in location]
+WRITER_OPTION_NAMES: Dict[str, str] = {name: camel(name) for name in WriterOptions.__annotations__}

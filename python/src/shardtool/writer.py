@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 import numpy as np
 
 from .errors import LoopEndedError, OptionError
+from .location import place
 from .node import find_program
-from .options import WRITER_OPTION_NAMES, place
+from .options import WRITER_OPTION_NAMES
 from .reader_process import ReaderProcess
 
 if TYPE_CHECKING:
