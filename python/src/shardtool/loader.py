@@ -16,7 +16,6 @@ from typing import (
     Iterable,
     List,
     Mapping,
-    NoReturn,
     Optional,
     Sequence,
     Tuple,
@@ -217,12 +216,14 @@ class Loader(Generic[Array, Images]):
             raise TypeError("A loader with repeat=math.inf has no length.")
         return int(self.info()["epoch_batches"]) * int(repeat)
 
-    def __getitem__(self, place: object) -> NoReturn:
-        """Raises TypeError: a DataLoader takes what can be asked for one sample by its number."""
-        raise TypeError(
-            "A Loader gives whole batches in its own order, and no sample by its number: loop over the Loader itself, "
-            "or give a DataLoader shardtool.Dataset(...), or shardtool.iterable_dataset(...) with batch_size=None."
-        )
+    if not TYPE_CHECKING:
+        # For a DataLoader, which takes what can be asked for a sample by its number. Type checkers are not to know it.
+        def __getitem__(self, place):
+            raise TypeError(
+                "A Loader gives whole batches in its own order, and no sample by its number: loop over the Loader "
+                "itself, or give a DataLoader shardtool.Dataset(...), or shardtool.iterable_dataset(...) with "
+                "batch_size=None."
+            )
 
     @property
     def classes(self) -> List[str]:
