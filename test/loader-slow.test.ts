@@ -3,19 +3,27 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { ReadThreads } from '@shardtool/storage';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { buildSlowfs, mountSlow } from './slowfs/slow-folder.mjs';
 
 const OPTIONS = { transform: 'raw', batchSize: 16, seed: 7, workers: 1, streams: 8, blockSamples: 8 } as const;
 
-/** Where a link leads, or '' where it has just gone. */
-function linkOf(file: string): string {
+/** What a file of /proc says, or '' where it has just gone. */
+function told(read: () => string): string {
   try {
-    return fs.readlinkSync(file);
+    return read();
   } catch {
     return '';
   }
+}
+
+/** A thread of this process waits for a disk. */
+function isAThreadInACall(): boolean {
+  const states = fs
+    .readdirSync('/proc/self/task')
+    .map((id) => told(() => fs.readFileSync(`/proc/self/task/${id}/stat`, 'latin1')));
+  return states.some((stat) => stat.slice(stat.lastIndexOf(')')).startsWith(') D'));
 }
 
 async function epoch(location: string, options: object): Promise<string[]> {
@@ -83,7 +91,7 @@ test.runIf(process.platform === 'linux')(
     const files = Array.from({ length: 600 }, (_, i) => path.join(folder, String(i)));
     for (const [i, file] of files.entries()) fs.writeFileSync(file, String(i));
     const open = (): string[] => {
-      const links = fs.readdirSync('/proc/self/fd').map((fd) => linkOf(`/proc/self/fd/${fd}`));
+      const links = fs.readdirSync('/proc/self/fd').map((fd) => told(() => fs.readlinkSync(`/proc/self/fd/${fd}`)));
       return links.filter((file) => file.startsWith(folder)).sort();
     };
     const threads = new ReadThreads({ remote: false, most: 4, each: 1 });
@@ -104,3 +112,30 @@ test.runIf(process.platform === 'linux')(
     expect(open()).toEqual([]);
   },
 );
+
+test('a read of a slow file asks for all of its bytes at once', async () => {
+  const slowfs = buildSlowfs(emptyFolder());
+  if (slowfs === null) return expect(slowfs).toBeNull();
+  const folder = emptyFolder();
+  const content = Buffer.from(Array.from({ length: 1 << 20 }, (_, i) => (i * 7) >> 8));
+  fs.writeFileSync(path.join(folder, 'file'), content);
+  const slow = await mountSlow(slowfs, folder, 0, 500_000);
+  if (slow === null) return expect(slow).toBeNull();
+  const threads = new ReadThreads({ remote: false, most: 1, each: 1 });
+  try {
+    const file = path.join(slow.path, 'file');
+    await threads.read(file, undefined, content.length - 1, new Uint8Array(new SharedArrayBuffer(1)));
+    const target = new Uint8Array(new SharedArrayBuffer(content.length));
+    slow.stop();
+    const reading = threads.read(file, undefined, 0, target);
+    await vi.waitUntil(isAThreadInACall, { timeout: 60_000 });
+    slow.goOn();
+    expect((await reading).got).toBe(content.length);
+    expect(content.equals(target)).toBe(true);
+  } finally {
+    slow.goOn();
+    await threads.close();
+  }
+  // By itself the kernel asks for 128 KiB, and for 128 more when it looks at these.
+  expect((await slow.unmount()).readsAtOnce).toBeGreaterThan(4);
+});

@@ -4,7 +4,7 @@ export interface SlowFolder {
   /** Every call hangs from now on. */
   stop(): void;
   goOn(): void;
-  unmount(): Promise<void>;
+  unmount(): Promise<{ readsAtOnce: number }>;
 }
 
 export function buildSlowfs(folder: string): string | null;

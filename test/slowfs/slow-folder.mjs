@@ -29,7 +29,7 @@ function skip(why) {
 }
 
 /**
- * Mounts a folder anew. Whoever gets it unmounts it; `stopped` true has every call hang until it is false again.
+ * Mounts a folder anew. Whoever gets it unmounts it, which tells how many reads waited at once; between `stop` and `goOn` every call hangs.
  * Null, and a line, where mounting is not allowed.
  */
 export async function mountSlow(binary, folder, lookupUs, readUs) {
@@ -41,7 +41,7 @@ export async function mountSlow(binary, folder, lookupUs, readUs) {
   server.stderr.on('data', (text) => {
     said += text;
   });
-  const ended = new Promise((resolve) => server.once('exit', resolve));
+  const ended = new Promise((resolve) => server.once('close', resolve));
   while (!isMounted(mount)) {
     if (server.exitCode !== null) {
       rmdirSync(mount);
@@ -62,6 +62,7 @@ export async function mountSlow(binary, folder, lookupUs, readUs) {
       }
       await ended;
       rmSync(mount, { recursive: true, force: true });
+      return { readsAtOnce: Number(/(\d+) reads at once/.exec(said)?.[1]) };
     },
   };
 }

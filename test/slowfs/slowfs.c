@@ -5,7 +5,7 @@
  *
  * Before each look-up, stat, open and listing it waits LOOKUP_US microseconds, before each read READ_US. Calls wait side by
  * side, up to 512; look-ups in one folder do so, too, as NFS and Lustre have it. The kernel keeps attributes and names for
- * 3 seconds, and file contents not beyond one open.
+ * 3 seconds, and file contents not beyond one open. At its end it says on standard error how many reads waited at once at most.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -15,6 +15,7 @@
 #include <fuse.h>
 #include <limits.h>
 #include <linux/fuse.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 
 static char source[PATH_MAX];
 static long lookup_us, read_us;
+static atomic_long reads, most_reads;
 
 static void wait_us(long us) {
   struct timespec time = {us / 1000000, us % 1000000 * 1000};
@@ -80,7 +82,10 @@ static int slow_open(const char *path, struct fuse_file_info *info) {
 
 static int slow_read(const char *path, char *target, size_t size, off_t offset, struct fuse_file_info *info) {
   (void)path;
+  long now = atomic_fetch_add(&reads, 1) + 1;
+  for (long most = most_reads; now > most && !atomic_compare_exchange_weak(&most_reads, &most, now);) continue;
   wait_us(read_us);
+  reads--;
   ssize_t bytes = pread(info->fh, target, size, offset);
   return bytes < 0 ? -errno : (int)bytes;
 }
@@ -133,5 +138,7 @@ int main(int count, char **values) {
   read_us = atol(values[4]);
   char options[] = "ro,default_permissions,fsname=slowfs,clone_fd,max_threads=512,max_idle_threads=512";
   char *arguments[] = {values[0], "-f", values[2], "-o", options, NULL};
-  return fuse_main(5, arguments, &operations, NULL);
+  int status = fuse_main(5, arguments, &operations, NULL);
+  fprintf(stderr, "%ld reads at once\n", (long)most_reads);
+  return status;
 }

@@ -1,4 +1,12 @@
-export { asFileError, countBraces, didYouMean, makeFolder, remedyOf, withSentences } from '@shardtool/storage';
+export {
+  asFileError,
+  countBraces,
+  didYouMean,
+  makeFolder,
+  nativeCalls,
+  remedyOf,
+  withSentences,
+} from '@shardtool/storage';
 export { changedSincePacked, checkFieldCrc32, checkFieldSum, crc32, crc32Hex } from './checksum.js';
 export {
   type CropIndexFile,
@@ -151,7 +159,6 @@ export {
 } from './layouts/table.js';
 export { type StreamedFile, scanEntries, streamFiles, tar } from './layouts/tar/index.js';
 export { fetched, plainName } from './layouts/unpacked.js';
-export { nativeCalls } from './native-calls.js';
 export {
   encodeNpyHeader,
   encodeNpyImage,

@@ -24,6 +24,7 @@ export {
   splitLocation,
 } from './location.js';
 export { makeFolder } from './make-folder.js';
+export { nativeCalls } from './native-calls.js';
 export { readAhead } from './read-ahead.js';
 export { ReadThreads } from './read-threads.js';
 export { ReadsInFlight } from './reads-in-flight.js';

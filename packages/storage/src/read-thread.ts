@@ -2,16 +2,18 @@
  * A thread that reads: remote files, whose bytes cost time to take in, and files of slow file systems, where each call
  * waits. It writes into memory that it shares with whoever asked.
  */
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { announce } from './announce.js';
 import type { FileError } from './errors.js';
 import { onRetry } from './http/retry.js';
 import { openNow, readFileNow, readNow } from './local-calls.js';
-import { isRemote } from './location.js';
-import { OPEN_SOURCES, type ReadAnswer, type ReadRequest, type ReadValue } from './read-threads.js';
+import { OPEN_SOURCES, type ReadAnswer, type ReadBytes, type ReadRequest } from './read-threads.js';
 import { openStorage, placeOf, readWhole } from './schemes.js';
 import type { Source, Storage, StorageCounts } from './storage.js';
 
 type Fetch = Extract<ReadRequest, { kind: 'fetch' }>;
+type Remote = Extract<ReadRequest, { kind: 'fetch' | 'whole' }>;
+type Local = Extract<ReadRequest, { kind: 'open' | 'read' | 'whole' }>;
 
 /** `remote`: what asks servers is loaded before anything is to be read. */
 if (workerData === 'remote') await import('./http/http-storage.js');
@@ -21,38 +23,62 @@ const opened = new Map<string, Promise<Source>>();
 
 onRetry((retry) => post({ kind: 'retry', retry }));
 
+const waiting: ReadRequest[] = [];
+
 parentPort!.on('message', (request: ReadRequest) => {
-  if (request.kind === 'end') parentPort!.close();
-  else void answer(request);
+  hear(request);
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    answer(next);
+    // What has come meanwhile is on its way before the next call waits.
+    for (let more = receiveMessageOnPort(parentPort!); more !== undefined; more = receiveMessageOnPort(parentPort!)) {
+      hear(more.message as ReadRequest);
+    }
+  }
 });
 
-async function answer(request: Exclude<ReadRequest, { kind: 'end' }>): Promise<void> {
-  const { id } = request;
-  try {
-    const value = await answerTo(request);
-    post({ kind: 'done', id, value, ...(request.kind === 'fetch' && { counts: await newCounts(request) }) });
-  } catch (error) {
-    const { name, message, path, offset: at } = error as FileError;
-    post({ kind: 'failed', id, name, message, path, offset: at });
-  }
+function hear(request: ReadRequest): void {
+  waiting.push(request);
+  if (request.kind === 'read') announce(request.file, request.offset, request.target.length);
+}
+
+function answer(request: ReadRequest): void {
+  if (request.kind === 'end') parentPort!.close();
+  else if (workerData === 'remote') void answerLater(request as Remote);
+  else answerNow(request as Local);
 }
 
 /** A thread that waits in a call is what it is for: of this machine's files everything is a call. */
-function answerTo(request: Exclude<ReadRequest, { kind: 'end' }>): ReadValue | Promise<ReadValue> {
-  const { location } = request;
-  switch (request.kind) {
-    case 'open':
-      return openNow(location);
-    case 'read':
-      return { got: readNow(location, request.file, request.offset, request.target) };
-    case 'whole':
-      return isRemote(location) ? readWhole(location, request.options) : readFileNow(location);
-    case 'fetch':
-      return fetched(request);
+function answerNow(request: Local): void {
+  const { id, location } = request;
+  try {
+    const value =
+      request.kind === 'open'
+        ? openNow(location)
+        : request.kind === 'whole'
+          ? readFileNow(location)
+          : { got: readNow(location, request.file, request.offset, request.target) };
+    post({ kind: 'done', id, value });
+  } catch (error) {
+    fail(id, error);
   }
 }
 
-async function fetched(request: Fetch): Promise<ReadValue> {
+async function answerLater(request: Remote): Promise<void> {
+  const { id, location, options } = request;
+  try {
+    if (request.kind === 'whole') post({ kind: 'done', id, value: await readWhole(location, options) });
+    else post({ kind: 'done', id, value: await fetched(request), counts: await newCounts(request) });
+  } catch (error) {
+    fail(id, error);
+  }
+}
+
+function fail(id: number, error: unknown): void {
+  const { name, message, path, offset } = error as FileError;
+  post({ kind: 'failed', id, name, message, path, offset });
+}
+
+async function fetched(request: Fetch): Promise<ReadBytes> {
   const source = await sourceOf(request);
   const got = await source.readAt(request.offset, request.target);
   return { got, version: source.version };
