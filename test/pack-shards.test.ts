@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
-import { pack } from '@shardtool/writer';
+import { convert, pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { digestsOf, filesIn, JPEG, jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 
@@ -28,6 +29,25 @@ test('every photo comes back from its shard byte for byte, with its class and si
     { name: 'jpg', samples: 60 },
   ]);
   expect(report.bytes).toBe(manifest.bytes);
+});
+
+test('what is small starts no thread where nobody asks for workers, and is the same as with threads', async () => {
+  let threads = 0;
+  const count = () => threads++;
+  process.on('worker', count);
+  const [alone, shared, small, other] = [newFolder(), newFolder(), newFolder(), newFolder()];
+  await pack(PHOTOS, alone, { maxShardSamples: 20 });
+  await convert(alone, small, { format: 'msgpack' });
+  expect(threads).toBe(0);
+  await pack(PHOTOS, shared, { maxShardSamples: 20, workers: 3 });
+  await convert(alone, other, { format: 'msgpack', workers: 3 });
+  expect(threads).toBe(4);
+  expect(digestsOf(shared)).toEqual(digestsOf(alone));
+  expect(digestsOf(other)).toEqual(digestsOf(small));
+  const long = (i: number) => Buffer.concat([jpeg(i), Buffer.alloc(9 << 20)]);
+  await pack(tree({ '1.jpg': long(1), '2.jpg': long(2) }), newFolder(), { maxShardSamples: 1 });
+  expect(threads).toBe(4 + availableParallelism() - 1);
+  process.off('worker', count);
 });
 
 test('GNU tar lists the shards and finds the same bytes in them', async () => {

@@ -118,6 +118,26 @@ describe.each(formats)('%s', (format) => {
     expect(digestsOf(folder)).toEqual(digests);
   });
 
+  test('threads find and repair what the thread does that asks', async () => {
+    const [here, apart] = [copyOf(format), copyOf(format)];
+    for (const folder of [here, apart])
+      for (const shard of [0, 2]) await damage(folder, shardFile(folder, format, shard), 3);
+    let threads = 0;
+    const count = () => threads++;
+    process.on('worker', count);
+    const found = async (folder: string, workers: { workers?: number } = {}) => {
+      const faults: unknown[] = [];
+      const report = await verify(folder, { ...workers, onFault: (fault) => faults.push(fault) });
+      return { report, faults, repaired: await repair(folder, workers) };
+    };
+    const ofThis = await found(here);
+    expect([ofThis.faults.length, threads]).toEqual([2, 0]);
+    expect(await found(apart, { workers: 2 })).toEqual(ofThis);
+    expect(threads).toBe(4);
+    expect(datasetDigests(apart)).toEqual(datasetDigests(here));
+    process.off('worker', count);
+  });
+
   test('a damaged sample is taken out, its shard is written anew, and the others stay untouched', async () => {
     const folder = copyOf(format);
     const key = await damage(folder, shardFile(folder, format, 1), 3);

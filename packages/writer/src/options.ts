@@ -31,7 +31,7 @@ export interface OutputOptions {
   maxSampleBytes?: number | undefined;
   /** In front of the shards' numbers: `train` gives `train-000000.tar`. */
   name?: string | undefined;
-  /** Worker threads. They change the time it takes, never a byte of the result. */
+  /** Worker threads. They change the time it takes, never a byte of the result. Default: the number of cores; none where there is little to do. */
   workers?: number | undefined;
   /**
    * Folder on this machine for shards on their way to a bucket: a few shards, whatever the size of the dataset. The system's
@@ -177,7 +177,11 @@ const PACK_TABLE = { ...OUTPUT_TABLE, ...PACK_OPTIONS };
 
 /** {@link OutputOptions}, checked and complete. */
 export type CheckedOutputOptions = Omit<CheckedValues<typeof OUTPUT_OPTIONS>, 'workers'> &
-  Pick<OutputOptions, 'onProgress' | 'signal'> & { readonly workers: number };
+  Pick<OutputOptions, 'onProgress' | 'signal'> & {
+    readonly workers: number;
+    /** Nobody said how many: where the work is small this thread does it. */
+    readonly isWorkersDefault: boolean;
+  };
 /** {@link PackOptions}, checked and complete. */
 export type CheckedOptions = CheckedOutputOptions & CheckedValues<typeof PACK_OPTIONS>;
 
@@ -225,14 +229,15 @@ export function checkWriterOptions(
 type CheckedWriterOptions = CheckedOutputOptions & CheckedValues<typeof WRITER_OPTIONS>;
 
 /** The options of the table, checked, with the workers that this machine is good for. */
-function complete<Checked extends Pick<CheckedOutputOptions, 'workers'>>(
+function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWorkersDefault'>>(
   name: string,
   entries: OptionTable,
   options: Pick<OutputOptions, 'workers'>,
 ): Checked {
   const owner = { name, wrong: (option: string) => `The option "${option}" does not fit` };
   const checked = checkGiven(owner, entries, options, OWN_CHECKS);
-  return { ...checked, workers: options.workers ?? availableParallelism() } as unknown as Checked;
+  const isWorkersDefault = options.workers === undefined;
+  return { ...checked, workers: options.workers ?? availableParallelism(), isWorkersDefault } as unknown as Checked;
 }
 
 /** How images are re-encoded; null where their bytes pass through untouched. */

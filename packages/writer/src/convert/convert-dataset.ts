@@ -1,6 +1,8 @@
 import path from 'node:path';
 import { entryOf, isTableLayout, layoutOf, makeFolder, type OutputLayoutName, type Table } from '@shardtool/format';
+import { isSmallWork } from '../crew/small-work.js';
 import { WorkerCrew } from '../crew/worker-crew.js';
+import { thisThread } from '../crew/worker-pool.js';
 import type { CheckedConvertOptions } from '../options.js';
 import type { Destination } from '../output/destination.js';
 import { hiddenFolder, type OutputFolder } from '../output/output-folder.js';
@@ -60,23 +62,17 @@ export async function convertDataset(
   const common = { columnTypes, otherIndexes, maxSampleBytes };
   const target = { output: folder.path, layout: choice, ...common, madeFrom, isElsewhere };
   const script = new URL('./convert-worker.js', import.meta.url);
-  const size = Math.max(1, Math.min(options.workers, shards.length));
+  const samples = shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), 0);
+  const isSmall = options.isWorkersDefault && isPlain(options) && isSmallWork({ files: samples, bytes: sourceBytes });
+  const size = isSmall ? 1 : Math.max(1, Math.min(options.workers, shards.length));
   // This thread is one of them, unless it has shards to send meanwhile. Reading lets its other work in after each MiB.
   const own = (report: Report) => ({
-    member: {
-      post: () => undefined,
-      run: async (job: ConvertJob) => (await import('./convert-job.js')).convertNumbered(job, report),
-      end: async () => undefined,
-    },
+    ...thisThread(async (job: ConvertJob) => (await import('./convert-job.js')).convertNumbered(job, report)),
     isEnough: false,
   });
   const crew = new WorkerCrew<ConvertJob, NumberedShard>(script, size, isElsewhere ? null : own);
   return withProgress(crew, options, async (ticker) => {
-    ticker.begin(
-      'convert',
-      shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), 0),
-      sourceBytes,
-    );
+    ticker.begin('convert', samples, sourceBytes);
     const done: NumberedShard[] = [];
     try {
       const jobs = taken.map(
@@ -116,6 +112,11 @@ export async function convertDataset(
       done.reduce((sum, shard) => sum + shard.leftOut, 0),
     );
   });
+}
+
+/** No image is decoded or index made of whole shards. */
+function isPlain({ index }: CheckedConvertOptions): boolean {
+  return index.length === 0;
 }
 
 function sumOfBytes(shards: readonly { readonly bytes: number }[]): number {

@@ -66,6 +66,11 @@ export class WorkerCrew<Job, Result> {
     await this.#pool.run(jobs, done, () => this.stop());
   }
 
+  /** Threads are still to be started. */
+  get waits(): boolean {
+    return this.#pool.waits;
+  }
+
   /** There is work for more than this thread: see {@link OwnMember}. */
   start(): void {
     this.#pool.start();

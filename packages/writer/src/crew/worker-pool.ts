@@ -84,6 +84,14 @@ export interface OwnMember<Job, Result> {
   readonly isEnough: boolean;
 }
 
+/** The thread that makes a pool as the only one that works: with `work` for a job, and `end` for what it leaves. */
+export function thisThread<Job, Result>(
+  work: (job: Job) => Promise<Result>,
+  end: () => Promise<void> = async () => undefined,
+): OwnMember<Job, Result> {
+  return { member: { post: () => undefined, run: work, end }, isEnough: true };
+}
+
 /** So many jobs has a member at a time: one that it works at, and one whose bytes are on their way to the disk. */
 const MOST_OPEN = 2;
 
@@ -129,6 +137,11 @@ export class WorkerPool<Job, Result> {
   /** The same by the threads alone: for whoever has something else to do meanwhile. */
   async runInThreads(jobs: Iterable<Job>, stop: () => void): Promise<void> {
     await this.#share(this.start(), jobs, () => undefined, stop);
+  }
+
+  /** Threads are still to be started. */
+  get waits(): boolean {
+    return this.#threads === null;
   }
 
   /** Starts the threads that are not there yet. */

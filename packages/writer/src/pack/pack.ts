@@ -122,7 +122,8 @@ async function packWith(
       folder?.removeLeftState();
       await destination.removeGone();
     }
-    const workers = createPackWorkers(checked.workers, isPlain(checked, destination), flight !== null);
+    const isEnough = flight !== null || checked.isWorkersDefault;
+    const workers = createPackWorkers(checked.workers, isPlain(checked, destination), isEnough);
     return await withProgress(workers, checked, async (ticker) => {
       const given = { source, output, options: checked, base: null, workers, ticker, flight };
       if (folder === null) return planOnly(given);

@@ -19,7 +19,7 @@ import {
   writtenLayoutOf,
 } from '@shardtool/format';
 import { requireLocal } from '@shardtool/storage';
-import { WorkerPool } from '../crew/worker-pool.js';
+import { thisThread, WorkerPool } from '../crew/worker-pool.js';
 import { commitDataset } from '../output/commit.js';
 import { lockFolder } from '../output/lock.js';
 import { forgetMadeFrom } from '../output/pack-note.js';
@@ -28,10 +28,17 @@ import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { md5OfFile, OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
 import { checkSource } from '../source/folder/scan.js';
-import { checkWorkers, poolSize, type VerifyAnswer, type VerifyProgress, verifyIn } from '../verify/verify.js';
+import {
+  checkWorkers,
+  isDoneHere,
+  poolSize,
+  type VerifyAnswer,
+  type VerifyProgress,
+  verifyIn,
+} from '../verify/verify.js';
 import { exchangeShard, keepReplaced } from './exchange.js';
+import { type RepairAnswer, RepairJobs, type ShardWork } from './repair-job.js';
 import { type RepairedShard, type RepairSetting, recordOfIndex } from './repair-shard.js';
-import type { RepairAnswer, ShardWork } from './repair-worker.js';
 import { knownManifest } from './salvage-manifest.js';
 
 export interface RepairOptions {
@@ -197,7 +204,15 @@ type RepairPool = WorkerPool<ShardWork, VerifyAnswer | RepairAnswer>;
 /** Numbers of the shards that are not as they were packed, and what became of each. */
 async function verifyAndRepair(shards: readonly DatasetShard[], setting: RepairSetting, options: RepairOptions) {
   const script = new URL('./repair-worker.js', import.meta.url);
-  const pool: RepairPool = new WorkerPool(script, poolSize(options.workers, shards), () => setting);
+  const isHere = !setting.decode && isDoneHere(options.workers, shards);
+  const jobs = new RepairJobs(setting);
+  const own = isHere
+    ? thisThread(
+        (job: ShardWork) => jobs.work(job),
+        () => jobs.close(),
+      )
+    : null;
+  const pool: RepairPool = new WorkerPool(script, isHere ? 0 : poolSize(options.workers, shards), () => setting, own);
   try {
     const faulty = await faultyShards(pool, shards, options);
     if (faulty.size > 0) mkdirSync(setting.workFolder);

@@ -9,8 +9,9 @@ import {
   withSentences,
 } from '@shardtool/format';
 import { joinLocation, readWhole } from '@shardtool/storage';
-import { WorkerPool } from '../crew/worker-pool.js';
-import { findDatasetShards } from '../shard/dataset-shards.js';
+import { isSmallWork } from '../crew/small-work.js';
+import { thisThread, WorkerPool } from '../crew/worker-pool.js';
+import { type DatasetShard, findDatasetShards } from '../shard/dataset-shards.js';
 import { DatasetTotals } from './check-totals.js';
 import type { Fault } from './faults.js';
 import type { ShardToVerify, ShardVerdict } from './verify-shard.js';
@@ -19,7 +20,7 @@ import type { VerifyWorkerData } from './verify-worker.js';
 export interface VerifyOptions {
   /** Also decodes every image whole. Default false. */
   readonly decode?: boolean;
-  /** Worker threads. Default: the number of cores. */
+  /** Worker threads. Default: the number of cores; none where there is little to do. */
   readonly workers?: number;
   /** Called for each fault, in the order of the shards. */
   readonly onFault?: (fault: Fault) => void;
@@ -87,18 +88,31 @@ export function checkWorkers(workers: number | undefined): void {
 }
 
 async function verifyShards(
-  shards: readonly ShardToVerify[],
+  shards: readonly DatasetShard[],
   manifest: ManifestToVerify | null,
   options: VerifyOptions,
 ): Promise<VerifyReport> {
   const data: VerifyWorkerData = { decode: options.decode ?? false, maxPixels: MAX_PIXELS };
   const script = new URL('./verify-worker.js', import.meta.url);
-  const pool = new WorkerPool<VerifyJob, VerifyAnswer>(script, poolSize(options.workers, shards), () => data);
+  const own = data.decode || !isDoneHere(options.workers, shards) ? null : OWN_MEMBER;
+  const size = own === null ? poolSize(options.workers, shards) : 0;
+  const pool = new WorkerPool<VerifyJob, VerifyAnswer>(script, size, () => data, own);
   try {
     return await verifyIn((jobs, done) => pool.run(jobs, done, () => undefined), shards, manifest, options);
   } finally {
     await pool.close();
   }
+}
+
+const OWN_MEMBER = thisThread<VerifyJob, VerifyAnswer>(async ({ number, shard }) => {
+  return { number, verdict: await (await import('./verify-shard.js')).verifyShard(shard, null) };
+});
+
+/** Whether so little is verified that a thread would not have started before it is done, and nobody asked for several. */
+export function isDoneHere(workers: number | undefined, shards: readonly DatasetShard[]): boolean {
+  const files = shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), shards.length);
+  const bytes = shards.reduce((sum, shard) => sum + shard.bytes, 0);
+  return (workers ?? 1) === 1 && isSmallWork({ files, bytes });
 }
 
 /** One worker a shard is enough. */

@@ -12,6 +12,7 @@ import type { PackWork } from '../make-plan.js';
 import type { LookedShard, PackedShard, PackJob, PackNews, PackSetting } from '../pack-jobs.js';
 import type { PreparedPack } from '../prepare.js';
 import type { PrepareWork } from '../survey.js';
+import { startThreads } from './pack-workers.js';
 
 /**
  * Writes the shards whose turn it is, or keeps those that are finished. Where too many samples are bad the rest is only looked at, and
@@ -25,11 +26,9 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
     .map((place, shard) => ({ shard, stem: stems[shard]!, place }))
     .filter(({ shard }) => part === null || isTurnOf(part, shard));
   const total = (count: (place: PlanPlace) => number) => mine.reduce((sum, { place }) => sum + count(place), 0);
-  ticker.begin(
-    'pack',
-    total(({ files }) => files),
-    total(({ sourceBytes }) => sourceBytes),
-  );
+  const files = total((place) => place.files);
+  const bytes = total(({ sourceBytes }) => sourceBytes);
+  ticker.begin('pack', files, bytes);
   const packed: PackedShard[] = [];
   const samples = plannedSamples(header);
   /** By shard. */
@@ -44,7 +43,7 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
     const jobs = function* (): Generator<PackJob> {
       for (const shard of mine) yield { type: isOver ? 'look' : 'shard', ...shard };
     };
-    if (mine.length > 1) workers.start();
+    startThreads(workers, work.flight, { shards: mine.length, files, bytes });
     await workers.run(jobs(), async (result) => {
       const shard = result as PackedShard | LookedShard;
       badIn.set(shard.shard, shard.quarantined);
@@ -110,7 +109,7 @@ export async function checkPlanned(
   function* jobs(): Generator<PackJob> {
     for (const plan of shards()) yield { type: 'check', plan: encodeShardPlan(plan) };
   }
-  if (shardCount > 1) workers.start();
+  startThreads(workers, work.flight, { shards: shardCount, files: facts.files, bytes: facts.sourceBytes });
   await workers.run(jobs(), (result) => checked.push(result as CheckedShard));
   return checked;
 }

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { isSmallWork } from '../../crew/small-work.js';
 import { WorkerCrew } from '../../crew/worker-crew.js';
 import type { Member } from '../../crew/worker-pool.js';
 import type { HashedFiles, HashPartsJob } from '../../dedupe/hash-files.js';
@@ -48,7 +49,8 @@ export async function measureFiles(
   }
   const turn = createMeasureTurn();
   shareFiles(workers, root, files, null);
-  const helped = workers.runInThreads({ type: 'measure', turn });
+  const isAlone = workers.waits && isSmallWork({ files: files.count, bytes: 0 });
+  const helped = isAlone ? Promise.resolve() : workers.runInThreads({ type: 'measure', turn });
   // What ends a worker here ends its next job as well.
   helped.catch(() => undefined);
   try {
@@ -61,6 +63,15 @@ export async function measureFiles(
     throw stopped;
   }
   if (!isMeasured(files, turn)) await helped;
+}
+
+/** Starts the threads that wait, where there is work for them. A source that is far away has some for more than one shard. */
+export function startThreads(
+  workers: PackWorkers,
+  flight: InFlight | null,
+  work: { readonly shards: number; readonly files: number; readonly bytes: number },
+): void {
+  if (work.shards > 1 && (flight !== null || !isSmallWork(work))) workers.start();
 }
 
 /** Tells the workers of files that are measured. */

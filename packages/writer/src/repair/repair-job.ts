@@ -1,0 +1,47 @@
+/** One shard of a repair, in a thread of its own or in the one that repairs. */
+import { MAX_PIXELS } from '@shardtool/format';
+import type { Checker } from '@shardtool/reader';
+import type { DatasetShard } from '../shard/dataset-shards.js';
+import type { VerifyAnswer, VerifyJob } from '../verify/verify.js';
+import { verifyShard } from '../verify/verify-shard.js';
+import { type RepairedShard, type RepairSetting, repairShard } from './repair-shard.js';
+
+export interface RepairJob {
+  readonly number: number;
+  readonly shard: DatasetShard;
+}
+
+/** A shard is verified first, and repaired where that finds something. */
+export type ShardWork = ({ readonly type: 'verify' } & VerifyJob) | ({ readonly type: 'repair' } & RepairJob);
+
+export interface RepairAnswer {
+  readonly number: number;
+  readonly repaired: RepairedShard;
+}
+
+/** Verifies shards and repairs them. Whoever makes one closes it. */
+export class RepairJobs {
+  readonly #setting: RepairSetting;
+  #checker: Promise<Checker> | undefined;
+
+  constructor(setting: RepairSetting) {
+    this.#setting = setting;
+  }
+
+  async work(job: ShardWork): Promise<VerifyAnswer | RepairAnswer> {
+    const { number } = job;
+    if (job.type === 'repair')
+      return { number, repaired: await repairShard(job.shard, this.#setting, () => this.#loadChecker()) };
+    return { number, verdict: await verifyShard(job.shard, this.#setting.decode ? await this.#loadChecker() : null) };
+  }
+
+  async close(): Promise<void> {
+    (await this.#checker)?.close();
+  }
+
+  /** Codecs are loaded where an image has to be judged by decoding it. */
+  #loadChecker(): Promise<Checker> {
+    this.#checker ??= import('@shardtool/reader').then(({ createChecker }) => createChecker({ maxPixels: MAX_PIXELS }));
+    return this.#checker;
+  }
+}
