@@ -3,7 +3,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACK_DEFAULTS } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { bash, type Outcome, shardtool } from './cli-process.js';
+import { type Outcome, shardtool } from './cli-here.js';
+import { bash, shardtool as program } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 
 const commands = ['pack', 'ls', 'cat', 'unpack', 'verify', 'index', 'plan', 'bench'];
@@ -45,8 +46,8 @@ test('-q is --quiet, wherever it stands', async () => {
 });
 
 test('--version is that of the package, and -V, too', async () => {
-  expect((await shardtool('-V')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
-  expect((await shardtool('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  expect((await program('-V')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  expect((await program('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
 test.each([
@@ -97,6 +98,16 @@ test.each([
   [['cat', shards, 'cat/none'], 'has no sample with the key "cat/none"'],
 ])('%j cannot be done, and one line says why: exit code 1', async (args, sentence) => {
   expectOneLine(await shardtool(...args), 1, sentence);
+});
+
+test.each([
+  [['help', 'ls'], 0],
+  [['cat', shards, 'cat/none'], 1],
+  [['ls', 'nowhere'], 2],
+] as const)('the process of %j ends with the code, and prints what the command does', async (args, exitCode) => {
+  const { code, stdout, stderr } = await shardtool(...args);
+  expect(code).toBe(exitCode);
+  expect(await program(...args)).toMatchObject({ code, stdout, stderr, signal: null });
 });
 
 function expectOneLine({ code, stdout, stderr }: Outcome, exitCode: number, sentence: string): void {

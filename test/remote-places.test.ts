@@ -2,8 +2,9 @@ import fs from 'node:fs';
 import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { shardtool, shardtoolWith } from './cli-process.js';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { shardtool } from './cli-here.js';
+import { shardtoolWith } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
 
@@ -140,7 +141,8 @@ test('an authority of the own house is trusted where AWS_CA_BUNDLE names it, als
 test('a presigned URL opens a shard, and its query is in nothing that is printed, whatever goes wrong', async () => {
   const [tar] = fs.readdirSync(path.join(root, 'shards')).filter((name) => name.endsWith('.tar'));
   const signed = `${server.url}/shards/${tar}?X-Amz-Signature=abc123&X-Amz-Security-Token=token456`;
-  const env = { SHARDTOOL_BESIDE: emptyFolder() };
+  const beside = emptyFolder();
+  vi.stubEnv('SHARDTOOL_BESIDE', beside);
   const out = emptyFolder();
   const commands = [
     ['ls', signed, '--samples', '--json'],
@@ -153,13 +155,13 @@ test('a presigned URL opens a shard, and its query is in nothing that is printed
     ['bench', signed, '--workers', '1', '--json', '--cache', path.join(out, 'cache')],
   ];
   for (const args of commands) {
-    const { code, stdout, stderr } = await shardtoolWith(env, ...args);
+    const { code, stdout, stderr } = await shardtool(...args);
     expect({ args, code, stderr }).toMatchObject({ args, code: 0 });
     expect(stdout + stderr).not.toMatch(/abc123|token456/);
   }
   expect(server.asked.every(({ url }) => url.includes('X-Amz-Signature=abc123'))).toBe(true);
   const written = fs.readdirSync(out, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
-  for (const file of [...written, ...fs.readdirSync(env.SHARDTOOL_BESIDE, { recursive: true, withFileTypes: true })]) {
+  for (const file of [...written, ...fs.readdirSync(beside, { recursive: true, withFileTypes: true })]) {
     if (file.isFile())
       expect(fs.readFileSync(path.join(file.parentPath, file.name), 'latin1')).not.toMatch(/abc123|token456/);
   }
@@ -171,11 +173,13 @@ test('a presigned URL opens a shard, and its query is in nothing that is printed
   ] as const;
   for (const fault of faults) {
     server.fault = () => fault;
-    const { code, stdout, stderr } = await shardtoolWith({ SHARDTOOL_BESIDE: emptyFolder() }, 'ls', signed);
+    vi.stubEnv('SHARDTOOL_BESIDE', emptyFolder());
+    const { code, stdout, stderr } = await shardtool('ls', signed);
     expect(code).not.toBe(0);
     expect(stderr).toContain(tar!);
     expect(stdout + stderr).not.toMatch(/abc123|token456/);
   }
+  vi.unstubAllEnvs();
 });
 
 /** Refuses, as S3 does, what was signed with another key than the one that counts now. */
