@@ -93,6 +93,36 @@ test('every script and file of this repository that a page names is there', () =
   expect(missing).toEqual([]);
 });
 
+/** The map of ARCHITECTURE.md: each package with its rooms. */
+function mapOfPackages(): [place: string, rooms: string[]][] {
+  const [, map] = readFileSync('ARCHITECTURE.md', 'utf8').match(/^```\n(packages\/[\s\S]*?)^```$/m)!;
+  const packages: [string, string[]][] = [];
+  for (const line of map!.trimEnd().split('\n')) {
+    // A line that only goes on with a text has no name in front.
+    const [, indent, names] = line.match(/^( {2})?(\S+(?: \S+)*) {2,}/) ?? [];
+    if (names === undefined) continue;
+    if (indent === undefined) packages.push([names, []]);
+    else packages.at(-1)![1].push(...names.split(' '));
+  }
+  return packages;
+}
+
+test('the map of ARCHITECTURE.md has every package and every folder in it, and nothing else', () => {
+  const map = mapOfPackages().filter(([place]) => place.endsWith('/src') && !place.startsWith('python'));
+  expect(map.map(([place]) => place).sort()).toEqual(readdirSync('packages').map((name) => `packages/${name}/src`));
+  for (const [place, rooms] of map) {
+    const folders = readdirSync(place, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    expect(rooms.sort(), place).toEqual(folders.map(({ name }) => name).sort());
+  }
+});
+
+test('every folder that ARCHITECTURE.md names is there', () => {
+  const folders = new Set(filesBelow('.').map((file) => path.dirname(file)));
+  const named = codeOf('ARCHITECTURE.md').filter((code) => /^[a-z][\w-]*(\/[\w-]+)+$/.test(code));
+  expect(named).not.toEqual([]);
+  expect(named.filter((name) => ![...folders].some((folder) => folder.endsWith(`/${name}`)))).toEqual([]);
+});
+
 test('every page of docs has its place in the menu of the site', () => {
   const folder = path.join(emptyFolder(), 'pages');
   const program = "import { layOut } from './site/pages.mjs'; layOut('.', process.argv[1]);";

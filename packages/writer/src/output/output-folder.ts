@@ -25,7 +25,16 @@ import { readPartNotes } from './part-notes.js';
 import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 
-/** What a pack finds in its output folder: with `plan`, work that did not end. */
+/**
+ * What a pack finds in its output folder, and what it does then:
+ *
+ * - `nothing`, or no more than pack.json and a `pack.state` without a plan: it begins.
+ * - `plan`, without dataset.json (or with it, where it appends): it goes on. A shard whose note fits is kept, all others are written.
+ * - `dataset` of the same source and options: all is done.
+ *
+ * It refuses anything else, and a plan of other files or options; `overwrite` replaces what pack.json names, `restart` begins
+ * anew what did not end.
+ */
 export type PackState = 'nothing' | 'dataset' | 'plan';
 
 /** What shards are made of, as {@link PackNote} has it. */

@@ -33,7 +33,16 @@ import { listed, type OutputFacts, openOutput, type WriterOutput } from './write
  * neither; the part that finds all others finished makes the dataset.
  *
  * A part that did not end begins anew, since nobody knows which samples it would be given again; one that is finished is
- * written again only with `overwrite`. Throws {@link OutputNotEmptyError} where the folder holds something else,
+ * written again only with `overwrite`.
+ *
+ *     pack.json                       the same bytes whichever part comes first; names all shards when the parts are joined
+ *     pack.state/part-2-of-4          options, names of the shards, whether it is finished
+ *     pack.state/2-of-4-000000.json   note: this shard is finished
+ *     2-of-4-000000.tar  .parquet     shards of part 2
+ *
+ *     writing ── close ──► finished ── the last one: keys are compared ──► dataset.json
+ *
+ * Throws {@link OutputNotEmptyError} where the folder holds something else,
  * {@link PlanChangedError} where other parts were begun with other options.
  */
 export async function openPart(
