@@ -230,6 +230,30 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
+  test('a mask lies on what the model sees where its pixels went, and can be left out', async () => {
+    const steps = [{ name: 'resize', size: [60, 80] }];
+    const transform = encodeURIComponent(JSON.stringify(steps));
+    const it = await opened(`#view=model&transform=${transform}`, (await serve(maskedTar(2))).address);
+    const { page } = it;
+    const mask = page.locator('.model-samples .mask img').first();
+    await mask.waitFor();
+    await page.locator('.model-samples li:has(.mask img) .frame > img').first().waitFor();
+    const [picture, overlay] = await page.evaluate(() => {
+      const item = document.querySelector('.model-samples li:has(.mask img)')!;
+      const placeOf = (element: Element) => {
+        const { left, top, width, height } = element.getBoundingClientRect();
+        return { left, top, width, height };
+      };
+      return [placeOf(item.querySelector('.frame > img')!), placeOf(item.querySelector('.mask img')!)];
+    });
+    expect(overlay).toEqual(picture);
+    expect(await mask.evaluate((img) => (img as HTMLImageElement).naturalWidth)).toBe(80);
+    await page.getByRole('checkbox', { name: 'mask' }).uncheck();
+    await mask.waitFor({ state: 'detached' });
+    expect(it.complaints).toEqual([]);
+    await done(it);
+  });
+
   test('boxes lie on what the model sees where its pixels went, and can be left out', async () => {
     const { images, annotations } = cocoSet(3);
     const shards = path.join(emptyFolder(), 'shards');

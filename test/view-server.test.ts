@@ -402,9 +402,46 @@ test('what lies on an image moves as the model sees it, as in a loader that is t
     { name: 'centerCrop', size: 8 },
   ];
   const cropped = (await get('model-objects', { number, transform: corner }, boxed)).json<Seen>();
-  expect(cropped).toEqual({ width: 8, height: 8, objects: [] });
+  expect(cropped).toEqual({ width: 8, height: 8, objects: [], masks: [] });
   const none = (await get('model-objects', { number: 0, transform, seed: 5 })).json<Seen>();
-  expect(none).toEqual({ width: 0, height: 0, objects: [] });
+  expect(none).toEqual({ width: 0, height: 0, objects: [], masks: [] });
+});
+
+test('a mask moves as the model sees its image, as in a loader that is told of it', async () => {
+  const file = maskedTar(4);
+  await using dataset = await openDataset(file);
+  const transform = [
+    { name: 'randomResizedCrop', size: [20, 28], scale: [0.3, 1] },
+    { name: 'randomHorizontalFlip' },
+  ] as const;
+  const loader = dataset.loader({
+    ...{ transform, seed: 5, batchSize: 4, shuffle: false, workers: 1, image: 'npy', masks: ['seg.png'] },
+  });
+  const batch = (await loader[Symbol.asyncIterator]().next()).value!;
+  const [masks, numbers] = [batch.masks['seg.png']!.slice(), batch.numbers.slice()];
+  await loader.close();
+  const own = await serve(file);
+  for (const [row, number] of numbers.entries()) {
+    const asked = { number, transform, seed: 5, epoch: 0 };
+    const found = (await get('model-objects', asked, own)).json<{ masks: string[] }>();
+    expect(found).toMatchObject({ width: 28, height: 20, objects: [] });
+    expect(found.masks.toSorted()).toEqual(['mask.npy', 'seg.png']);
+    const { body } = await get('model-mask', { ...asked, field: 'seg.png' }, own);
+    const { data, info } = await sharp(body).raw().toBuffer({ resolveWithObject: true });
+    expect(info).toMatchObject({ width: 28, height: 20, channels: 4 });
+    const seen = masks.subarray(row * 560, (row + 1) * 560);
+    expect([...data].filter((_, i) => i % 4 === 3)).toEqual(
+      [...seen].map((value) => (value > 0 ? 255 : 0)),
+    );
+    const colours = new Map<number, Set<string>>();
+    for (const [pixel, value] of seen.entries()) {
+      const colour = data.subarray(pixel * 4, pixel * 4 + 3).toString('hex');
+      colours.set(value, (colours.get(value) ?? new Set()).add(colour));
+    }
+    expect([...colours.values()].every((of) => of.size === 1)).toBe(true);
+    expect(new Set([...colours.values()].flatMap((of) => [...of])).size).toBe(colours.size);
+  }
+  expect((await get('model-mask', { number: 0, field: 'npy', transform }, own)).status).toBe(400);
 });
 
 test('marks become an overlay that every command takes, and the next ones lie on it', async () => {

@@ -71,6 +71,8 @@ export const pictures = {
   mask: (number: number, field: string) => address('mask', { number, field }),
   model: (number: number, { transform, seed, epoch }: ModelState) =>
     address('model', { number, transform, seed, epoch }),
+  modelMask: (number: number, field: string, { transform, seed, epoch }: ModelState) =>
+    address('model-mask', { number, field, transform, seed, epoch }),
 };
 
 /** Throws {@link RefusedError} where the image cannot be decoded. */

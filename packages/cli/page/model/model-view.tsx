@@ -31,6 +31,7 @@ export function ModelView({ query, at, model, onModel }: ModelViewProps) {
   const [text, setText] = useState(model.transform);
   const [fault, setFault] = useState<string | null>(null);
   const [hasObjects, setHasObjects] = useState(true);
+  const [hasMask, setHasMask] = useState(true);
   useEffect(() => setText(model.transform), [model.transform]);
   useEffect(() => {
     if (text === model.transform) return undefined;
@@ -64,6 +65,9 @@ export function ModelView({ query, at, model, onModel }: ModelViewProps) {
           <label>
             <input type="checkbox" checked={hasObjects} onChange={() => setHasObjects(!hasObjects)} /> objects
           </label>
+          <label>
+            <input type="checkbox" checked={hasMask} onChange={() => setHasMask(!hasMask)} /> mask
+          </label>
         </div>
         <p class="soft">
           The pixels that a loader with this transform and seed gives in this epoch, before values are normalised.
@@ -78,7 +82,7 @@ export function ModelView({ query, at, model, onModel }: ModelViewProps) {
                 alt={`${shown(key)}, transformed`}
                 onFault={i === 0 ? setFault : null}
               />
-              {hasObjects && <ModelObjects number={number} model={model} />}
+              <ModelLayers number={number} model={model} hasObjects={hasObjects} hasMask={hasMask} />
             </span>
             <span class="name">
               <bdi>{shown(key)}</bdi>
@@ -105,21 +109,33 @@ function ModelPicture({ url, alt, onFault }: ModelPictureProps) {
   return <Picture url={url} alt={alt} onFault={tell} />;
 }
 
-interface ModelObjectsProps {
+interface ModelLayersProps {
   readonly number: number;
   readonly model: ModelState;
+  readonly hasObjects: boolean;
+  readonly hasMask: boolean;
 }
 
-/** What lies on the sample, moved as its pixels were. What is wrong with the transform the picture says. */
-function ModelObjects({ number, model }: ModelObjectsProps) {
+/** What lies on the sample, and its first mask, moved as its pixels were. What is wrong with the transform the picture says. */
+function ModelLayers({ number, model, hasObjects, hasMask }: ModelLayersProps) {
   const name = JSON.stringify([number, model]);
   const { got } = useFetched(name, async (signal) => ({ name, ...(await api.modelObjects(number, model, signal)) }));
-  if (got === null || got.name !== name || got.objects.length === 0) return null;
-  const { objects, width, height } = got;
+  if (got === null || got.name !== name) return null;
+  const { objects, masks, width, height } = got;
+  const [field] = masks;
   return (
-    <div class="drawn" style={{ maxWidth: `${width}px`, maxHeight: `${height}px` }}>
-      <Objects objects={objects} width={width} height={height} factor={FRAME_PIXELS / Math.max(width, height)} />
-    </div>
+    <>
+      {hasMask && field !== undefined && (
+        <div class="mask">
+          <Picture url={pictures.modelMask(number, field, model)} alt={`Mask ${shown(field)}, transformed`} />
+        </div>
+      )}
+      {hasObjects && objects.length > 0 && (
+        <div class="drawn" style={{ maxWidth: `${width}px`, maxHeight: `${height}px` }}>
+          <Objects objects={objects} width={width} height={height} factor={FRAME_PIXELS / Math.max(width, height)} />
+        </div>
+      )}
+    </>
   );
 }
 

@@ -12,7 +12,7 @@ import {
 import type { AnnotationOptions, Dataset, Sample } from '@shardtool/reader';
 import { exifLines } from './exif.js';
 import { drawn, objectsOf } from './objects.js';
-import { imageOf, isMask } from './pictures.js';
+import { imageOf, masksOf } from './pictures.js';
 import type { DrawnObject, FieldDetail, Mark, SampleDetail } from './protocol.js';
 
 /** Characters of a text, and columns, that are shown. */
@@ -59,7 +59,7 @@ export async function detailOf(
     fields,
     columns: [...Object.entries(sample.columns), ...inspected].slice(0, MOST_COLUMNS).map(plain),
     exif,
-    masks: Object.entries(sample.fields).flatMap(([name, bytes]) => (isMask(name, bytes) ? [name] : [])),
+    masks: masksOf(sample),
     objects: drawnObjects(sample, size, annotations, dataset.classes, faults),
     faults,
     mark,

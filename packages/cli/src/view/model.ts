@@ -1,5 +1,5 @@
 /** What the model sees: single samples through a transform, with the numbers that a loader of this seed draws in this epoch. */
-import { SampleDecodeError } from '@shardtool/format';
+import { OptionError, SampleDecodeError } from '@shardtool/format';
 import {
   type AnnotationOptions,
   type Dataset,
@@ -12,13 +12,21 @@ import {
 import sharp from 'sharp';
 import { type BatchPixels, imageTile, valueRange } from '../preview/tiles.js';
 import { drawn, objectsOf } from './objects.js';
-import type { Picture } from './pictures.js';
+import { coloured, masksOf, type Picture } from './pictures.js';
 import type { DrawnObject, ModelObjects } from './protocol.js';
 
 export interface ModelRequest {
   readonly transform: TransformInput;
   readonly seed: number;
   readonly epoch: number;
+}
+
+/** What lies on a sample as it is stored. */
+interface Given {
+  /** Null also where they are not what they should be: the large view says so. */
+  readonly objects: GivenAnnotations | null;
+  /** Names of fields. */
+  readonly masks: readonly string[];
 }
 
 /** One transform at a time: the page asks for 16 samples of one, then of the next. */
@@ -36,21 +44,31 @@ export class ModelView {
 
   /** Rejects with OptionError for a transform that is not right, with BadSampleError where a sample cannot be decoded. */
   async picture(number: number, request: ModelRequest, signal: AbortSignal): Promise<Picture> {
-    const objects = await this.#objectsOf(number);
-    const { image } = await this.#inTurn(number, request, objects, signal);
+    const given = await this.#givenOf(number);
+    const { image } = await this.#inTurn(number, request, given, signal);
     return pictureOf(image!, request.transform);
   }
 
   /** What lies on that picture. Rejects as {@link picture} does. */
   async objects(number: number, request: ModelRequest, signal: AbortSignal): Promise<ModelObjects> {
-    const given = await this.#objectsOf(number);
-    if (given === null) return { width: 0, height: 0, objects: [] };
+    const given = await this.#givenOf(number);
+    const { masks } = given;
+    if (given.objects === null && masks.length === 0) return { width: 0, height: 0, objects: [], masks };
     const { image, objects } = await this.#inTurn(number, request, given, signal);
     const { width, height } = image!;
+    if (objects === null) return { width, height, objects: [], masks };
     // Of an object that was cropped away a loader has an empty box.
     const isThere = ({ box }: DrawnObject) => box === null || (box[2] > box[0] && box[3] > box[1]);
-    const found = drawn(objects!, { width, height }, this.#dataset.classes);
-    return { width, height, objects: found.filter(isThere) };
+    const found = drawn(objects, { width, height }, this.#dataset.classes);
+    return { width, height, objects: found.filter(isThere), masks };
+  }
+
+  /** A mask of the sample where its pixels went, in colours. Rejects as {@link picture} does, and where it has no such mask. */
+  async mask(number: number, field: string, request: ModelRequest, signal: AbortSignal): Promise<Picture> {
+    const given = await this.#givenOf(number);
+    if (!given.masks.includes(field)) throw new OptionError({}, `The sample has no mask "${field}".`);
+    const { image, masks } = await this.#inTurn(number, request, { ...given, wanted: [field] }, signal);
+    return coloured(masks[field]!, image!);
   }
 
   async close(): Promise<void> {
@@ -61,25 +79,25 @@ export class ModelView {
   #inTurn(
     number: number,
     { transform, seed, epoch }: ModelRequest,
-    objects: GivenAnnotations | null,
+    { objects, wanted = [] }: Given & { readonly wanted?: readonly string[] },
     signal: AbortSignal,
   ): Promise<DecodedSample> {
     const turn = this.#last.then(async () => {
       signal.throwIfAborted();
-      return (await this.#decoderOf(transform, seed)).get(number, epoch, objects);
+      return (await this.#decoderOf(transform, seed)).get(number, epoch, objects, wanted);
     });
     this.#last = turn.catch(() => undefined);
     return turn;
   }
 
-  /** Null also where they are not what they should be: the large view says so. */
-  async #objectsOf(number: number): Promise<GivenAnnotations | null> {
+  async #givenOf(number: number): Promise<Given> {
     const sample = await this.#dataset.get(number, { checksum: false });
+    const masks = masksOf(sample);
     try {
-      return objectsOf(sample, this.#annotations);
+      return { objects: objectsOf(sample, this.#annotations), masks };
     } catch (error) {
       if (!(error instanceof SampleDecodeError)) throw error;
-      return null;
+      return { objects: null, masks };
     }
   }
 

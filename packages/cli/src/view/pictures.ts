@@ -83,6 +83,14 @@ export async function maskPicture(dataset: Dataset, number: number, field: strin
   const bytes = sample.fields[field];
   if (bytes === undefined) throw new SampleDecodeError({}, `it has no field "${field}"`);
   const { values, width, height } = readMask(bytes, MAX_PIXELS);
+  return coloured(values, { width, height });
+}
+
+/** Values of a mask in colours, and nothing where they are 0. */
+export async function coloured(
+  values: Uint8Array,
+  { width, height }: { readonly width: number; readonly height: number },
+): Promise<Picture> {
   const image = sharp(maskTile(values), { raw: { width, height, channels: 3 } }).joinChannel(
     Buffer.from(values.map((value) => (value > 0 ? 255 : 0))),
     { raw: { width, height, channels: 1 } },
@@ -90,8 +98,13 @@ export async function maskPicture(dataset: Dataset, number: number, field: strin
   return { type: 'image/png', bytes: await image.png({ compressionLevel: 1 }).toBuffer() };
 }
 
+/** Names of the fields of a sample that are masks of its image. */
+export function masksOf({ fields }: Pick<Sample, 'fields'>): readonly string[] {
+  return Object.entries(fields).flatMap(([name, bytes]) => (isMask(name, bytes) ? [name] : []));
+}
+
 /** Whether a field may be a mask of the image: PNG and NumPy arrays that are not the image itself. */
-export function isMask(field: string, bytes: Uint8Array): boolean {
+function isMask(field: string, bytes: Uint8Array): boolean {
   if (!/\.(png|npy)$/.test(field)) return false;
   try {
     readMask(bytes, MAX_PIXELS);

@@ -118,6 +118,8 @@ export interface ModelObjects {
   readonly width: number;
   readonly height: number;
   readonly objects: readonly DrawnObject[];
+  /** Fields that are masks of the image. */
+  readonly masks: readonly string[];
 }
 
 export interface SampleDetail {

@@ -69,6 +69,10 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   'GET api/model-objects': async ({ dataset, model }, { parameters, signal }) => ({
     json: await model.objects(sampleNumber(dataset, parameters), modelOf(parameters), signal),
   }),
+  'GET api/model-mask': async ({ dataset, model }, { parameters, signal }) => {
+    const field = parameters.get('field') ?? '';
+    return { picture: await model.mask(sampleNumber(dataset, parameters), field, modelOf(parameters), signal) };
+  },
   'GET api/marks': async ({ marks }) => ({ json: marks.list() }),
   'POST api/mark': async ({ dataset, marks }, { body }) => {
     const { number, mark } = markOf(body);

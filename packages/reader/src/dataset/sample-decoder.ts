@@ -1,5 +1,5 @@
 import { type CheckedValues, checkGiven, headerOf, imageFields, nameTable, SampleDecodeError } from '@shardtool/format';
-import type { DecodedImage } from '../decode/decoded.js';
+import type { DecodedImage, StoredMask } from '../decode/decoded.js';
 import { createDecoder, type Decoder } from '../decode/decoder.js';
 import { scratchBytesFor } from '../decode/scratch-size.js';
 import { BadSampleError } from '../loader/deliver/bad-rows.js';
@@ -30,6 +30,8 @@ export interface DecodedSample {
   readonly image: DecodedImage | null;
   /** The image as it is stored, with `transform: 'raw'`; else null. */
   readonly encoded: Uint8Array | null;
+  /** Values of the masks that were asked for, moved as the pixels were: uint8 [height, width], those that it lacks left out. */
+  readonly masks: Readonly<Record<string, Uint8Array>>;
   /** What was said to lie on the image and is left of it, moved as its pixels were, in pixels of `image`; null where nothing was said. */
   readonly objects: GivenAnnotations | null;
   /** Values of the fields and label columns that were asked for; null where it lacks one. */
@@ -66,17 +68,26 @@ export class SampleDecoder {
   /**
    * The sample of this number or key. What is drawn at random follows from seed, epoch and number, as in a loader.
    * Rejects with {@link NoSuchSampleError}, with {@link BadSampleError} where it cannot be decoded, and with
-   * SampleChecksumError where its bytes have changed. `objects` lie on the image as it is stored: some steps go by them.
+   * SampleChecksumError where its bytes have changed. `objects` lie on the image as it is stored: some steps go by them. `masks`
+   * names fields that are masks of the image.
    */
-  async get(keyOrNumber: string | number, epoch = 0, objects: GivenAnnotations | null = null): Promise<DecodedSample> {
+  async get(
+    keyOrNumber: string | number,
+    epoch = 0,
+    objects: GivenAnnotations | null = null,
+    masks: readonly string[] = [],
+  ): Promise<DecodedSample> {
     const sample = await this.#dataset.get(keyOrNumber);
     try {
       const bytes = this.#imageOf(sample);
       const { number, key, cls: label } = sample;
-      const image = this.#decoder && (await this.#decode(this.#decoder, bytes, number, epoch, objects));
+      const named = masks.flatMap((field) => (field in sample.fields ? [{ field, bytes: sample.fields[field]! }] : []));
+      const decoded = this.#decoder && (await this.#decode(this.#decoder, bytes, number, epoch, objects, named));
+      const image = decoded && { pixels: decoded.pixels, width: decoded.width, height: decoded.height };
       const { annotations = null } = this.#decoder ?? {};
       return {
         ...{ number, key, label, image, encoded: image === null ? bytes : null, fields: this.#fieldsOf(sample) },
+        masks: nameTable(decoded === null ? [] : named.map(({ field }, i) => [field, decoded.masks[i]!])),
         objects: annotations && inPixels(annotations),
       };
     } catch (cause) {
@@ -109,9 +120,10 @@ export class SampleDecoder {
     number: number,
     epoch: number,
     objects: GivenAnnotations | null,
-  ): Promise<DecodedImage> {
+    masks: readonly StoredMask[],
+  ): ReturnType<Decoder['decodeToArray']> {
     const orientation = headerOf(bytes)?.orientation ?? 1;
-    return decoder.decodeToArray(bytes, { epoch, source: 0, number, occurrence: 0, orientation }, null, objects);
+    return decoder.decodeToArray(bytes, { epoch, source: 0, number, occurrence: 0, orientation }, null, objects, masks);
   }
 
   #fieldsOf({ fields, columns }: Sample): Record<string, FieldValue | null> {

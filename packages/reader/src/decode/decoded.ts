@@ -34,12 +34,16 @@ export interface DecodedImage {
   readonly height: number;
 }
 
-/** A further image or a mask of a sample, of the size of its image. */
-export interface CompanionImage {
+/** A mask of a sample as it is stored, of the size of its image. */
+export interface StoredMask {
   /** For messages. */
   readonly field: string;
-  readonly kind: 'image' | 'mask';
   readonly bytes: Uint8Array;
+}
+
+/** A further image or a mask of a sample, of the size of its image. */
+export interface CompanionImage extends StoredMask {
+  readonly kind: 'image' | 'mask';
   /** Address of the finished row: as long as that of the image, or one byte a pixel. */
   readonly target: number;
 }

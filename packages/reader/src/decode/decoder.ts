@@ -21,7 +21,7 @@ import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan 
 import { SampleRandom } from '../transform/random.js';
 import { hasEffects } from '../transform/transform.js';
 import { valueBytes } from '../transform/values.js';
-import type { CompanionImage, DecodedImage, SampleIdentity, ShownPart } from './decoded.js';
+import type { CompanionImage, DecodedImage, SampleIdentity, ShownPart, StoredMask } from './decoded.js';
 import { type DecodedTransforms, kernelBytesWithin } from './scratch-size.js';
 
 export interface DecoderOptions extends DecodedTransforms {
@@ -154,13 +154,17 @@ export class Decoder {
     this.#finish(image, image.pixels, target);
   }
 
-  /** The transformed image, whatever its size, in memory of its own. Rejects with {@link SampleDecodeError}. */
+  /**
+   * The transformed image, whatever its size, in memory of its own, and the values of `masks`, which are transformed with it, a
+   * byte a pixel. Rejects with {@link SampleDecodeError}.
+   */
   async decodeToArray(
     bytes: Uint8Array,
     sample: SampleIdentity,
     cropIndex: Uint8Array | null = null,
     given: GivenAnnotations | null = null,
-  ): Promise<DecodedImage> {
+    masks: readonly StoredMask[] = [],
+  ): Promise<DecodedImage & { readonly masks: readonly Uint8Array[] }> {
     const image = this.#start(bytes, sample, cropIndex, given);
     this.#annotations = image.full.annotations;
     const pixels = await image.pixels;
@@ -168,7 +172,10 @@ export class Decoder {
     const size = width * height * 3 * valueBytes(this.#options.transform.dtype);
     const target = this.#scratch.allocate(size);
     this.#finish(image, pixels, target);
-    return { pixels: this.#scratch.memory.slice(target, target + size), width, height };
+    return {
+      ...{ pixels: this.#scratch.memory.slice(target, target + size), width, height },
+      masks: masks.map((mask) => this.#maskOf(mask, image)),
+    };
   }
 
   /** The address of so many bytes of scratch, until the next image. */
@@ -183,28 +190,36 @@ export class Decoder {
   }
 
   async #decodeCompanions(
-    { size, full }: ImageUnderWay<unknown>,
+    first: ImageUnderWay<unknown>,
     sample: SampleIdentity,
     companions: readonly CompanionImage[],
     given: GivenAnnotations | null,
   ): Promise<void> {
     for (const { field, kind, bytes, target } of companions) {
-      try {
-        if (kind === 'mask') {
-          const mask = readMask(bytes, this.#options.maxPixels);
-          checkAlike(mask, size);
-          this.#scratch.memory.set(transformMask(mask, full.passes).values, target);
-        } else {
-          // Some steps go by what lies on the image.
-          const image = this.#start(bytes, sample, null, given);
-          const pixels = await image.pixels;
-          checkAlike(image.size, size);
-          this.#finish(image, pixels, target);
-        }
-      } catch (cause) {
-        if (!(cause instanceof SampleDecodeError)) throw cause;
-        throw new SampleDecodeError({}, `its field "${field}": ${cause.reason}`, { cause });
+      if (kind === 'mask') {
+        this.#scratch.memory.set(this.#maskOf({ field, bytes }, first), target);
+        continue;
       }
+      try {
+        // Some steps go by what lies on the image.
+        const image = this.#start(bytes, sample, null, given);
+        const pixels = await image.pixels;
+        checkAlike(image.size, first.size);
+        this.#finish(image, pixels, target);
+      } catch (cause) {
+        throw ofField(field, cause);
+      }
+    }
+  }
+
+  /** The mask's values where its image's pixels went. */
+  #maskOf({ field, bytes }: StoredMask, { size, full }: ImageUnderWay<unknown>): Uint8Array {
+    try {
+      const mask = readMask(bytes, this.#options.maxPixels);
+      checkAlike(mask, size);
+      return transformMask(mask, full.passes).values;
+    } catch (cause) {
+      throw ofField(field, cause);
     }
   }
 
@@ -267,6 +282,12 @@ export class Decoder {
     turnPixels(this.#scratch.memory, stored, size, orientation, offset);
     return { offset, stride: size.width * 3, warnings: 0 };
   }
+}
+
+/** The error of a field, which says so. */
+function ofField(field: string, cause: unknown): unknown {
+  if (!(cause instanceof SampleDecodeError)) return cause;
+  return new SampleDecodeError({}, `its field "${field}": ${cause.reason}`, { cause });
 }
 
 /** A flip is folded into the pass that resizes. */
