@@ -165,6 +165,17 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
+  test('where no index has sizes, a line says which command finds them, and only there', async () => {
+    const [plain, known] = [await opened('', (await serve('examples/photos')).address), await opened('')];
+    await plain.page.getByText('No index has widths and heights yet').waitFor();
+    await plain.page.locator('#choose > p > code', { hasText: 'shardtool pack examples/photos SHARDS' }).waitFor();
+    await known.page.locator('.cell img').first().waitFor();
+    expect(await known.page.getByText('No index has widths').count()).toBe(0);
+    expect([...plain.complaints, ...known.complaints]).toEqual([]);
+    await done(plain);
+    await done(known);
+  });
+
   test('a sample shows in its pixels, with boxes and masks where there are any', async () => {
     const { images, annotations } = cocoSet(3);
     const shards = path.join(emptyFolder(), 'shards');

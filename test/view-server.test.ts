@@ -267,6 +267,11 @@ test('a sample of Parquet that is read in place has the size that its header say
   const own = await serve(folder);
   const { rows: listed } = (await get('rows', { q: {}, from: 0, count: 1 }, own)).json<Rows>();
   expect(listed[0]).toMatchObject({ width: 0 });
+  expect((await get('dataset', {}, own)).json()).toMatchObject({ sizesFrom: `shardtool index ${folder}` });
+  expect((await get('dataset', {}, await serve('examples/photos'))).json()).toMatchObject({
+    sizesFrom: 'shardtool pack examples/photos SHARDS',
+  });
+  expect((await get('dataset')).json()).toMatchObject({ sizesFrom: null });
   type Size = { width: number; height: number; orientation: number };
   const [seen, packed] = [own, server].map(async (from) => (await get('sample', { number: 0 }, from)).json<Size>());
   const { width, height, orientation } = await packed!;
@@ -430,9 +435,7 @@ test('a mask moves as the model sees its image, as in a loader that is told of i
     const { data, info } = await sharp(body).raw().toBuffer({ resolveWithObject: true });
     expect(info).toMatchObject({ width: 28, height: 20, channels: 4 });
     const seen = masks.subarray(row * 560, (row + 1) * 560);
-    expect([...data].filter((_, i) => i % 4 === 3)).toEqual(
-      [...seen].map((value) => (value > 0 ? 255 : 0)),
-    );
+    expect([...data].filter((_, i) => i % 4 === 3)).toEqual([...seen].map((value) => (value > 0 ? 255 : 0)));
     const colours = new Map<number, Set<string>>();
     for (const [pixel, value] of seen.entries()) {
       const colour = data.subarray(pixel * 4, pixel * 4 + 3).toString('hex');

@@ -112,6 +112,11 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
           onQuery={setQuery}
           onExtra={(columns) => change({ extra: columns })}
         />
+        {info.sizesFrom !== null && (
+          <p class="soft">
+            No index has widths and heights yet: <code>{shown(info.sizesFrom)}</code> looks at them.
+          </p>
+        )}
         {info.omitted.length > 0 && (
           <p class="soft">{`Only where knows these columns: ${info.omitted.map(shown).join(', ')}`}</p>
         )}

@@ -20,6 +20,8 @@ export interface DatasetInfo {
   readonly columns: readonly ColumnInfo[];
   /** Columns that are not kept, since there are too many; `where` knows them. */
   readonly omitted: readonly string[];
+  /** The command that finds the sizes of the images, where nobody has looked at one yet; else null. */
+  readonly sizesFrom: string | null;
   /** The overlay that the dataset is seen through, on which marks are laid; null for none. */
   readonly overlay: string | null;
   /** A name for the overlay of marks that nothing has yet. */

@@ -107,7 +107,13 @@ async function infoOf({ dataset, table, overlay, marks }: Viewed): Promise<Datas
       return { name, kind: column.kind, names: column.kind === 'category' ? column.names.length : 0 };
     }),
     omitted: table.omitted,
+    sizesFrom: sizesFrom(dataset, table),
     overlay,
     overlayName: await marks.freeName(),
   };
+}
+
+function sizesFrom({ format, location }: Dataset, { width }: SampleTable): string | null {
+  if (width.length === 0 || width.some((pixels) => pixels > 0)) return null;
+  return format === 'folder' ? `shardtool pack ${location} SHARDS` : `shardtool index ${location}`;
 }
