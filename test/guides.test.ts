@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { bash, bin } from './cli-process.js';
+import { cocoSet } from './coco-set.js';
 import { emptyFolder } from './datasets.js';
 import { type Block, blocksOf, PAGES } from './guides/blocks.js';
 import { compile, userProject } from './guides/user-project.js';
@@ -215,6 +216,21 @@ function userFolder(): string {
   return folder;
 }
 
+/** Pictures with objects, as COCO and YOLO lay them out. */
+function layDetection(folder: string): void {
+  const { images, annotations } = cocoSet(6);
+  cpSync(images, path.join(folder, 'train2017'), { recursive: true });
+  cpSync(annotations, path.join(folder, 'annotations/instances_train2017.json'));
+  for (const part of ['train', 'val']) {
+    cpSync(path.join(images, '0000.jpg'), path.join(folder, `coco8/images/${part}/0.jpg`));
+    mkdirSync(path.join(folder, 'coco8/labels', part), { recursive: true });
+    writeFileSync(path.join(folder, 'coco8/labels', part, '0.txt'), '0 0.5 0.5 0.25 0.5\n');
+  }
+  writeFileSync(path.join(folder, 'coco8/data.yaml'), 'names: [dog]\n');
+  const given = { boxes: { field: 'json', path: 'boxes' }, labels: { field: 'json', path: 'labels' } };
+  writeFileSync(path.join(folder, 'annotations.json'), JSON.stringify(given));
+}
+
 /** What is typed behind `$ `, with what should follow; `...` stands for any lines. */
 function transcript({ text }: Block): { readonly line: string; readonly printed: string }[] {
   return text
@@ -233,6 +249,7 @@ function pattern(printed: string): RegExp {
 
 test.each(PAGES_WITH_CODE)('what %s says to run runs, in the order in which it stands there', async (page) => {
   const folder = userFolder();
+  if (page === 'docs/detection.md') layDetection(folder);
   const blocks = blocksOf(page).filter(isRun);
   const sh = async (line: string) => {
     const npx = `npx() { shift; "${process.execPath}" "${bin}" "$@"; }; export -f npx; cd "${folder}"`;
