@@ -77,9 +77,9 @@ const OPENS_MEASURED = 3;
 const DOUBTFUL_OPEN_MS = 5;
 const DOUBTFUL_OPENS = 10;
 /** While a thread starts, those that are there do what they can: as many reads as take this long wait for each of them. */
-const THREAD_START_MS = 400;
+const THREAD_START_MS = 200;
 /** A slow file system gets another thread where all have been busy for so long. */
-const THREAD_GROW_MS = 100;
+const THREAD_GROW_MS = 30;
 
 /** What is known of a remote file need not be asked for. */
 function sizeOf({ path, bytes }: ShardFile): { readonly size: number } | undefined {
@@ -104,7 +104,8 @@ export class ShardFiles implements ShardStore {
   #threads: ReadThreads | null = null;
   #inFlight: ReadsInFlight | null = null;
   readonly #crops: Recent<number, ShardCrops | null>;
-  /** A shard has no crop index: where that takes a request to find out, no other is asked for one. */
+  /** Where it takes a while to find a crop index, nobody looks for one before the first look has ended, nor once one was missing. */
+  #firstCrops: Promise<unknown> | null = null;
   #lacksCrops = false;
   /** Of remote shards, those that were read first. */
   readonly #versions = new Map<number, string>();
@@ -125,12 +126,7 @@ export class ShardFiles implements ShardStore {
     this.#indexes = new Recent(KEPT_INDEXES, (shard) =>
       files[shard]!.loadIndex(this.#isSlow ? (path) => this.#slowThreads().readFile(path) : undefined),
     );
-    this.#crops = new Recent(KEPT_INDEXES, async (shard) => {
-      if (this.#lacksCrops) return null;
-      const crops = await readCrops(await files[shard]!.findCropIndex(), await this.index(shard));
-      this.#lacksCrops = crops === null && this.isRemote;
-      return crops;
-    });
+    this.#crops = new Recent(KEPT_INDEXES, (shard) => this.#findCrops(shard));
     this.#cropSources = new Recent(
       OPEN_FILES,
       async (shard) => {
@@ -207,6 +203,18 @@ export class ShardFiles implements ShardStore {
       await this.#open(this.files[0]!).then((source) => source.close());
     }
     if (this.#isSlow) this.#slowThreads().start();
+  }
+
+  async #findCrops(shard: number): Promise<ShardCrops | null> {
+    if (this.isFar && this.#firstCrops !== null) await this.#firstCrops;
+    if (this.#lacksCrops) return null;
+    const found = this.files[shard]!.findCropIndex().then(async (path) => {
+      const crops = await readCrops(path, await this.index(shard));
+      this.#lacksCrops ||= crops === null && this.isFar;
+      return crops;
+    });
+    this.#firstCrops ??= found.catch(() => {});
+    return found;
   }
 
   async #open(file: ShardFile): Promise<Source> {
