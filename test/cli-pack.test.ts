@@ -133,11 +133,14 @@ test('--dry-run only says what would be made, and --overwrite replaces what an e
   expect(filesIn(output).filter((file) => file.endsWith('.tar'))).toHaveLength(1);
 });
 
+/** In shards of eight: a pack of them takes long enough to be stopped. */
+const FILES = 1600;
+
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const)('%s ends a pack with a sentence, and nothing that is left looks whole', async (signal, exitCode) => {
-  const source = tree(Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`a/${i}.jpg`, jpeg(i)])));
+  const source = tree(Object.fromEntries(Array.from({ length: FILES }, (_, i) => [`a/${i}.jpg`, jpeg(i)])));
   const output = path.join(emptyFolder(), 'shards');
   const child = spawn(process.execPath, [bin, 'pack', source, output, '--max-shard-samples', '8', '--workers', '1']);
   let stderr = '';
@@ -155,7 +158,7 @@ test.each([
   const flags = ['--max-shard-samples', '8', '--json'];
   const { code, stdout } = await shardtool('pack', source, output, ...flags);
   expect([code, JSON.parse(stdout).keptShards > 1]).toEqual([0, true]);
-  expect((await openDataset(output)).size).toBe(4000);
+  expect((await openDataset(output)).size).toBe(FILES);
   expect(await shardtool('pack', source, output, '--overwrite', '--quiet')).toMatchObject({ code: 0 });
-  expect((await openDataset(output)).size).toBe(4000);
+  expect((await openDataset(output)).size).toBe(FILES);
 });
