@@ -224,6 +224,7 @@ export {
   salvageShardIndex,
   writeShardIndex,
 } from './shard-index/shard-index.js';
+export { INDEX_PARTS, rowsOfIndex, unknownColumns } from './shard-index/whole-index.js';
 export { openSource, type Source } from './source.js';
 export { Bell } from './threads/bell.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';

@@ -4,7 +4,10 @@ import type { ColumnValues, ValueType } from '../parquet/values.js';
 import { type ColumnType, type ColumnValue, columnTypeOf, labelsOf, labelType, labelValues } from './label-column.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
-/** One value a sample, whatever fields it has. What a new column needs is one entry here, and its place in {@link ShardIndex}. */
+/**
+ * One value a sample, whatever fields it has. A new column is an entry here, its place in {@link ShardIndex}, and in `IndexRows`
+ * what it is made of; the compiler names whoever makes those rows.
+ */
 interface FixedColumn {
   readonly type: 'string' | 'int64' | 'int32';
   /** Where in a shard something lies, or how long it is. */
@@ -37,6 +40,10 @@ const FIXED = {
 export const INDEX_COLUMNS: ReadonlySet<string> = new Set(Object.keys(FIXED));
 
 export type FixedName = keyof typeof FIXED;
+/** Those that an index can do without. */
+export type OptionalName = {
+  [Name in FixedName]: (typeof FIXED)[Name] extends { readonly absent: unknown } ? Name : never;
+}[FixedName];
 export const FIXED_COLUMNS = Object.entries(FIXED) as readonly (readonly [FixedName, FixedColumn])[];
 
 /** One value a sample that has the field: the columns of field `jpg` are `jpg.offset`, `jpg.bytes`, `jpg.crc32`. */

@@ -6,7 +6,7 @@ import {
   type FoundDataset,
   type FoundShard,
   findShards,
-  type IndexPart,
+  INDEX_PARTS,
   identityOf,
   indexPathOf,
   type LayoutName,
@@ -53,18 +53,7 @@ export interface OpenOptions {
 }
 
 /** What of an index is read from afar: the paths of the packed files are most of it, and nobody here asks for them. */
-const REMOTE_PARTS = [
-  'key',
-  'offset',
-  'bytes',
-  'fields',
-  'width',
-  'height',
-  'orientation',
-  'cls',
-  'columns',
-  'columnTypes',
-] as const satisfies readonly IndexPart[];
+const REMOTE_PARTS = INDEX_PARTS.filter((part) => part !== 'source');
 
 /**
  * Opens a dataset as `openDataset` does, to look at what is stored: without what makes loaders, unless it is a mixture. Throws the

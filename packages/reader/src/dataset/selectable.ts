@@ -1,4 +1,4 @@
-import { headerOf, type IndexPart, imageColumn, type ShardIndex } from '@shardtool/format';
+import { headerOf, type IndexPart, imageColumn, type ShardIndex, unknownColumns } from '@shardtool/format';
 import { inLanes } from '@shardtool/storage';
 import type { SelectableDataset, SelectionRequest } from '../selection/selection.js';
 import { isUnread, namesInWhere } from '../selection/where.js';
@@ -43,9 +43,7 @@ const NOTHING_ELSE = {
   offset: new Float64Array(0),
   bytes: new Float64Array(0),
   fields: new Map(),
-  width: new Int32Array(0),
-  height: new Int32Array(0),
-  orientation: new Uint8Array(0),
+  ...unknownColumns(0),
 };
 
 async function withSizes(index: ShardIndex, shard: number, files: ShardFiles): Promise<ShardIndex> {

@@ -9,6 +9,7 @@ import {
   type PartReader,
   readShardIndex,
   renumberClasses,
+  rowsOfIndex,
   type ShardIndex,
   ShardIndexError,
   type ShardPart,
@@ -130,28 +131,11 @@ function rowsOf(index: ShardIndex, { firstSample, samples }: ShardPart, { path }
     throw new ShardIndexError({ path }, message);
   }
   const base = samples === 0 ? 0 : index.offset[firstSample]!;
-  const moved = (offset: Float64Array) => offset.slice(firstSample, end).map((at) => (at < 0 ? at : at - base));
+  const moved = (offset: Float64Array) => offset.map((at) => (at < 0 ? at : at - base));
+  const rows = rowsOfIndex(index, firstSample, end);
   return {
-    samples,
-    key: index.key.slice(firstSample, end),
-    source: index.source.slice(firstSample, end),
-    offset: moved(index.offset),
-    bytes: index.bytes.subarray(firstSample, end),
-    fields: new Map(
-      Array.from(index.fields, ([name, { offset, bytes, crc32 }]) => [
-        name,
-        {
-          offset: moved(offset),
-          bytes: bytes.subarray(firstSample, end),
-          ...(crc32 && { crc32: crc32.subarray(firstSample, end) }),
-        },
-      ]),
-    ),
-    width: index.width.subarray(firstSample, end),
-    height: index.height.subarray(firstSample, end),
-    orientation: index.orientation.subarray(firstSample, end),
-    cls: index.cls.subarray(firstSample, end),
-    columns: new Map(Array.from(index.columns, ([name, values]) => [name, values.slice(firstSample, end)])),
-    ...(index.columnTypes && { columnTypes: index.columnTypes }),
+    ...rows,
+    offset: moved(rows.offset),
+    fields: new Map(Array.from(rows.fields, ([name, field]) => [name, { ...field, offset: moved(field.offset) }])),
   };
 }

@@ -8,6 +8,7 @@ import {
   listSamples,
   type ShardIndex,
   shardsOfSplit,
+  unknownColumns,
 } from '@shardtool/format';
 import { inLanes } from '@shardtool/storage';
 import type { ShardFile } from '../shard-files.js';
@@ -173,15 +174,13 @@ function indexOf(
   }
   const key = listed.keys.slice(from, to);
   return {
+    ...unknownColumns(samples),
     samples,
     key,
     source: key.map((_, row) => listed.paths[base + place(row)]!),
     offset: Float64Array.from(key, (_, row) => starts[place(row)]!),
     bytes: Float64Array.from(key, (_, row) => starts[place(row + 1)]! - starts[place(row)]!),
     fields: new Map([...fields].sort(([a], [b]) => (a < b ? -1 : 1))),
-    width: new Int32Array(samples),
-    height: new Int32Array(samples),
-    orientation: new Uint8Array(samples),
     cls: cls.slice(from, to),
     columns: new Map([
       ...(depth === 0 ? [] : [[SPLIT_COLUMN, key.map((name) => folderAt(name, 0))] as const]),
