@@ -56,6 +56,15 @@ reveal_type(next(iter(shardtool.Loader("shards/", transform="raw", output="numpy
 reveal_type(next(iter(shardtool.Loader("shards/", **anything))).images)
 reveal_type(next(iter(plain)).images)
 
+mixture = shardtool.Mixture([{"dataset": "a/"}, {"dataset": "b/"}])
+reveal_type(next(iter(mixture.loader(batch_size=8))).images)
+reveal_type(next(iter(mixture.loader(output="numpy", seed=1))).labels)
+reveal_type(next(iter(mixture.loader(output="dlpack"))).images)
+reveal_type(next(iter(mixture.loader(transform="raw"))).images)
+reveal_type(next(iter(shardtool.iterable_dataset("shards/", batch_size=8))).images)
+reveal_type(next(iter(shardtool.iterable_dataset("shards/", output="numpy").loader)).labels)
+reveal_type(shardtool.iterable_dataset(mixture, collate="list", output="numpy").loader)
+
 reveal_type(shardtool.Dataset("shards/", transform="eval224")[0].image)
 reveal_type(shardtool.Dataset("shards/", output="numpy")["cat/1"].image)
 reveal_type(shardtool.Dataset("shards/", transform="raw")[:7][0].image)
@@ -65,6 +74,8 @@ TENSOR, ARRAY = "torch._tensor.Tensor", "numpy.ndarray[Any, numpy.dtype[Any]]"
 TYPES = [
     *(TENSOR, TENSOR, ARRAY, ARRAY, "shardtool.batch.DLPackArray"),
     *("list[Any]", "list[bytes]", "Any", "Any"),
+    *(TENSOR, ARRAY, "shardtool.batch.DLPackArray", "list[bytes]"),
+    *(TENSOR, ARRAY, "shardtool.loader.Loader[Any, list[Any]]"),
     *(TENSOR, ARRAY, "bytes", "int"),
 ]
 

@@ -9,7 +9,7 @@ for epoch in range(90):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, List, Union, overload
 
 from .batch import Batch
 from .dataset import Dataset, Sample
@@ -33,9 +33,12 @@ from .writer import Writer
 if TYPE_CHECKING:
     from typing import Literal
 
+    import torch
+    from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    from .options import LoaderArguments
+    from .batch import DLPackArray
+    from .options import ListArguments, LoaderArguments, RawArguments, RawListArguments
     from .torch_dataset import ShardDataset
 
 __version__ = "0.1.0"
@@ -62,12 +65,70 @@ __all__ = [
 ]
 
 
+@overload
+def iterable_dataset(
+    location: Union[Location, Mixture],
+    *,
+    collate: Literal["list"],
+    transform: Literal["raw"],
+    output: Literal["torch", "numpy", "dlpack"] = ...,
+    **options: Unpack[RawListArguments],
+) -> ShardDataset[Any, Any]: ...
+
+
+@overload
+def iterable_dataset(  # type: ignore[overload-overlap]
+    location: Union[Location, Mixture],
+    *,
+    collate: Literal["list"],
+    output: Literal["torch", "numpy", "dlpack"] = ...,
+    **options: Unpack[ListArguments],
+) -> ShardDataset[Any, List[Any]]: ...
+
+
+@overload
+def iterable_dataset(  # type: ignore[overload-overlap]
+    location: Union[Location, Mixture],
+    *,
+    transform: Literal["raw"],
+    output: Literal["torch", "numpy", "dlpack"] = ...,
+    **options: Unpack[RawArguments],
+) -> ShardDataset[Any, List[bytes]]: ...
+
+
+@overload
+def iterable_dataset(
+    location: Union[Location, Mixture],
+    *,
+    output: Literal["torch"] = ...,
+    **options: Unpack[LoaderArguments],
+) -> ShardDataset[torch.Tensor]: ...
+
+
+@overload
+def iterable_dataset(
+    location: Union[Location, Mixture],
+    *,
+    output: Literal["numpy"],
+    **options: Unpack[LoaderArguments],
+) -> ShardDataset[NDArray[Any]]: ...
+
+
+@overload
+def iterable_dataset(
+    location: Union[Location, Mixture],
+    *,
+    output: Literal["dlpack"],
+    **options: Unpack[LoaderArguments],
+) -> ShardDataset[DLPackArray]: ...
+
+
 def iterable_dataset(
     location: Union[Location, Mixture],
     *,
     output: Literal["torch", "numpy", "dlpack"] = "torch",
     **options: Unpack[LoaderArguments],
-) -> ShardDataset:
+) -> ShardDataset[Any, Any]:
     """A torch IterableDataset of whole batches, for ``DataLoader(dataset, batch_size=None)``. Options as of Loader."""
     from .torch_dataset import ShardDataset
 

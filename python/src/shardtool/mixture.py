@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union, overload
 
 from .errors import OptionError
 from .location import absolute
@@ -10,10 +10,13 @@ from .location import absolute
 if TYPE_CHECKING:
     from typing import Literal
 
+    import torch
+    from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from .batch import DLPackArray
     from .loader import Loader
-    from .options import LoaderArguments
+    from .options import ListArguments, LoaderArguments, RawArguments, RawListArguments
 
 
 class Mixture:
@@ -52,10 +55,62 @@ class Mixture:
         }
         self._options = {name: value for name, value in options.items() if value is not None}
 
+    @overload
+    def loader(
+        self,
+        *,
+        collate: Literal["list"],
+        transform: Literal["raw"],
+        output: Literal["torch", "numpy", "dlpack"] = ...,
+        **options: Unpack[RawListArguments],
+    ) -> Loader[Any, Any]: ...
+
+    @overload
+    def loader(  # type: ignore[overload-overlap]
+        self,
+        *,
+        collate: Literal["list"],
+        output: Literal["torch", "numpy", "dlpack"] = ...,
+        **options: Unpack[ListArguments],
+    ) -> Loader[Any, List[Any]]: ...
+
+    @overload
+    def loader(  # type: ignore[overload-overlap]
+        self,
+        *,
+        transform: Literal["raw"],
+        output: Literal["torch", "numpy", "dlpack"] = ...,
+        **options: Unpack[RawArguments],
+    ) -> Loader[Any, List[bytes]]: ...
+
+    @overload
+    def loader(
+        self,
+        *,
+        output: Literal["torch"] = ...,
+        **options: Unpack[LoaderArguments],
+    ) -> Loader[torch.Tensor]: ...
+
+    @overload
+    def loader(
+        self,
+        *,
+        output: Literal["numpy"],
+        **options: Unpack[LoaderArguments],
+    ) -> Loader[NDArray[Any]]: ...
+
+    @overload
+    def loader(
+        self,
+        *,
+        output: Literal["dlpack"],
+        **options: Unpack[LoaderArguments],
+    ) -> Loader[DLPackArray]: ...
+
     def loader(
         self, *, output: Literal["torch", "numpy", "dlpack"] = "torch", **options: Unpack[LoaderArguments]
-    ) -> Loader:
-        """A :class:`shardtool.Loader` of this mixture. ``Loader(mixture, ...)`` is the same, with types."""
+    ) -> Loader[Any, Any]:
+        """A :class:`shardtool.Loader` of this mixture. ``Loader(mixture, ...)`` is the same."""
         from .loader import Loader
 
         return Loader(self, output=output, **options)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, Mapping
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Mapping
 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from .batch import Batch, Mix
+from .batch import Array, Batch, Images, Mix
 from .errors import OptionError
 from .loader import Loader
 
 
-class WholeBatch:
+class WholeBatch(Generic[Array, Images]):
     """A :class:`Batch` that is no tuple, since torch makes a plain list of those and drops what a list cannot have.
 
     It unpacks as the batch does (``images, labels = batch``) and has all of its attributes: ``valid``, ``fields``,
@@ -20,7 +21,13 @@ class WholeBatch:
     methods here.
     """
 
-    def __init__(self, batch: Batch) -> None:
+    if TYPE_CHECKING:
+        images: Images
+        labels: Array
+    else:
+        __class_getitem__ = classmethod(GenericAlias)
+
+    def __init__(self, batch: Batch[Array, Images]) -> None:
         self._batch = batch
 
     def __iter__(self) -> Iterator[Any]:
@@ -37,17 +44,17 @@ class WholeBatch:
             raise AttributeError(name)
         return getattr(self._batch, name)
 
-    def to(self, *where: Any, **how: Any) -> WholeBatch:
+    def to(self, *where: Any, **how: Any) -> WholeBatch[Array, Images]:
         """The batch with all of its tensors moved, as by ``Tensor.to``."""
         return self._each(lambda tensor: tensor.to(*where, **how))
 
-    def pin_memory(self, *device: Any) -> WholeBatch:
+    def pin_memory(self, *device: Any) -> WholeBatch[Array, Images]:
         """The batch with all of its tensors copied into page-locked memory."""
         return self._each(lambda tensor: tensor.pin_memory(*device))
 
-    def _each(self, move: Callable[[torch.Tensor], torch.Tensor]) -> WholeBatch:
+    def _each(self, move: Callable[[torch.Tensor], torch.Tensor]) -> WholeBatch[Array, Images]:
         batch = self._batch
-        moved: Batch = Batch(_moved(value, move) for value in batch)
+        moved: Batch[Array, Images] = Batch(_moved(value, move) for value in batch)
         for name, value in batch.__dict__.items():
             setattr(moved, name, _moved(value, move))
         return WholeBatch(moved)
@@ -63,27 +70,27 @@ def _moved(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return value
 
 
-class _WholeBatches:
+class _WholeBatches(Generic[Array, Images]):
     """One loop. It has no state of its own: that is the dataset's."""
 
-    def __init__(self, batches: Iterator[Batch]) -> None:
+    def __init__(self, batches: Iterator[Batch[Array, Images]]) -> None:
         self._batches = batches
 
-    def __iter__(self) -> _WholeBatches:
+    def __iter__(self) -> _WholeBatches[Array, Images]:
         return self
 
-    def __next__(self) -> WholeBatch:
+    def __next__(self) -> WholeBatch[Array, Images]:
         return WholeBatch(next(self._batches))
 
 
-class ShardDataset(IterableDataset[WholeBatch]):
+class ShardDataset(IterableDataset[WholeBatch[Array, Images]], Generic[Array, Images]):
     """A :class:`Loader` as an IterableDataset of whole batches: ``DataLoader(dataset, batch_size=None)``."""
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Loader[Array, Images]) -> None:
         super().__init__()
         self.loader = loader
 
-    def __iter__(self) -> Iterator[WholeBatch]:
+    def __iter__(self) -> Iterator[WholeBatch[Array, Images]]:
         if get_worker_info() is not None:  # type: ignore[no-untyped-call, unused-ignore]
             raise OptionError("The loader has workers of its own: use num_workers=0 in the DataLoader around it.")
         return _WholeBatches(iter(self.loader))
