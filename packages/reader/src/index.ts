@@ -27,7 +27,7 @@ export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
 export { type DecodedSample, SampleDecoder, type SampleDecoderOptions } from './dataset/sample-decoder.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { selectableOf } from './dataset/selectable.js';
-export { DatasetClosedError, ShardCutError } from './dataset/shard-files.js';
+export { DatasetClosedError, ShardCutError } from './dataset/shard-reads.js';
 export { NoSuchSampleError, type StoredDataset } from './dataset/stored-dataset.js';
 export { type InspectOptions, inspect } from './inspect/inspect.js';
 export type {

@@ -2,7 +2,7 @@
 import { contentOf, findBeside, type InspectionFile, type PartOfIndex, readInspection } from '@shardtool/format';
 import { INSPECT_PREFIX } from '../inspect/measures.js';
 import type { IndexPieces } from '../overlay/change-index.js';
-import type { ShardFile } from './shard-files.js';
+import type { ShardFile } from './shard-file.js';
 
 /** Reads some columns of what lies beside a shard, or all; null where nothing does, or where it is of other images. */
 export type LoadInspection = (wanted?: ReadonlySet<string>) => Promise<InspectionFile | null>;

@@ -25,7 +25,7 @@ import { viewOf } from '../overlay/view.js';
 import { foreignParts } from './foreign/foreign.js';
 import { folderParts } from './foreign/plain-folder.js';
 import { inspectionBeside } from './inspection-columns.js';
-import type { ReadFile, ShardFile } from './shard-files.js';
+import type { ReadFile, ShardFile } from './shard-file.js';
 import { type DatasetParts, StoredDataset, type StoredParts } from './stored-dataset.js';
 
 /** What `shardtool split` makes unless told otherwise. */

@@ -3,7 +3,8 @@ import type { MixtureSettings } from '../mixture/settings.js';
 import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';
 import { readSamples, type Sample, type SamplesOptions } from './samples.js';
-import { type ShardFile, ShardFiles } from './shard-files.js';
+import type { ShardFile } from './shard-file.js';
+import { ShardFiles } from './shard-files.js';
 
 /** There is no sample with the key or number that was asked for. */
 export class NoSuchSampleError extends ShardtoolError {}

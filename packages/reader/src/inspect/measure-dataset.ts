@@ -1,7 +1,7 @@
 /** Measures every image of a dataset in a loader's workers, and keeps the measures beside each shard. */
 import { contentOf, type InspectionColumn, placeBeside, writeInspection } from '@shardtool/format';
 import { Dataset } from '../dataset/dataset.js';
-import type { ShardFile } from '../dataset/shard-files.js';
+import type { ShardFile } from '../dataset/shard-file.js';
 import { INSPECTED_SIDE, takeMeasured } from './measure.js';
 import { columnsOf, Measures, measuresOf } from './measures.js';
 

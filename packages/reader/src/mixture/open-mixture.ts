@@ -15,7 +15,7 @@ import {
 import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { z } from 'zod';
 import { Dataset } from '../dataset/dataset.js';
-import type { ShardFile } from '../dataset/shard-files.js';
+import type { ShardFile } from '../dataset/shard-file.js';
 import { type ClassLists, joinClasses } from './class-lists.js';
 import { Mixture } from './mixture.js';
 import type { MixedDataset } from './settings.js';

@@ -9,7 +9,7 @@ import {
   type ShardIndex,
 } from '@shardtool/format';
 import type { LoadInspection } from '../dataset/inspection-columns.js';
-import type { ShardFile } from '../dataset/shard-files.js';
+import type { ShardFile } from '../dataset/shard-file.js';
 import type { DatasetParts, StoredParts } from '../dataset/stored-dataset.js';
 import { type IndexPieces, type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
 import { isIn, type Layers, layersOf, rowsGone } from './layers.js';

@@ -7,7 +7,7 @@ import {
   type PartOfIndex,
 } from '@shardtool/format';
 import { KeyRepetitions, type RepeatedKeys } from '../keys/repeated-keys.js';
-import type { ShardFile } from '../shard-files.js';
+import type { ShardFile } from '../shard-file.js';
 import type { StoredDataset } from '../stored-dataset.js';
 import { Distribution, type DistributionSummary } from './distribution.js';
 

@@ -18,7 +18,7 @@ import {
 } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
 import { inspectionBeside } from '../inspection-columns.js';
-import type { ShardFile } from '../shard-files.js';
+import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 import { partedParts } from './parted.js';
 

@@ -17,7 +17,7 @@ import {
 } from '@shardtool/format';
 import { inLanes, isRemote, shownLocation } from '@shardtool/storage';
 import { Recent } from '../keys/recent.js';
-import type { ShardFile } from '../shard-files.js';
+import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 
 /** Shards are opened so many at a time: each costs one request, or two. */

@@ -11,7 +11,7 @@ import {
   unknownColumns,
 } from '@shardtool/format';
 import { inLanes } from '@shardtool/storage';
-import type { ShardFile } from '../shard-files.js';
+import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 import { type FolderLabels, readFolderLabels } from './folder-labels.js';
 

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, type ShardIndex } from '@shardtool/format';
 import { afterAll, expect, test } from 'vitest';
-import { type ShardFile, ShardFiles } from '../shard-files.js';
+import type { ShardFile } from '../shard-file.js';
+import { ShardFiles } from '../shard-files.js';
 import { LookUp } from './look-up.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-look-up-'));

@@ -1,0 +1,29 @@
+import type { IndexPart, PartOfIndex, ShardIndex, Source } from '@shardtool/format';
+import type { LoadInspection } from './inspection-columns.js';
+
+/** Reads all of a file of this machine. Throws {@link FileError}. */
+export type ReadFile = (path: string) => Promise<Uint8Array>;
+
+/** One shard of a dataset. */
+export interface ShardFile {
+  /** As messages name it: `000000.tar`. */
+  readonly name: string;
+  /** The file to read; for LMDB the `data.mdb` inside the folder. */
+  readonly path: string;
+  readonly bytes: number;
+  readonly samples: number;
+  /** A sample of more bytes is not read. Default: 1 GiB. */
+  readonly maxSampleBytes?: number | undefined;
+  /** Opens a file whose payloads do not lie in it as they are: all reading goes through this. Absent: `path` is read as it is. */
+  readonly open?: (() => Promise<Source>) | undefined;
+  /** Labels can be had without finding out where payloads lie, which costs much more. */
+  readonly hasLabelsApart?: true;
+  /** Reads the index, or has it from when it was made. `read`: what reads its file, where that is not to be this thread. */
+  loadIndex(read?: ReadFile): Promise<ShardIndex>;
+  /** Reads some parts of it, which costs less. */
+  loadParts<P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>>;
+  /** Where its crop index is, if it has one; there may be no such file. */
+  findCropIndex(): Promise<string | null>;
+  /** Reads what `shardtool inspect` keeps beside it. Absent: nothing can lie beside it. */
+  readonly loadInspection?: LoadInspection | undefined;
+}

@@ -1,0 +1,234 @@
+import { FileError, openSource, ShardtoolError, type Source } from '@shardtool/format';
+import {
+  FileChangedError,
+  isRemote,
+  type ReadCosts,
+  ReadsInFlight,
+  ReadThreads,
+  type StorageCounts,
+  shownLocation,
+} from '@shardtool/storage';
+import { Recent } from './keys/recent.js';
+import type { ReadFile, ShardFile } from './shard-file.js';
+
+/** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */
+export class ShardCutError extends ShardtoolError {}
+
+/** A dataset was closed while something was being read from it. */
+export class DatasetClosedError extends ShardtoolError {}
+
+/** Open files are few and large; this stays far below the usual limit of 1,024. */
+const OPEN_FILES = 128;
+/** What reads cost on this machine. Long ones are cut into pieces that run side by side. */
+const LOCAL: ReadCosts = { gapBytes: 64 << 10, maxReadBytes: 4 << 20, parallel: 4 };
+/** On a slow file system each call waits, and each read is many of them. */
+const SLOW: ReadCosts = { gapBytes: 256 << 10, maxReadBytes: 512 << 10, parallel: 32 };
+const REMOTE: ReadCosts = { gapBytes: 1 << 20, maxReadBytes: 8 << 20, parallel: 128 };
+/** Reads that are under way at first, where more are tried then. */
+const START_READS = 16;
+/** Threads for remote reads, and how many each has before there is another one. */
+const REMOTE_THREADS = 2;
+const READS_A_THREAD = 32;
+/** Opening a file that is on this machine takes a tenth of this; the quickest of the first few says which it is. */
+const SLOW_OPEN_MS = 0.8;
+const OPENS_MEASURED = 3;
+/** Slow ones may be the work of a machine under load, if they do not take as long as this: then so many are tried, more. */
+const DOUBTFUL_OPEN_MS = 5;
+const DOUBTFUL_OPENS = 10;
+/** While a thread starts, those that are there do what they can: as many reads as take this long wait for each of them. */
+const THREAD_START_MS = 200;
+/** A slow file system gets another thread where all have been busy for so long. */
+const THREAD_GROW_MS = 30;
+
+/** What is known of a remote file need not be asked for. */
+function sizeOf({ path, bytes }: ShardFile): { readonly size: number } | undefined {
+  return isRemote(path) ? { size: bytes } : undefined;
+}
+
+/** Reads shards: here, or by threads where each read takes a while. The files used last stay open. */
+export class ShardReads {
+  /** Shards lie where each request takes a while. */
+  readonly isRemote: boolean;
+  readonly #files: readonly ShardFile[];
+  readonly #sources: Recent<number, Source>;
+  /** How long the quickest of the first openings took, of how many. */
+  #quickestOpenMs = Number.POSITIVE_INFINITY;
+  #opens = 0;
+  #threads: ReadThreads | null = null;
+  #inFlight: ReadsInFlight | null = null;
+  /** Of remote shards, those that were read first. */
+  readonly #versions = new Map<number, string>();
+  #closed = false;
+
+  constructor(files: readonly ShardFile[]) {
+    this.#files = files;
+    this.isRemote = files.some(({ path }) => isRemote(path));
+    this.#sources = new Recent(
+      OPEN_FILES,
+      (shard) => this.#open(files[shard]!),
+      (source) => source.close(),
+    );
+  }
+
+  /** Each read takes a while, on this machine or elsewhere: many are worth having under way, and bytes are worth choosing. */
+  get isFar(): boolean {
+    return this.isRemote || this.#isSlow;
+  }
+
+  /** What reads cost here. */
+  get costs(): ReadCosts {
+    if (this.isRemote) return REMOTE;
+    return this.#isSlow ? SLOW : LOCAL;
+  }
+
+  /** Reads that are worth having under way now. */
+  get parallel(): number {
+    return this.isFar ? this.#flight.limit : LOCAL.parallel;
+  }
+
+  /** What came from afar so far; null where nothing does. */
+  get fetched(): StorageCounts | null {
+    return this.isRemote ? (this.#threads?.counts ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 }) : null;
+  }
+
+  get #isSlow(): boolean {
+    return this.#opens >= OPENS_MEASURED && this.#quickestOpenMs > SLOW_OPEN_MS;
+  }
+
+  get #flight(): ReadsInFlight {
+    this.#inFlight ??= new ReadsInFlight(START_READS, this.costs.parallel);
+    return this.#inFlight;
+  }
+
+  /** A loader is going to read: finds out whether the shards are far, by opening some where they are on this machine. */
+  async measure(): Promise<void> {
+    if (this.isRemote) {
+      this.#remoteThreads().start();
+      return;
+    }
+    for (let shard = 0; shard < Math.min(OPENS_MEASURED, this.#files.length); shard++) {
+      await this.#sources.get(shard).catch(() => {});
+    }
+    // One of few files is opened again.
+    while (this.#opens > 0 && this.#opens < OPENS_MEASURED) {
+      await this.#open(this.#files[0]!).then((source) => source.close());
+    }
+    for (let more = 0; more < DOUBTFUL_OPENS && this.#isSlow && this.#quickestOpenMs < DOUBTFUL_OPEN_MS; more++) {
+      await this.#open(this.#files[0]!).then((source) => source.close());
+    }
+    if (this.#isSlow) this.#slowThreads().start();
+  }
+
+  async #open(file: ShardFile): Promise<Source> {
+    const began = performance.now();
+    const source = await (file.open?.() ?? openSource(file.path, sizeOf(file)));
+    this.#quickestOpenMs = Math.min(this.#quickestOpenMs, performance.now() - began);
+    this.#opens++;
+    return source;
+  }
+
+  /** Reads whole files beside shards, where that is not to be this thread. */
+  get readFile(): ReadFile | undefined {
+    return this.#isSlow ? (path) => this.#slowThreads().readFile(path) : undefined;
+  }
+
+  /** Fills `target` from `offset` on. Throws {@link ShardCutError}, FileChangedError, {@link FileError}, {@link DatasetClosedError}. */
+  async read(shard: number, offset: number, target: Uint8Array): Promise<void> {
+    this.throwIfClosed();
+    const { maxReadBytes } = this.costs;
+    if (target.length <= maxReadBytes) return this.#readPiece(shard, offset, target);
+    const pieces: Promise<void>[] = [];
+    for (let at = 0; at < target.length; at += maxReadBytes) {
+      pieces.push(this.#readPiece(shard, offset + at, target.subarray(at, at + maxReadBytes)));
+    }
+    await Promise.all(pieces);
+  }
+
+  async #readPiece(shard: number, offset: number, target: Uint8Array): Promise<void> {
+    if (!this.isFar) return this.#readFrom(shard, offset, target);
+    return this.#flight.run(target.length, () => this.#readFrom(shard, offset, target));
+  }
+
+  /** Into shared memory by threads, where that is slow work; else here. */
+  async #readBytes(shard: number, offset: number, target: Uint8Array): Promise<number> {
+    const file = this.#files[shard]!;
+    if (!this.isFar || file.open !== undefined || !(target.buffer instanceof SharedArrayBuffer)) {
+      const source = await this.#sources.get(shard);
+      const got = await source.readAt(offset, target);
+      this.#checkVersion(shard, source.version);
+      return got;
+    }
+    const threads = this.isRemote ? this.#remoteThreads() : this.#slowThreads();
+    const size = sizeOf(file);
+    const expected = size && { ...size, version: this.#versions.get(shard) };
+    const { got, version } = await threads.read(file.path, expected, offset, target);
+    this.#checkVersion(shard, version);
+    return got;
+  }
+
+  #remoteThreads(): ReadThreads {
+    this.#threads ??= new ReadThreads({ remote: true, most: REMOTE_THREADS, each: READS_A_THREAD });
+    return this.#threads;
+  }
+
+  #slowThreads(): ReadThreads {
+    const each = Math.max(1, Math.min(READS_A_THREAD, Math.round(THREAD_START_MS / this.#quickestOpenMs)));
+    this.#threads ??= new ReadThreads({ remote: false, most: SLOW.parallel, each, growMs: THREAD_GROW_MS });
+    return this.#threads;
+  }
+
+  /** Each thread knows the files that it has opened last; all of them have to read the same ones. */
+  #checkVersion(shard: number, version: string | undefined): void {
+    if (version === undefined) return;
+    const known = this.#versions.get(shard);
+    if (known === undefined) this.#versions.set(shard, version);
+    else if (known !== version) {
+      const { name, path } = this.#files[shard]!;
+      throw new FileChangedError(
+        { shard: name, path: shownLocation(path) },
+        `${shownLocation(path)} has changed: it was replaced since it was first read. Open the dataset again, or restore the file.`,
+      );
+    }
+  }
+
+  async #readFrom(shard: number, offset: number, target: Uint8Array): Promise<void> {
+    const { name, path } = this.#files[shard]!;
+    let got: number;
+    try {
+      got = await this.#readBytes(shard, offset, target);
+    } catch (cause) {
+      this.throwIfClosed();
+      if (cause instanceof FileError && isRemote(path)) throw cause;
+      throw new FileError(
+        { shard: name, path: shownLocation(path), offset },
+        `${shownLocation(path)} cannot be read at byte ${offset} (${(cause as Error).message}).`,
+        {
+          cause,
+        },
+      );
+    }
+    if (got < target.length) {
+      throw new ShardCutError(
+        { shard: name, path: shownLocation(path), offset: offset + got },
+        `${name} ends at byte ${offset + got}, but its index names bytes up to ${offset + target.length}: it was cut or ` +
+          'replaced since it was packed. Run "shardtool verify" on the dataset.',
+      );
+    }
+  }
+
+  /** Throws {@link DatasetClosedError}. */
+  throwIfClosed(): void {
+    if (this.#closed) {
+      throw new DatasetClosedError(
+        {},
+        'The dataset was closed while it was in use: end its loops first, or open it again.',
+      );
+    }
+  }
+
+  /** Closes the files; reads that are under way end first. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([this.#sources.clear(), this.#threads?.close()]);
+  }
+}
