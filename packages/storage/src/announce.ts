@@ -22,7 +22,8 @@ export function announce(file: number, offset: number, bytes: number): void {
   if (bytes <= READ_AHEAD_BYTES) return;
   advise ??= adviser();
   for (let at = 0; at < bytes; at += READ_AHEAD_BYTES) {
-    advise?.(file, offset + at, Math.min(READ_AHEAD_BYTES, bytes - at), WILL_NEED);
+    // Of the rest, for mounts that take more at once: what is on its way already is not asked for again.
+    advise?.(file, offset + at, bytes - at, WILL_NEED);
   }
 }
 

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { close } from 'node:fs';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
@@ -236,11 +235,10 @@ export class ReadThreads {
 const CLOSED = 'Reading has ended: the dataset was closed.';
 
 /** Resolves when a thread has done all that it was asked for, and has ended. */
-async function endOf({ worker }: Thread): Promise<void> {
-  const ended = once(worker, 'exit');
+function endOf({ worker }: Thread): Promise<unknown> {
   worker.ref();
   worker.postMessage({ kind: 'end' } satisfies ReadRequest);
-  await ended;
+  return new Promise((resolve) => worker.once('exit', resolve));
 }
 
 const KINDS = { FileError, NoSuchFileError, FileChangedError, OptionError, ShardtoolError };
