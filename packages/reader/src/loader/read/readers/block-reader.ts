@@ -69,7 +69,8 @@ export class StreamingReader implements BlockReader {
   #failure: { readonly ordinal: number; readonly error: unknown } | null = null;
   #closed = false;
   readonly #planned: PlannedLoad[] = [];
-  /** Blocks of the first batches of which the wanted items are there. */
+  /** Blocks of the first batches of which the wanted items were asked for, and of which they are there. */
+  #opening = 0;
   #opened = 0;
   readonly #run: Promise<void>;
 
@@ -149,7 +150,10 @@ export class StreamingReader implements BlockReader {
     try {
       for (let next = this.#nextPlanned(); next !== null; next = this.#nextPlanned()) {
         ordinal = next.block.ordinal;
-        if (this.#rest.length > 0 && !opening.items.has(ordinal)) this.#readRest();
+        if (!opening.items.has(ordinal)) {
+          while (!this.#closed && this.#failure === null && this.#opened < this.#opening) await bell.wait();
+          this.#readRest();
+        }
         while (!this.#closed && this.#failure === null && this.#isAfterFirst(ordinal)) await bell.wait();
         while (!this.#closed && !this.#mayRead(ordinal)) {
           this.#readRest();
@@ -237,6 +241,7 @@ export class StreamingReader implements BlockReader {
         await load(parts.shards, place, store, arena);
         this.#blocks.set(ordinal, block);
       } else {
+        this.#opening++;
         const samples = wanted.map((item) => ({ shard: items.shard[item]!, row: items.row[item]! }));
         await loadSamples(samples, parts.shards, place, store, arena);
         this.#partial.set(ordinal, new Set(wanted));
@@ -247,7 +252,7 @@ export class StreamingReader implements BlockReader {
         const partial: Block = { ...block, whole };
         this.#blocks.set(ordinal, partial);
         this.#rest.push(() => this.#complete(partial, samples, isWhole));
-        // All of them are on their way: the rest of the first may come, too.
+        // All of them are there: the rest may come, too.
         this.#opened++;
         if (this.#opened === this.#options.opening.items.size || this.#failure !== null) this.#readRest();
       }
