@@ -13,6 +13,7 @@ export {
 } from './errors.js';
 export { onRetry } from './http/retry.js';
 export { inLanes } from './in-lanes.js';
+export { inTurn } from './in-turn.js';
 export {
   expandBraces,
   isRemote,

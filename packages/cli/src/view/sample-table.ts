@@ -1,6 +1,7 @@
 /** The rows of all indexes of a dataset as typed columns, some 100 bytes a sample: what the page filters, counts and sorts. */
 import { imageFields, kindOfField, type PartOfIndex } from '@shardtool/format';
 import type { Dataset } from '@shardtool/reader';
+import { inTurn } from '@shardtool/storage';
 import { type CategoryColumn, ColumnBuilder, type NumberColumn, type TableColumn, Texts } from './label-columns.js';
 
 export interface SampleTable {
@@ -32,19 +33,16 @@ export async function readSampleTable(
 ): Promise<SampleTable> {
   const { shards, size, classes } = dataset;
   const filling = new Filling(size);
-  for (let first = 0; first < shards.length; first += READ_AT_ONCE) {
-    const files = shards.slice(first, first + READ_AT_ONCE);
-    const read = await Promise.all(
-      files.map(async (file): Promise<Parts> => {
-        // Where places cost much more than labels, they wait until a picture is asked for.
-        const index = await (file.hasLabelsApart ? file.loadParts(LABEL_PARTS) : file.loadParts(PARTS));
-        const inspected = (await file.loadInspection?.()) ?? null;
-        if (inspected === null) return index;
-        const more = Array.from(inspected.columns, ([name, { values }]) => [name, values] as const);
-        return { ...index, columns: new Map([...index.columns, ...more]) };
-      }),
-    );
-    for (const index of read) filling.add(index);
+  const indexes = inTurn(shards, READ_AT_ONCE, async (file): Promise<Parts> => {
+    // Where places cost much more than labels, they wait until a picture is asked for.
+    const index = await (file.hasLabelsApart ? file.loadParts(LABEL_PARTS) : file.loadParts(PARTS));
+    const inspected = (await file.loadInspection?.()) ?? null;
+    if (inspected === null) return index;
+    const more = Array.from(inspected.columns, ([name, { values }]) => [name, values] as const);
+    return { ...index, columns: new Map([...index.columns, ...more]) };
+  });
+  for await (const index of indexes) {
+    filling.add(index);
     onProgress(filling.rows);
   }
   return filling.finish(classes);

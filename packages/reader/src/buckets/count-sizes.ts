@@ -1,4 +1,5 @@
 import { OptionError, type PartOfIndex } from '@shardtool/format';
+import { inTurn } from '@shardtool/storage';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { Selection } from '../selection/selection.js';
 import type { Size } from '../transform/crops.js';
@@ -158,23 +159,12 @@ class Tally {
 }
 
 /** The columns of the shards of which something is selected, in their order; some are read ahead. */
-async function* sizeColumns(dataset: StoredDataset, selection: Selection): AsyncGenerator<SizeColumns> {
-  const chosen = Array.from(dataset.shards.keys()).filter((shard) => selection.counts[shard]! > 0);
-  const reading: (Promise<SizeColumns> | undefined)[] = [];
-  for (let k = 0; k < chosen.length; k++) {
-    while (reading.length < Math.min(chosen.length, k + INDEXES_AT_ONCE)) {
-      const shard = chosen[reading.length]!;
-      const next = dataset.files.files[shard]!.loadParts(['width', 'height', 'orientation']).then((parts) => ({
-        ...parts,
-        shard,
-      }));
-      next.catch(() => {});
-      reading.push(next);
-    }
-    const columns = await reading[k]!;
-    reading[k] = undefined;
-    yield columns;
-  }
+function sizeColumns({ shards }: StoredDataset, selection: Selection): AsyncGenerator<SizeColumns> {
+  const chosen = Array.from(shards.keys()).filter((shard) => selection.counts[shard]! > 0);
+  return inTurn(chosen, INDEXES_AT_ONCE, async (shard) => ({
+    ...(await shards[shard]!.loadParts(['width', 'height', 'orientation'])),
+    shard,
+  }));
 }
 
 async function withoutSize(dataset: StoredDataset, shard: number, row: number): Promise<OptionError> {

@@ -1,4 +1,5 @@
 import { type LayoutName, ShardtoolError } from '@shardtool/format';
+import { inTurn } from '@shardtool/storage';
 import type { MixtureSettings } from '../mixture/settings.js';
 import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';
@@ -139,10 +140,8 @@ export class StoredDataset implements AsyncDisposable {
 
   async #readKeys(): Promise<KeyTable> {
     const table = new KeyTable(this.size);
-    for (let first = 0; first < this.shards.length; first += KEY_READS) {
-      const shards = this.shards.slice(first, first + KEY_READS);
-      for (const { key } of await Promise.all(shards.map((shard) => shard.loadParts(['key'])))) table.add(key);
-    }
+    const parts = inTurn(this.shards, KEY_READS, (shard) => shard.loadParts(['key']));
+    for await (const { key } of parts) table.add(key);
     return table;
   }
 }

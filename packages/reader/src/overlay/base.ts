@@ -1,4 +1,5 @@
 import type { IndexPart, Overlay, OverlayEntry, OverlayHeader } from '@shardtool/format';
+import { inTurn } from '@shardtool/storage';
 import { withInspection } from '../dataset/inspection-columns.js';
 import { openStored } from '../dataset/open.js';
 import { type IndexPieces, relabel } from './change-index.js';
@@ -39,18 +40,14 @@ export async function* shownShards(
   parts: readonly IndexPart[] | null,
   names: ReadonlySet<string> = new Set(),
 ): AsyncGenerator<ShownShard> {
-  for (let first = 0; first < stored.shards.length; first += READ_AT_ONCE) {
-    const files = stored.shards.slice(first, first + READ_AT_ONCE);
-    const read = await Promise.all(
-      files.map(async (file): Promise<IndexPieces> => {
-        const index = parts === null ? await file.loadIndex() : await file.loadParts(parts);
-        return withInspection(index, file, names);
-      }),
-    );
-    for (const [i, index] of read.entries()) {
-      const shard = first + i;
-      yield { shard, index: relabel(index, shard, below.layers), gone: rowsGone(below, shard, index.samples) };
-    }
+  const indexes = inTurn(stored.shards, READ_AT_ONCE, async (file): Promise<IndexPieces> => {
+    const index = parts === null ? await file.loadIndex() : await file.loadParts(parts);
+    return withInspection(index, file, names);
+  });
+  let shard = 0;
+  for await (const index of indexes) {
+    yield { shard, index: relabel(index, shard, below.layers), gone: rowsGone(below, shard, index.samples) };
+    shard++;
   }
 }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { OptionError, type ShardIndex } from '@shardtool/format';
+import { inTurn } from '@shardtool/storage';
 import { firstNumbers } from '../order/units.js';
 import type { Randomness } from '../order/words.js';
 import { classNumber } from './classes.js';
@@ -133,12 +134,11 @@ async function selectShards(request: SelectionRequest, dataset: SelectableDatase
   };
 
   const subsets: ShardSubset[] = [];
-  for (let from = 0; from < counts.length; from += READ_AT_ONCE) {
-    const shards = Array.from({ length: Math.min(READ_AT_ONCE, counts.length - from) }, (_, i) => from + i);
-    const indexes = await Promise.all(shards.map((shard) => (counts[shard] === 0 ? null : dataset.indexOf(shard))));
-    for (const index of indexes) {
-      subsets.push(index === null ? { rows: null, weights: null } : selectShard(index, subsets.length));
-    }
+  const indexes = inTurn(Array.from(counts), READ_AT_ONCE, async (samples, shard) =>
+    samples === 0 ? null : dataset.indexOf(shard),
+  );
+  for await (const index of indexes) {
+    subsets.push(index === null ? { rows: null, weights: null } : selectShard(index, subsets.length));
   }
   checkMissing(missing, keys?.size ?? 0);
   return subsets;

@@ -6,6 +6,7 @@ import {
   type LayoutName,
   type PartOfIndex,
 } from '@shardtool/format';
+import { inTurn } from '@shardtool/storage';
 import { KeyRepetitions, type RepeatedKeys } from '../keys/repeated-keys.js';
 import type { ShardFile } from '../shard-file.js';
 import type { StoredDataset } from '../stored-dataset.js';
@@ -90,21 +91,11 @@ async function addKeys(dataset: StoredDataset, keys: KeyRepetitions, part: numbe
 }
 
 /** Parts of the indexes of all shards, in their order; some are read ahead. */
-async function* indexesInTurn<P extends IndexPart>(
+function indexesInTurn<P extends IndexPart>(
   { shards }: StoredDataset,
   parts: readonly P[],
 ): AsyncGenerator<{ shard: ShardFile; index: PartOfIndex<P> }> {
-  const reading: Promise<PartOfIndex<P>>[] = [];
-  for (let k = 0; k < shards.length; k++) {
-    while (reading.length < Math.min(shards.length, k + INDEXES_AT_ONCE)) {
-      const next = shards[reading.length]!.loadParts(parts);
-      next.catch(() => {});
-      reading.push(next);
-    }
-    const index = await reading[k]!;
-    delete reading[k];
-    yield { shard: shards[k]!, index };
-  }
+  return inTurn(shards, INDEXES_AT_ONCE, async (shard) => ({ shard, index: await shard.loadParts(parts) }));
 }
 
 type IndexColumns = PartOfIndex<'fields' | 'width' | 'height' | 'orientation' | 'cls'>;

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { inTurn } from './in-turn.js';
+
+test('results come in the order of the items, and no more are begun than asked for', async () => {
+  const begun: number[] = [];
+  const results = inTurn([0, 1, 2, 3], 2, async (item) => {
+    begun.push(item);
+    return item * 10;
+  });
+  expect(await results.next()).toEqual({ value: 0, done: false });
+  expect(begun).toEqual([0, 1]);
+  expect(await results.next()).toEqual({ value: 10, done: false });
+  expect(begun).toEqual([0, 1, 2]);
+  const rest: number[] = [];
+  for await (const result of results) rest.push(result);
+  expect(rest).toEqual([20, 30]);
+});
+
+test('an error comes when its item has its turn, and one behind it disturbs nobody', async () => {
+  const seen: number[] = [];
+  const loop = async () => {
+    for await (const item of inTurn([0, 1, 2], 3, async (item) =>
+      item === 0 ? 0 : Promise.reject(new Error(`no ${item}`)),
+    )) {
+      seen.push(item);
+    }
+  };
+  await expect(loop()).rejects.toThrow('no 1');
+  expect(seen).toEqual([0]);
+});
