@@ -246,16 +246,16 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     const transform = encodeURIComponent(JSON.stringify(steps));
     const it = await opened(`#view=model&transform=${transform}`, (await serve(maskedTar(2))).address);
     const { page } = it;
-    const mask = page.locator('.model-samples .mask img').first();
+    const item = page.locator('.model-samples li').first();
+    const mask = item.locator('.mask img');
     await mask.waitFor();
-    await page.locator('.model-samples li:has(.mask img) .frame > img').first().waitFor();
-    const [picture, overlay] = await page.evaluate(() => {
-      const item = document.querySelector('.model-samples li:has(.mask img)')!;
-      const placeOf = (element: Element) => {
-        const { left, top, width, height } = element.getBoundingClientRect();
+    await item.locator('.frame > img').waitFor();
+    const [picture, overlay] = await item.evaluate((element) => {
+      const placeOf = (selector: string) => {
+        const { left, top, width, height } = element.querySelector(selector)!.getBoundingClientRect();
         return { left, top, width, height };
       };
-      return [placeOf(item.querySelector('.frame > img')!), placeOf(item.querySelector('.mask img')!)];
+      return [placeOf('.frame > img'), placeOf('.mask img')];
     });
     expect(overlay).toEqual(picture);
     expect(await mask.evaluate((img) => (img as HTMLImageElement).naturalWidth)).toBe(80);
@@ -278,14 +278,15 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     const { page } = it;
     const drawn = page.locator('.model-samples .drawn').first();
     await drawn.waitFor();
-    await page.locator('.model-samples li:has(.drawn) img').first().waitFor();
-    const [picture, overlay] = await page.evaluate(() => {
-      const item = document.querySelector('.model-samples li:has(.drawn)')!;
-      const placeOf = (element: Element) => {
-        const { left, width } = element.getBoundingClientRect();
+    // Another sample's picture may be there before that of the first that has boxes.
+    const item = (await page.locator('.model-samples li:has(.drawn)').first().elementHandle())!;
+    await item.waitForSelector('img');
+    const [picture, overlay] = await item.evaluate((element) => {
+      const placeOf = (selector: string) => {
+        const { left, width } = element.querySelector(selector)!.getBoundingClientRect();
         return { left, width };
       };
-      return [placeOf(item.querySelector('img')!), placeOf(item.querySelector('svg')!)];
+      return [placeOf('img'), placeOf('svg')];
     });
     expect(overlay!.left).toBeCloseTo(picture!.left, 0);
     expect(overlay!.width).toBeCloseTo(picture!.width, 0);
