@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import shardtool
 from datasets import CHECKOUT
@@ -34,7 +35,7 @@ for numpy in shardtool.Loader("shards/", output="numpy"):
 for dlpack in shardtool.Loader("shards/", output="dlpack"):
     dlpack.labels.tolist()
 """
-REVEALED = """
+SHOWN = """
 from typing import Any
 import shardtool
 
@@ -90,12 +91,19 @@ def test_the_package_holds_in_the_strictest_setting():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_user_s_program_is_checked(tmp_path):
-    (tmp_path / "user.py").write_text(USER)
-    (tmp_path / "wrong.py").write_text(WRONG)
-    environment = {"MYPYPATH": "src", "PATH": ""}
-    assert "Success" in mypy(tmp_path / "user.py", env=environment).stdout
-    wrong = errors(mypy(tmp_path / "wrong.py", env=environment))
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    """What mypy says of all programs: it reads torch for ten seconds each time."""
+    folder = tmp_path_factory.mktemp("programs")
+    programs = {"user": USER, "wrong": WRONG, "shown": SHOWN}
+    for name, text in programs.items():
+        (folder / f"{name}.py").write_text(text)
+    return mypy("--strict", *sorted(folder.iterdir()), env={"MYPYPATH": "src", "PATH": ""})
+
+
+def test_a_user_s_program_is_checked(checked):
+    assert errors(checked, "user") == {}
+    wrong = errors(checked, "wrong")
     assert 'Unexpected keyword argument "batchsize"' in wrong[4]
     assert 'matches argument types "str", "str"' in wrong[5]
     assert 'matches argument types "str", "str"' in wrong[6]
@@ -104,9 +112,9 @@ def test_a_user_s_program_is_checked(tmp_path):
     assert '"tolist"' in wrong[11]
 
 
-def errors(done):
-    """Of the program, by line; where there are several of one line, the first."""
-    found = re.findall(r"^\S+/(?:user|wrong)\.py:(\d+): error: (.*)", done.stdout, re.MULTILINE)
+def errors(done, program):
+    """Of a program, by line; where there are several of one line, the first."""
+    found = re.findall(rf"^\S+/{program}\.py:(\d+): error: (.*)", done.stdout, re.MULTILINE)
     return {int(line): text for line, text in reversed(found)}
 
 
@@ -115,11 +123,9 @@ def revealed(done):
     return [name.replace("builtins.", "").rstrip("?") for name in re.findall(r'Revealed type is "(.*)"', done.stdout)]
 
 
-def test_images_have_the_type_that_output_says(tmp_path):
-    (tmp_path / "user.py").write_text(REVEALED)
-    done = mypy("--strict", tmp_path / "user.py", env={"MYPYPATH": "src", "PATH": ""})
-    assert errors(done) == {}
-    assert revealed(done) == TYPES
+def test_images_have_the_type_that_output_says(checked):
+    assert errors(checked, "shown") == {}
+    assert revealed(checked) == TYPES
 
 
 def test_a_program_without_torch_is_checked_as_well(tmp_path):
@@ -127,10 +133,10 @@ def test_a_program_without_torch_is_checked_as_well(tmp_path):
     installed.mkdir()
     for package in (CHECKOUT / "python/src/shardtool", Path(np.__file__).parent):
         (installed / package.name).symlink_to(package)
-    (tmp_path / "user.py").write_text(REVEALED)
+    (tmp_path / "shown.py").write_text(SHOWN)
     environment = {"MYPYPATH": str(installed), "PATH": ""}
-    done = mypy("--strict", "--no-site-packages", "--follow-imports=silent", tmp_path / "user.py", env=environment)
-    assert errors(done) == {}
+    done = mypy("--strict", "--no-site-packages", "--follow-imports=silent", tmp_path / "shown.py", env=environment)
+    assert errors(done, "shown") == {}
     assert revealed(done) == ["Any" if name == TENSOR else name for name in TYPES]
 
 
