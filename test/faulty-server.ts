@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -43,14 +44,30 @@ export interface FaultyServer {
   clear(): void;
 }
 
-/** Serves the files below `folder` from `/` on, by ranges, with ETags that follow their content; with a key, over https. */
+/** Whether the server listens there now: another one may have the port. */
+async function isListening(server: http.Server, port: number): Promise<boolean> {
+  try {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    return false;
+  }
+}
+
+/**
+ * Serves the files below `folder` from `/` on, by ranges, with ETags that follow their content; with a key, over https.
+ * `from`: it takes the first port from there on that is free; default: any.
+ */
 export async function faultyServer(
   folder: string,
   tls?: { readonly key: Buffer; readonly cert: Buffer },
+  from = 0,
 ): Promise<FaultyServer> {
   const counts = new Map<string, number>();
   const etags = new Map<string, string>();
-  let port = 0;
+  let port = from;
   let underWay = 0;
   let server: http.Server;
   const self = {
@@ -63,7 +80,10 @@ export async function faultyServer(
     async start() {
       const listener: http.RequestListener = (request, response) => void answer(request, response);
       server = tls === undefined ? http.createServer(listener) : https.createServer(tls, listener);
-      await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+      while (!(await isListening(server, port))) {
+        if (self.url !== '') throw new Error(`Port ${port} is another's now.`);
+        port++;
+      }
       port = (server.address() as AddressInfo).port;
       self.url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
     },

@@ -167,6 +167,18 @@ test('a server that is gone for a while is waited for', { timeout: 120_000 }, as
   expect(report.storage!.retries).toBeGreaterThan(0);
 });
 
+test('a server that is gone is waited for, also where its port looks like what a proxy says', async () => {
+  // A refused connection names the port, and 407 is a proxy's answer to who does not say who asks.
+  const other = await faultyServer(path.dirname(shards), undefined, 40_700);
+  expect(other.url).toMatch(/:407\d\d$/);
+  await other.stop();
+  const opening = run(`${other.url}/shards`);
+  await sleep(100);
+  await other.start();
+  expect((await opening).digest).toBe(expected);
+  await other.stop();
+});
+
 test('a cache on a disk that is too small costs fetching and no batch', async () => {
   const disk = emptyFolder();
   try {

@@ -172,6 +172,9 @@ function reasonOf(error: Error & { code?: string }): string {
 /** What a system or TLS says of a certificate that is not to be trusted. */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/;
 
+/** What undici says where a proxy wants to know who asks. */
+const PROXY_REFUSED = /^Proxy .*\(407\)/;
+
 /** What no other try mends; null for all else. A name that cannot be looked up now (EAI_AGAIN) may be known later. */
 function refusedForGood(url: URL, cause: Error & { code?: string }): FileError | null {
   const path = shownLocation(url.href);
@@ -187,7 +190,7 @@ function refusedForGood(url: URL, cause: Error & { code?: string }): FileError |
     const message = `${path} cannot be read: the certificate of its server is not trusted (${code}); ${remedy}.`;
     return new FileError({ path }, message, { cause });
   }
-  if (/407/.test(cause.message)) {
+  if (PROXY_REFUSED.test(cause.message)) {
     const message = `${path} cannot be reached: the proxy asks for a user and a password; write them into HTTPS_PROXY or HTTP_PROXY.`;
     return new FileError({ path }, message, { cause });
   }
