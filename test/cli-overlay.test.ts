@@ -26,7 +26,7 @@ test('an overlay is made, listed, used, verified and dropped', async () => {
   );
   expect(made).toMatchObject({ code: 0, stderr: '' });
   expect(made.stdout).toBe(
-    `Made ${shards}/overlays/clean.jsonl: 2 samples left out, 1 sample of another class, columns set of 1 sample; 7 classes.\n`,
+    `Made ${shards}/overlays/clean.jsonl: 2 samples left out, 1 sample of another class, columns set of 1 sample; 7 classes.\n1 new class:\n  "ghost"\n`,
   );
   const split = await shardtool('split', shards, '--val', '20%', '--by', 'class', '--parent', 'clean');
   expect(split.stdout).toBe(`Made ${shards}/overlays/split.jsonl: val 12 samples, train 46 samples.\n`);
@@ -112,6 +112,24 @@ test('a part, new labels and two datasets are named, and copied where that is as
   const none = path.join(folder, 'none.json');
   expect((await shardtool('merge', shards, path.join(folder, 'nothing'), '--output', none)).code).toBe(2);
   expect(existsSync(none)).toBe(false);
+});
+
+test('a class that only the labels name is told, with the one that it may be mistyped for', async () => {
+  const shards = await packedPhotos();
+  const labels = path.join(emptyFolder(), 'labels.csv');
+  writeFileSync(labels, 'key,class\ncat/cat_001,mooon\ncat/cat_002,moon\ncat/cat_003,zeppelin\n');
+  const told = '2 new classes:\n  "mooon"; did you mean "moon"?\n  "zeppelin"\n';
+  const added = await shardtool('overlay', 'add', shards, 'typed', '--labels', labels);
+  expect(added.stdout).toMatch(/: 0 samples left out, 3 samples of another class, .*; 8 classes\.\n/);
+  expect(added.stdout.slice(added.stdout.indexOf('\n') + 1)).toBe(told);
+  const { stdout } = await shardtool('relabel', shards, '--labels', labels);
+  expect(stdout.slice(stdout.indexOf('\n') + 1)).toBe(told);
+
+  const classes = path.join(emptyFolder(), 'classes.txt');
+  const known = ['astronaut', 'cat', 'coffee', 'galaxies', 'moon', 'rocket'];
+  writeFileSync(classes, [...known, 'mooon', 'zeppelin'].join('\n'));
+  const listed = await shardtool('overlay', 'add', shards, 'listed', '--labels', labels, '--classes', classes);
+  expect(listed.stdout).toMatch(/; 8 classes\.\n$/);
 });
 
 function shardsIn(folder: string): string {

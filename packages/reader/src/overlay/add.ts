@@ -6,6 +6,7 @@ import {
   type OverlayEntry,
   type ShardIndex,
 } from '@shardtool/format';
+import { didYouMean } from '@shardtool/storage';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { WhereError } from '../selection/where-tokens.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
@@ -46,10 +47,15 @@ export interface AddOverlayOptions extends OverlayChanges {
   readonly note?: string | undefined;
 }
 
+/** So many new classes are held against those that are there: a new list of 20,000 would take minutes. */
+const HINTED = 10;
+
 export interface AddOverlayReport extends Pick<OverlayCounts, 'excluded' | 'relabelled' | 'set'> {
   readonly file: string;
   readonly hash: string;
   readonly classes: number;
+  /** Classes that only the labels name, sorted; the first few with what {@link didYouMean} says of them, the others with ''. */
+  readonly newClasses: readonly { readonly name: string; readonly hint: string }[];
 }
 
 /**
@@ -70,7 +76,7 @@ async function add(location: string, options: AddOverlayOptions): Promise<AddOve
   checkOverlayName(name);
   const base = await openBase(location, parent);
   const { below } = base;
-  const classes = newClasses(below, options);
+  const classes = classListOf(below, options);
   const wanted = new Wanted(options, classNamesOf(below), classes);
   const entries: OverlayEntry[] = classes === null ? [] : [{ classes }];
   // Expressions may name any column; without one a few columns do.
@@ -84,14 +90,25 @@ async function add(location: string, options: AddOverlayOptions): Promise<AddOve
   }
   const saved = await saveOn(base, { name, note, file }, entries);
   const { excluded, relabelled, set } = countEntries(entries);
-  return { ...saved, excluded, relabelled, set, classes: (classes ?? below.classes).length };
+  const known = classNamesOf(below);
+  const newClasses = addedClasses(known, options)
+    .filter((cls) => !options.classes?.includes(cls))
+    .map((cls, at) => ({ name: cls, hint: at < HINTED ? didYouMean(cls, known) : '' }));
+  return { ...saved, excluded, relabelled, set, classes: (classes ?? below.classes).length, newClasses };
+}
+
+/** Names that the labels have and the dataset has not, sorted. */
+function addedClasses(known: readonly string[], { rename, labels }: OverlayChanges): string[] {
+  const names = new Set([...known, ...(rename?.keys() ?? []), '']);
+  return [...new Set(labels?.cls)].filter((cls) => !names.has(cls)).sort();
 }
 
 /** The class list of the overlay; null where it is that below. */
-function newClasses(below: Layers, { rename, classes, labels }: OverlayChanges): OverlayClass[] | null {
+function classListOf(below: Layers, changes: OverlayChanges): OverlayClass[] | null {
+  const { rename, classes } = changes;
   const known = classNamesOf(below);
-  const added = new Set(labels?.cls?.filter((cls) => cls !== '' && !known.includes(cls) && !rename?.has(cls)));
-  if (rename === undefined && classes === undefined && added.size === 0) return null;
+  const added = addedClasses(known, changes);
+  if (rename === undefined && classes === undefined && added.length === 0) return null;
   for (const old of rename?.keys() ?? []) {
     if (!known.includes(old)) throw noClass(old, known);
   }
@@ -100,7 +117,7 @@ function newClasses(below: Layers, { rename, classes, labels }: OverlayChanges):
     const now = rename?.get(name) ?? name;
     from.set(now, [...(from.get(now) ?? []), number]);
   });
-  for (const name of [...added].sort()) from.set(name, from.get(name) ?? []);
+  for (const name of added) from.set(name, from.get(name) ?? []);
   if (classes === undefined) return Array.from(from, ([name, numbers]) => ({ name, from: numbers }));
   const lost = [...from.keys()].find((name) => !classes.includes(name));
   if (lost !== undefined || new Set(classes).size < classes.length) {

@@ -2,6 +2,7 @@ import { visible } from '@shardtool/format/visible';
 import type { AddOverlayOptions, OverlaySummary } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { openGiven, readKeys } from '../../options/dataset-flags.js';
+import { newClassLines } from '../../terminal/new-classes.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
@@ -64,8 +65,11 @@ export const overlayCommand = command({
       const report = await addOverlay(location, await optionsOf(name, given));
       if (json) return print(JSON.stringify(report));
       return print(
-        `Made ${visible(report.file)}: ${countOf(report.excluded, 'sample')} left out, ${countOf(report.relabelled, 'sample')} of ` +
-          `another class, columns set of ${countOf(report.set, 'sample')}; ${countOf(report.classes, 'class', 'classes')}.`,
+        [
+          `Made ${visible(report.file)}: ${countOf(report.excluded, 'sample')} left out, ${countOf(report.relabelled, 'sample')} of ` +
+            `another class, columns set of ${countOf(report.set, 'sample')}; ${countOf(report.classes, 'class', 'classes')}.`,
+          ...newClassLines(report),
+        ].join('\n'),
       );
     }
     if (action === 'drop') {

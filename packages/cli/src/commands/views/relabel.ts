@@ -1,6 +1,7 @@
 import { visible } from '@shardtool/format/visible';
 import { command } from '../../command.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
+import { newClassLines } from '../../terminal/new-classes.js';
 import { print } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
@@ -38,6 +39,6 @@ export const relabelCommand = command({
     if (json) return print(JSON.stringify(report));
     const { file, relabelled, set } = report;
     const made = `${countOf(relabelled, 'sample')} of another class, columns set of ${countOf(set, 'sample')}`;
-    await print([`Made ${visible(file)}: ${made}.`, ...copied].join('\n'));
+    await print([`Made ${visible(file)}: ${made}.`, ...newClassLines(report), ...copied].join('\n'));
   },
 });

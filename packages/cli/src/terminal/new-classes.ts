@@ -1,0 +1,14 @@
+import { visible } from '@shardtool/format/visible';
+import type { AddOverlayReport } from '@shardtool/reader';
+import { countOf, formatCount } from './size.js';
+
+const SHOWN = 10;
+
+/** Names the classes that only labels have, since a mistyped one makes a class too; no line where there are none. */
+export function newClassLines({ newClasses }: Pick<AddOverlayReport, 'newClasses'>): string[] {
+  if (newClasses.length === 0) return [];
+  const names = newClasses.slice(0, SHOWN).map(({ name, hint }) => `  "${visible(name)}"${visible(hint)}`);
+  const more = newClasses.length - SHOWN;
+  const rest = more > 0 ? [`  and ${formatCount(more)} more`] : [];
+  return [`${countOf(newClasses.length, 'new class', 'new classes')}:`, ...names, ...rest];
+}
