@@ -92,6 +92,31 @@ def test_a_sample_that_cannot_be_taken_is_an_error_of_its_own(tmp_path):
         assert [sample.key for sample in dataset] == ["a", "d"]
 
 
+@pytest.mark.parametrize("key", [5, None, b"c", np.int64(3)])
+def test_a_key_that_is_no_text_is_an_error_of_its_own(tmp_path, key):
+    with shardtool.Writer(tmp_path / "out") as writer:
+        writer.add("a", JPEG)
+        with pytest.raises(TypeError, match="key of a sample is text, not .*" + type(key).__name__):
+            writer.add(key, JPEG)
+        writer.add("d", JPEG)
+    assert writer.report["samples"] == 2
+
+
+def test_a_value_that_no_column_or_field_can_hold_is_an_error_of_its_own(tmp_path):
+    with shardtool.Writer(tmp_path / "out", columns={"score": "double"}) as writer:
+        writer.add("a", JPEG)
+        with pytest.raises(shardtool.OptionError, match='"score" of type double'):
+            writer.add("b", JPEG, columns={"score": [1]})
+        with pytest.raises(TypeError, match="column called 5"):
+            writer.add("b", JPEG, columns={5: 1})
+        with pytest.raises(TypeError, match='"b" has a value of "json"'):
+            writer.add("b", JPEG, json={"n": np.int64(3)})
+        with pytest.raises(ValueError, match='"b" has a value of "json"'):
+            writer.add("b", JPEG, json=float("nan"))
+        writer.add("d", JPEG)
+    assert writer.report["samples"] == 2
+
+
 def test_leaving_by_an_error_makes_no_dataset(tmp_path):
     with pytest.raises(ZeroDivisionError), shardtool.Writer(tmp_path / "out") as writer:
         writer.add("a", JPEG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -95,8 +96,11 @@ class Writer:
         ``image``: an encoded image as bytes, an array uint8 [h, w, 3], or an image of Pillow. Further fields by name
         (``json={...}``, ``txt="..."``, ``**{"seg.png": mask_bytes}``): bytes, text, numbers, what JSON can say, and
         arrays for ``npy``. Raises :class:`OptionError` or :class:`ShardtoolError` for a sample that cannot be taken,
-        which then is not written and hinders no other.
+        TypeError or ValueError for a key that is no text and values that JSON cannot hold; the sample then is not
+        written and hinders no other.
         """
+        if not isinstance(key, str):
+            raise TypeError(f"The key of a sample is text, not {key!r} ({type(key).__name__}).")
         given: List[Tuple[str, Any]] = []
         if image is not None:
             given.append(self._image(image))
@@ -113,8 +117,13 @@ class Writer:
                 values.append((name, plain))
         process = self._open()
         lengths = [(name, len(part)) for name, part in parts]
-        pairs = [(name, _number(value)) for name, value in (columns or {}).items()]
-        sent = process.send("add", [part for _, part in parts], key=key, values=values, bytes=lengths, columns=pairs)
+        pairs = [(_column(key, name), _number(value)) for name, value in (columns or {}).items()]
+        content = [part for _, part in parts]
+        try:
+            sent = process.send("add", content, key=key, values=values, bytes=lengths, columns=pairs)
+        except (TypeError, ValueError):
+            _check_json(key, [*values, *pairs])
+            raise
         process.receive(sent)
 
     def close(self) -> Dict[str, Any]:
@@ -212,6 +221,22 @@ def _plain(name: str, value: Any) -> Any:
 def _number(value: Any) -> Any:
     """Numbers of numpy as Python's."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _column(key: str, name: Any) -> str:
+    if isinstance(name, str):
+        return name
+    raise TypeError(f'The sample "{key}" has a column called {name!r} ({type(name).__name__}); a name is text.')
+
+
+def _check_json(key: str, values: Sequence[Tuple[str, Any]]) -> None:
+    """Raises TypeError or ValueError, as JSON does, for a value that it cannot hold."""
+    for name, value in values:
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f'The sample "{key}" has a value of "{name}" that JSON cannot hold ({error}).') from error
 
 
 def _npy(array: Any) -> bytes:

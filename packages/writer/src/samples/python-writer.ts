@@ -14,12 +14,13 @@ const schema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('add'),
     request,
-    key: z.string(),
+    /** What it has to be {@link Writer.add} says, as of the columns: what is wrong with a sample is an answer, not an end. */
+    key: z.unknown(),
     /** Fields that JSON can say, as pairs: any name may be one. */
     values: z.array(z.tuple([z.string(), z.unknown()])),
     /** Names and lengths of the fields whose bytes follow the header. */
     bytes: z.array(z.tuple([z.string(), z.number().int().nonnegative()])),
-    columns: z.array(z.tuple([z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])])),
+    columns: z.array(z.tuple([z.string(), z.unknown()])),
   }),
   z.object({ kind: z.literal('close'), request }),
   z.object({ kind: z.literal('abandon'), request }),
@@ -53,7 +54,7 @@ function sampleOf({ key, values, bytes, columns, rest }: Extract<Request, { kind
     fields.push([name, rest.subarray(at, at + length)]);
     at += length;
   }
-  return { ...Object.fromEntries(fields), key, columns: Object.fromEntries(columns) };
+  return { ...Object.fromEntries(fields), key, columns: Object.fromEntries(columns) } as NewSample;
 }
 
 await serve('writer', () => ({
