@@ -56,7 +56,11 @@ test('a dry run says what would be made, and lists it where it is asked to look 
 
   const looked = await pack(SRC, ['--dry-run', '--check', 'header']);
   expect(looked.stdout).toMatch(/^Would pack 10 files \(.*\), 9 samples of 2 classes, into 1 shard in OUT\.\n/);
-  expect(looked.stdout).toContain(`${SKIPPED}  2 files are bad and were left out: quarantine.jsonl says why\n`);
+  expect(looked.stdout).toContain(
+    `${SKIPPED}  2 files are bad (quarantine.jsonl says why), and the pack would stop at the first: --on-bad quarantine leaves them out\n`,
+  );
+  const lenient = await pack(SRC, ['--dry-run', '--check', 'header', '--on-bad', 'quarantine'], looked.output);
+  expect(lenient.stdout).toContain(`${SKIPPED}  2 files are bad and were left out: quarantine.jsonl says why\n`);
   expect(readdirSync(looked.output).sort()).toEqual(['pack.json', 'quarantine.jsonl', 'skipped.jsonl']);
   expect(listOf(looked.output, 'quarantine.jsonl')).toHaveLength(2);
 
@@ -67,6 +71,18 @@ test('a dry run says what would be made, and lists it where it is asked to look 
   expect(packed.code).toBe(0);
   const again = await pack(SRC, ['--dry-run', '--check', 'header'], looked.output);
   expect(again.stderr).toContain('OUT holds a dataset already');
+});
+
+test('a dry run that looks at the files refuses a name that the shards do not take, as the pack does', async () => {
+  const long = Array(3).fill('x'.repeat(200)).join('/');
+  const source = tree({ [`cat/${long}/1.jpg`]: jpeg(1) });
+  const look = ['--dry-run', '--check', 'decode'];
+  for (const flags of [look, []]) {
+    const { code, stderr } = await pack(source, ['--format', 'lmdb', ...flags]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('is 608 bytes long, and this kind of shard takes 511; shorten it, or pack to tar.');
+  }
+  expect(await pack(source, look)).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('where too many files are bad, all of them are listed', async () => {

@@ -168,7 +168,7 @@ export class PackJobs {
 
   async #check(plan: Uint8Array<ArrayBuffer>): Promise<CheckedShard> {
     const { setting } = await this.#session!;
-    return await checkShard(decodeShardPlan(plan), setting, this.#report);
+    return await checkShard(decodeShardPlan(plan), setting, this.#report, true);
   }
 
   /** Finds what is bad of a shard. */
@@ -176,7 +176,7 @@ export class PackJobs {
     await this.#written;
     const { given, setting, plan: record } = await this.#session!;
     const plan = readShardPlan(record, place, planPath(given.output));
-    return { shard, ...(await checkShard(plan, setting, this.#report)) };
+    return { shard, ...(await checkShard(plan, setting, this.#report, false)) };
   }
 
   /** Two shards are never in memory at a time. */

@@ -1,4 +1,11 @@
-import { ImageError, IndexRows, SampleSizeError, type ShardIndex } from '@shardtool/format';
+import {
+  type FieldSize,
+  ImageError,
+  IndexRows,
+  type OutputLayout,
+  SampleSizeError,
+  type ShardIndex,
+} from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import type { FileAccess } from '../source/ahead/file-access.js';
@@ -90,10 +97,19 @@ export async function writeShard(
   return { shard: job.shard, ...record, ...counts };
 }
 
-/** Does with the samples of a shard what {@link writeShard} does, and writes nothing: says which are bad. */
-export async function checkShard(plan: ShardPlan, setting: ShardSetting, report: Report): Promise<CheckedShard> {
+/**
+ * Does with the samples of a shard what {@link writeShard} does, and writes nothing: says which are bad. `isStrict`: names
+ * that the layout does not take end it, as they end {@link writeShard}.
+ */
+export async function checkShard(
+  plan: ShardPlan,
+  setting: ShardSetting,
+  report: Report,
+  isStrict: boolean,
+): Promise<CheckedShard> {
   const rows = new IndexRows(plan.samples);
-  const { kept: _, ...counts } = await putSamples(plan, setting, NOWHERE, rows, report);
+  const writer = isStrict ? nowhereBut(setting.layout) : NOWHERE;
+  const { kept: _, ...counts } = await putSamples(plan, setting, writer, rows, report);
   return counts;
 }
 
@@ -114,6 +130,30 @@ const NOWHERE: SampleWriter = {
     return fields.map(() => 0);
   },
 };
+
+/** The same, refusing the names that the layout refuses. */
+function nowhereBut(layout: OutputLayout): SampleWriter {
+  // What is begun and discarded is never written, so there need be no file.
+  const shard = layout.createWriter(-1, `A shard of ${layout.name}`);
+  const checkNames = (key: string, fields: readonly FieldSize[]) => {
+    shard.begin(
+      key,
+      fields.map(({ name }) => ({ name, bytes: 0 })),
+    );
+    shard.discard();
+  };
+  return {
+    ...NOWHERE,
+    begin: (key, fields) => {
+      checkNames(key, fields);
+      return NOWHERE.begin(key, fields);
+    },
+    writeInPieces: (key, fields) => {
+      checkNames(key, fields);
+      return NOWHERE.writeInPieces!(key, fields);
+    },
+  };
+}
 
 async function putSamples(
   plan: ShardPlan,

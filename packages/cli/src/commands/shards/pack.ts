@@ -125,6 +125,7 @@ function describe(
   {
     dryRun,
     check,
+    onBad,
     append,
     dedupe,
     labels,
@@ -220,16 +221,25 @@ function describe(
       `folder was skipped for the dot in front of its name (ImageFolder would take its images): ${visible(hiddenFolders[0] ?? '')}`,
       `folders were skipped for the dots in front of their names (ImageFolder would take their images); the first: ${visible(hiddenFolders[0] ?? '')}`,
     ),
-    ...countLine(
-      quarantined,
-      'file is bad and was left out: quarantine.jsonl says why',
-      'files are bad and were left out: quarantine.jsonl says why',
-    ),
+    ...badLine(quarantined, dryRun === true && onBad !== 'quarantine'),
     // They are counted in the whole dataset.
     ...(append || part !== undefined
       ? []
       : [...classlessLine(partialFields, report.samples), ...fieldsLine(partialFields, report.samples)]),
   ].join('\n');
+}
+
+/** `isEnd`: the pack itself would stop at the first of them. */
+function badLine(bad: number, isEnd: boolean): string[] {
+  const list = 'quarantine.jsonl says why';
+  if (isEnd) {
+    return countLine(
+      bad,
+      `file is bad (${list}), and the pack would stop there: --on-bad quarantine leaves it out`,
+      `files are bad (${list}), and the pack would stop at the first: --on-bad quarantine leaves them out`,
+    );
+  }
+  return countLine(bad, `file is bad and was left out: ${list}`, `files are bad and were left out: ${list}`);
 }
 
 function partLine(pendingShards: number): string {
