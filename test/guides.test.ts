@@ -28,6 +28,15 @@ test('every block of code of the guides is tried, or says in front of it why it 
   }
 });
 
+test('every program of the guides that opens a dataset closes it: else Node warns of files that nobody closed', () => {
+  const opening = BLOCKS.filter(
+    ({ language, text }) => language === 'ts' && /await open(Dataset|Mixture)\(/.test(text),
+  );
+  expect(opening.length).toBeGreaterThan(5);
+  const open = opening.filter(({ text }) => !text.includes('await dataset.close();'));
+  expect(open.map(({ place }) => place)).toEqual([]);
+});
+
 /** What names commands and files. */
 const NAMING = [...PAGES, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'];
 
