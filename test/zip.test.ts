@@ -3,7 +3,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
-import { convert, indexShards, verify } from '@shardtool/writer';
+import { convert, type Fault, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { emptyFolder } from './datasets.js';
 
@@ -92,8 +92,35 @@ test('what cannot be read is refused by a sentence', async () => {
   changed[200]! ^= 1;
   writeFileSync(path.join(folder, 'changed.zip'), changed);
   await using dataset = await openDataset(path.join(folder, 'changed.zip'));
-  await expect(dataset.get(0)).rejects.toThrow('has changed since it was written');
+  await expect(dataset.get(0)).rejects.toThrow('has changed since it was packed (checksum: crc32 ');
   const outside = Buffer.from(whole.toString('latin1').replaceAll('ant/00.jpg', '../../.jpg'), 'latin1');
   writeFileSync(path.join(folder, 'outside.zip'), outside);
   await expect(openDataset(path.join(folder, 'outside.zip'))).rejects.toThrow('leads out of its folder');
+});
+
+test.each(['stored', 'deflated'])('a damaged file in a zip, %s, costs its sample and no other', async (kind) => {
+  const folder = emptyFolder();
+  const zip = path.join(folder, 'a.zip');
+  const bytes = readFileSync(path.join(fixtures, `${kind}.zip`));
+  await using sound = await openDataset(path.join(fixtures, `${kind}.zip`));
+  const { key } = await sound.get(0);
+  // In the first file, which is longer than that.
+  bytes.fill(0xff, 200, 210);
+  writeFileSync(zip, bytes);
+  const faults: Fault[] = [];
+  const report = await verify(zip, { workers: 1, onFault: (fault) => faults.push(fault) });
+  expect(report).toMatchObject({ samples: 18, faults: 1, damagedSamples: 1, checksums: true });
+  expect(faults).toMatchObject([{ key, reason: expect.stringContaining('" has changed: crc32 ') }]);
+  const opened = async () => {
+    await using dataset = await openDataset(zip);
+    await using loader = dataset.loader({ transform: 'raw', batchSize: 18, onBadSample: 'skip' });
+    let samples = 0;
+    for await (const { valid } of loader) samples += valid.filter((isValid) => isValid === 1).length;
+    return samples;
+  };
+  expect(await opened()).toBe(17);
+  await expect(convert(zip, path.join(folder, 'tars'), { workers: 1 })).rejects.toThrow(`sample "${key}" has changed`);
+  await indexShards([zip]);
+  expect(await verify(zip, { workers: 1 })).toMatchObject({ faults: 1, damagedSamples: 1 });
+  expect(await opened()).toBe(17);
 });

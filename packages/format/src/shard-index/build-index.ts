@@ -36,7 +36,7 @@ export async function indexOfPositions(walk: AsyncIterable<readonly SamplePositi
 
 /**
  * Makes the index of a shard that has none, from its headers and payloads: positions, crc32, size and orientation of the
- * image (0, 0 and 1 where it is none), class number from the text of `cls`. Samples stand in the order of the file;
+ * image (0, 0 and 1 where it is none), class number from the text of `cls`. A crc32 that the layout keeps stays, whatever lies there now. Samples stand in the order of the file;
  * `source` is '', and label columns are those that the layout itself keeps. Reads the shard once more or less front to back, holding at most one
  * read, or one payload of up to 64 MiB. Throws what {@link walkShardIndex} names, also for a payload.
  */
@@ -144,8 +144,9 @@ class FoundRows {
   }
 
   /** Takes up the crc32 of a payload, and what its first bytes say; null where they were given before. */
-  note({ row, name, image }: Payload, sum: number, bytes: Uint8Array | null): void {
-    this.#rows.noteCrc32(row, name, sum);
+  note({ row, name, image, crc32: known }: Payload, sum: number, bytes: Uint8Array | null): void {
+    // Of what has changed since it was written, the checksum that the layout keeps goes on telling so.
+    if (known === undefined) this.#rows.noteCrc32(row, name, sum);
     if (bytes === null) return;
     if (name === CLASS_FIELD) this.#rows.noteClass(row, classNumber(bytes));
     const header = image ? headerOf(bytes) : null;

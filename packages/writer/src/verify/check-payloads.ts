@@ -11,8 +11,10 @@ export interface Payload {
   readonly bytes: number;
   /** Whether its bytes are a msgpack value whose text was packed. */
   readonly msgpack: boolean;
-  /** Of what was packed; null where no index says it. */
+  /** Of what was packed; null where neither an index nor the shard says it. */
   readonly crc32: number | null;
+  /** Which of the two says it. */
+  readonly saidBy: 'index' | 'shard';
 }
 
 /** Larger payloads are summed up piece by piece. */
@@ -46,17 +48,20 @@ export async function checkPayloads(
 }
 
 /** What is wrong with a payload, as the end of "field x ..."; null where nothing is. */
-function checkSum({ bytes, msgpack, crc32: expected }: Payload, stored: Uint8Array): string | null {
+function checkSum({ bytes, msgpack, crc32: expected, saidBy }: Payload, stored: Uint8Array): string | null {
   if (stored.length < bytes) return `ends behind the end of the shard`;
   if (expected === null) return null;
   try {
-    return compare(crc32(fieldPayload(stored, msgpack)), expected);
+    return compare(crc32(fieldPayload(stored, msgpack)), expected, saidBy);
   } catch (error) {
     return `is no msgpack value any more (${(error as Error).message})`;
   }
 }
 
-async function checkPieces({ offset, bytes, crc32: expected }: Payload, file: FrontToBack): Promise<string | null> {
+async function checkPieces(
+  { offset, bytes, crc32: expected, saidBy }: Payload,
+  file: FrontToBack,
+): Promise<string | null> {
   let sum = 0;
   for (let done = 0; done < bytes; done += PIECE_BYTES) {
     const wanted = Math.min(PIECE_BYTES, bytes - done);
@@ -64,11 +69,12 @@ async function checkPieces({ offset, bytes, crc32: expected }: Payload, file: Fr
     if (piece.length < wanted) return `ends behind the end of the shard`;
     sum = crc32(piece, sum);
   }
-  return expected === null ? null : compare(sum, expected);
+  return expected === null ? null : compare(sum, expected, saidBy);
 }
 
-function compare(actual: number, expected: number): string | null {
-  return actual === expected ? null : `has changed: crc32 ${crc32Hex(actual)}, the index says ${crc32Hex(expected)}`;
+function compare(actual: number, expected: number, saidBy: Payload['saidBy']): string | null {
+  if (actual === expected) return null;
+  return `has changed: crc32 ${crc32Hex(actual)}, the ${saidBy} says ${crc32Hex(expected)}`;
 }
 
 async function checkImage(

@@ -42,6 +42,8 @@ export interface ShardVerdict {
   readonly faults: readonly Fault[];
   /** Images that were decoded although something in them is odd. */
   readonly warnings: number;
+  /** Whether there was a checksum for every field. */
+  readonly checksums: boolean;
   /** What its index adds to the totals of the manifest; null where there is no index to be read. */
   readonly totals: ShardTotals | null;
 }
@@ -54,7 +56,7 @@ export interface ShardVerdict {
 export async function verifyShard(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
   const faults = new ShardFaults(shard.name);
   const { index, trouble } = await readIndex(shard.indexPath);
-  const verdict = { samples: index?.samples ?? 0, bytes: 0, warnings: 0 };
+  const verdict = { samples: index?.samples ?? 0, bytes: 0, warnings: 0, checksums: shard.indexPath !== null };
   let isSame: boolean | null = null;
   let source: Source | undefined;
   try {
@@ -67,6 +69,7 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
     const { samples, payloads } =
       index === null ? await walk(layout, source, faults) : await compare(layout, source, index, faults);
     verdict.samples = samples;
+    verdict.checksums ||= payloads.length > 0 && payloads.every(({ crc32 }) => crc32 !== null);
     const file = new FrontToBack(source);
     verdict.warnings = await checkPayloads(payloads, file, checker, faults);
     const sum = shard.record === null ? null : layout.expand === undefined ? await file.crc32() : await crc32Of(shard);
@@ -136,6 +139,7 @@ async function compare(layout: ShardLayout, source: Source, index: ShardIndex, f
         bytes: bytes[row]!,
         msgpack: msgpack?.[row] === 1,
         crc32: crc32?.[row] ?? null,
+        saidBy: 'index',
       });
     }
   }
@@ -150,8 +154,8 @@ async function walk(layout: ShardLayout, source: Source, faults: ShardFaults): P
     for await (const found of layout.samples(source)) {
       samples += found.length;
       for (const { key, fields } of found) {
-        for (const { name, offset, bytes, msgpack = false } of fields) {
-          payloads.push({ key, field: name, offset, bytes, msgpack, crc32: null });
+        for (const { name, offset, bytes, msgpack = false, crc32 = null } of fields) {
+          payloads.push({ key, field: name, offset, bytes, msgpack, crc32, saidBy: 'shard' });
         }
       }
     }

@@ -159,7 +159,7 @@ function cut(shard: string, size: number): CutShardError {
   return new CutShardError({ shard, offset: size }, message);
 }
 
-export function damaged(shard: string, offset: number, what: string, cause?: unknown): DamagedShardError {
+function damaged(shard: string, offset: number, what: string, cause?: unknown): DamagedShardError {
   return new DamagedShardError({ shard, offset }, `${shard}: ${what}; it is damaged: fetch or write it again.`, {
     cause,
   });

@@ -11,7 +11,7 @@ import { ZipSource } from './zip-source.js';
 /**
  * Zip files of images in class folders, zip64 included (PKWARE, APPNOTE.TXT 6.3.10). Files of one stem are a sample, as in a plain
  * folder; the class is the first folder below those that all samples lie in, and folders called train and val are the label
- * column `split`. What is deflated is inflated when it is read; all is held against its crc32.
+ * column `split`. What is deflated is inflated when it is read; the crc32 of every file stands in the directory.
  */
 export const zip: ShardLayout = {
   name: 'zip',

@@ -1,17 +1,19 @@
 import { inflateRawSync } from 'node:zlib';
 import { inLanes } from '@shardtool/storage';
-import { crc32 } from '../../checksum.js';
 import { planRuns } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
 import { partAt } from '../part-at.js';
-import { damaged, fill, LOCAL, readDirectory, type ZipEntry } from './directory.js';
+import { fill, LOCAL, readDirectory, type ZipEntry } from './directory.js';
 
 /** Reads that are under way at once for one read. */
 const READS_AT_ONCE = 8;
 /** The files used last stay in memory up to so many bytes. */
 const KEPT_BYTES = 8 << 20;
 
-/** The files of a zip one behind the other, without headers, as they are when they are inflated. Owns `source`. */
+/**
+ * The files of a zip one behind the other, without headers, as they are when they are inflated. What is damaged is not told here: whoever
+ * reads several files at once has the others, and their crc32 (see {@link ZipEntry}) says which are whole. Owns `source`.
+ */
 export class ZipSource implements Source {
   readonly location: string;
   readonly size: number;
@@ -57,7 +59,7 @@ export class ZipSource implements Source {
       const stored = Buffer.from(new ArrayBuffer(run.bytes));
       await fill(this.#source, run.offset, stored);
       for (const { offset: at, bytes, number } of run.spans) {
-        const payload = this.#payload(this.entries[number]!, stored.subarray(at - run.offset, at - run.offset + bytes));
+        const payload = payloadOf(this.entries[number]!, stored.subarray(at - run.offset, at - run.offset + bytes));
         put(number, payload);
         // Who reads part of it comes for the rest.
         if (starts[number]! < offset || starts[number + 1]! > end) this.#keep(number, payload);
@@ -71,27 +73,6 @@ export class ZipSource implements Source {
     return this.#source.close();
   }
 
-  /** What a file holds, from its local header on. Throws DamagedShardError where that is not what the directory says. */
-  #payload({ name, offset, isDeflated, storedBytes, bytes, crc32: expected }: ZipEntry, stored: Buffer): Uint8Array {
-    const wrong = (what: string, cause?: unknown) => damaged(this.location, offset, `the file ${name} ${what}`, cause);
-    if (stored.length < LOCAL.bytes || stored.readUInt32LE(0) !== LOCAL.signature)
-      throw wrong('is not where its directory says');
-    const at = LOCAL.bytes + stored.readUInt16LE(26) + stored.readUInt16LE(28);
-    if (at + storedBytes > stored.length) throw wrong('is longer than there is room for');
-    const data = stored.subarray(at, at + storedBytes);
-    let payload: Uint8Array = data;
-    if (isDeflated) {
-      try {
-        payload = inflateRawSync(data, { maxOutputLength: Math.max(1, bytes) });
-      } catch (cause) {
-        throw wrong(`cannot be inflated (${(cause as Error).message})`, cause);
-      }
-    }
-    if (payload.length !== bytes || crc32(payload) !== expected)
-      throw wrong('has changed since it was written (its crc32 is another)');
-    return payload;
-  }
-
   #keep(number: number, payload: Uint8Array): void {
     if (this.#kept.has(number) || payload.length > KEPT_BYTES) return;
     // What it lies in is larger.
@@ -102,5 +83,21 @@ export class ZipSource implements Source {
       this.#kept.delete(oldest);
       this.#keptBytes -= length;
     }
+  }
+}
+
+/** What a file holds, from its local header on; zeros where there is no telling. */
+function payloadOf({ isDeflated, storedBytes, bytes }: ZipEntry, stored: Buffer): Uint8Array {
+  const lost = () => new Uint8Array(bytes);
+  if (stored.length < LOCAL.bytes || stored.readUInt32LE(0) !== LOCAL.signature) return lost();
+  const at = LOCAL.bytes + stored.readUInt16LE(26) + stored.readUInt16LE(28);
+  if (at + storedBytes > stored.length) return lost();
+  const data = stored.subarray(at, at + storedBytes);
+  if (!isDeflated) return data;
+  try {
+    const inflated = inflateRawSync(data, { maxOutputLength: Math.max(1, bytes) });
+    return inflated.length === bytes ? inflated : lost();
+  } catch {
+    return lost();
   }
 }
