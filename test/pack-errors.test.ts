@@ -69,6 +69,30 @@ test('two files at one key, a name that is no UTF-8 and a link loop are errors t
   await refused(loop, {}, LinkLoopError, 'a/up leads back');
 });
 
+test.each([1, 64])(
+  'names that cannot be keys and link loops can be left out by patterns, %i calls at a time',
+  async (inFlight) => {
+    const source = tree({ 'a/1.jpg': jpeg(1), 'a/new\nline.jpg': jpeg(2), 'a/b\nc/3.jpg': jpeg(3) });
+    writeFileSync(Buffer.concat([Buffer.from(`${source}/`), Buffer.from([0xe9]), Buffer.from('.jpg')]), jpeg(4));
+    symlinkSync('../..', path.join(source, 'a', 'up'));
+    const remedies = [
+      [FileNameError, 'is not UTF-8', '?.jpg'],
+      [FileNameError, 'line.jpg" has a line break', '**/new*'],
+      [FileNameError, 'b\\nc" has a line break', '**/b*c/**'],
+      [LinkLoopError, 'a/up leads back', 'a/up'],
+    ] as const;
+    for (const [i, [kind, message]] of remedies.entries()) {
+      const others = remedies.filter((_, other) => other !== i).map(([, , pattern]) => pattern);
+      await refused(source, { exclude: others, inFlight }, kind, message);
+      await refused(source, { exclude: others, inFlight }, kind, '(--exclude)');
+    }
+    const exclude = remedies.map(([, , pattern]) => pattern);
+    const output = newFolder();
+    await pack(source, output, { exclude, inFlight });
+    expect((await samplesOf(output)).map(({ key }) => key)).toEqual(['a/1']);
+  },
+);
+
 test('options that do not fit, and classes that a fixed list lacks, are errors', async () => {
   await refused(PHOTOS, { workers: 0 }, OptionError, 'workers');
   await refused(PHOTOS, { classes: ['cat'] }, OptionError, 'which the list of classes does not have');

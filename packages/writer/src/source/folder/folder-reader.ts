@@ -17,8 +17,8 @@ type EntryQuestion =
   | 'isSocket';
 
 const REPLACEMENT = '\ufffd';
-/** Glob patterns do not match across these, so such a name would be left out without a word. */
-const LINE_BREAK = /[\n\r\u2028\u2029]/;
+/** Glob patterns do not match across these, so they are shown to them as another sign. */
+const LINE_BREAK = /[\n\r\u2028\u2029]/g;
 
 /**
  * Lists folders of one tree for a walk from the top down: names that begin with a dot are left out, and each link is
@@ -28,6 +28,8 @@ const LINE_BREAK = /[\n\r\u2028\u2029]/;
 export class FolderReader {
   /** Paths of folders that were left out, since another path leads to them too. */
   readonly repeated: string[] = [];
+  /** By the path: why it cannot be packed. A walk that leaves it out goes on. */
+  readonly #refused = new Map<string, FileNameError | LinkLoopError>();
   /** Paths of folders whose names begin with a dot. */
   readonly #hidden: string[] = [];
   readonly #root: string;
@@ -49,10 +51,12 @@ export class FolderReader {
   }
 
   /**
-   * The entries of the folder at `path` (absolute). Throws {@link SourceError} where it cannot be read,
-   * {@link LinkLoopError} for a link to a folder above, {@link FileNameError} for a name that cannot be a key.
+   * The entries of the folder at `path` (absolute), those that {@link refusal} tells of included. Throws
+   * {@link SourceError} where it cannot be read, and that refusal where it is one of them.
    */
   list(path: string): FolderEntry[] {
+    const refusal = this.#refused.get(path);
+    if (refusal !== undefined) throw refusal;
     try {
       const real = this.#realPath(path);
       if (real === this.#apart) return [];
@@ -67,6 +71,14 @@ export class FolderReader {
       if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
       throw unreadable(path, cause);
     }
+  }
+
+  /**
+   * Why what was listed at `path` (absolute), or without a path any of it, cannot be packed: {@link LinkLoopError} for a
+   * link to a folder above, {@link FileNameError} for a name that cannot be a key.
+   */
+  refusal(path?: string): FileNameError | LinkLoopError | undefined {
+    return path === undefined ? this.#refused.values().next().value : this.#refused.get(path);
   }
 
   /** Paths of folders that were left out for the dot in front of their names, and that no link has led to so far, sorted. */
@@ -91,8 +103,11 @@ export class FolderReader {
         if (this.#isFolder(path, entry)) this.#hidden.push(join(path, name));
         continue;
       }
-      if (name.includes(REPLACEMENT)) refuseUndecodable(path, name);
-      if (LINE_BREAK.test(name)) refuseLineBreak(path, name);
+      const odd = oddName(path, name);
+      if (odd !== null) {
+        entries.push(this.#refuse(path, name.replace(LINE_BREAK, REPLACEMENT), this.#isFolder(path, entry), odd));
+        continue;
+      }
       if (entry.isDirectory()) this.#real.set(join(path, name), join(real, name));
       // A pipe or a device passes for a file: it is bad when it is read, where else nobody would hear of it.
       const isPlain = entry.isDirectory() || entry.isFile();
@@ -114,7 +129,7 @@ export class FolderReader {
     const target = this.#access.realPath(path);
     for (let above = folder; this.#real.has(above); above = dirname(above)) {
       const real = this.#realPath(above);
-      if (real === target || real.startsWith(`${target}/`)) refuseLoop(path, target);
+      if (real === target || real.startsWith(`${target}/`)) return this.#refuse(folder, name, true, loop(path, target));
     }
     if (this.#isWalked(target)) {
       this.repeated.push(path);
@@ -122,6 +137,11 @@ export class FolderReader {
     }
     this.#real.set(path, target);
     return entryOf(name, 'folder');
+  }
+
+  #refuse(folder: string, name: string, isFolder: boolean, why: FileNameError | LinkLoopError): FolderEntry {
+    this.#refused.set(join(folder, name), why);
+    return entryOf(name, isFolder ? 'folder' : 'file');
   }
 
   /** Whether an entry that is left out is a folder, or a link to one that can be seen. */
@@ -174,15 +194,21 @@ function unreadable(path: string, cause: Error): SourceError {
   return new SourceError({ path }, message, { cause });
 }
 
+/** Why a name cannot be a key; null where it can. */
+function oddName(folder: string, name: string): FileNameError | null {
+  const found = name.includes(REPLACEMENT) ? undecodable(folder, name) : null;
+  return found ?? (name.search(LINE_BREAK) === -1 ? null : lineBreak(folder, name));
+}
+
 /** A name with U+FFFD is either that, or one whose bytes are not UTF-8: those show when they are asked for. */
-function refuseUndecodable(folder: string, name: string): void {
+function undecodable(folder: string, name: string): FileNameError | null {
   const bytes = Buffer.from(name);
   const names = readdirSync(folder, { encoding: 'buffer' });
-  if (names.some((raw) => raw.equals(bytes))) return;
+  if (names.some((raw) => raw.equals(bytes))) return null;
   const raw = names.find((candidate) => candidate.toString() === name) ?? bytes;
-  throw new FileNameError(
+  return new FileNameError(
     { path: join(folder, name) },
-    `The name of ${join(folder, escapeBytes(raw))} is not UTF-8; rename it (convmv does it for a whole folder).`,
+    `The name of ${join(folder, escapeBytes(raw))} is not UTF-8; rename it (convmv does it for a whole folder), or leave it out with "exclude" (--exclude).`,
   );
 }
 
@@ -191,14 +217,17 @@ function escapeBytes(bytes: Buffer): string {
   return bytes.toString('latin1').replace(/[^ -~]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
 
-function refuseLineBreak(folder: string, name: string): never {
+function lineBreak(folder: string, name: string): FileNameError {
   const path = join(folder, name);
-  throw new FileNameError({ path }, `The name of ${JSON.stringify(path)} has a line break in it; rename or remove it.`);
+  return new FileNameError(
+    { path },
+    `The name of ${JSON.stringify(path)} has a line break in it; rename or remove it, or leave it out with "exclude" (--exclude).`,
+  );
 }
 
-function refuseLoop(path: string, target: string): never {
-  throw new LinkLoopError(
+function loop(path: string, target: string): LinkLoopError {
+  return new LinkLoopError(
     { path },
-    `The link ${path} leads back to ${target}, which is a folder above it; remove the link or exclude a part of the tree.`,
+    `The link ${path} leads back to ${target}, which is a folder above it; remove the link, or leave it out with "exclude" (--exclude).`,
   );
 }

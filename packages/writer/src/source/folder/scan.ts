@@ -113,6 +113,9 @@ async function walkInto(
     const folder = join(root, path.slice(0, -1));
     await ahead?.ready(folder);
     const names = namesIn(reader.list(folder));
+    // Nothing is left out here.
+    const refusal = reader.refusal();
+    if (refusal !== undefined) throw refusal;
     ahead?.expect(names.filter((name) => name.endsWith('/')).map((name) => join(folder, name.slice(0, -1))));
     return { path, names, next: 0 };
   };
@@ -157,7 +160,14 @@ async function match(
   ahead: FoldersAhead | undefined,
   options: ScanOptions,
 ): Promise<SourceFiles> {
-  return sourceFilesOf(await matchPaths(root, listThrough(reader, ahead), options), options.place);
+  const paths = await matchPaths(root, listThrough(reader, ahead), options);
+  if (reader.refusal() !== undefined) {
+    for (const path of paths) {
+      const refusal = reader.refusal(join(root, path));
+      if (refusal !== undefined) throw refusal;
+    }
+  }
+  return sourceFilesOf(paths, options.place);
 }
 
 /** What the walk of {@link matchPaths} asks for the entries of a folder. */
