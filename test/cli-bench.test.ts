@@ -89,7 +89,9 @@ test('bench drops a dataset from the page cache on demand, and says its figures 
       /^[\d,]+ images\/s behind the first batch, over 60 images in 4 batches of 16; \d+ workers?, checksum never$/,
     ),
     expect.stringMatching(/^batch wait: p50 [\d.]+ ms, largest [\d.]+ ms; first batch [\d.]+ ms$/),
-    expect.stringMatching(/^memory: \d+ MB at most, of which read buffers [\d.]+ MB and batch slots [\d.]+ MB$/),
+    expect.stringMatching(
+      /^memory: \d+ MB at most, of which read buffers [\d.]+ MB; batch slots of [\d.]+ MB are in it as far as they were filled$/,
+    ),
     expect.stringMatching(/^main thread: [\d.]+ microseconds a sample$/),
     expect.stringMatching(/^time: \d+ % waiting for reads, \d+ % for decoding, \d+ % in the consumer$/),
     expect.stringMatching(/^JPEG by \w+: /),
@@ -133,5 +135,13 @@ test('plan says what an epoch costs before anything is read', async () => {
   expect(words.stdout).toMatch(
     /^60 samples in 6 shards; 1 rank with 1 batch of 64, 0 rows padded, 0 samples dropped\n/,
   );
-  expect(words.stdout).toMatch(/\na step of 87 ms needs [\d,]+ images\/s and [\d.]+ [kMG]?B\/s in [\d.]+ reads\/s;/);
+  expect(words.stdout).toMatch(
+    /\na step of 87 ms needs [\d,]+ images\/s and [\d.]+ [kMG]?B\/s out of memory, where all lies once it is read; file by file/,
+  );
+  const blocks = await shardtool('plan', shards, ...flags, ...more);
+  expect(blocks.stdout).toMatch(
+    /\na step of 87 ms needs [\d,]+ images\/s and [\d.]+ [kMG]?B\/s in [1-9][\d.]* reads\/s;/,
+  );
+  const seldom = await shardtool('plan', shards, ...flags, '--step-ms', '10000000');
+  expect(seldom.stdout).toMatch(/\na step of 10000000 ms needs .* in 0\.0\d*[1-9] reads\/s;/);
 });

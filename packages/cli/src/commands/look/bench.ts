@@ -68,8 +68,8 @@ function describe(result: BenchResult): string {
       `checksum ${result.checksum}`,
     `batch wait: p50 ${ms(result.batchWaitP50Ms)}, ${batches < 100 ? 'largest' : 'p99'} ${ms(result.batchWaitP99Ms)}; ` +
       `first batch ${ms(result.firstBatchMs)}`,
-    `memory: ${formatSize(result.peakRssBytes)} at most, of which read buffers ${formatSize(result.readBufferPeakBytes)} ` +
-      `and batch slots ${formatSize(result.slotBytes)}`,
+    `memory: ${formatSize(result.peakRssBytes)} at most, of which read buffers ${formatSize(result.readBufferPeakBytes)}; ` +
+      `batch slots of ${formatSize(result.slotBytes)} are in it as far as they were filled`,
     `main thread: ${result.mainThreadMicrosPerSample.toFixed(1)} microseconds a sample`,
     `time: ${percent(boundBy.io)} waiting for reads, ${percent(boundBy.decode)} for decoding, ` +
       `${percent(boundBy.consumer)} in the consumer`,

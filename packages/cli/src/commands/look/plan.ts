@@ -150,8 +150,8 @@ function describe(report: PlanReport): string {
   ];
   if (step !== null) {
     lines.push(
-      `a step of ${step.stepMs} ms needs ${formatCount(Math.round(step.images))} images/s and ${formatSize(step.bytes)}/s in ` +
-        `${step.reads.toFixed(1)} reads/s; file by file it would be ${formatCount(Math.round(step.fileReads))} file reads/s`,
+      `a step of ${step.stepMs} ms needs ${formatCount(Math.round(step.images))} images/s and ${formatSize(step.bytes)}/s ` +
+        `${step.reads === 0 ? 'out of memory, where all lies once it is read' : `in ${readRate(step.reads)} reads/s`}; file by file it would be ${formatCount(Math.round(step.fileReads))} file reads/s`,
     );
   }
   if (report.storage !== null) {
@@ -163,6 +163,11 @@ function describe(report: PlanReport): string {
     );
   }
   return lines.join('\n');
+}
+
+/** A rate below 0.1 has a figure, too: it is not 0. */
+function readRate(reads: number): string {
+  return reads < 0.1 ? reads.toPrecision(1) : reads.toFixed(1);
 }
 
 function epochLine({ fetchedBytes, bytesPerSecond, waitShare }: StorageEpoch): string {
