@@ -87,6 +87,47 @@ test.each([
   expect((await samplesOf(writer.output)).map(({ key }) => key)).toEqual(samples.map(({ key }) => key));
 });
 
+test.each([
+  ['tar: a key that is no text', { format: 'tar' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
+  ['msgpack: a key that is no text', { format: 'msgpack' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
+  ['lmdb: a key that is no text', { format: 'lmdb' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
+  ['lmdb: a key that is too long', { format: 'lmdb' }, { key: 'b'.repeat(600), jpg: jpeg(1) }, '600 bytes long'],
+  ['msgpack: a key that is too long', { format: 'msgpack' }, { key: 'b'.repeat(70_000), jpg: jpeg(1) }, '70000 bytes'],
+  [
+    'images alone: a field beside',
+    { format: 'lmdb', lmdbValues: 'image' },
+    { key: 'b', jpg: jpeg(1), txt: '' },
+    '2 fields',
+  ],
+  [
+    'a sample that is too large',
+    { maxSampleBytes: 1 << 20 },
+    { key: 'b', jpg: jpeg(1), x: Buffer.alloc(1 << 20) },
+    'at most',
+  ],
+  ['a name that DALI would part', { index: ['dali'] }, { key: 'b c', jpg: jpeg(1) }, 'white space'],
+  ['a name that wids would cut', { index: ['wids'] }, { key: 'b'.repeat(97), jpg: jpeg(1) }, 'longer than 100 bytes'],
+  ['a name that wids would not see', { index: ['wids'] }, { key: 'ü', jpg: jpeg(1) }, 'beyond ASCII'],
+] as const)(
+  '%s: refused at the sample before anything is made, and the others are written',
+  async (_, options, wrong, why) => {
+    const writer = new Writer(newFolder(), { ...options, maxShardSamples: 2 });
+    const refused = () => expect(writer.add(wrong)).rejects.toThrow(why);
+    await refused();
+    const samples = numbered(4);
+    for (const sample of samples) {
+      await writer.add(sample);
+      await refused();
+    }
+    expect(await writer.close()).toMatchObject({ samples: 4, shards: 2 });
+    expect((await samplesOf(writer.output)).map(({ key }) => key)).toEqual(samples.map(({ key }) => key));
+    const nothing = new Writer(newFolder(), options);
+    await expect(nothing.add(wrong)).rejects.toThrow(why);
+    await expect(nothing.close()).rejects.toThrow('No sample was written');
+    expect(existsSync(nothing.output)).toBe(false);
+  },
+);
+
 test('samples that are not awaited come in the order of the calls', async () => {
   const writer = new Writer(newFolder(), { maxShardSamples: 7 });
   const added = numbered(30).map((sample) => writer.add(sample));

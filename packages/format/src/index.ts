@@ -174,8 +174,8 @@ export {
 } from './npy/index.js';
 export { allowed, checkGiven, defaultsOf, type OptionOwner, type OwnChecks } from './options/check.js';
 export type { CheckedValues, OptionDefaults, OptionEntry, OptionTable, OptionValue } from './options/entry.js';
-export { daliIndex } from './other-indexes/dali.js';
-export { checkWidsNames, type WidsShard, widsIndex } from './other-indexes/wids.js';
+export { checkDaliName, daliIndex } from './other-indexes/dali.js';
+export { checkWidsName, checkWidsNames, type WidsShard, widsIndex } from './other-indexes/wids.js';
 export {
   encodeOverlay,
   OVERLAYS_FOLDER,
@@ -190,7 +190,7 @@ export {
 export { philox, shuffle } from './philox.js';
 export { fieldType } from './sample/field-type.js';
 export { nameTable } from './sample/name-table.js';
-export { MAX_SAMPLE_BYTES, sampleTooLarge } from './sample/sample-check.js';
+export { MAX_SAMPLE_BYTES, SampleCheck, sampleTooLarge } from './sample/sample-check.js';
 export { fieldPayload } from './sample/sample-codec.js';
 export { packedName, readsBack, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
 export { type Misfit, parseShape } from './shape.js';

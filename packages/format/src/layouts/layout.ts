@@ -1,3 +1,4 @@
+import type { SampleRules } from '../sample/sample-check.js';
 import type { ColumnValue } from '../shard-index/label-column.js';
 import type { Source } from '../source.js';
 import type { LayoutName, OutputLayoutName, TableLayoutName, WrittenLayoutName } from './registry.js';
@@ -207,6 +208,8 @@ export interface ListedShard {
 /** A layout that can be written by all that write, and repaired. */
 export interface WrittenLayout extends OutputLayout {
   readonly name: WrittenLayoutName;
+  /** What its writer asks of a sample's names, for those who want to know before there is a shard. */
+  readonly rules: SampleRules;
   salvage(source: Source): AsyncGenerator<SamplePosition>;
 }
 

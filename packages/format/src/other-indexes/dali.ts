@@ -27,7 +27,7 @@ function sampleLine(index: ShardIndex, row: number, key: string, shard: string):
     const offset = columns.offset[row]!;
     if (offset < 0) continue;
     const name = `${key}.${field}`;
-    if (WHITE_SPACE.test(name)) throw whiteSpace(shard, key, name);
+    checkDaliName(shard, key, name);
     if (offset % TAR_BLOCK_BYTES !== 0) {
       throw new OptionError({ shard, key }, `${shard} is no tar, and DALI reads no others; pack to tar for it.`);
     }
@@ -37,7 +37,9 @@ function sampleLine(index: ShardIndex, row: number, key: string, shard: string):
   return files.map(({ words }) => words).join(' ');
 }
 
-function whiteSpace(shard: string, key: string, name: string): EntryNameError {
+/** Throws {@link EntryNameError} for a file of a tar that {@link daliIndex} cannot name. */
+export function checkDaliName(shard: string, key: string, name: string): void {
+  if (!WHITE_SPACE.test(name)) return;
   const message = `${shard}: the name ${JSON.stringify(name)} has white space in it, which DALI's index cannot hold; rename it, or leave the index out.`;
-  return new EntryNameError({ shard, key }, message);
+  throw new EntryNameError({ shard, key }, message);
 }

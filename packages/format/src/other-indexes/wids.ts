@@ -57,6 +57,15 @@ export function checkWidsNames(
   }
 }
 
+/**
+ * The same for a file that is yet to be written: a name that is not ASCII gets such a record from our writer of tars.
+ * `entry` is its name, `key.field`.
+ */
+export function checkWidsName(shard: string, key: string, entry: string): void {
+  const bytes = Buffer.byteLength(entry);
+  if (bytes > NAME_BYTES || bytes !== entry.length) throw unread(shard, key, entry);
+}
+
 function unread(shard: string, key: string, entry: string): EntryNameError {
   const why = Buffer.byteLength(entry) > NAME_BYTES ? `is longer than ${NAME_BYTES} bytes` : 'has letters beyond ASCII';
   const shown = entry.length > 200 ? `${entry.slice(0, 200)}...` : entry;

@@ -6,6 +6,7 @@ import { crc32, crc32Hex } from '../checksum.js';
 import { CutShardError, DamagedShardError } from '../errors.js';
 import type { SamplePosition, WrittenLayout } from '../layouts/layout.js';
 import { layoutOf, type WrittenLayoutName } from '../layouts/registry.js';
+import { mapRules } from '../sample/sample-check.js';
 import { fieldPayload } from '../sample/sample-codec.js';
 import { openSource } from '../source.js';
 import { buildShardIndex } from './build-index.js';
@@ -106,6 +107,7 @@ function walking(...samples: readonly SamplePosition[]): WrittenLayout {
   return {
     name: 'tar',
     extension: '.tar',
+    rules: mapRules(511),
     createWriter: () => {
       throw new Error('not written to');
     },

@@ -1,4 +1,12 @@
-import { type ColumnType, DuplicateKeyError, MAX_PIXELS, OptionError, withSentences } from '@shardtool/format';
+import {
+  type ColumnType,
+  DuplicateKeyError,
+  MAX_PIXELS,
+  OptionError,
+  SampleCheck,
+  type WrittenLayout,
+  withSentences,
+} from '@shardtool/format';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
 import type { PartialField } from '../output/commit.js';
@@ -6,9 +14,10 @@ import { namingPlace } from '../output/destination.js';
 import { type Part, partOf } from '../output/parts.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
-import { checkOtherIndexes } from '../shard/other-indexes.js';
+import { checkIndexName, checkOtherIndexes } from '../shard/other-indexes.js';
 import { fieldOf } from '../shard/put-sample.js';
 import { type SampleToWrite, writeSamples } from '../shard/write-samples.js';
+import { FittingSamples } from './fitting-samples.js';
 import { HandOver } from './hand-over.js';
 import { encodeSample, type NewSample, type SampleRules } from './new-sample.js';
 import { openPart } from './part-output.js';
@@ -59,7 +68,7 @@ export class Writer implements AsyncDisposable {
   readonly #rules: SampleRules;
   readonly #samples = new HandOver<SampleToWrite>();
   /** Begins with the first sample. */
-  #work: Promise<Written> | null = null;
+  #work: Promise<Written | null> | null = null;
   #isOver = false;
 
   /** Throws OptionError. Nothing is written before the first sample. */
@@ -78,7 +87,8 @@ export class Writer implements AsyncDisposable {
   /**
    * Writes a sample; resolves when that is done: await it, so that a program makes no more samples than are written. Rejects where
    * the sample cannot be taken, which then is not written and hinders no other: with OptionError for its names and values,
-   * {@link BadFileError} for an image that is none, {@link DuplicateKeyError}; and with OutputNotEmptyError, OutputLockedError,
+   * {@link BadFileError} for an image that is none, EntryNameError, KeyLengthError or SampleSizeError for what the shards do not
+   * take, {@link DuplicateKeyError}; and with OutputNotEmptyError, OutputLockedError,
    * {@link DiskFullError} or FileError where none can be written.
    */
   async add(sample: NewSample): Promise<void> {
@@ -99,13 +109,14 @@ export class Writer implements AsyncDisposable {
       this.#checkOpen();
       this.#isOver = true;
       this.#samples.close();
-      if (this.#work === null && this.#part === null) {
+      const written = this.#work === null && this.#part === null ? null : await this.#begin();
+      if (written === null) {
         throw new NoImagesError(
           { path: this.output },
           `No sample was written to ${this.output}, so there is no dataset.`,
         );
       }
-      const { shards, place } = await this.#begin();
+      const { shards, place } = written;
       try {
         return await namingPlace(place.destination, () => this.#finish(place, shards));
       } finally {
@@ -140,7 +151,7 @@ export class Writer implements AsyncDisposable {
     };
   }
 
-  #begin(): Promise<Written> {
+  #begin(): Promise<Written | null> {
     if (this.#work === null) {
       this.#work = write(this.output, this.#part, this.#options, this.#rules, this.#samples);
       // Whoever gives a sample, or closes, hears of it.
@@ -160,19 +171,26 @@ interface Written {
   readonly shards: readonly ShardRecord[];
 }
 
-/** Writes what is handed over, until no more comes. The place is to be released where it resolves. */
+/**
+ * Writes what is handed over, until no more comes. The place is to be released where it resolves. Null, and nothing is written, where
+ * no sample came and it is no part.
+ */
 async function write(
   output: string,
   part: Part | null,
   options: CheckedOutputOptions,
   { classes, columns }: SampleRules,
   samples: HandOver<SampleToWrite>,
-): Promise<Written> {
+): Promise<Written | null> {
   try {
     const facts = { layout: await layoutOfChoice(options), classes, columns };
+    const fitting = new FittingSamples(samples, checkOf(output, facts.layout, options));
+    if (!(await fitting.hasAny()) && part === null) return null;
     const place = await (part === null ? openWhole(output, options, facts) : openPart(output, part, options, facts));
     try {
-      const shards = await namingPlace(place.destination, () => fill(place, facts, options, samples));
+      const shards = await namingPlace(place.destination, () =>
+        fill(place, facts, options, fitting, (key) => samples.refuse(cameBefore(key))),
+      );
       return { place, shards };
     } catch (error) {
       place.clean();
@@ -189,7 +207,8 @@ async function fill(
   place: WriterOutput,
   { layout, columns: columnTypes }: OutputFacts,
   { maxShardBytes, maxShardSamples, index: otherIndexes, maxSampleBytes, signal }: CheckedOutputOptions,
-  samples: HandOver<SampleToWrite>,
+  samples: FittingSamples,
+  refuseKey: (key: string) => void,
 ): Promise<readonly ShardRecord[]> {
   const target = { output: place.folder.path, layout, columnTypes, otherIndexes, maxSampleBytes };
   const shards = await writeSamples(samples, target, {
@@ -198,10 +217,27 @@ async function fill(
     begin: (number) => place.begin(number),
     made: (stem, record) => place.made(stem, record),
     report: () => signal?.throwIfAborted(),
-    refuseKey: (key) => samples.refuse(cameBefore(key)),
+    refuseKey,
   });
   await place.destination.whenSent();
   return shards;
+}
+
+/** What throws for a sample that shards of this layout do not take, or that their indexes for other loaders cannot name. */
+function checkOf(
+  output: string,
+  { rules, imageOnly = false }: WrittenLayout,
+  { maxSampleBytes, index }: CheckedOutputOptions,
+): (sample: SampleToWrite) => void {
+  const check = new SampleCheck(output, rules, maxSampleBytes);
+  return ({ key, fields }) => {
+    const stored = imageOnly ? fields.filter(({ name }) => name !== 'cls') : fields;
+    check.check(
+      key,
+      stored.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    );
+    for (const { name } of stored) checkIndexName(index, output, key, `${key}.${name}`);
+  };
 }
 
 function cameBefore(key: string): DuplicateKeyError {

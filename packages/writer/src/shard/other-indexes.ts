@@ -4,6 +4,8 @@ import { basename, join } from 'node:path';
 import {
   BESIDE,
   besidePath,
+  checkDaliName,
+  checkWidsName,
   daliIndex,
   FileError,
   isOfLayout,
@@ -31,6 +33,12 @@ export function checkOtherIndexes(format: LayoutName, wanted: readonly OtherInde
   if (ofTars.length === 0) return;
   const message = `The index for ${ofTars.join(' and ')} is one of tars, and the shards are ${format}; leave it out, or use the format tar.`;
   throw new OptionError({}, message);
+}
+
+/** Throws EntryNameError for a file that is to go into a tar and that one of these indexes could not name. */
+export function checkIndexName(wanted: readonly OtherIndex[], shard: string, key: string, name: string): void {
+  if (wanted.includes('dali')) checkDaliName(shard, key, name);
+  if (wanted.includes('wids')) checkWidsName(shard, key, name);
 }
 
 /** md5 of a file in hexadecimal, from the page cache if it was just written. */

@@ -3,7 +3,7 @@ import type { WrittenLayout } from '../layout.js';
 import { LMDB } from './entry.js';
 import { salvage } from './salvage.js';
 import { samples } from './samples.js';
-import { LmdbWriter } from './write.js';
+import { LmdbWriter, RULES } from './write.js';
 
 export { LmdbDatabase, type LmdbEntry } from './read.js';
 
@@ -15,6 +15,7 @@ export const lmdb: WrittenLayout = {
   name: 'lmdb',
   extension: LMDB.extension,
   innerFile: LMDB.innerFile,
+  rules: RULES,
   createWriter: (fd, shard, most) => new LmdbWriter(fd, shard, new MapEncoder(false), most),
   samples,
   salvage,
@@ -24,5 +25,6 @@ export const lmdb: WrittenLayout = {
 export const lmdbImages: WrittenLayout = {
   ...lmdb,
   imageOnly: true,
+  rules: { ...RULES, maxFields: 1 },
   createWriter: (fd, shard, most) => new LmdbWriter(fd, shard, new ImageEncoder(), most),
 };

@@ -23,6 +23,8 @@ import {
 import { SmallValues } from './small-values.js';
 import { writeTree } from './tree.js';
 
+export const RULES = mapRules(MAX_KEY_BYTES);
+
 /**
  * Writes an LMDB shard in one pass: values that have pages of their own go out as they come, small ones are kept until
  * the tree is written behind them, and the meta pages at the front come last. So memory holds the keys and the small
@@ -49,7 +51,7 @@ export class LmdbWriter implements ShardWriter {
     this.#fd = fd;
     this.#shard = shard;
     this.#output = new WriteBuffer(fd, shard, FIRST_DATA_PAGE * PAGE_BYTES);
-    this.#check = new SampleCheck(shard, mapRules(MAX_KEY_BYTES), maxSampleBytes);
+    this.#check = new SampleCheck(shard, RULES, maxSampleBytes);
     this.#encoder = encoder;
   }
 

@@ -2,7 +2,7 @@ import type { WrittenLayout } from '../layout.js';
 import { MSGPACK } from './entry.js';
 import { salvage } from './salvage.js';
 import { samples } from './samples.js';
-import { MsgpackWriter } from './write.js';
+import { MsgpackWriter, RULES } from './write.js';
 
 /**
  * Shards as a stream of msgpack maps, one a sample: `{"__key__": str, "jpg": bin, "cls": int, ...}`, without extension
@@ -11,6 +11,7 @@ import { MsgpackWriter } from './write.js';
 export const msgpack: WrittenLayout = {
   name: 'msgpack',
   extension: MSGPACK.extension,
+  rules: RULES,
   createWriter: (fd, shard, most) => new MsgpackWriter(fd, shard, most),
   samples,
   salvage,

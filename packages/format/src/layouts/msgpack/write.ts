@@ -5,8 +5,8 @@ import { NumberList } from '../number-list.js';
 import { PositionLog } from '../position-log.js';
 import { WriteBuffer } from '../write-buffer.js';
 
-/** What the reader takes. */
-const MAX_KEY_BYTES = 0xffff;
+/** Keys are as long as the reader takes them. */
+export const RULES = mapRules(0xffff);
 
 /** Writes a msgpack shard: one map a sample, one after the other. The same samples give the same bytes. */
 export class MsgpackWriter implements ShardWriter {
@@ -20,7 +20,7 @@ export class MsgpackWriter implements ShardWriter {
   /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
   constructor(fd: number, shard: string, maxSampleBytes?: number) {
     this.#output = new WriteBuffer(fd, shard);
-    this.#check = new SampleCheck(shard, mapRules(MAX_KEY_BYTES), maxSampleBytes);
+    this.#check = new SampleCheck(shard, RULES, maxSampleBytes);
   }
 
   begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {

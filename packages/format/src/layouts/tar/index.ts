@@ -4,7 +4,7 @@ import { TAR } from './entry.js';
 import { SampleGrouper } from './group.js';
 import { salvage } from './salvage.js';
 import { scanEntries } from './scan.js';
-import { TarWriter } from './write.js';
+import { RULES, TarWriter } from './write.js';
 
 export { scanEntries } from './scan.js';
 export { type StreamedFile, streamFiles } from './stream.js';
@@ -16,6 +16,7 @@ export { type StreamedFile, streamFiles } from './stream.js';
 export const tar: WrittenLayout = {
   name: 'tar',
   extension: TAR.extension,
+  rules: RULES,
   createWriter: (fd, shard, most) => new TarWriter(fd, shard, most),
   samples,
   salvage,

@@ -10,7 +10,7 @@ import { BLOCK_BYTES, padded } from './header.js';
 const END_BYTES = 2 * BLOCK_BYTES;
 
 /** An entry is called `key.field`, which has to come apart again where it was put together. */
-const RULES: SampleRules = {
+export const RULES: SampleRules = {
   maxKeyBytes: Number.POSITIVE_INFINITY,
   maxFields: Number.POSITIVE_INFINITY,
   whyNotKey: (key) => (readsBack(key, 'x') ? null : 'would not read back as it is (its last part has no dot)'),
