@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
@@ -123,4 +123,15 @@ test.each(['stored', 'deflated'])('a damaged file in a zip, %s, costs its sample
   await indexShards([zip]);
   expect(await verify(zip, { workers: 1 })).toMatchObject({ faults: 1, damagedSamples: 1 });
   expect(await opened()).toBe(17);
+});
+
+test('a zip without samples is not converted to a dataset without samples, and a file that is not there is not called a mixture', async () => {
+  const folder = emptyFolder();
+  const empty = Buffer.alloc(22);
+  empty.write('PK\x05\x06', 'latin1');
+  writeFileSync(path.join(folder, 'empty.zip'), empty);
+  const output = path.join(folder, 'tars');
+  await expect(convert(path.join(folder, 'empty.zip'), output)).rejects.toThrow('There is no sample to convert');
+  expect(existsSync(path.join(output, 'dataset.json'))).toBe(false);
+  await expect(convert(path.join(folder, 'none.json'), output)).rejects.toThrow(/none\.json cannot be opened/);
 });

@@ -16,7 +16,7 @@ import { withProgress } from '../with-progress.js';
 import type { ConvertJob, NumberedShard } from './convert-job.js';
 import type { Recasted } from './input/input.js';
 import type { ViewedShards } from './input/view.js';
-import { type ConvertReport, commit, refuseNothing } from './report.js';
+import { type ConvertReport, commit, refuseEmpty, refuseNothing } from './report.js';
 import { tableOf } from './table-columns.js';
 
 /** Each shard becomes one of the same name, in whichever worker is free. */
@@ -98,7 +98,10 @@ export async function convertDataset(
     done.sort((a, b) => a.shard - b.shard);
     const skippedEntries = done.reduce((sum, shard) => sum + shard.skippedEntries, 0);
     const left = done.filter(({ samples }) => samples > 0);
-    if (left.length === 0 && done.length > 0 && input.recast !== undefined) refuseNothing();
+    if (left.length === 0 && done.length > 0) {
+      if (input.recast !== undefined) refuseNothing();
+      if (input.manifest === null) refuseEmpty(shards[0]!.path);
+    }
     const shown = (shard: NumberedShard) =>
       choice.shardFolder === undefined
         ? shard

@@ -57,3 +57,9 @@ export function refuseNothing(): never {
   const message = 'No sample is left to convert: widen "where", or see whether the labels name these samples.';
   throw new NoImagesError({}, message);
 }
+
+/** Of shards that other software wrote. */
+export function refuseEmpty(path: string): never {
+  const message = `There is no sample to convert: ${path} has none; see whether it is the file that was meant.`;
+  throw new NoImagesError({ path }, message);
+}

@@ -104,7 +104,7 @@ export async function findDatasetShards(
 
 /** A file of a mixture names several datasets, and has no shards of its own. Throws {@link OptionError}. */
 function refuseMixture(location: string): void {
-  if (!location.endsWith('.json') || isRemote(location)) return;
+  if (!location.endsWith('.json') || isRemote(location) || !existsSync(location)) return;
   throw new OptionError(
     { path: location },
     `${location} is no shard by its name: where it is a mixture, name its datasets one by one, each by its own folder.`,
