@@ -3,6 +3,7 @@ import {
   type ColumnValue,
   fieldType,
   ImageError,
+  imageFieldOf,
   isImageField,
   OptionError,
   probeImage,
@@ -53,21 +54,29 @@ export interface EncodedSample {
  * {@link BadFileError} for an image that is none.
  */
 export function encodeSample(sample: NewSample, rules: SampleRules): EncodedSample {
+  if (typeof sample !== 'object' || sample === null) {
+    const message = `A sample is an object with a key and fields, as { key: 'cat/1', jpg: bytes }, and not ${String(sample)}.`;
+    throw new OptionError({}, message);
+  }
   const { key, columns, ...values } = sample;
   checkKey(key);
   const fields = Object.entries(values).flatMap(([name, value]) =>
     value === undefined ? [] : [{ name, bytes: encodeField(key, name, value, rules) }],
   );
   if (fields.length === 0) throw wrong(key, 'has no field; give it at least an image, as jpg: bytes');
+  if (imageFieldOf(fields) === undefined) throw wrong(key, 'has no image; give it one, as jpg: bytes');
   return { key, fields, columns: checkColumns(key, columns ?? {}, rules.columns) };
 }
 
-/** Keys are names below the folder in which `unpack` puts them. */
+/** Keys are names below the folder in which `unpack` puts them, and lines of lists. */
 function checkKey(key: unknown): void {
   const parts = typeof key === 'string' ? key.split('/') : [''];
-  const isName = parts.every((part) => part !== '' && part !== '.' && part !== '..') && !/[\0\\]/.test(String(key));
+  const isName = parts.every((part) => part !== '' && part !== '.' && part !== '..') && !/[\0\\\n\r]/.test(String(key));
   if (isName && readsBack(key as string, 'jpg')) return;
-  throw wrong(key, 'has a key that is none: a key is text as "cat/0001", relative, and without a dot in its last name');
+  throw wrong(
+    key,
+    'has a key that is none: a key is text as "cat/0001", relative, on one line, and without a dot in its last name',
+  );
 }
 
 function encodeField(key: string, name: string, value: NewValue, { classes, maxPixels }: SampleRules): Uint8Array {
