@@ -107,6 +107,15 @@ test('images with too short a side, and with too many pixels, are bad', async ()
   expect([code, stderr]).toEqual([1, expect.stringMatching(/has 1x1 pixels, and --min-size asks for sides of 64\./)]);
 });
 
+test('the bytes of files that are packed leave out those of files that are bad, in a dry run too', async () => {
+  const [good, small] = [readFileSync(path.join(FOLDER, 'gray-16bit.png')), jpeg(1)];
+  const source = tree({ 'a/good.png': good, 'a/good.json': '{}', 'a/small.jpg': small, 'a/small.txt': 'three' });
+  const options = { workers: 1, onBad: 'quarantine', maxBad: 1, minSize: 2 } as const;
+  const expected = { files: 2, quarantined: 1, sourceBytes: good.length + 2 };
+  expect(await pack(source, newFolder(), { ...options, dryRun: true, check: 'header' })).toMatchObject(expected);
+  expect(await pack(source, newFolder(), options)).toMatchObject(expected);
+});
+
 test('a limit above the usual one lets a larger image in', async () => {
   const large = 'claims-65500x65500.jpg';
   const options = { files: [large], onBad: 'quarantine', maxBad: 1 } as const;

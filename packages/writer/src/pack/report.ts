@@ -14,7 +14,7 @@ export interface PackReport {
   readonly shards: number;
   /** Size of all shards in bytes; 0 after a dry run. */
   readonly bytes: number;
-  /** Size of all files of the plan in bytes. */
+  /** Size of these files in bytes. */
   readonly sourceBytes: number;
   /** Names of the classes in the order of their numbers. */
   readonly classes: readonly string[];
@@ -108,6 +108,7 @@ export function checkedReport(prepared: PreparedPack, checked: readonly CheckedS
     ...planned,
     files: total(({ files }) => files),
     samples: planned.samples - bad,
+    sourceBytes: planned.sourceBytes - total(({ badBytes = 0 }) => badBytes),
     quarantined: planned.quarantined + bad,
     renamed: total(({ renamed }) => renamed),
     orientationBaked: total(({ orientationBaked }) => orientationBaked),
@@ -126,7 +127,7 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
     samples: total(({ samples }) => samples),
     shards: shards.length,
     bytes: total(({ bytes }) => bytes),
-    sourceBytes: total(({ shard }) => header.shards[shard]!.sourceBytes),
+    sourceBytes: total(({ shard, badBytes = 0 }) => header.shards[shard]!.sourceBytes - badBytes),
     quarantined: total(({ quarantined }) => quarantined.length) + (header.quarantined?.length ?? 0),
     renamed: total(({ renamed }) => renamed),
     orientationBaked: total(({ orientationBaked }) => orientationBaked),

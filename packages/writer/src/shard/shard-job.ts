@@ -69,6 +69,8 @@ export interface ShardResult extends ShardRecord {
   readonly warnings: number;
   readonly metadataKept: number;
   readonly quarantined: readonly QuarantinedFile[];
+  /** Size of the files of samples that were left out; absent in notes of earlier versions. */
+  readonly badBytes?: number;
 }
 
 /** Is told after each sample how many files and source bytes are done; throws where the pack is to end. */
@@ -168,6 +170,7 @@ async function putSamples(
   const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes, heldBytes);
   const quarantined: QuarantinedFile[] = [];
   const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0 };
+  let badBytes = 0;
   const kept: number[] = [];
   try {
     for (let s = 0; s < plan.samples; s++) {
@@ -188,6 +191,7 @@ async function putSamples(
         countPacked(count, sample, packed);
       } catch (error) {
         quarantined.push(quarantine(error, sample, setting.onBad));
+        badBytes += bytes;
       }
       report(sample.files.length, bytes);
       const others = breathe?.() ?? null;
@@ -196,10 +200,10 @@ async function putSamples(
   } finally {
     ahead?.close();
   }
-  return { ...count, kept, quarantined };
+  return { ...count, kept, quarantined, badBytes };
 }
 
-type Counts = { -readonly [Name in keyof Omit<CheckedShard, 'quarantined'>]: CheckedShard[Name] };
+type Counts = { -readonly [Name in keyof Omit<CheckedShard, 'quarantined' | 'badBytes'>]: CheckedShard[Name] };
 
 function countPacked(count: Counts, { files }: PlannedSample, packed: PackedSample): void {
   count.files += files.length;
