@@ -23,6 +23,10 @@ import { openDataset } from 'shardtool';
 
 const SIZE = 64;
 const [shards, output] = process.argv.slice(2);
+if (output === undefined) {
+  console.error('Name what is read and what is written: node examples/features.mjs shards features.parquet');
+  process.exit(2);
+}
 /** A line for each image until all are there: a Parquet file is written in one go. */
 const lines = `${output}.jsonl`;
 const stateFile = `${output}.state`;

@@ -8,6 +8,10 @@ import { openDataset, Writer } from 'shardtool';
 
 const SIZE = 64;
 const [shards, output] = process.argv.slice(2);
+if (output === undefined) {
+  console.error('Name what is read and what is written: node examples/masks.mjs shards masked');
+  process.exit(2);
+}
 
 const dataset = await openDataset(shards);
 const writer = new Writer(output, { classes: dataset.classes });

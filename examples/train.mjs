@@ -12,6 +12,10 @@ const INPUTS = SIZE * SIZE * 3;
 const EPOCHS = 5;
 const RATE = 0.02;
 const [shards, checkpoint] = process.argv.slice(2);
+if (checkpoint === undefined) {
+  console.error('Name what is read and what is written: node examples/train.mjs shards checkpoint.json');
+  process.exit(2);
+}
 
 const dataset = await openDataset(shards);
 const classes = dataset.classes.length;

@@ -6,6 +6,8 @@ import sys
 
 import ray
 
+if len(sys.argv) < 4:
+    sys.exit(__doc__)
 source, output, parts, *options = sys.argv[1:]
 shardtool = os.environ.get("SHARDTOOL", "npx shardtool").split()
 

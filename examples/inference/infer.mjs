@@ -14,6 +14,10 @@ import { openDataset } from 'shardtool';
 import { TRANSFORM } from './transform.mjs';
 
 const [shards, model, output] = process.argv.slice(2);
+if (output === undefined) {
+  console.error('Name what is read and what is written: node examples/inference/infer.mjs shards model.onnx found.csv');
+  process.exit(2);
+}
 const session = await InferenceSession.create(model);
 const dataset = await openDataset(shards);
 const loader = dataset.loader({

@@ -12,6 +12,10 @@ const FLOAT = 1;
 const INTEGER = 2;
 
 const [shards, output] = process.argv.slice(2);
+if (output === undefined) {
+  console.error('Name what is read and what is written: node examples/inference/model.mjs shards model.onnx');
+  process.exit(2);
+}
 const dataset = await openDataset(shards);
 const sums = dataset.classes.map(() => [0, 0, 0]);
 const counts = dataset.classes.map(() => 0);
