@@ -116,3 +116,26 @@ test('on the command line the same, and a dataset that has classes is not labell
   expect((await shardtool('convert', output, again, '--labels', labels)).stderr).toContain('shardtool relabel');
   expect(existsSync(again)).toBe(false);
 });
+
+test.each(['plain.tar', 'plain.tar.gz'])(
+  'files that belong to no image are skipped in %s as packing skips them',
+  async (name) => {
+    const files = tree({
+      'README.md': 'about all',
+      'cat/1.jpg': jpeg('cat 1'),
+      'cat/1.txt': 'a caption',
+      'cat/notes.txt': 'about cats',
+      'dog/1.jpg': jpeg('dog 1'),
+      'papers/a.md': 'no class',
+    });
+    const archive = path.join(emptyFolder(), name);
+    execFileSync('tar', ['-caf', archive, '--sort=name', '-C', files, '.']);
+    const [output, fromFolder] = [newFolder(), newFolder()];
+    const report = await convert(archive, output, { workers: 1 });
+    expect(report).toMatchObject({ samples: 2, skippedEntries: 3, leftOut: 0 });
+    await pack(files, fromFolder, { workers: 1 });
+    const { classes, samples } = await contentsOf(output);
+    expect({ classes, samples }).toEqual(await contentsOf(fromFolder));
+    expect((await verify(output, { workers: 1 })).faults).toBe(0);
+  },
+);

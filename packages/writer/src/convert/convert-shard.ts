@@ -58,7 +58,8 @@ export async function convertShard(
     ...withSplit(own, viewed === undefined ? input.split : undefined),
     cls: renumberClasses(own.cls, numbers),
   };
-  const { index, taken } = recast === null ? { index: renumbered, taken: null } : await recastIndex(renumbered, recast);
+  const { index, taken, skipped } =
+    recast === null ? { index: renumbered, taken: null, skipped: null } : await recastIndex(renumbered, recast);
   const hasOtherClass = viewed !== undefined || (recast !== null && recast.from !== 'field');
   const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
   try {
@@ -89,7 +90,11 @@ export async function convertShard(
       }
       return takenOf(columns, taken);
     });
-    return { ...record, skippedEntries, leftOut: index.samples - record.samples };
+    return {
+      ...record,
+      skippedEntries: skippedEntries + (skipped?.files ?? 0),
+      leftOut: index.samples - record.samples - (skipped?.samples ?? 0),
+    };
   } finally {
     await dataset.close();
   }

@@ -12,7 +12,7 @@ export interface ConvertReport {
   readonly shards: number;
   /** Size of the new shards in bytes. */
   readonly bytes: number;
-  /** Files in the input that belong to no sample: dotfiles, and names without a dot. */
+  /** Files in the input that belong to no sample: dotfiles, names without a dot; in a tar of class folders also those beside no image. */
   readonly skippedEntries: number;
   /** Samples that the labels have no row for, or for which `where` does not hold. */
   readonly leftOut: number;

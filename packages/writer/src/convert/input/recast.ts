@@ -2,6 +2,7 @@ import {
   type ColumnType,
   columnTypeOf,
   imageFieldOf,
+  isImageExtension,
   layoutOf,
   type Manifest,
   OptionError,
@@ -102,7 +103,9 @@ async function lookAt(shards: readonly DatasetShard[]): Promise<{ folders: Set<s
   for (const { format, path, indexPath } of shards) {
     const index = await keysOf(format, path, indexPath);
     if (index === null || index.fields.has('cls')) return { folders, hasField: true };
-    for (const key of index.key) {
+    const isImaged = imaged(index);
+    for (const [row, key] of index.key.entries()) {
+      if (isImaged !== null && !isImaged[row]) continue;
       const name = folderClass(key);
       if (name !== undefined) folders.add(name);
     }
@@ -127,14 +130,35 @@ async function keysOf(
   }
 }
 
-/** The index as it is to be written, and 1 for each row that is taken. Throws {@link OptionError}. */
+/**
+ * Which samples have an image; null where none has. Where folders say the class, files that belong to no image are none of theirs: packing
+ * the unpacked files leaves them out.
+ */
+function imaged({ key, fields }: Pick<ShardIndex, 'key' | 'fields'>): readonly boolean[] | null {
+  const images = [...fields].filter(([name]) => isImageExtension(name.split('.').at(-1)!) || name === 'npy');
+  const found = key.map((_, row) => images.some(([, { offset }]) => offset[row]! >= 0));
+  return found.includes(true) ? found : null;
+}
+
+/**
+ * The index as it is to be written, and 1 for each row that is taken; of the others those that are skipped, since they belong to no image,
+ * and how many files they are. Throws {@link OptionError}.
+ */
 export async function recastIndex(
   index: ShardIndex,
   recast: Recast,
-): Promise<{ index: ShardIndex; taken: Uint8Array }> {
+): Promise<{ index: ShardIndex; taken: Uint8Array; skipped: { samples: number; files: number } }> {
   const { classes, from, labels, where } = recast;
   const key = index.key.map((name) => (name.startsWith('./') ? name.slice(2) : name));
   const taken = new Uint8Array(index.samples).fill(1);
+  const isImaged = from === 'folder' ? imaged(index) : null;
+  const skipped = { samples: 0, files: 0 };
+  for (let row = 0; isImaged !== null && row < taken.length; row++) {
+    if (isImaged[row]) continue;
+    taken[row] = 0;
+    skipped.samples++;
+    for (const { offset } of index.fields.values()) if (offset[row]! >= 0) skipped.files++;
+  }
   const cls = Int32Array.from(index.cls);
   const columns = new Map(index.columns);
   const table = labels === null ? null : await tableOf(labels);
@@ -161,7 +185,7 @@ export async function recastIndex(
     const isWanted = compileWhere(where, classes)(changed);
     for (let i = 0; i < taken.length; i++) if (!isWanted(i)) taken[i] = 0;
   }
-  return { index: changed, taken };
+  return { index: changed, taken, skipped };
 }
 
 function rowsOf(index: ShardIndex, { by, rowOf }: Table): Int32Array {

@@ -68,12 +68,16 @@ export async function convertTarStream(
     const columnTypes = new Map((settled?.columns ?? []).map((column) => [column.name, column.type]));
     const { convertShard } = await import('../convert-shard.js');
     const left: ShardRecord[] = [];
+    let [skipped, leftOut] = [skippedEntries, 0];
     for (const [i, shard] of written.entries()) {
       const stop = () => signal?.throwIfAborted();
-      const renewed =
+      const recast =
         settled === null
-          ? shards[i]!
+          ? null
           : await convertShard(shard, { ...target, columnTypes }, stop, undefined, settled.recast);
+      skipped += recast?.skippedEntries ?? 0;
+      leftOut += recast?.leftOut ?? 0;
+      const renewed = recast ?? shards[i]!;
       if (renewed.samples === 0) continue;
       left.push(renewed);
       await destination.sendShard(filesOf(i), null, filesOf(i).slice(0, -1));
@@ -81,9 +85,7 @@ export async function convertTarStream(
     await destination.whenSent();
     if (left.length === 0) refuseNothing();
     const all = { ...facts, classes: settled?.recast.classes ?? [], columns: settled?.columns ?? [] };
-    const before = shards.reduce((sum, { samples }) => sum + samples, 0);
-    const after = left.reduce((sum, { samples }) => sum + samples, 0);
-    return commit(folder, left, all, skippedEntries, before - after);
+    return commit(folder, left, all, skipped, leftOut);
   });
 }
 
