@@ -122,6 +122,13 @@ test('a bad file ends the pack, or goes to quarantine up to --max-bad', async ()
   expect(JSON.parse(readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8'))).toMatchObject({ path: 'a/2.jpg' });
 });
 
+test('packing says where a pattern of --exclude fits nothing, for want of a folder in front', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2) });
+  const hint = `--exclude '2.*' fits nothing right below ${source}: '**/2.*' looks in all folders`;
+  expect((await shardtool('pack', source, newFolder(), '--exclude', '2.*')).stdout).toContain(hint);
+  expect((await shardtool('pack', source, newFolder(), '--exclude', '**/2.*')).stdout).not.toContain('fits nothing');
+});
+
 test('--dry-run only says what would be made, and --overwrite replaces what an earlier pack made', async () => {
   const output = newFolder();
   const dry = await shardtool('pack', 'examples/photos', output, '--dry-run', '--max-shard-samples', '25');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { adviceOnClasses } from './source-advice.js';
+import { adviceOnClasses, adviceOnPatterns } from './source-advice.js';
 
 test('class folders, and images whose classes a table says, need no advice', () => {
   expect(adviceOnClasses(['cat', 'dog'], 2, 'photos', null)).toEqual([]);
@@ -31,4 +31,13 @@ test('a flat folder, parts of a dataset, and masks beside images are recognised'
   expect(adviceOnClasses(['images', 'masks'], 2, 'photos', null)).toEqual([
     expect.stringContaining('--pair masks=seg.png'),
   ]);
+});
+
+test('a pattern that fits nothing right below the source, and would look nowhere else, is told of', () => {
+  expect(adviceOnPatterns(['*_001.jpg'], 'examples/photos')).toEqual([
+    "  --exclude '*_001.jpg' fits nothing right below examples/photos: '**/*_001.jpg' looks in all folders",
+  ]);
+  expect(adviceOnPatterns(['READ??.md', 'cat', '**', '**/x', '*.{a,b}', '.DS_Store'], 'examples/photos')).toEqual([]);
+  expect(adviceOnPatterns(['READ.?.md'], 'examples/photos')).toHaveLength(1);
+  expect(adviceOnPatterns(['*.jpg'], 's3://bucket/photos')).toEqual([]);
 });

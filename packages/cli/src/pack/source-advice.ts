@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Names that people give to the parts of a dataset, not to classes. */
@@ -62,4 +62,28 @@ export function adviceOnClasses(
   return [
     `  ${table} was not read: such a table counts for the folder that is packed (${source}/${table.split('/')[0]})`,
   ];
+}
+
+/** Patterns of one name, of which it can be told here what they fit. */
+const ONE_NAME = /^[^./\\{}[\]()!+@|][^/\\{}[\]()!+@|]*$/;
+
+/**
+ * A line for each pattern of `exclude` that looks right below a local `source` and fits nothing there, where images lie in
+ * folders below: such a pattern was hardly meant so.
+ */
+export function adviceOnPatterns(exclude: readonly string[], source: string): string[] {
+  const patterns = exclude.filter((pattern) => ONE_NAME.test(pattern));
+  if (patterns.length === 0 || !existsSync(source)) return [];
+  const names = readdirSync(source);
+  return patterns
+    .filter((pattern) => !names.some((name) => fits(name, pattern)))
+    .map(
+      (pattern) => `  --exclude '${pattern}' fits nothing right below ${source}: '**/${pattern}' looks in all folders`,
+    );
+}
+
+/** Whether a name fits a pattern whose only signs are * and ?. */
+function fits(name: string, pattern: string): boolean {
+  const source = pattern.replace(/[.^$]/g, '\\$&').replaceAll('?', '.').replace(/\*+/g, '.*');
+  return new RegExp(`^${source}$`, 'su').test(name);
 }

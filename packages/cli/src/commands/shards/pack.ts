@@ -4,7 +4,7 @@ import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';
 import { flagsOf } from '../../options/option-flags.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
-import { adviceOnClasses, tablesBelow } from '../../pack/source-advice.js';
+import { adviceOnClasses, adviceOnPatterns, tablesBelow } from '../../pack/source-advice.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
@@ -126,6 +126,7 @@ function describe(
     dryRun,
     check,
     onBad,
+    exclude = [],
     append,
     dedupe,
     labels,
@@ -168,6 +169,7 @@ function describe(
       labels !== undefined ? 'labels' : (coco ?? yolo ?? report.metadata) ? 'other' : null,
       tablesBelow(source, report.classes).map((table) => visible(table)),
     ),
+    ...(report.classes.length === 0 ? [] : adviceOnPatterns(exclude, source).map((line) => visible(line))),
     ...(report.metadata === null
       ? []
       : [`  ${visible(report.metadata)} was taken as labels, for its column file_name`]),
