@@ -124,6 +124,23 @@ test('a block without any good sample is an error, also for substitute', async (
   expect(loader.report().bad).toBe(5);
 });
 
+test('of blocks of one sample the error names how many streams make longer ones, and those have substitutes', async () => {
+  const few = { ...base, shuffleUnit: undefined, streams: undefined, blockSamples: undefined, keys: [...order] };
+  await expect(run({ ...few, onBadSample: 'substitute' })).rejects.toThrow(
+    'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples). Run "shardtool verify --decode"',
+  );
+  const { loader } = await run({ ...few, onBadSample: 'substitute', streams: 4 });
+  expect(loader.report().bad).toBe(5);
+});
+
+test('a reason that is a sentence of its own ends with one full stop within another one', async () => {
+  const file = path.join(emptyFolder(), 'foreign.tar');
+  writeFileSync(file, archive(entry({ name: 's0.jpg' }, 'GIF, or so it was hoped')));
+  const told = /cannot be used: .* \(JPEG, PNG, GIF, WebP, TIFF or AVIF\)\. Run "shardtool verify --decode"/;
+  await expect(run({ ...base, batchSize: 1 }, file)).rejects.toThrow(told);
+  await expect(run({ ...base, batchSize: 1, onBadSample: 'substitute' }, file)).rejects.toThrow(/AVIF\)\. Its block/);
+});
+
 test('bad images of a list are empty where they are skipped', async () => {
   await using dataset = await openDataset(shards);
   const options = { ...base, onBadSample: 'skip', collate: 'list', transform: [{ name: 'resize', size: 24 }] } as const;

@@ -17,6 +17,11 @@ export class OwnStepError extends ShardtoolError {
 /** A sample could not be read, checked or decoded. */
 export class BadSampleError extends ShardtoolError {}
 
+/** A reason that may be a sentence of its own, as it stands within another one: without its full stop. */
+export function clauseOf(reason: string): string {
+  return reason.replace(/\.$/, '');
+}
+
 export interface BadRowOptions {
   readonly engine: Engine;
   readonly statistics: Statistics;
@@ -41,7 +46,7 @@ export function judgeRow(
     const { shard, key } = whereabouts(block, item, options);
     throw new BadSampleError(
       { shard, key },
-      `${shard}: sample "${key}" cannot be used: ${reason}. Run "shardtool verify --decode" to list every bad sample, ` +
+      `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}. Run "shardtool verify --decode" to list every bad sample, ` +
         "or set onBadSample to 'skip' or 'substitute'.",
     );
   }
@@ -57,7 +62,7 @@ export function judgeRow(
     throw new BadSampleError(
       { shard, key },
       `${shard}: no sample of the block of "${key}" can take its row; it cannot be used itself: ` +
-        `${pending.reasons.get(row)}. ${remedyOf(block.items, dropped)}`,
+        `${clauseOf(pending.reasons.get(row)!)}. ${remedyOf(block.items, dropped)}`,
     );
   }
   pending.items[row] = next;
@@ -74,7 +79,7 @@ function standIn(pending: PendingBatch, row: number, options: BadRowOptions): tr
     throw new BadSampleError(
       { shard, key },
       `${shard}: no sample of the batch of "${key}" can take its row; it cannot be used itself: ` +
-        `${pending.reasons.get(row)}. Run "shardtool verify --decode" to list every bad sample, or choose larger batches.`,
+        `${clauseOf(pending.reasons.get(row)!)}. Run "shardtool verify --decode" to list every bad sample, or choose larger batches.`,
     );
   }
   pending.standIns.set(row, next);
@@ -92,7 +97,11 @@ function otherSize(reason: string, { shard, key }: { readonly shard: string; rea
 }
 
 function remedyOf(items: number, dropped: boolean): string {
-  const longer = `Its block is ${items} ${items === 1 ? 'sample' : 'samples'} long: choose fewer streams, or a larger shuffleBufferSize`;
+  // So it is by default where all samples fit into the shuffle buffer: a larger one changes nothing.
+  const longer =
+    items === 1
+      ? 'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples)'
+      : `Its block is ${items} samples long: choose fewer streams, or a larger shuffleBufferSize`;
   return dropped ? `${longer}.` : `${longer}. Run "shardtool verify --decode" to list every bad sample.`;
 }
 
