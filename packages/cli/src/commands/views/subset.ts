@@ -27,7 +27,13 @@ export const subsetCommand = command({
         coerce: (given: readonly string[]) => given.flatMap((names) => names.split(',')),
       })
       .option('keys', { type: 'string', requiresArg: true, describe: 'The samples whose keys stand in this file' })
-      .option('sample', share('--sample', 'A share of the samples, as 10%; the same ones each time'))
+      .option(
+        'sample',
+        share(
+          '--sample',
+          'A share of the samples, as 10%; the same ones each time, by the hash of their keys, so of few it is not exact',
+        ),
+      )
       .option('parent', { type: 'string', requiresArg: true, describe: 'The overlay that it lies on' })
       .option('copy', COPY_FLAG)
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
