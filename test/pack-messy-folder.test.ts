@@ -207,6 +207,9 @@ test('train and val above class folders become two datasets with one list of cla
   expect((await pack(SRC, ['--splits'])).stderr).toBe(
     'shardtool: The option --splits packs the folders train, val and test, and SRC has cat, dog; leave it out, or rename them.\n',
   );
+  const many = newFolder();
+  for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) mkdirSync(path.join(many, name), { recursive: true });
+  expect((await pack(many, ['--splits'])).stderr).toContain(' has a, b, c, d, e, ...; leave it out,');
 });
 
 test('metadata.csv and metadata.jsonl with file_name are taken as labels, and that is said', async () => {

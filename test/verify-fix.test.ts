@@ -534,7 +534,9 @@ test('verify --fix prints what it did, and ends with 1 only where something is l
   const key = await damage(folder, shardFile(folder, 'tar', 1), 3);
   const restored = await shardtool('verify', folder, '--fix', '--source', source);
   expect(restored).toMatchObject({ code: 0, stderr: '' });
-  expect(restored.stdout).toBe('1 shard repaired; the dataset has 3 shards, 24 samples\n  1 sample is whole again\n');
+  expect(restored.stdout).toBe(
+    '1 shard repaired; the dataset has 3 shards, 24 samples\n  1 sample is whole again\n  the folder quarantine keeps what was replaced\n',
+  );
   expect((await shardtool('verify', folder, '--fix')).stdout).toBe('3 shards, 24 samples: nothing to repair\n');
   await damage(folder, shardFile(folder, 'tar', 1), 3);
   const lost = await shardtool('verify', folder, '--fix');

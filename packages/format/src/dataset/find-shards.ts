@@ -208,7 +208,7 @@ function folderOfSplit(location: string, folders: readonly string[], split: stri
 }
 
 function severalDatasets(location: string, folders: readonly string[], remedy: string): OptionError {
-  const shown = folders.slice(0, 5).join(', ');
+  const shown = `${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', ...' : ''}`;
   const message =
     folders.length === 1
       ? `${location} has a dataset in it (${shown}): give its folder.`

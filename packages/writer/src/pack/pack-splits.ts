@@ -57,7 +57,8 @@ function splitsIn(source: string): string[] {
   );
   const names = folders.filter((name) => NAMES.has(name.toLowerCase()));
   if (names.length > 0) return sortByCodePoint(names);
-  const there = folders.length === 0 ? 'no folder' : folders.slice(0, 5).join(', ');
+  const there =
+    folders.length === 0 ? 'no folder' : `${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', ...' : ''}`;
   const message = `The option "splits" packs the folders train, val and test, and ${source} has ${there}; leave it out, or rename them.`;
   throw new OptionError({ path: source }, message);
 }

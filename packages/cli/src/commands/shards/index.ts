@@ -61,7 +61,8 @@ export const indexCommand = command({
     if (quiet) return;
     const { shards, samples, kept, skippedEntries, crops: made } = report;
     await print(`Indexed ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')}.`);
-    if (kept > 0) await print(`  ${countOf(kept, 'index', 'indexes')} stayed as they were`);
+    if (kept > 0)
+      await print(`  ${countOf(kept, 'index', 'indexes')} stayed as ${kept === 1 ? 'it was' : 'they were'}`);
     if (skippedEntries > 0) await print(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
     for (const line of cropLines(made)) await print(line);
     const found = report.columns;

@@ -125,6 +125,7 @@ function describeRepair(report: RepairReport): string {
       'damaged samples were taken out: quarantine.jsonl lists them, the folder quarantine keeps the damaged shards',
     ),
     ...countLine(restored, 'sample is whole again', 'samples are whole again'),
+    ...(takenOut === 0 && repairedShards > 0 ? ['  the folder quarantine keeps what was replaced'] : []),
     ...countLine(
       unproven,
       'sample can be decoded and was kept, although a checksum of it is lost',
