@@ -159,7 +159,7 @@ test('samples without an image, or with a field that is not what its name says, 
   const file = path.join(emptyFolder(), 'foreign.tar');
   writeFileSync(file, archive(...entries));
   const options = { ...base, shuffle: false, batchSize: 6 } as const;
-  await expect(run(options, file)).rejects.toThrow('sample "s2" cannot be used: it has no image');
+  await expect(run(options, file)).rejects.toThrow('sample "s2" cannot be used: it has no image. Set onBadSample to');
   await expect(run({ ...options, keys: ['s3', 's4'] }, file)).rejects.toThrow(
     'sample "s4" cannot be used: its field "json" is not what its name says',
   );

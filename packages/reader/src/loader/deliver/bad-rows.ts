@@ -46,8 +46,10 @@ export function judgeRow(
     const { shard, key } = whereabouts(block, item, options);
     throw new BadSampleError(
       { shard, key },
-      `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}. Run "shardtool verify --decode" to list every bad sample, ` +
-        "or set onBadSample to 'skip' or 'substitute'.",
+      isLacking(reason)
+        ? `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}. Set onBadSample to 'skip' or 'substitute': report() then lists such samples.`
+        : `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}. Run "shardtool verify --decode" to list every bad sample, ` +
+            "or set onBadSample to 'skip' or 'substitute'.",
     );
   }
   if (!pending.reasons.has(row)) pending.reasons.set(row, reason);
@@ -67,6 +69,11 @@ export function judgeRow(
   }
   pending.items[row] = next;
   return true;
+}
+
+/** Nothing is wrong with what was packed, so that no verification finds it: a loader wants a field that the sample does not have. */
+function isLacking(reason: string): boolean {
+  return reason.startsWith('it has no ');
 }
 
 /** In a batch of one size the next good sample of the batch takes the row: it is of that size. */
