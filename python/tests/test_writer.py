@@ -137,6 +137,8 @@ def test_wrong_options_are_errors_at_once(tmp_path):
         shardtool.Writer(tmp_path / "out", max_shard_size=3)
     with pytest.raises(shardtool.OptionError, match="format"):
         shardtool.Writer(tmp_path / "out", format="zip")
+    with pytest.raises(shardtool.OptionError, match='"max_shard_bytes" does not fit'):
+        shardtool.Writer(tmp_path / "out", max_shard_bytes="64KiB")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -28,8 +28,15 @@ test.each([
   [{ name: 'mixup', fill: [1] }, 'fill: must have at least 3 entries'],
   [{ name: 'mixup', is: 'yes' }, 'is: must be true or false, and is "yes"'],
   [{ name: 'mixup', text: 'b' }, 'text: must be of the letter a'],
+  [{ nome: 'mixup' }, ': does not take "nome"'],
   [{ name: 'mixup', ratio: 2, more: 1 }, ': does not take "ratio", "more"'],
 ])('%j: %s', (value, sentence) => {
   const wrong = ({ where, what }: { where: string; what: string }) => new Error(`${where}: ${what}`);
   expect(() => parseShape(schema, value, wrong)).toThrow(sentence);
+});
+
+test('what is missing and may be of several kinds is said with all of them', () => {
+  const schema = z.strictObject({ size: z.union([z.number(), z.array(z.number())]) });
+  const wrong = ({ where, what }: { where: string; what: string }) => new Error(`${where} ${what}`);
+  expect(() => parseShape(schema, {}, wrong)).toThrow('size is missing; it must be a number or a list');
 });

@@ -18,7 +18,7 @@ export function parseShape<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(value, { error: (issue) => wordsOf(issue as Issue) });
   if (result.success) return result.data;
-  const { path, message } = deepest(result.error.issues[0] as Issue);
+  const { path, message } = deepest(foremost(result.error.issues as Issue[]));
   throw wrong({ where: path.join('.'), what: message }, result.error);
 }
 
@@ -36,6 +36,11 @@ interface Issue {
   readonly values?: readonly unknown[];
   readonly keys?: readonly string[];
   readonly errors?: readonly (readonly Issue[])[];
+}
+
+/** A name that is not known says more than that another lacks, which it may have been meant for. */
+function foremost(issues: readonly Issue[]): Issue {
+  return issues.find(({ code, path }) => code === 'unrecognized_keys' && path.length === 0) ?? issues[0]!;
 }
 
 /** Of several things that a value may be, the one of which the most fits: its fault lies furthest inside. */
@@ -70,7 +75,7 @@ function wordsOf({ code, input, expected, origin, minimum, maximum, inclusive, v
 
 /** What a value of a union may be, as one of its members says it. */
 function choicesOf([first]: readonly Issue[]): string[] {
-  const said = first === undefined ? null : /^must be (.*?)(?:, and is .*)?$/s.exec(first.message);
+  const said = first === undefined ? null : /^(?:is missing; it )?must be (.*?)(?:, and is .*)?$/s.exec(first.message);
   return said === null ? [] : said[1]!.split(' or ');
 }
 

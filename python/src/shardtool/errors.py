@@ -7,7 +7,7 @@ import sys
 import warnings
 from typing import Any, Mapping, Optional, Type
 
-from .options import OPTION_NAMES
+from .options import OPTION_NAMES, WRITER_OPTION_NAMES
 
 
 class ShardtoolError(Exception):
@@ -68,7 +68,7 @@ class ForkedLoaderError(ShardtoolError, RuntimeError):
 
 _BY_NAME = {kind.__name__: kind for kind in (OptionError, StateError, BadSampleError, FileError, UnfinishedPackError)}
 
-_SNAKE_NAMES = {camel: snake for snake, camel in OPTION_NAMES.items()}
+_SNAKE_NAMES = {camel: snake for snake, camel in {**OPTION_NAMES, **WRITER_OPTION_NAMES}.items()}
 _SNAKE_NAMES["maxSampleBytes"] = "max_sample_bytes"
 _CAMEL_NAME = re.compile(r"\b(" + "|".join(sorted(_SNAKE_NAMES)) + r")\b")
 
