@@ -2,7 +2,7 @@
 import { openDataset, pack } from 'shardtool';
 
 const source = 'examples/photos';
-const output = 'shards';
+const output = 'demo-shards';
 const seconds = 3;
 
 const packed = await pack(source, output, { maxShardBytes: 2 ** 20, overwrite: true });
@@ -36,7 +36,7 @@ console.log(
 );
 console.log(`
 Next:
-  npx shardtool ls shards --samples            what is inside
-  npx shardtool verify shards --decode         is every byte still right?
-  npx shardtool bench shards                   how fast is it here?
+  npx shardtool ls ${output} --samples       what is inside
+  npx shardtool verify ${output} --decode    is every byte still right?
+  npx shardtool bench ${output}              how fast is it here?
   npx shardtool pack PHOTOS SHARDS             your own photos, a folder for each class`);

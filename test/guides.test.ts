@@ -57,6 +57,13 @@ function commandsIn(code: string): { readonly command: string; readonly flags: r
   });
 }
 
+test('what npm start packs lies elsewhere than what the first page packs after it', () => {
+  const [, output] = /^const output = '(.+)';$/m.exec(readFileSync('scripts/demo.mjs', 'utf8'))!;
+  expect(readFileSync('README.md', 'utf8')).toContain('$ npx shardtool pack examples/photos shards\n');
+  expect(output).not.toBe('shards');
+  expect(readFileSync('.gitignore', 'utf8')).toContain(`/${output}/\n`);
+});
+
 test('every command that a page names is one of the tool, with flags that it has', async () => {
   const named = NAMING.flatMap((page) =>
     codeOf(page)
