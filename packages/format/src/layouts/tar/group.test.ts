@@ -63,6 +63,7 @@ test('a key that comes back later is an error that names both places', () => {
   expect(error).toBeInstanceOf(DuplicateKeyError);
   expect(error).toMatchObject({ shard: 'a.tar', key: 'a', path: 'a.cls', offset: 2048, otherOffset: 0 });
   expect((error as Error).message).toContain('at byte 2048 stood at byte 0 already');
+  expect((error as Error).message).toMatch(/tar --sort=name.*unpack it/);
 });
 
 test('a field that comes twice in a sample is an error that names both places, also in another case', () => {

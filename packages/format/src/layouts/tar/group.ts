@@ -50,7 +50,8 @@ export class SampleGrouper {
       throw new DuplicateKeyError(
         { shard: this.#shard, key, path: entry.name, offset: start, otherOffset: first },
         `${this.#shard}: the key ${JSON.stringify(key)} at byte ${start} stood at byte ${first} already, ` +
-          `with others in between; a sample's files must follow each other, and each key must come once in a shard.`,
+          `with others in between; a sample's files must follow each other, and each key must come once in a shard. ` +
+          'Make the tar anew with its files in order (tar --sort=name), or unpack it and pack the folder.',
       );
     }
     this.#seen.set(key, start);
