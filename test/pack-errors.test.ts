@@ -101,13 +101,13 @@ test('options that do not fit, and classes that a fixed list lacks, are errors',
 
 test('a folder that holds something is left alone, whatever it is', async () => {
   const output = tree({ 'notes.txt': 'mine' });
-  await expect(pack(PHOTOS, output)).rejects.toThrow('holds notes.txt');
+  await expect(pack(PHOTOS, output)).rejects.toThrow('holds notes.txt; pack to another folder, or empty it');
   await expect(pack(PHOTOS, output)).rejects.toBeInstanceOf(OutputNotEmptyError);
   expect(filesIn(output)).toEqual(['notes.txt']);
 
   const dataset = newFolder();
   await pack(PHOTOS, dataset);
-  await expect(pack(PHOTOS, dataset, { seed: 7 })).rejects.toThrow('holds a dataset already');
+  await expect(pack(PHOTOS, dataset, { seed: 7 })).rejects.toThrow(/holds a dataset already; .*--overwrite.*--append/);
   expect(await samplesOf(dataset)).toHaveLength(60);
 });
 

@@ -108,7 +108,8 @@ export class OutputFolder {
 
   /** Throws {@link OutputNotEmptyError}, since there is a dataset. */
   refuseDataset(): never {
-    throw notEmpty(this.path, this.#entries());
+    const hint = ' To add images that are new since its pack: "append" (--append).';
+    throw notEmpty(this.path, this.#entries(), hint);
   }
 
   /**
@@ -323,12 +324,13 @@ function isGrowing(folder: string): boolean {
   }
 }
 
-function notEmpty(path: string, entries: readonly string[]): OutputNotEmptyError {
-  const remedy = 'pack to another folder, or replace what an earlier pack left with "overwrite" (--overwrite)';
+function notEmpty(path: string, entries: readonly string[], hint = ''): OutputNotEmptyError {
+  let remedy = 'pack to another folder, or replace what an earlier pack left with "overwrite" (--overwrite)';
   let what = `holds ${entries[0]}${entries.length > 1 ? ` and ${entries.length - 1} more` : ''}`;
   if (entries.includes(MANIFEST_FILE)) what = 'holds a dataset already';
   else if (entries.includes(PACK_NOTE_FILE)) what = 'holds a pack that did not end';
-  return new OutputNotEmptyError({ path }, `The output folder ${path} ${what}; ${remedy}.`);
+  else remedy = 'pack to another folder, or empty it: "overwrite" (--overwrite) removes only what a pack has made';
+  return new OutputNotEmptyError({ path }, `The output folder ${path} ${what}; ${remedy}.${hint}`);
 }
 
 function megabytes(bytes: number): string {
