@@ -106,9 +106,9 @@ export class OutputFolder {
     throw notEmpty(this.path, entries);
   }
 
-  /** Throws {@link OutputNotEmptyError}, since there is a dataset. */
-  refuseDataset(): never {
-    const hint = ' To add images that are new since its pack: "append" (--append).';
+  /** Throws {@link OutputNotEmptyError}, since there is a dataset; `mayGrow`: it could be added to. */
+  refuseDataset(mayGrow = false): never {
+    const hint = mayGrow ? ' To add images that are new since its pack: "append" (--append).' : '';
     throw notEmpty(this.path, this.#entries(), hint);
   }
 

@@ -239,11 +239,11 @@ async function packTurns(work: PackWork, header: PlanHeader, isMine: boolean): P
 
 /** Throws OutputNotEmptyError unless the dataset in the folder is what this source and these options give. */
 async function checkMade(work: PackWork): Promise<PackReport> {
-  const { folder, output, options } = work;
+  const { folder, output, destination, options } = work;
   const survey = await surveySource(work);
   survey.files.close();
   const digest = madeFrom({ options: await recordedOptions(options), sourceDigest: survey.digest });
-  if (!isMadeFrom(output, digest!)) folder.refuseDataset();
+  if (!isMadeFrom(output, digest!)) folder.refuseDataset(!destination.isElsewhere);
   const manifest = await readManifest(output);
   checkShardsThere(output, manifest);
   return presentReport(manifest);
