@@ -246,11 +246,17 @@ test('a worker that dies in the middle of a shard ends the pack with its reason,
   const preload = pathToFileURL('test/fixtures/pack/dying-worker.mjs').href;
   // Images that are encoded anew are packed by threads alone.
   const options = { maxShardSamples: 10, workers: 2, imageFormat: 'png' } as const;
-  const { stdout } = packInChild(PHOTOS, output, options, ['--import', preload]);
-  expect(stdout).toMatch(/^WorkerDiedError: .*exit code 9/);
-  const left = filesIn(output);
-  expect(left).toContain('pack.json');
-  expect(left.filter((file) => file.endsWith('.part') || file === 'dataset.json' || file === 'pack.lock')).toEqual([]);
+  for (const halfNote of [undefined, path.join(output, 'pack.state', '000000.json.part')]) {
+    // As a worker leaves it that dies while it notes a shard down.
+    if (halfNote !== undefined) writeFileSync(halfNote, '');
+    const { stdout } = packInChild(PHOTOS, output, options, ['--import', preload]);
+    expect(stdout).toMatch(/^WorkerDiedError: .*exit code 9/);
+    const left = filesIn(output);
+    expect(left).toContain('pack.json');
+    expect(left.filter((file) => file.endsWith('.part') || file === 'dataset.json' || file === 'pack.lock')).toEqual(
+      [],
+    );
+  }
 });
 
 test('an aborted pack ends with the reason, and can be replaced', async () => {

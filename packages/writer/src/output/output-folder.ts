@@ -20,7 +20,7 @@ import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js'
 import { LIST_FILES } from './lists.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
-import { findPlan, planPath, STATE_FOLDER } from './pack-state.js';
+import { findPlan, planPath, STATE_FOLDER, shardNotePath } from './pack-state.js';
 import { readPartNotes } from './part-notes.js';
 import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
 import { QUARANTINE_FILE } from './quarantine.js';
@@ -260,7 +260,10 @@ export class OutputFolder {
 
   /** Removes the temporary files that a worker leaves when it dies; `stems` are its shards. */
   removeTemporaryFiles(layout: OutputLayout, stems: Iterable<string> = this.#shards): void {
-    for (const stem of stems) this.#removeTemporary(shardPaths(layout, stem));
+    for (const stem of stems) {
+      this.#removeTemporary(shardPaths(layout, stem));
+      rmSync(`${shardNotePath(this.path, stem)}${TEMPORARY}`, { force: true });
+    }
   }
 
   /** Throws {@link DiskFullError} where the disk has less room than `bytes`, which `what` takes. */
