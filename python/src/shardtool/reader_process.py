@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .errors import LoopEndedError, ReaderError, ShardtoolError, error_of_reader
 from .frames import Frame, FrameDecoder, encode_frame
@@ -50,7 +50,19 @@ class ReaderProcess:
         if threading.current_thread() is threading.main_thread():
             command.append("--kill-with-parent")
         try:
-            process = subprocess.Popen(
+            with _interrupt_later():
+                wake = self._start(command)
+            self._set_up(wake)
+        except BaseException:
+            # Ctrl-C, say: whoever hears of it may keep this object with the traceback.
+            if hasattr(self, "_finalizer"):
+                self._end()
+            raise
+
+    def _start(self, command: List[str]) -> int:
+        """Starts the process, and says who ends it. Returns the end of a pipe that tells of :meth:`close`."""
+        try:
+            self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -63,8 +75,12 @@ class ReaderProcess:
             raise ReaderError(f"The reader cannot start ({error}).{why_not(self._node)}") from error
         # Written to where one thread ends the reader while another waits for it.
         wake, self._wake = os.pipe()
-        self._finalizer = weakref.finalize(self, _end, process, (self._slot_file, wake, self._wake), os.getpid())
-        self._process = process
+        descriptors = (self._slot_file, wake, self._wake)
+        self._finalizer = weakref.finalize(self, _end, self._process, descriptors, os.getpid())
+        return wake
+
+    def _set_up(self, wake: int) -> None:
+        process = self._process
         self._decoder = FrameDecoder()
         self._stderr = bytearray()
         self._requests = 0
@@ -247,6 +263,24 @@ def _how_it_ended(code: Optional[int]) -> str:
         name = f"signal {-code}"
     hint = " (the kernel does that to processes when memory is short)" if -code == signal.SIGKILL else ""
     return f"was ended by {name}{hint}"
+
+
+@contextlib.contextmanager
+def _interrupt_later() -> Iterator[None]:
+    """Ctrl-C is heard behind the block: in it, a process could be started and nobody know of it."""
+    handler = signal.getsignal(signal.SIGINT)
+    # Handlers run in the main thread alone, and nobody else may set them.
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came = []
+    signal.signal(signal.SIGINT, lambda _number, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        handler(signal.SIGINT, came[-1])
 
 
 def _end(process: subprocess.Popen[bytes], descriptors: Tuple[int, ...], owner: int) -> None:
