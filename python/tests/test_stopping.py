@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -71,6 +72,26 @@ def test_an_interrupt_at_any_moment_ends_the_loop(endless, start_time):
                 pass
         loader.close()
         assert children() == before
+
+
+def test_an_interrupt_while_the_process_starts_ends_it(monkeypatch):
+    before = children()
+    start = subprocess.Popen
+
+    def interrupted(command, **options):
+        process = start(command, **options)
+        # Node is asked for its version before, which ends by itself.
+        if "--slot-file" in command:
+            signal.raise_signal(signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    # What is raised, and with it all that it came through, is kept until the processes are counted.
+    with pytest.raises(KeyboardInterrupt) as raised:
+        ReaderProcess()
+    assert children() == before
+    assert raised.value is not None
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_signal_handler_that_closes_the_loader_ends_the_loop(endless, start_time):
