@@ -24,7 +24,7 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
 const PACKAGES = {
-  storage: ['index', 'read-thread', 'visible'],
+  storage: ['index', 'threads/read-thread', 'visible'],
   format: ['index', 'visible', 'layouts/hdf5/hdf5-thread'],
   reader: [
     'index',

@@ -27,7 +27,6 @@ export {
 export { makeFolder } from './make-folder.js';
 export { nativeCalls } from './native-calls.js';
 export { readAhead } from './read-ahead.js';
-export { ReadThreads } from './read-threads.js';
 export { ReadsInFlight } from './reads-in-flight.js';
 export { openSource, openStorage, optionsOf, readWhole, rememberPlace, requireLocal } from './schemes.js';
 export { parseSize } from './size.js';
@@ -44,3 +43,4 @@ export type {
   StorageOptions,
 } from './storage.js';
 export { asFileError, remedyOf, withSentences } from './system-error.js';
+export { ReadThreads } from './threads/read-threads.js';

@@ -3,20 +3,20 @@
  * waits. It writes into memory that it shares with whoever asked.
  */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import type { FileError } from '../errors.js';
+import { onRetry } from '../http/retry.js';
+import { openStorage, placeOf, readWhole } from '../schemes.js';
+import type { Source, Storage, StorageCounts } from '../storage.js';
 import { announce } from './announce.js';
-import type { FileError } from './errors.js';
-import { onRetry } from './http/retry.js';
 import { openNow, readFileNow, readNow } from './local-calls.js';
 import { OPEN_SOURCES, type ReadAnswer, type ReadBytes, type ReadRequest } from './read-threads.js';
-import { openStorage, placeOf, readWhole } from './schemes.js';
-import type { Source, Storage, StorageCounts } from './storage.js';
 
 type Fetch = Extract<ReadRequest, { kind: 'fetch' }>;
 type Remote = Extract<ReadRequest, { kind: 'fetch' | 'whole' }>;
 type Local = Extract<ReadRequest, { kind: 'open' | 'read' | 'whole' }>;
 
 /** `remote`: what asks servers is loaded before anything is to be read. */
-if (workerData === 'remote') await import('./http/http-storage.js');
+if (workerData === 'remote') await import('../http/http-storage.js');
 post({ kind: 'ready' });
 
 const opened = new Map<string, Promise<Source>>();

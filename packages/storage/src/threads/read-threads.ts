@@ -1,11 +1,11 @@
 import { close } from 'node:fs';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { FileChangedError, FileError, NoSuchFileError, OptionError, RefusedError, ShardtoolError } from './errors.js';
-import { tellRetry } from './http/retry.js';
+import { FileChangedError, FileError, NoSuchFileError, OptionError, RefusedError, ShardtoolError } from '../errors.js';
+import { tellRetry } from '../http/retry.js';
+import { optionsOf } from '../schemes.js';
+import type { Expected, Retry, StorageCounts, StorageOptions } from '../storage.js';
 import { OpenFiles } from './open-files.js';
-import { optionsOf } from './schemes.js';
-import type { Expected, Retry, StorageCounts, StorageOptions } from './storage.js';
 
 /** Of servers' files, each thread knows so many. */
 export const OPEN_SOURCES = 16;
@@ -82,7 +82,7 @@ export interface ReadThreadsOptions {
 interface Thread {
   readonly worker: Worker;
   isReady: boolean;
-  /** What it has read last, and may still have open. */
+  /** What it has read last; of servers it may still know these files. */
   readonly read: Set<string>;
   readonly waiting: Map<number, { resolve(value: ReadValue): void; reject(error: Error): void }>;
 }
@@ -147,7 +147,7 @@ export class ReadThreads {
     await this.#files.close();
   }
 
-  /** The thread that has least to do; of those, the one that has the file open. */
+  /** The thread that has least to do; of those, one that has read the file. */
   #threadFor(location: string): Thread {
     if (this.#wantsAnother()) this.#start();
     const ready = this.#threads.filter(({ isReady }) => isReady);
