@@ -188,10 +188,10 @@ export {
   type SplitRule,
 } from './overlay/overlay-file.js';
 export { philox, shuffle } from './philox.js';
+export { fieldPayload } from './sample/field-payload.js';
 export { fieldType } from './sample/field-type.js';
 export { nameTable } from './sample/name-table.js';
 export { MAX_SAMPLE_BYTES, SampleCheck, sampleTooLarge } from './sample/sample-check.js';
-export { fieldPayload } from './sample/sample-codec.js';
 export { packedName, readsBack, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
 export { type Misfit, parseShape } from './shape.js';
 export {

@@ -4,13 +4,12 @@ export { countObjects, type ObjectStats } from './annotations/count.js';
 export {
   type AnnotationOptions,
   type AnnotationSource,
-  annotationSources,
   type BoxFormat,
   checkAnnotations,
-  nameOfSource,
 } from './annotations/options.js';
 export { readAnnotations } from './annotations/read.js';
 export type { BatchObjects, BatchPolygons } from './annotations/record.js';
+export { annotationSources, nameOfSource } from './annotations/sources.js';
 export type { BucketCrop, BucketsInput } from './buckets/options.js';
 export { type BucketsPlanOptions, type BucketsReport, planOfBuckets } from './buckets/report.js';
 export { type Checker, createChecker } from './codec/check.js';

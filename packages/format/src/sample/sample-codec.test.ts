@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { unpack } from 'msgpackr';
 import { expect, test } from 'vitest';
 import { TIMES } from '../../../../test/repetitions.js';
-import { fieldPayload, ImageEncoder, MapEncoder } from './sample-codec.js';
+import { fieldPayload } from './field-payload.js';
+import { ImageEncoder, MapEncoder } from './sample-codec.js';
 
 interface Field {
   name: string;

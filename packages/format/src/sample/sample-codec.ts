@@ -2,8 +2,6 @@ import { isUtf8 } from 'node:buffer';
 import { Packr } from 'msgpackr/pack';
 import { OptionError } from '../errors.js';
 import type { FieldSize } from '../layouts/layout.js';
-import { digitsOf } from '../layouts/msgpack/digits.js';
-import { jsonText } from '../layouts/msgpack/json-text.js';
 import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes } from '../layouts/msgpack/object.js';
 import { COMBINE_BYTES, type SummedBytes } from '../layouts/write-buffer.js';
 import { type FieldType, fieldType } from './field-type.js';
@@ -15,7 +13,7 @@ export const KEY_ENTRY = '__key__';
 export interface PlacedField {
   offset: number;
   bytes: number;
-  /** The bytes are a msgpack value whose text is the payload: see {@link fieldPayload}. */
+  /** The bytes are a msgpack value whose text is the payload: see `fieldPayload`. */
   msgpack: boolean;
 }
 
@@ -183,16 +181,6 @@ export function summedPayloads(
     if (!msgpack && bytes >= COMBINE_BYTES) summed.push({ offset: start + offset, bytes, crc32: payloadCrc32[i]! });
   }
   return summed.length > 1 ? summed.sort((a, b) => a.offset - b.offset) : summed;
-}
-
-/**
- * The payload of a field as it was given to the writer, from the bytes at its position. Where the position says
- * `msgpack`, that is the JSON text of the value that stands there (`7` for the integer 7); otherwise the bytes are the
- * payload. Throws a SyntaxError where the value has no JSON text.
- */
-export function fieldPayload(stored: Uint8Array, msgpack: boolean | undefined): Uint8Array {
-  if (!msgpack) return stored;
-  return digitsOf(stored) ?? Buffer.from(jsonText(stored));
 }
 
 /** The integer that these digits are, where writing it gives the same digits and msgpack can hold it; otherwise null. */

@@ -6,7 +6,7 @@ import { becameShorter } from '../layouts/file-window.js';
 import type { FieldPosition, OnSkipped, SamplePosition, ShardLayout } from '../layouts/layout.js';
 import { NumberList } from '../layouts/number-list.js';
 import { isNpy, probeNpyImage } from '../npy/index.js';
-import { fieldPayload } from '../sample/sample-codec.js';
+import { fieldPayload } from '../sample/field-payload.js';
 import type { Source } from '../source.js';
 import { IndexRows } from './index-rows.js';
 import type { ColumnValue } from './label-column.js';

@@ -5,14 +5,9 @@ import { Distribution, type DistributionSummary } from '../dataset/figures/distr
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { GivenAnnotations } from '../transform/annotations.js';
 import { columnsText } from './columns-text.js';
-import {
-  type AnnotationOptions,
-  annotationSources,
-  type CheckedAnnotations,
-  checkAnnotations,
-  nameOfSource,
-} from './options.js';
+import { type AnnotationOptions, type CheckedAnnotations, checkAnnotations } from './options.js';
 import { readAnnotations } from './read.js';
+import { annotationSources, nameOfSource } from './sources.js';
 
 /** What lies on the images of a dataset. */
 export interface ObjectStats {

@@ -1,7 +1,8 @@
 /** The objects of a sample from the bytes of its fields. */
 import { type NpyArray, readNpy, SampleDecodeError } from '@shardtool/format';
 import type { GivenAnnotations } from '../transform/annotations.js';
-import { type AnnotationSource, type BoxFormat, type CheckedAnnotations, nameOfSource } from './options.js';
+import type { AnnotationSource, BoxFormat, CheckedAnnotations } from './options.js';
+import { nameOfSource } from './sources.js';
 
 /** Parts of polygons that are fewer numbers than a triangle has are no polygon. */
 const LEAST_NUMBERS = 6;

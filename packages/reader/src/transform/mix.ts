@@ -11,8 +11,10 @@ export interface MixInput {
   readonly alpha?: number;
 }
 
-const mix = z.strictObject({ name: z.enum(['mixup', 'cutmix']), alpha: z.number().positive().max(1000).default(1) });
-type Mix = z.output<typeof mix>;
+/** Made where it is asked for: decode workers, which only draw, start faster without zod. */
+const mixSchema = () =>
+  z.strictObject({ name: z.enum(['mixup', 'cutmix']), alpha: z.number().positive().max(1000).default(1) });
+type Mix = z.output<ReturnType<typeof mixSchema>>;
 /** Of several, each batch gets one. */
 export type Mixing = readonly Mix[];
 
@@ -20,7 +22,7 @@ export type Mixing = readonly Mix[];
 export function checkMixing(input: MixInput | readonly MixInput[] | undefined): Mixing {
   if (input === undefined) return [];
   return (Array.isArray(input) ? input : [input]).map((one) =>
-    parseShape(mix, one, ({ where, what }) => {
+    parseShape(mixSchema(), one, ({ where, what }) => {
       const message = `The loader's option mix is not right (${where || 'it'} ${what}); it is { name: 'mixup' or 'cutmix', alpha }, or a list of those.`;
       return new OptionError({}, message);
     }),

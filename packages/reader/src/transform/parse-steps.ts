@@ -1,11 +1,11 @@
 import { OptionError, parseShape } from '@shardtool/format';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { STEPS } from './step-table.js';
 import type { StepEntry } from './steps/step.js';
 
 export type StepName = keyof typeof STEPS;
 /** A step with all its parameters. */
-export type Step = { [Name in StepName]: z.output<(typeof STEPS)[Name]['schema']> }[StepName];
+export type Step = { [Name in StepName]: z.output<ReturnType<(typeof STEPS)[Name]['schema']>> }[StepName];
 /** Steps that choose, resize and change pixels of bytes; the others say what values become. */
 export type PixelStep = {
   [Name in StepName]: (typeof STEPS)[Name] extends { readonly draw: unknown } ? Extract<Step, { name: Name }> : never;
@@ -30,11 +30,23 @@ export function parseSteps(list: unknown): Step[] {
           `${Object.keys(STEPS).join(', ')}.`,
       );
     }
-    return parseShape(STEPS[name].schema, step, ({ where, what }) => {
+    return parseShape(schemaOf(name), step, ({ where, what }) => {
       const message = `Step ${index + 1} of the transform, ${name}, is not right (${where || 'it'} ${what}); it takes ${takes(name)}.`;
       return new OptionError({}, message);
     });
   });
+}
+
+const schemas = new Map<StepName, z.ZodType<Step>>();
+
+/** Made when a step is first asked for. */
+function schemaOf(name: StepName): z.ZodType<Step> {
+  let schema = schemas.get(name);
+  if (schema === undefined) {
+    schema = STEPS[name].schema(z) as z.ZodType<Step>;
+    schemas.set(name, schema);
+  }
+  return schema;
 }
 
 /** The parameters of a step and what they may be. */

@@ -2,20 +2,20 @@ import { expectTypeOf, test } from 'vitest';
 import type { z } from 'zod';
 import type { StepInput } from './step-inputs.js';
 import type { STEPS } from './step-table.js';
+import type { Parameter } from './steps/step.js';
 
 test('what a person may write is what the table checks', () => {
   type Table = typeof STEPS;
   /** Parameters as zod takes them, those that may be left out with a question mark. */
-  type Written<Name extends keyof Table> = Table[Name]['parameters'] extends infer P extends Record<
-    string,
-    { check: z.ZodType }
-  >
+  type Written<Name extends keyof Table> = Table[Name]['parameters'] extends infer P extends Record<string, Parameter>
     ? { readonly name: Name } & {
-        readonly [Key in keyof P as undefined extends z.input<P[Key]['check']> ? Key : never]?: z.input<
-          P[Key]['check']
+        readonly [Key in keyof P as undefined extends z.input<ReturnType<P[Key]['check']>> ? Key : never]?: z.input<
+          ReturnType<P[Key]['check']>
         >;
       } & {
-        readonly [Key in keyof P as undefined extends z.input<P[Key]['check']> ? never : Key]: z.input<P[Key]['check']>;
+        readonly [Key in keyof P as undefined extends z.input<ReturnType<P[Key]['check']>> ? never : Key]: z.input<
+          ReturnType<P[Key]['check']>
+        >;
       }
     : never;
   type Checked = { [Name in keyof Table]: Written<Name> }[keyof Table];

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { pack } from 'msgpackr';
 import { expect, test } from 'vitest';
 import { DamagedShardError, ShardtoolError } from '../../errors.js';
-import { fieldPayload } from '../../sample/sample-codec.js';
+import { fieldPayload } from '../../sample/field-payload.js';
 import type { SamplePosition } from '../layout.js';
 import { SampleWalk } from './walk.js';
 

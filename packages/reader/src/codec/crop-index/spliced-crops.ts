@@ -8,13 +8,15 @@ import { JpegSplicer } from './splice.js';
 /** Decodes crops of JPEGs by their own data alone, where a crop index leads to them and that pays. Belongs to one worker. */
 export class SplicedCrops {
   readonly #codec: TurboJpegCodec;
-  readonly #splicer: JpegSplicer;
+  readonly #makeSplicer: () => JpegSplicer;
+  /** Its kernel is compiled when a crop index is first of use: most workers never meet one. */
+  #splicer: JpegSplicer | null = null;
   #count = 0;
 
   /** `state` is the address of CROP_STATE_BYTES zeros. */
   constructor(codec: TurboJpegCodec, memory: KernelMemory, state: number) {
     this.#codec = codec;
-    this.#splicer = new JpegSplicer(memory, state);
+    this.#makeSplicer = () => new JpegSplicer(memory, state);
   }
 
   /**
@@ -30,6 +32,7 @@ export class SplicedCrops {
     scratch: Scratch,
   ): Pixels | null {
     if (!isWorthSplicing(header, crop, reduction)) return null;
+    this.#splicer ??= this.#makeSplicer();
     const small = this.#splicer.splice(bytes, cropIndex, crop, reduction, scratch);
     const pixels = small === null ? null : this.#codec.decodePart(small, crop, reduction, scratch);
     if (pixels !== null) {

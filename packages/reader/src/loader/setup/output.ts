@@ -1,11 +1,7 @@
 import { imageFields, OptionError } from '@shardtool/format';
-import {
-  annotationSources,
-  type CheckedAnnotations,
-  checkAnnotations,
-  nameOfSource,
-} from '../../annotations/options.js';
+import { type CheckedAnnotations, checkAnnotations } from '../../annotations/options.js';
 import { layOutRecord } from '../../annotations/record.js';
+import { annotationSources, nameOfSource } from '../../annotations/sources.js';
 import type { BucketCrop } from '../../buckets/options.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';

@@ -1,10 +1,10 @@
 /** What a step of a transform is: one entry, with its parameters as data. */
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Canvas } from '../canvas.js';
 import type { Size } from '../crops.js';
 import type { Random } from '../random.js';
 import type { ValuesUnderWay } from '../values.js';
-import type { Kind } from './kinds.js';
+import type { Kind, Zod } from './kinds.js';
 
 /** A parameter: what it may be, what holds where it is left out, what it does. */
 export interface Parameter<Check extends z.ZodType = z.ZodType> extends Kind<Check> {
@@ -18,7 +18,7 @@ type Parameters = Readonly<Record<string, Parameter>>;
 
 /** All parameters, those with a default filled in. */
 type Output<Name extends string, P extends Parameters> = { readonly name: Name } & {
-  readonly [Key in keyof P]: z.output<P[Key]['check']>;
+  readonly [Key in keyof P]: z.output<ReturnType<P[Key]['check']>>;
 };
 
 /** What is said of every step: docs, hover texts and Python's types are made of it. */
@@ -58,7 +58,7 @@ interface ValueParts<S> {
 }
 
 export interface Checked<S> {
-  readonly schema: z.ZodType<S>;
+  readonly schema: (z: Zod) => z.ZodType<S>;
 }
 
 /** An entry of the table, whichever step's it is. */
@@ -75,12 +75,12 @@ export function defaulted<Check extends z.ZodType>(
   value: z.input<Check>,
   help: string,
 ): Parameter<z.ZodPrefault<Check>> {
-  return { ...kind, check: kind.check.prefault(value as never), default: value, help };
+  return { ...kind, check: (z) => kind.check(z).prefault(value as never), default: value, help };
 }
 
 /** A parameter without a default that may be left out. */
 export function optional<Check extends z.ZodType>(kind: Kind<Check>, help: string): Parameter<z.ZodOptional<Check>> {
-  return { ...kind, check: kind.check.optional(), isOptional: true, help };
+  return { ...kind, check: (z) => kind.check(z).optional(), isOptional: true, help };
 }
 
 /** An entry of the table of steps. */
@@ -93,11 +93,14 @@ export function step<
   about: About<P>,
   parts: Parts & Partial<PixelParts<Output<Name, P>>>,
 ): About<P> & Checked<Output<Name, P>> & Parts {
-  const shape = Object.fromEntries(Object.entries(about.parameters).map(([key, { check }]) => [key, check]));
-  const whole = z.strictObject({ name: z.literal(name), ...shape });
-  const checked = whole.superRefine((value, context) => {
-    const wrong = parts.check?.(value as Output<Name, P>);
-    if (wrong !== undefined) context.addIssue({ code: 'custom', path: [wrong.path], message: wrong.message });
-  });
-  return { ...about, ...parts, schema: checked as unknown as z.ZodType<Output<Name, P>> };
+  const schema = (z: Zod) => {
+    const shape = Object.fromEntries(Object.entries(about.parameters).map(([key, { check }]) => [key, check(z)]));
+    const whole = z.strictObject({ name: z.literal(name), ...shape });
+    const checked = whole.superRefine((value, context) => {
+      const wrong = parts.check?.(value as Output<Name, P>);
+      if (wrong !== undefined) context.addIssue({ code: 'custom', path: [wrong.path], message: wrong.message });
+    });
+    return checked as unknown as z.ZodType<Output<Name, P>>;
+  };
+  return { ...about, ...parts, schema };
 }
