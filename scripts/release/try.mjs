@@ -23,10 +23,18 @@ const filesIn = (part, end) =>
 
 try {
   tryTarballs();
-  const machine = { x64: 'x86_64', arm64: 'aarch64' }[process.arch];
-  for (const file of [...filesIn('python', `${machine}.whl`), ...filesIn('python', '.tar.gz')]) tryPython(file);
+  for (const file of [wheelOfHere(), ...filesIn('python', '.tar.gz')]) tryPython(file);
 } finally {
   rmSync(root, { recursive: true, force: true });
+}
+
+function wheelOfHere() {
+  // Two systems have wheels for x86_64: pip refuses the other's.
+  const system = { linux: 'linux', darwin: 'macosx' }[process.platform];
+  const machine = { x64: /_x86_64\.whl$/, arm64: /_(aarch64|arm64)\.whl$/ }[process.arch];
+  const wheel = filesIn('python', '.whl').find((file) => machine?.test(file) && path.basename(file).includes(system));
+  if (wheel) return wheel;
+  throw new Error(`${release} has no wheel for ${process.platform}-${process.arch}: build it with --platforms.`);
 }
 
 function tryTarballs() {
