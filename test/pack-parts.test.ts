@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
@@ -21,7 +22,7 @@ import { packInProcess, startPack } from './pack-processes.js';
 import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
 
-/** How often 16 processes pack at once; each time takes some seconds. */
+/** How often 16 processes pack at once, and others are killed; each time takes some seconds. */
 const ROUNDS = TIMES;
 
 const OPTIONS: PackOptions = { maxShardSamples: 2, workers: 1 };
@@ -107,16 +108,44 @@ test('parts that are killed leave what they finished, and go on when they are st
   const source = await smallImages({ samples: 60, bytes: () => 20_000 });
   const options = { ...OPTIONS, resize: 64 };
   const expected = await packedAlone(source, options);
-  const output = newFolder();
-  for (let kills = 0; kills < 4; kills++) {
-    const part = parts(2)[kills % 2]!;
-    const child = startPack(source, output, { ...options, part });
-    await sleep(150 + Math.random() * 500);
-    child.process.kill('SIGKILL');
-    await child.ended;
+  for (let round = 0; round < ROUNDS; round++) {
+    const output = newFolder();
+    for (let kills = 0; kills < 4; kills++) {
+      const part = parts(2)[kills % 2]!;
+      const child = startPack(source, output, { ...options, part });
+      await sleep(150 + Math.random() * 500);
+      child.process.kill('SIGKILL');
+      await child.ended;
+    }
+    for (const part of parts(2)) await pack(source, output, { ...options, part });
+    expect(digestsOf(output)).toEqual(expected);
   }
-  for (const part of parts(2)) await pack(source, output, { ...options, part });
-  expect(digestsOf(output)).toEqual(expected);
+});
+
+/** The text of a lock whose holder was killed: a process of this machine that has the number, but began at another time. */
+const OF_KILLED = JSON.stringify({ pid: process.pid, host: hostname(), started: 'before', token: 'killed' });
+
+test.each([
+  ['the other part', { part: '2/2' }],
+  ['the whole', {}],
+])('locks of parts that were killed are not left beside the dataset: %s ends it', async (_, options) => {
+  const source = await smallImages({ samples: 6 });
+  const output = newFolder();
+  await pack(source, output, { ...OPTIONS, part: '1/2' });
+  // One was killed when its plan had just come into its place, one between its last shard and its end.
+  const locks = ['pack.plan.lock', 'pack.1-of-2.lock', `pack.1-of-2.lock.${randomUUID()}`];
+  for (const lock of locks) writeFileSync(path.join(output, lock), OF_KILLED);
+  await pack(source, output, { ...OPTIONS, ...options });
+  expect(digestsOf(output)).toEqual(await packedAlone(source));
+});
+
+test('the lock of a part that was killed when it had just committed goes with what else it left', async () => {
+  const source = await smallImages({ samples: 6 });
+  const output = newFolder();
+  for (const part of parts(2)) await pack(source, output, { ...OPTIONS, part });
+  writeFileSync(path.join(output, 'pack.commit.lock'), OF_KILLED);
+  await pack(source, output, { ...OPTIONS, part: '2/2' });
+  expect(digestsOf(output)).toEqual(await packedAlone(source));
 });
 
 test('a part that finds the plan of other options refuses, naming them', async () => {

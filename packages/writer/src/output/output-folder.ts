@@ -20,7 +20,7 @@ import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js'
 import { LIST_FILES } from './lists.js';
 import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
-import { findPlan, planPath, STATE_FOLDER, shardNotePath } from './pack-state.js';
+import { findPlan, planPath, removeState, STATE_FOLDER, shardNotePath } from './pack-state.js';
 import { readPartNotes } from './part-notes.js';
 import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
 import { QUARANTINE_FILE } from './quarantine.js';
@@ -117,7 +117,7 @@ export class OutputFolder {
    * the dataset stays.
    */
   removeLeftState(): void {
-    if (!isGrowing(this.path)) this.#removeState();
+    if (!isGrowing(this.path)) removeState(this.path);
   }
 
   /**
@@ -152,7 +152,7 @@ export class OutputFolder {
       this.#remove(paths.file, ...paths.beside);
       this.#removeTemporary(paths);
     }
-    this.#removeState();
+    removeState(this.path);
   }
 
   #entries(): string[] {
@@ -162,7 +162,7 @@ export class OutputFolder {
   /** Removes what an earlier pack left here, and nothing else. */
   async clear(): Promise<void> {
     if (!existsSync(join(this.path, PACK_NOTE_FILE))) {
-      this.#removeState();
+      removeState(this.path);
       return;
     }
     const note = readNote(this.path);
@@ -183,7 +183,7 @@ export class OutputFolder {
     for (const { shardFolder } of [layout, ...(hidden ? [hidden] : [])]) {
       if (shardFolder !== undefined) removeIfEmpty(join(this.path, shardFolder));
     }
-    this.#removeState();
+    removeState(this.path);
     this.#remove(PACK_NOTE_FILE);
   }
 
@@ -279,11 +279,6 @@ export class OutputFolder {
   release(): void {
     this.#unlock();
     if (this.#made && readdirSync(this.path).length === 0) removeIfEmpty(this.path);
-  }
-
-  #removeState(): void {
-    rmSync(join(this.path, STATE_FOLDER), { recursive: true, force: true });
-    this.#remove(`${PACK_NOTE_FILE}${TEMPORARY}`);
   }
 
   #remove(...files: string[]): void {

@@ -92,3 +92,14 @@ export function checkNeighbours(folder: string, part: Part | null): void {
     if (held !== null) refuse(join(folder, name), held.holder);
   }
 }
+
+/** Removes locks of processes that were killed and that nobody will take again: of the plan, of the commit, of parts that are done. */
+export function removeDeadLocks(folder: string): void {
+  for (const name of readdirSync(folder).filter(isLockFile)) {
+    try {
+      removeDeadLock(join(folder, name));
+    } catch {
+      // It keeps nobody out.
+    }
+  }
+}
