@@ -3,7 +3,7 @@
  * at random done many times, and property tests with other cases than ever. Its last result stands in docs/long-tests.md.
  *
  *   npm run test:long                                  every step, with a seed of the day
- *   npm run test:long -- --seed 7 --times 50 random    one step, with the cases of a run before
+ *   npm run test:long -- --seed 7 --times 50 random    one step, with the cases of a run before; what is random, 50 times as often
  *
  * SHARDTOOL_PYTHON and SHARDTOOL_TORCH_PYTHON name the Pythons; default: those that .ci/run makes. SHARDTOOL_TORCH2_PYTHON names one
  * with torch 2, torchdata, numpy and pytest (.venv-torch2), SHARDTOOL_REFEREES
@@ -22,7 +22,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     seed: { type: 'string', default: String(Math.floor(Date.parse(today) / 86_400_000)) },
-    times: { type: 'string', default: '25' },
+    times: { type: 'string' },
   },
 });
 const torchPython = process.env.SHARDTOOL_TORCH_PYTHON ?? '.venv-torch/bin/python';
@@ -41,13 +41,23 @@ const vitest = (files, environment) => ({
   command: [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', ...files],
   environment: { SHARDTOOL_SEED: values.seed, ...environment },
 });
+/** What is done many times in place of once; `usual`, where nobody says how many. */
+const repeated = (files, usual, environment) => {
+  const times = values.times ?? String(usual);
+  return { times, ...vitest(files, { SHARDTOOL_TIMES: times, ...environment }) };
+};
 
 const STEPS = {
   long: {
     what: '`test/long`, the rest',
-    ...vitest(['--exclude', 'test/long/other-writers.test.ts', '--exclude', 'test/long/site.test.ts'], {
-      SHARDTOOL_LANE: 'long',
-    }),
+    ...vitest(
+      ['crop-index', 'other-writers', 'site'].flatMap((name) => ['--exclude', `test/long/${name}.test.ts`]),
+      { SHARDTOOL_LANE: 'long' },
+    ),
+  },
+  crops: {
+    what: 'crops by an index, 40,000 at a time, and damaged indexes, 4,000 at a time (`test/long/crop-index`)',
+    ...repeated(['test/long/crop-index.test.ts'], 25, { SHARDTOOL_LANE: 'long' }),
   },
   referees: {
     what: 'live writers and readers of others as referees (`test/long/other-writers`)',
@@ -58,17 +68,21 @@ const STEPS = {
     ...vitest(['test/long/site.test.ts'], { SHARDTOOL_LANE: 'long' }),
   },
   foreign: {
-    what: 'files of others damaged, 10,000 cases a layout (`test/foreign-damage`)',
-    ...vitest(['test/foreign-damage.test.ts'], { SHARDTOOL_TIMES: '50' }),
+    what: 'files of others damaged, 200 cases a layout at a time (`test/foreign-damage`)',
+    ...repeated(['test/foreign-damage.test.ts'], 50),
   },
   properties: {
     what: 'property tests',
-    ...vitest(withText("from 'fast-check'"), { SHARDTOOL_TIMES: '5' }),
+    ...repeated(withText("from 'fast-check'"), 5),
   },
   random: {
-    what: `damage, kills and races, ${values.times} times as often`,
-    // A server that goes away stays away for 20 s.
-    ...vitest(withText("/repetitions.js'"), { SHARDTOOL_TIMES: values.times, SHARDTOOL_GONE_MS: '20000' }),
+    what: 'damage, kills and races',
+    // A server that goes away stays away for 20 s. Files of others have a step.
+    ...repeated(
+      withText("/repetitions.js'").filter((file) => file !== 'test/foreign-damage.test.ts'),
+      25,
+      { SHARDTOOL_GONE_MS: '20000' },
+    ),
   },
   python: {
     what: 'wheels for other processors, the sdist',
@@ -103,7 +117,7 @@ for (const [name, step] of Object.entries(STEPS)) {
 writeFileSync(PAGE, page(results));
 process.exit(results.some(({ status }) => status !== 0) ? 1 : 0);
 
-function run(name, { what, command: [program, ...args], environment }) {
+function run(name, { what, times, command: [program, ...args], environment }) {
   console.log(`== ${name}`);
   const report = path.join(os.tmpdir(), `shardtool-long-${process.pid}.json`);
   const start = performance.now();
@@ -114,7 +128,7 @@ function run(name, { what, command: [program, ...args], environment }) {
   const minutes = (performance.now() - start) / 60_000;
   const tests = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : null;
   rmSync(report, { force: true });
-  return { what, status, minutes, passed: tests?.numPassedTests, failed: tests?.numFailedTests };
+  return { what, times, status, minutes, passed: tests?.numPassedTests, failed: tests?.numFailedTests };
 }
 
 /** The page with the rows of these steps anew; the rows of all others stay. */
@@ -126,13 +140,15 @@ function page(rows) {
   const fresh = new Map(
     rows.map((row) => [
       row.what,
-      `| ${row.what} | ${today} | ${stdout.trim()} | ${values.seed} | ${outcome(row)} | ${row.minutes.toFixed(1)} | ${machine} |`,
+      `| ${row.what} | ${today} | ${stdout.trim()} | ${values.seed} | ${row.times ?? ''} | ${outcome(row)} | ${row.minutes.toFixed(1)} | ${machine} |`,
     ]),
   );
   const before = readFileSync(PAGE, 'utf8').split('\n');
   const table = Object.values(STEPS).map(
     ({ what }) =>
-      fresh.get(what) ?? before.find((line) => line.startsWith(`| ${what} |`)) ?? `| ${what} | not run yet | | | | | |`,
+      fresh.get(what) ??
+      before.find((line) => line.startsWith(`| ${what} |`)) ??
+      `| ${what} | not run yet | | | | | | |`,
   );
   return [
     '# The last long tests',
@@ -140,8 +156,8 @@ function page(rows) {
     '`npm run test:long` runs the steps and writes this page; `npm run test:long -- NAME` runs one of them ' +
       `(${Object.keys(STEPS).join(', ')}).`,
     '',
-    '| step | date | commit | seed | result | minutes | machine |',
-    '|---|---|---|---:|---|---:|---|',
+    '| step | date | commit | seed | times as often | result | minutes | machine |',
+    '|---|---|---|---:|---:|---|---:|---|',
     ...table,
     '',
   ].join('\n');
