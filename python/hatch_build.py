@@ -84,8 +84,8 @@ def pack_checkout(checkout: Path, target: Path) -> None:
         npm("run", "--silent", "setup", cwd=checkout)
     npm("run", "--silent", "build", cwd=checkout)
     target.mkdir()
-    for name in OWN_PACKAGES:
-        npm("pack", "--silent", "--ignore-scripts", "--pack-destination", str(target), cwd=checkout / "packages" / name)
+    folders = [f"./packages/{name}" for name in OWN_PACKAGES]
+    npm("pack", "--silent", "--ignore-scripts", "--pack-destination", str(target), *folders, cwd=checkout)
 
 
 def install(tarballs: Path, folder: Path, node_platform: str) -> Path:

@@ -2,6 +2,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from programs import Programs
 
 from datasets import pack, small_images
 
@@ -20,6 +21,14 @@ def time_limit(request):
     signal.alarm(marker.args[0] if marker else LIMIT_SECONDS)
     yield
     signal.alarm(0)
+
+
+@pytest.fixture(scope="session")
+def run_script():
+    """Runs a Python script (`Programs.run`)."""
+    programs = Programs()
+    yield programs.run
+    programs.close()
 
 
 @pytest.fixture(scope="session")

@@ -12,48 +12,40 @@ from datasets import CHECKOUT, pack
 
 pytestmark = pytest.mark.time_limit(600)
 
-
-def train(script, *arguments, cwd):
-    done = subprocess.run(
-        [sys.executable, str(CHECKOUT / "examples" / script), *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src"), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines(), done.stderr
+EXAMPLES = CHECKOUT / "examples"
+STOPPED = [("--stop-after", 4), ("--resume", "--stop-after", 6), ("--resume",)]
 
 
-def test_training_that_was_stopped_goes_on_with_the_same_losses(photos, tmp_path):
-    options = ("--data", photos, "--size", 64, "--epochs", 2)
-    whole, bar = train("train_resnet.py", *options, cwd=tmp_path)
+@pytest.fixture
+def train(run_script, tmp_path):
+    return lambda script, *arguments: run_script(EXAMPLES / script, *arguments, cwd=tmp_path)
+
+
+def test_training_that_was_stopped_goes_on_with_the_same_losses(train, photos):
+    command = ("train_resnet.py", "--data", photos, "--size", 32, "--epochs", 2)
+    whole, bar = train(*command)
     assert len(whole) == 12
     assert "epoch 1 [##############################] 6/6" in bar
     # Within an epoch, and behind the last batch of one.
-    for stop in (4, 6):
-        first, _ = train("train_resnet.py", *options, "--stop-after", stop, cwd=tmp_path)
-        rest, _ = train("train_resnet.py", *options, "--resume", cwd=tmp_path)
-        assert first + rest == whole
+    parts = [train(*command, *options)[0] for options in STOPPED]
+    assert [line for part in parts for line in part] == whole
+    assert list(map(len, parts)) == [4, 2, 6]
 
 
-def test_its_twin_with_the_standard_dataloader_runs(tmp_path):
-    options = ("--data", CHECKOUT / "examples/photos", "--size", 64, "--epochs", 1)
-    lines, _ = train("train_resnet_dataloader.py", *options, cwd=tmp_path)
+def test_its_twin_with_the_standard_dataloader_runs(train):
+    lines, _ = train("train_resnet_dataloader.py", "--data", EXAMPLES / "photos", "--size", 32, "--epochs", 1)
     assert len(lines) == 6
 
 
-def test_detection_out_of_shards_has_the_losses_of_the_same_files(tmp_path):
+def test_detection_out_of_shards_has_the_losses_of_the_same_files(train, tmp_path):
     pytest.importorskip("torchvision.models.detection")
-    train("train_detection.py", "--make", "shapes", cwd=tmp_path)
+    train("train_detection.py", "--make", "shapes")
     shapes = tmp_path / "shapes"
     options = ("--coco", shapes / "annotations.json", "--no-shuffle")
     pack(shapes / "images", shapes / "shards", *options)
     # More steps than there are batches in an epoch.
-    shards, _ = train("train_detection.py", "--data", "shapes/shards", "--steps", 8, cwd=tmp_path)
-    files, _ = train("train_detection.py", "--data", "shapes", "--files", "--steps", 8, cwd=tmp_path)
+    shards, _ = train("train_detection.py", "--data", "shapes/shards", "--steps", 8)
+    files, _ = train("train_detection.py", "--data", "shapes", "--files", "--steps", 8)
     assert len(shards) == 8 and all(np.isfinite(losses_of(line)).all() for line in shards)
     for line, other in zip(shards, files):
         np.testing.assert_allclose(losses_of(line), losses_of(other), atol=2e-6)
@@ -67,7 +59,7 @@ def test_ranks_train_on_every_sample_once(photos, tmp_path):
     # What torchrun tells the processes that it starts; torch 1.13's own fails on Python 3.11.
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    command = [sys.executable, str(CHECKOUT / "examples/train_ddp.py"), "--size", "32", "--data", str(photos)]
+    command = [sys.executable, str(EXAMPLES / "train_ddp.py"), "--size", "32", "--data", str(photos)]
     shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     path = {"PYTHONPATH": str(CHECKOUT / "python" / "src"), "OMP_NUM_THREADS": "1"}
     ranks = [
@@ -85,8 +77,8 @@ def test_ranks_train_on_every_sample_once(photos, tmp_path):
     assert printed == [["epoch 0: 60 samples over 2 ranks"], []]
 
 
-def test_an_evaluation_by_map_style_access_sees_every_sample(photos, tmp_path):
-    lines, _ = train("evaluate.py", "--data", photos, cwd=tmp_path)
+def test_an_evaluation_by_map_style_access_sees_every_sample(train, photos):
+    lines, _ = train("evaluate.py", "--data", photos, "--size", 64)
     assert len(lines) == 7
     assert [int(line.split()[-1]) for line in lines[:-1]] == [10] * 6
     assert lines[-1].endswith(" of 60")
