@@ -1,4 +1,12 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { crc32, layoutOf, readManifest, readShardIndex, type WrittenLayoutName } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
@@ -154,6 +162,21 @@ test.each(layouts)(
     await expect(openDataset(output)).rejects.toMatchObject({ name: 'UnfinishedPackError' });
   },
 );
+
+test('a conversion that ends before its first shard leaves nothing of its own, and what others have there stays', async () => {
+  const above = newFolder();
+  const output = path.join(above, 'new', 'shards');
+  const refused = () => expect(convert(dataset.tar, output, { maxSampleBytes: 10 })).rejects.toThrow('at most 10');
+  await refused();
+  expect(existsSync(above)).toBe(false);
+  mkdirSync(output, { recursive: true });
+  await refused();
+  expect(readdirSync(output)).toEqual([]);
+  writeFileSync(path.join(output, 'notes.txt'), 'mine');
+  const stream = createReadStream(path.join(dataset.tar, 'train-000000.tar'));
+  await expect(convert(stream, output, { overwrite: true, maxSampleBytes: 10 })).rejects.toThrow('at most 10');
+  expect(readdirSync(output)).toEqual(['notes.txt']);
+});
 
 test('a shard that was cut, and an index of another shard, end the conversion', async () => {
   const damaged = newFolder();

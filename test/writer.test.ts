@@ -15,6 +15,10 @@ async function written(samples: Iterable<NewSample>, options: WriterOptions = {}
   return { output, report: await writer.close() };
 }
 
+/** Twice more than LMDB holds. Nobody writes to it, so it takes no memory. */
+const HALF = new Uint8Array(2 ** 31);
+const AS_LMDB = { format: 'lmdb', maxSampleBytes: 2 ** 40 } as const;
+
 const numbered = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ key: `a/${i}`, jpg: jpeg(i), cls: i % 2 }));
 
@@ -109,6 +113,7 @@ test.each([
     { key: 'b', jpg: jpeg(1), x: Buffer.alloc(1 << 20) },
     'at most',
   ],
+  ['lmdb: more than LMDB itself holds', AS_LMDB, { key: 'b', jpg: jpeg(1), a: HALF, b: HALF }, 'LMDB holds 4294967295'],
   ['a name that DALI would part', { index: ['dali'] }, { key: 'b c', jpg: jpeg(1) }, 'white space'],
   ['a name that wids would cut', { index: ['wids'] }, { key: 'b'.repeat(97), jpg: jpeg(1) }, 'longer than 100 bytes'],
   ['a name that wids would not see', { index: ['wids'] }, { key: 'ü', jpg: jpeg(1) }, 'beyond ASCII'],

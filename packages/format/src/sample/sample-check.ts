@@ -11,6 +11,8 @@ export interface SampleRules {
   readonly maxFieldBytes?: number;
   whyNotKey(key: string): string | null;
   whyNotField(name: string): string | null;
+  /** Throws {@link SampleSizeError} where all of a sample together, with names and headers, is longer than the layout takes. */
+  checkStored?(shard: string, key: string, fields: readonly FieldSize[]): void;
 }
 
 /** As many as the readers of msgpack take; far more than any sample has. */
@@ -82,6 +84,7 @@ export class SampleCheck {
       if (bytes > (this.#rules.maxFieldBytes ?? bytes)) throw this.#fieldTooLarge(key, name, bytes);
     }
     if (total > this.#maxSampleBytes) throw sampleTooLarge(shard, key, total, this.#maxSampleBytes);
+    this.#rules.checkStored?.(shard, key, fields);
   }
 
   #fieldTooLarge(key: string, name: string, bytes: number): SampleSizeError {

@@ -1,12 +1,21 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { entryOf, isTableLayout, OptionError, type OutputLayoutName, withSentences } from '@shardtool/format';
+import {
+  entryOf,
+  isTableLayout,
+  OptionError,
+  type OutputLayoutName,
+  PACK_NOTE_FILE,
+  withSentences,
+} from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import { type CheckedConvertOptions, checkConvertOptions, type OutputOptions } from '../options.js';
 import { type Destination, namingPlace, openDestination } from '../output/destination.js';
 import { OutputFolder } from '../output/output-folder.js';
+import { readShardNote } from '../output/shard-note.js';
 import { Naming } from '../plan/naming.js';
 import type { DatasetShards } from '../shard/dataset-shards.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
@@ -100,15 +109,31 @@ async function convertInto(
       await folder.clear();
       await destination.removeGone();
     }
-    const report =
-      'shards' in input
-        ? await convertDataset(input, folder, destination, checked, madeFrom!, isBegun)
-        : await convertTarStream(input, folder, destination, checked, madeFrom, recast);
+    const report = await ('shards' in input
+      ? convertDataset(input, folder, destination, checked, madeFrom!, isBegun)
+      : convertTarStream(input, folder, destination, checked, madeFrom, recast)
+    ).catch(async (error) => {
+      const isStopped = checked.signal?.aborted === true;
+      if (!isBegun && !isStopped && !hasFinished(folder, madeFrom)) await removeMade(folder, destination);
+      throw error;
+    });
     await destination.commit();
     return report;
   } finally {
     folder.release();
   }
+}
+
+/** Whether there is a shard that the same call would keep. Those of a stream have no notes: it begins anew. */
+function hasFinished(folder: OutputFolder, madeFrom: string | null): boolean {
+  if (madeFrom === null || !existsSync(path.join(folder.path, PACK_NOTE_FILE))) return false;
+  return folder.noted().shards.some((stem) => readShardNote(folder.path, stem, madeFrom) !== null);
+}
+
+/** Nothing was finished, so nothing stays. The error that ended the work counts, whatever becomes of this. */
+async function removeMade(folder: OutputFolder, destination: Destination): Promise<void> {
+  await folder.clear().catch(() => undefined);
+  await destination.removeGone().catch(() => undefined);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import {
   besideAll,
   besideShard,
@@ -49,14 +49,15 @@ const OF_BEGINNING: ReadonlySet<string> = new Set([PACK_NOTE_FILE, `${PACK_NOTE_
 /** The folder that a pack writes into: made if need be, and locked until {@link OutputFolder.release}. */
 export class OutputFolder {
   readonly path: string;
-  readonly #made: boolean;
+  /** The folders that were made for it, itself first. */
+  readonly #made: readonly string[];
   readonly #unlock: Unlock;
   /** Shards that were announced. */
   #shards: readonly string[] = [];
   /** What the shards were made with that are there already. */
   #options: PackNote['options'];
 
-  private constructor(path: string, made: boolean, unlock: Unlock) {
+  private constructor(path: string, made: readonly string[], unlock: Unlock) {
     this.path = path;
     this.#made = made;
     this.#unlock = unlock;
@@ -69,7 +70,8 @@ export class OutputFolder {
    */
   static async open(path: string, part: Part | null = null, signal?: AbortSignal): Promise<OutputFolder> {
     try {
-      const made = makeFolder(path);
+      const made = missingOf(path);
+      makeFolder(path);
       const unlock = await lockFolderPatiently(path, part === null ? LOCK_FILE : partLock(part), signal);
       const folder = new OutputFolder(path, made, unlock);
       try {
@@ -275,10 +277,10 @@ export class OutputFolder {
     throw new DiskFullError({ path: this.path }, message);
   }
 
-  /** Gives the lock back, and removes the folder again if it was made here and stayed empty. */
+  /** Gives the lock back, and removes the folder again, and those above it, if they were made here and stayed empty. */
   release(): void {
     this.#unlock();
-    if (this.#made && readdirSync(this.path).length === 0) removeIfEmpty(this.path);
+    for (const folder of this.#made) removeIfEmpty(folder);
   }
 
   #remove(...files: string[]): void {
@@ -300,6 +302,13 @@ export function hiddenFolder(shardFolder: string): string {
 function listOf(layout: OutputLayoutName): string[] {
   const { listFile } = entryOf(layout);
   return listFile === undefined ? [] : [listFile];
+}
+
+/** The folder and those above it that are not there, itself first. */
+function missingOf(path: string): string[] {
+  const missing: string[] = [];
+  for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder)) missing.push(folder);
+  return missing;
 }
 
 function removeIfEmpty(folder: string): void {

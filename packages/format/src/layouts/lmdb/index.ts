@@ -1,9 +1,10 @@
-import { ImageEncoder, MapEncoder } from '../../sample/sample-codec.js';
+import type { SampleRules } from '../../sample/sample-check.js';
+import { ImageEncoder, MapEncoder, type ValueEncoder } from '../../sample/sample-codec.js';
 import type { WrittenLayout } from '../layout.js';
 import { LMDB } from './entry.js';
 import { salvage } from './salvage.js';
 import { samples } from './samples.js';
-import { LmdbWriter, RULES } from './write.js';
+import { LmdbWriter, plannedBytes, RULES } from './write.js';
 
 export { LmdbDatabase, type LmdbEntry } from './read.js';
 
@@ -15,7 +16,7 @@ export const lmdb: WrittenLayout = {
   name: 'lmdb',
   extension: LMDB.extension,
   innerFile: LMDB.innerFile,
-  rules: RULES,
+  rules: rulesOf(new MapEncoder(false), RULES),
   createWriter: (fd, shard, most) => new LmdbWriter(fd, shard, new MapEncoder(false), most),
   samples,
   salvage,
@@ -25,6 +26,11 @@ export const lmdb: WrittenLayout = {
 export const lmdbImages: WrittenLayout = {
   ...lmdb,
   imageOnly: true,
-  rules: { ...RULES, maxFields: 1 },
+  rules: rulesOf(new ImageEncoder(), { ...RULES, maxFields: 1 }),
   createWriter: (fd, shard, most) => new LmdbWriter(fd, shard, new ImageEncoder(), most),
 };
+
+/** With LMDB's own limit, for those who want to know before there is a shard. */
+function rulesOf(encoder: ValueEncoder, rules: SampleRules): SampleRules {
+  return { ...rules, checkStored: (shard, key, fields) => void plannedBytes(encoder, shard, key, fields) };
+}

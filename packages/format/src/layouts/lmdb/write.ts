@@ -59,8 +59,7 @@ export class LmdbWriter implements ShardWriter {
     this.#check.check(key, fields);
     const keyBytes = Buffer.from(key);
     if (this.#keys.has(keyBytes)) throw this.#duplicate(key);
-    const most = this.#encoder.plan(key, fields);
-    if (most > MAX_VALUE_BYTES) throw this.#tooLarge(key, most);
+    const most = plannedBytes(this.#encoder, this.#shard, key, fields);
     const room = this.#output.room(runPages(most, PAGE_BYTES) * PAGE_BYTES, key);
     this.#begun = { key: keyBytes, room };
     return this.#encoder.layOut(room.subarray(PAGE_HEADER_BYTES));
@@ -134,10 +133,12 @@ export class LmdbWriter implements ShardWriter {
     const message = `${shard}: the key "${key}" comes a second time; each key must come once in a shard.`;
     return new DuplicateKeyError({ shard, key }, message);
   }
+}
 
-  #tooLarge(key: string, bytes: number): SampleSizeError {
-    const shard = this.#shard;
-    const message = `${shard}: sample "${key}" takes ${bytes} bytes, and LMDB holds ${MAX_VALUE_BYTES} at most; leave it out, or pack to tar.`;
-    return new SampleSizeError({ shard, key, bytes, limit: MAX_VALUE_BYTES }, message);
-  }
+/** How many bytes the value of a sample takes at most. Throws {@link SampleSizeError} for more than LMDB itself holds. */
+export function plannedBytes(encoder: ValueEncoder, shard: string, key: string, fields: readonly FieldSize[]): number {
+  const bytes = encoder.plan(key, fields);
+  if (bytes <= MAX_VALUE_BYTES) return bytes;
+  const message = `${shard}: sample "${key}" takes ${bytes} bytes, and LMDB holds ${MAX_VALUE_BYTES} at most; leave it out, or pack to tar.`;
+  throw new SampleSizeError({ shard, key, bytes, limit: MAX_VALUE_BYTES }, message);
 }
