@@ -4,7 +4,8 @@ import { indexPathOf, readShardIndex } from '@shardtool/format';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { packedPhotos } from './datasets.js';
-import { newFolder } from './pack-workbench.js';
+import { newFolder, tree } from './pack-workbench.js';
+import { archive, entry } from './tar-craft.js';
 
 /** Flips a bit in the middle of the image of a row, and returns its key. */
 async function damage(shard: string, row: number): Promise<string> {
@@ -89,4 +90,22 @@ test('verify of a foreign tar without an index says that there is nothing to com
   expect(stdout).toMatch(
     /: headers in order; without an index there are no checksums to compare \("shardtool index" makes one\)\n$/,
   );
+});
+
+test('verify --decode names the samples without an image of a dataset of images, which loaders do not take', async () => {
+  const photo = readFileSync('test/fixtures/odd-images/progressive.jpg');
+  const files = tree({ 'words.tar': archive(entry({ name: 'a.txt' }, 'a'), entry({ name: 'b.txt' }, 'b')) });
+  writeFileSync(
+    path.join(files, 'photos.tar'),
+    archive(entry({ name: 'c.jpg' }, photo), entry({ name: 'c.txt' }, 'c'), entry({ name: 'd.txt' }, 'd')),
+  );
+  for (const shards of [files, newFolder()]) {
+    if (shards !== files) expect((await shardtool('convert', files, shards)).code).toBe(0);
+    expect((await shardtool('verify', shards)).code).toBe(0);
+    const { code, stdout } = await shardtool('verify', shards, '--decode');
+    expect([code, stdout.split('\n').slice(0, -2)]).toEqual([
+      1,
+      ['photos.tar\td\tit has no image, which loaders want of every sample; leave it out (--exclude-keys)'],
+    ]);
+  }
 });

@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
-import { BadSampleError, type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
+import { BadSampleError, type Loader, type LoaderOptions, openDataset, SampleDecoder } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { emptyFolder, smallImages } from './datasets.js';
@@ -127,10 +127,24 @@ test('a block without any good sample is an error, also for substitute', async (
 test('of blocks of one sample the error names how many streams make longer ones, and those have substitutes', async () => {
   const few = { ...base, shuffleUnit: undefined, streams: undefined, blockSamples: undefined, keys: [...order] };
   await expect(run({ ...few, onBadSample: 'substitute' })).rejects.toThrow(
-    'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples). Run "shardtool verify --decode"',
+    'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few). Run "shardtool verify --decode"',
   );
   const { loader } = await run({ ...few, onBadSample: 'substitute', streams: 4 });
   expect(loader.report().bad).toBe(5);
+});
+
+test('of what the transform does not take no sentence says that a verification would find it', async () => {
+  const options = { ...base, keys: ['a/0000'], transform: [{ name: 'randomCrop', size: 4000 }] } as const;
+  const wrong = /where randomCrop takes 4000x4000: resize before, or give randomCrop padIfNeeded\./;
+  const told = async (work: Promise<unknown>) => ((await work.catch((error: unknown) => error)) as Error).message;
+  await using dataset = await openDataset(shards);
+  const decoder = await SampleDecoder.open(dataset, { transform: options.transform });
+  const single = await told(decoder.get('a/0000'));
+  decoder.close();
+  for (const message of [await told(run(options)), await told(run({ ...options, onBadSample: 'substitute' })), single]) {
+    expect(message).toMatch(wrong);
+    expect(message).not.toContain('verify');
+  }
 });
 
 test('a reason that is a sentence of its own ends with one full stop within another one', async () => {

@@ -2,7 +2,7 @@ import { type CheckedValues, checkGiven, headerOf, imageFields, nameTable, Sampl
 import type { DecodedImage, StoredMask } from '../decode/decoded.js';
 import { createDecoder, type Decoder } from '../decode/decoder.js';
 import { scratchBytesFor } from '../decode/scratch-size.js';
-import { BadSampleError, clauseOf } from '../loader/deliver/bad-rows.js';
+import { adviceOn, BadSampleError, clauseOf } from '../loader/deliver/bad-rows.js';
 import { LOADER_OPTIONS } from '../loader/option-table.js';
 import type { LoaderOptions } from '../loader/options.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
@@ -97,7 +97,7 @@ export class SampleDecoder {
       const reason = cause instanceof SampleDecodeError ? cause.reason : (cause as Error).message;
       throw new BadSampleError(
         { shard, key },
-        `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}. Run "shardtool verify --decode" to list every bad sample.`,
+        `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.${adviceOn(reason)}`,
         { cause },
       );
     }

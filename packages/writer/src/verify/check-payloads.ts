@@ -47,6 +47,19 @@ export async function checkPayloads(
   return warnings;
 }
 
+/**
+ * Names the samples without an image of a shard whose others have one: earlier versions packed such, and loaders do not take
+ * them. A shard without any image is for something else.
+ */
+export function checkImages(payloads: readonly Payload[], faults: ShardFaults): void {
+  const withImage = new Set(payloads.filter(({ field }) => isImageField(field)).map(({ key }) => key));
+  if (withImage.size === 0) return;
+  for (const key of new Set(payloads.map((payload) => payload.key))) {
+    if (!withImage.has(key))
+      faults.addUndecodable('it has no image, which loaders want of every sample; leave it out (--exclude-keys)', key);
+  }
+}
+
 /** What is wrong with a payload, as the end of "field x ..."; null where nothing is. */
 function checkSum({ bytes, msgpack, crc32: expected, saidBy }: Payload, stored: Uint8Array): string | null {
   if (stored.length < bytes) return `ends behind the end of the shard`;

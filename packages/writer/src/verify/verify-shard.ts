@@ -16,7 +16,7 @@ import {
 import type { Checker } from '@shardtool/reader';
 import { isRemote } from '@shardtool/storage';
 import { checkCrops } from './check-crops.js';
-import { checkPayloads, type Payload } from './check-payloads.js';
+import { checkImages, checkPayloads, type Payload } from './check-payloads.js';
 import { longestSpan, type ShardTotals, totalsOf } from './check-totals.js';
 import { comparePositions } from './compare-positions.js';
 import { type Fault, reasonOf, ShardFaults } from './faults.js';
@@ -72,6 +72,7 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
     verdict.checksums ||= payloads.length > 0 && payloads.every(({ crc32 }) => crc32 !== null);
     const file = new FrontToBack(source);
     verdict.warnings = await checkPayloads(payloads, file, checker, faults);
+    if (checker !== null) checkImages(payloads, faults);
     const sum = shard.record === null ? null : layout.expand === undefined ? await file.crc32() : await crc32Of(shard);
     isSame = sum === null ? null : crc32Hex(sum) === shard.record!.crc32;
   } catch (error) {

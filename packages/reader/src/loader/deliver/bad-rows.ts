@@ -44,12 +44,12 @@ export function judgeRow(
   if (dropped) pending.dropped.add(row);
   else if (onBadSample === 'raise') {
     const { shard, key } = whereabouts(block, item, options);
+    const what = `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.`;
     throw new BadSampleError(
       { shard, key },
-      isLacking(reason)
-        ? `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}. Set onBadSample to 'skip' or 'substitute': report() then lists such samples.`
-        : `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}. Run "shardtool verify --decode" to list every bad sample, ` +
-            "or set onBadSample to 'skip' or 'substitute'.",
+      isOfLoader(reason)
+        ? `${what} Set onBadSample to 'skip' or 'substitute': report() then lists such samples.`
+        : `${what} ${VERIFY}, or set onBadSample to 'skip' or 'substitute'.`,
     );
   }
   if (!pending.reasons.has(row)) pending.reasons.set(row, reason);
@@ -64,16 +64,30 @@ export function judgeRow(
     throw new BadSampleError(
       { shard, key },
       `${shard}: no sample of the block of "${key}" can take its row; it cannot be used itself: ` +
-        `${clauseOf(pending.reasons.get(row)!)}. ${remedyOf(block.items, dropped)}`,
+        `${clauseOf(pending.reasons.get(row)!)}. ${remedyOf(block.items, dropped || isOfLoader(pending.reasons.get(row)!))}`,
     );
   }
   pending.items[row] = next;
   return true;
 }
 
-/** Nothing is wrong with what was packed, so that no verification finds it: a loader wants a field that the sample does not have. */
-function isLacking(reason: string): boolean {
-  return reason.startsWith('it has no ');
+const VERIFY = 'Run "shardtool verify --decode" to list every bad sample';
+
+/** What a transform does not take, or finds in two images that are to be alike. */
+const OF_TRANSFORM =
+  /^(its field ".*": )?(it is \d+x\d+ pixels where |(the transform|randomRotation) makes it \d+x)|raise the option /;
+
+/**
+ * Nothing is wrong with what was packed, so that no verification finds it: a loader wants a field that the sample does not
+ * have, or its transform does not take the image.
+ */
+function isOfLoader(reason: string): boolean {
+  return reason.startsWith('it has no ') || OF_TRANSFORM.test(reason);
+}
+
+/** How all samples of such a reason are found, as a sentence with a space in front; nothing where `verify` does not tell. */
+export function adviceOn(reason: string): string {
+  return isOfLoader(reason) ? '' : ` ${VERIFY}.`;
 }
 
 /** In a batch of one size the next good sample of the batch takes the row: it is of that size. */
@@ -83,10 +97,11 @@ function standIn(pending: PendingBatch, row: number, options: BadRowOptions): tr
   const next = ((pending.standIns.get(row) ?? row) + 1) % pending.rows;
   if (next === row) {
     const { shard, key } = whereabouts(blocks[row]!, items[row]!, options);
+    const reason = pending.reasons.get(row)!;
     throw new BadSampleError(
       { shard, key },
       `${shard}: no sample of the batch of "${key}" can take its row; it cannot be used itself: ` +
-        `${clauseOf(pending.reasons.get(row)!)}. Run "shardtool verify --decode" to list every bad sample, or choose larger batches.`,
+        `${clauseOf(reason)}. ${isOfLoader(reason) ? 'Choose' : `${VERIFY}, or choose`} larger batches.`,
     );
   }
   pending.standIns.set(row, next);
@@ -103,13 +118,14 @@ function otherSize(reason: string, { shard, key }: { readonly shard: string; rea
   );
 }
 
-function remedyOf(items: number, dropped: boolean): string {
+/** `isSound`: `verify` finds nothing wrong with it. */
+function remedyOf(items: number, isSound: boolean): string {
   // So it is by default where all samples fit into the shuffle buffer: a larger one changes nothing.
   const longer =
     items === 1
-      ? 'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples)'
+      ? 'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few)'
       : `Its block is ${items} samples long: choose fewer streams, or a larger shuffleBufferSize`;
-  return dropped ? `${longer}.` : `${longer}. Run "shardtool verify --decode" to list every bad sample.`;
+  return isSound ? `${longer}.` : `${longer}. ${VERIFY}.`;
 }
 
 /** Whether a bad sample was skipped in this row. */
