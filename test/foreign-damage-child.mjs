@@ -33,7 +33,7 @@ process.once('message', async ({ kinds, cases }) => {
 
 async function soundOf(kind, file) {
   const digests = [];
-  await walk(kind, file, readFileSync(file), true, (digest) => digests.push(digest));
+  await walk(kind, file, readFileSync(file), true, (digest, _, sample) => digests.push({ digest, sample }));
   if (digests.length === 0) throw new Error(`${file} has no samples`);
   return digests;
 }
@@ -42,10 +42,12 @@ async function examine(kind, file, sound, bytes, isHere) {
   const outcome = { fields: 0, trouble: null };
   const isChecked = new RegExp(kind.checked).test(path.basename(file));
   try {
-    await walk(kind, file, bytes, isHere, (digest, length) => {
-      const expected = sound[outcome.fields++];
+    await walk(kind, file, bytes, isHere, (digest, length, sample) => {
+      outcome.fields++;
       // Names may have changed, so that samples are others; what was written has not.
-      const isKnown = kind.isInOrder ? digest === expected : length === 0 || sound.includes(digest);
+      const isKnown = kind.isInOrder
+        ? sound.some((one) => one.digest === digest && one.sample === sample)
+        : length === 0 || sound.some((one) => one.digest === digest);
       if (isChecked && !isKnown) outcome.trouble ??= `other bytes in field ${outcome.fields - 1}`;
     });
   } catch (error) {
@@ -69,9 +71,11 @@ async function walk(kind, file, bytes, isHere, found) {
   const from = () => (kind.layout === 'hdf5' ? fileOf(bytes) : sourceOf(file, bytes, isHere));
   if (layout.headers !== undefined && layout.unpack === undefined) for await (const _ of layout.headers(from()));
   const view = await (layout.expand ?? layout.unpack ?? ((source) => source))(await from());
+  let sample = 0;
   try {
     for await (const samples of layout.samples(view)) {
       for (const { offset, bytes: span, fields } of samples) {
+        sample++;
         for (const field of fields) {
           const isInside =
             field.offset >= 0 &&
@@ -82,7 +86,8 @@ async function walk(kind, file, bytes, isHere, found) {
           const read = await view.readAt(field.offset, payload);
           if (read < payload.length) throw new Error(`${read} of ${payload.length} bytes`);
           // Whoever reads a field holds it against its checksum, where there is one.
-          if (field.crc32 === undefined || field.crc32 === crc32(payload)) found(digestOf(payload), payload.length);
+          if (field.crc32 === undefined || field.crc32 === crc32(payload))
+            found(digestOf(payload), payload.length, sample);
         }
       }
     }

@@ -141,7 +141,11 @@ test('of what the transform does not take no sentence says that a verification w
   const decoder = await SampleDecoder.open(dataset, { transform: options.transform });
   const single = await told(decoder.get('a/0000'));
   decoder.close();
-  for (const message of [await told(run(options)), await told(run({ ...options, onBadSample: 'substitute' })), single]) {
+  for (const message of [
+    await told(run(options)),
+    await told(run({ ...options, onBadSample: 'substitute' })),
+    single,
+  ]) {
     expect(message).toMatch(wrong);
     expect(message).not.toContain('verify');
   }

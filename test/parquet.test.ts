@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { OptionError, readManifest } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
-import { convert, indexShards, verify } from '@shardtool/writer';
+import { convert, type Fault, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
@@ -62,6 +62,35 @@ test('pages of either version, of any codec, with dictionaries and without, hold
     expect(columns.get('seen')!.at(-1), name).toBe('2020-09-13T12:26:40.023Z');
     await expect(dataset.get(`${name.replace('.parquet', '')}/000017`)).resolves.toMatchObject({ number: 17 });
   }
+});
+
+test.each([
+  ['in the last page of a row group', 8050, 1, 'the page at byte'],
+  ['in a dictionary', 5000, 1, 'the page at byte .. has changed'],
+  ['in the header of a page', 5796, 8, 'its column|no page|the page'],
+])('damage %s costs the samples that it lies in', async (_, offset, length, why) => {
+  const file = path.join(emptyFolder(), 'snappy-1.parquet');
+  const bytes = readFileSync(path.join(fixtures, 'pages', 'snappy-1.parquet'));
+  writeFileSync(file, bytes.fill(0xa5, offset, offset + length));
+  const faults: Fault[] = [];
+  await verify(file, { onFault: (fault) => faults.push(fault) });
+  const bad = new Set(faults.map(({ key }) => Number(key?.slice(-6))));
+  expect(bad.size).toBeGreaterThan(0);
+  expect(Math.max(...bad)).toBeLessThan(9);
+  for (const { reason } of faults) expect(reason).toMatch(new RegExp(`^field "[a-z.]+" is lost: (${why})`));
+  await using dataset = await openDataset(file);
+  const loader = dataset.loader({ batchSize: 6, transform: 'raw', onBadSample: 'skip', shuffle: false, workers: 1 });
+  const seen: (string | null)[] = [];
+  for await (const { encoded } of loader)
+    for (const image of encoded!) seen.push(image.length === 0 ? null : sha256(image));
+  expect(seen).toEqual(expected.map(({ sha256: sum }, row) => (bad.has(row) ? null : sum)));
+  const keys = loader.report().badSamples.map(({ key }) => Number(key.slice(-6)));
+  expect(keys.sort((a, b) => a - b)).toEqual([...bad].sort((a, b) => a - b));
+  await expect(convert(file, emptyFolder())).rejects.toMatchObject({ name: 'SampleChecksumError' });
+  await indexShards([file]);
+  const listed: Fault[] = [];
+  await verify(file, { onFault: (fault) => listed.push(fault) });
+  expect(listed.map(({ key }) => key)).toEqual(faults.map(({ key }) => key));
 });
 
 test('the loader streams row groups, and classes and where choose without reading images', async () => {

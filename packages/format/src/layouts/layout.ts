@@ -1,3 +1,4 @@
+import type { DamagedShardError } from '../errors.js';
 import type { SampleRules } from '../sample/sample-check.js';
 import type { ColumnValue } from '../shard-index/label-column.js';
 import type { Source } from '../source.js';
@@ -16,6 +17,8 @@ export interface FieldPosition {
   readonly msgpack?: boolean;
   /** Of the payload, where the layout itself keeps it. */
   readonly crc32?: number;
+  /** Why the payload is lost; {@link crc32} is then one that what stands in its place does not have. */
+  readonly lost?: DamagedShardError;
 }
 
 /** Where one sample lies in its shard: the smallest span that holds all of it, headers included. */

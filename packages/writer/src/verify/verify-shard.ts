@@ -155,8 +155,9 @@ async function walk(layout: ShardLayout, source: Source, faults: ShardFaults): P
     for await (const found of layout.samples(source)) {
       samples += found.length;
       for (const { key, fields } of found) {
-        for (const { name, offset, bytes, msgpack = false, crc32 = null } of fields) {
-          payloads.push({ key, field: name, offset, bytes, msgpack, crc32, saidBy: 'shard' });
+        for (const { name, offset, bytes, msgpack = false, crc32 = null, lost } of fields) {
+          if (lost !== undefined) faults.add(`field "${name}" is lost: ${reasonOf(lost)}`, key);
+          else payloads.push({ key, field: name, offset, bytes, msgpack, crc32, saidBy: 'shard' });
         }
       }
     }

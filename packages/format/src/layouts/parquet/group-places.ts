@@ -70,7 +70,8 @@ export async function findGroupPlaces(
     starts[row + 1] = starts[row]! + bytes;
   }
   const known = ours?.groupBytes[group];
-  if (known !== undefined && known !== starts[rows])
+  const isWhole = columns.every(({ lost }) => lost.size === 0);
+  if (known !== undefined && isWhole && known !== starts[rows])
     throw damaged(location, 0, `row group ${group} has ${starts[rows]} bytes of fields, and its footer says ${known}`);
   return { starts, columns };
 }

@@ -1,6 +1,6 @@
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import { crc32 } from '../../checksum.js';
-import { UnsupportedShardError } from '../../errors.js';
+import { CutShardError, DamagedShardError, UnsupportedShardError } from '../../errors.js';
 import type { Source } from '../../source.js';
 import type { FileWindow } from '../file-window.js';
 import { CODEC_NAMES, decompressed, UNCOMPRESSED } from './codecs.js';
@@ -41,17 +41,45 @@ const MOST_PAGE_BYTES = 1 << 30;
 
 type Thrift = ReturnType<typeof deserializeTCompactProtocol>;
 
+/** The pages of a chunk as far as their headers could be read. */
+export interface FoundPages {
+  readonly pages: readonly Page[];
+  /** What is wrong with the headers; then nothing but a page's own values proves how many it has. Null where all fit the chunk. */
+  readonly trouble: DamagedShardError | null;
+}
+
 /**
- * The pages of a chunk, found by their headers. Throws {@link DamagedShardError} where they do not fit the chunk, and
- * {@link UnsupportedShardError} for a codec that is not read.
+ * The pages of a chunk, found by their headers. Throws {@link UnsupportedShardError} for a codec that is not read.
  */
-export async function readPages(window: FileWindow, shard: string, chunk: Chunk): Promise<Page[]> {
+export async function findPages(window: FileWindow, shard: string, chunk: Chunk): Promise<FoundPages> {
+  const pages: Page[] = [];
+  try {
+    await readHeaders(window, shard, chunk, pages);
+    return { pages, trouble: null };
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return { pages, trouble: error };
+  }
+}
+
+/** The same, throwing {@link DamagedShardError} where they do not fit the chunk. */
+export async function readPages(window: FileWindow, shard: string, chunk: Chunk): Promise<readonly Page[]> {
+  const { pages, trouble } = await findPages(window, shard, chunk);
+  if (trouble !== null) throw trouble;
+  return pages;
+}
+
+/** Whether bytes are not what was written. Of a file that became shorter nothing can be said. */
+export function isDamage(error: unknown): error is DamagedShardError {
+  return error instanceof DamagedShardError && !(error instanceof CutShardError);
+}
+
+async function readHeaders(window: FileWindow, shard: string, chunk: Chunk, pages: Page[]): Promise<void> {
   const { codec } = chunk;
   if (!CODEC_NAMES.includes(codec)) {
     const message = `${shard}: its pages are compressed by ${codec}, which is not read; write it anew with snappy, zstd or none.`;
     throw new UnsupportedShardError({ shard }, message);
   }
-  const pages: Page[] = [];
   const end = chunk.offset + chunk.bytes;
   let plainBytes = 0;
   let values = 0;
@@ -75,7 +103,6 @@ export async function readPages(window: FileWindow, shard: string, chunk: Chunk)
   }
   if (values !== chunk.values)
     throw damaged(shard, chunk.offset, `a column of it has ${values} values, and its footer says ${chunk.values}`);
-  return pages;
 }
 
 async function readHeader(window: FileWindow, shard: string, at: number, end: number) {

@@ -1,4 +1,5 @@
-import { UnsupportedShardError } from '../../errors.js';
+import { crc32 } from '../../checksum.js';
+import { type DamagedShardError, UnsupportedShardError } from '../../errors.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
 import { keyOf } from '../column-names.js';
@@ -82,10 +83,11 @@ export class ParquetFile {
     const wanted = new Map<Page, Piece[]>();
     for (let row = partAt(starts, offset); row < starts.length - 1 && starts[row]! < end; row++) {
       let at = starts[row]!;
-      for (const { pages, page, at: inPage, bytes } of columns) {
+      for (const { pages, page, at: inPage, bytes, lost } of columns) {
         if (page[row]! < 0) continue;
         const [from, to] = [Math.max(at, offset), Math.min(at + bytes[row]!, end)];
-        if (from < to)
+        if (from < to && lost.has(row)) target.fill(0, from - offset, to - offset);
+        else if (from < to)
           addPiece(wanted, pages[page[row]!]!, { at: inPage[row]! + from - at, bytes: to - from, to: from - offset });
         at += bytes[row]!;
       }
@@ -100,15 +102,19 @@ export class ParquetFile {
     const { starts, columns } = await this.#placesOf(source, group);
     this.#checkImages(columns, group);
     const labels = await this.#labelsOf(source, group);
+    const isDamaged = columns.some(({ lost }) => lost.size > 0);
     for (let row = 0; row < rows; ) {
       const found: SamplePosition[] = [];
       for (const end = Math.min(rows, row + YIELDED); row < end; row++) {
-        let at = base + starts[row]!;
+        let at = starts[row]!;
         const fields: FieldPosition[] = [];
-        for (const { page, bytes, field, fields: names } of columns) {
+        for (const { page, bytes, field, fields: names, lost } of columns) {
           if (page[row]! < 0) continue;
           const name = names[field[row]!]! || this.#endingOf(labels, row);
-          fields.push({ name, offset: at, bytes: bytes[row]! });
+          const place = { name, offset: base + at, bytes: bytes[row]! };
+          // Readers go by checksums: one that what stands for a lost value cannot have tells them, and the others then have theirs.
+          if (isDamaged) fields.push({ ...place, ...(await this.#sumOf(source, group, at, place, lost.get(row))) });
+          else fields.push(place);
           at += bytes[row]!;
         }
         const span = { offset: base + starts[row]!, bytes: starts[row + 1]! - starts[row]! };
@@ -145,6 +151,20 @@ export class ParquetFile {
     if (keys !== undefined) return keyOf(String(keys[inGroup] ?? ''), refuse);
     const name = location.slice(Math.max(location.lastIndexOf('/'), location.lastIndexOf('\\')) + 1);
     return `${name.replace(/\.parquet$/, '')}/${String(row).padStart(6, '0')}`;
+  }
+
+  /** The checksum of a value in a row group that has lost some. */
+  async #sumOf(
+    source: Source,
+    group: number,
+    offset: number,
+    { bytes }: Pick<FieldPosition, 'bytes'>,
+    lost: DamagedShardError | undefined,
+  ): Promise<Pick<FieldPosition, 'crc32' | 'lost'>> {
+    const value = new Uint8Array(bytes);
+    if (lost !== undefined) return { crc32: ~crc32(value) >>> 0, lost };
+    await this.read(source, group, offset, value);
+    return { crc32: crc32(value) };
   }
 
   /** The name of an image that its own column does not say. */

@@ -1,5 +1,5 @@
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
-import { UnsupportedShardError } from '../../errors.js';
+import { type DamagedShardError, UnsupportedShardError } from '../../errors.js';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import type { Source } from '../../source.js';
 import type { FileWindow } from '../file-window.js';
@@ -7,6 +7,8 @@ import type { BytesColumn } from './columns.js';
 import { type Chunk, damaged, fill } from './footer.js';
 import {
   DELTA_LENGTH,
+  findPages,
+  isDamage,
   liesOpen,
   type Page,
   type PageCache,
@@ -14,7 +16,6 @@ import {
   PLAIN_DICTIONARY,
   plainPage,
   RLE_DICTIONARY,
-  readPages,
 } from './pages.js';
 import { decodeRuns } from './runs.js';
 
@@ -29,6 +30,8 @@ export interface ColumnPlaces {
   /** Which of `fields` the value is, by its first bytes. */
   readonly field: Uint8Array;
   readonly fields: readonly string[];
+  /** Why the values of these rows are lost: of one that is, a zero stands for what it was. */
+  readonly lost: ReadonlyMap<number, DamagedShardError>;
 }
 
 /** What places are found with. */
@@ -43,7 +46,9 @@ const LENGTH_BYTES = 4;
 
 /**
  * Finds the values of a column in a row group. Where they lie open in a file of this machine, only their lengths and first
- * bytes are read (`fieldOf` says by these which field a value is); else each page is, and stays in the cache. Throws {@link DamagedShardError} and {@link UnsupportedShardError}.
+ * bytes are read (`fieldOf` says by these which field a value is); else each page is, and stays in the cache. A page that is
+ * damaged costs its own rows; where the header of one is, so that it is not known how many those are, all rows are lost. Throws
+ * {@link DamagedShardError} and {@link UnsupportedShardError}.
  */
 export async function findPlaces(
   { source, window, cache }: PlaceReader,
@@ -55,25 +60,50 @@ export async function findPlaces(
   const { location: shard } = source;
   if (chunk.values !== rows)
     throw damaged(shard, chunk.offset, `its column "${column.name}" has another number of values than there are rows`);
-  const pages = await readPages(window, shard, chunk);
+  const { pages, trouble } = await findPages(window, shard, chunk);
   const places = new PlaceList(pages, rows, fieldOf);
   let dictionary: Dictionary | null = null;
-  for (const [number, page] of pages.entries()) {
-    if (liesOpen(page, source)) {
-      await walkFile(window, shard, page, column.maxLevel, places, number);
-      continue;
-    }
-    const bytes = cache.get(page) ?? (await loadPage(source, page));
-    cache.put(page, bytes);
+  let withoutDictionary: DamagedShardError | null = null;
+  if (trouble !== null) places.lose(rows, trouble);
+  for (const [number, page] of trouble === null ? pages.entries() : []) {
     try {
-      if (page.kind === 'dictionary') dictionary = { bytes, spans: plainSpans(bytes, page.values, number) };
-      else walkPage({ page, number, bytes, dictionary }, column, places, shard);
-    } catch (cause) {
-      if (!(cause instanceof RangeError)) throw cause;
-      throw damaged(shard, page.offset, `the page at byte ${page.offset} is none (${cause.message})`, cause);
+      if (page.kind === 'dictionary') {
+        const bytes = await bytesOf(page, source, cache);
+        dictionary = { bytes, spans: inPage(page, shard, () => plainSpans(bytes, page.values, number)) };
+        continue;
+      }
+      places.begin();
+      if (liesOpen(page, source)) await walkFile(window, shard, page, column.maxLevel, places, number);
+      else {
+        const isOfDictionary = page.encoding === PLAIN_DICTIONARY || page.encoding === RLE_DICTIONARY;
+        if (isOfDictionary && withoutDictionary !== null) throw withoutDictionary;
+        const loaded = { page, number, bytes: await bytesOf(page, source, cache), dictionary };
+        inPage(page, shard, () => walkPage(loaded, column, places, shard));
+      }
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      if (page.kind === 'dictionary') withoutDictionary = error;
+      else places.lose(page.values, error);
     }
   }
+  places.nameLost();
   return places;
+}
+
+async function bytesOf(page: Page, source: Source, cache: PageCache): Promise<Uint8Array> {
+  const bytes = cache.get(page) ?? (await loadPage(source, page));
+  cache.put(page, bytes);
+  return bytes;
+}
+
+/** Does `work`, whose RangeErrors say what is wrong with the page. */
+function inPage<T>(page: Page, shard: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw damaged(shard, page.offset, `the page at byte ${page.offset} is none (${cause.message})`, cause);
+  }
 }
 
 /** Reads a page and decompresses it. */
@@ -97,8 +127,11 @@ class PlaceList implements ColumnPlaces {
   readonly bytes: Uint32Array;
   readonly field: Uint8Array;
   readonly fields: string[] = [];
+  readonly lost = new Map<number, DamagedShardError>();
   readonly #fieldOf: (first: Uint8Array) => string;
   #row = 0;
+  /** Where the rows of the page in hand begin. */
+  #begin = 0;
 
   constructor(pages: readonly Page[], rows: number, fieldOf: (first: Uint8Array) => string) {
     this.pages = pages;
@@ -107,6 +140,30 @@ class PlaceList implements ColumnPlaces {
     this.bytes = new Uint32Array(rows);
     this.field = new Uint8Array(rows);
     this.#fieldOf = fieldOf;
+  }
+
+  /** Rows of a page come now. */
+  begin(): void {
+    this.#begin = this.#row;
+  }
+
+  /** The rows of the page in hand are lost. */
+  lose(values: number, why: DamagedShardError): void {
+    this.#row = this.#begin;
+    const end = Math.min(this.page.length, this.#begin + values);
+    for (; this.#row < end; this.#row++) {
+      this.page[this.#row] = 0;
+      this.at[this.#row] = 0;
+      this.bytes[this.#row] = 1;
+      this.lost.set(this.#row, why);
+    }
+  }
+
+  /** What is lost is taken for what most of the others are: images of one kind. */
+  nameLost(): void {
+    if (this.lost.size === 0) return;
+    if (this.fields.length === 0) this.fields.push(this.#fieldOf(new Uint8Array(1)));
+    for (const row of this.lost.keys()) this.field[row] = 0;
   }
 
   /** The next row has no value. */
