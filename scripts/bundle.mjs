@@ -24,7 +24,7 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
 const PACKAGES = {
-  storage: ['index', 'threads/read-thread', 'visible'],
+  storage: ['index', 'threads/remote-thread', 'visible'],
   format: ['index', 'visible', 'layouts/hdf5/hdf5-thread'],
   reader: [
     'index',
@@ -53,6 +53,8 @@ const PACKAGES = {
  */
 const THREADS = { reader: 'loader/work/decode-worker' };
 const BELOW_THREADS = ['storage', 'format'];
+/** Dozens of these wait for slow files: of a few modules, and of CommonJS, each starts in a quarter less processor time. */
+const WAITING_THREADS = { storage: 'threads/local-thread' };
 /** Where the libraries of @julusian/jpeg-turbo come from and go to: without its packages for building it, and its install script. */
 const TURBOJPEG = ['linux-x64', 'linux-x64-musl', 'linux-arm64', 'darwin-x64', 'darwin-arm64', 'win32-x64'];
 
@@ -61,7 +63,7 @@ export async function setup() {
   for (const [name, entries] of Object.entries(PACKAGES)) {
     const folder = path.join(root, 'packages', name);
     if (!isOld(folder, THREADS[name] !== undefined)) continue;
-    await bundle(folder, entries, THREADS[name]).catch((error) => {
+    await bundle(folder, entries, THREADS[name], WAITING_THREADS[name]).catch((error) => {
       // What is half made would pass for new the next time.
       rmSync(path.join(folder, 'lib'), { recursive: true, force: true });
       throw error;
@@ -84,7 +86,7 @@ function isOld(folder, hasThread) {
   return [...inputs, fileURLToPath(import.meta.url)].some((file) => statSync(file).mtimeMs >= made);
 }
 
-async function bundle(folder, entries, thread) {
+async function bundle(folder, entries, thread, waiting) {
   const dist = path.join(folder, 'dist');
   const lib = path.join(folder, 'lib');
   const own = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
@@ -118,6 +120,15 @@ async function bundle(folder, entries, thread) {
   if (thread !== undefined) {
     refuseMissing(own);
     modules.push(...(await bundleThread(path.join(dist, `${thread}.js`), lib, options)));
+  }
+  if (waiting !== undefined) {
+    const one = await rolldown({
+      ...options,
+      input: path.join(dist, `${waiting}.js`),
+      treeshake: { moduleSideEffects: false },
+    });
+    await one.write({ file: path.join(lib, `${path.basename(waiting)}.cjs`), format: 'cjs', codeSplitting: false });
+    await one.close();
   }
   if (existsSync(path.join(folder, 'page'))) modules.push(...(await bundlePage(folder)));
   copyTypes(folder, own);

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -74,7 +75,7 @@ test('threads read parts of files and whole ones, and what they cannot read is a
   const whole = await Promise.all(files.map((file) => threads.readFile(file)));
   expect(whole.map((bytes) => Buffer.from(bytes))).toEqual(files.map((_, i) => Buffer.alloc(1000, i)));
   await expect(threads.readFile(path.join(folder, 'none'))).rejects.toMatchObject({
-    name: 'FileError',
+    name: 'NoSuchFileError',
     path: path.join(folder, 'none'),
   });
   const target = new Uint8Array(new SharedArrayBuffer(10));
@@ -112,6 +113,47 @@ test.runIf(process.platform === 'linux')(
     expect(open()).toEqual([]);
   },
 );
+
+test.runIf(process.platform === 'linux')('reads come before indexes that were asked for earlier', async () => {
+  const folder = emptyFolder();
+  const [held, ...files] = ['held', 'a', 'b', 'c'].map((name) => path.join(folder, name));
+  for (const file of files) fs.writeFileSync(file, file);
+  // Whoever opens it waits until somebody opens it for writing.
+  execFileSync('mkfifo', [held!]);
+  const threads = new ReadThreads({ remote: false, most: 1, each: 1 });
+  const done: string[] = [];
+  const waits = threads.readFile(held!).catch(() => {});
+  const wholes = files
+    .slice(1)
+    .map((file) => threads.readFile(file).then(() => done.push(`all of ${path.basename(file)}`)));
+  const read = threads
+    .read(files[0]!, undefined, 0, new Uint8Array(new SharedArrayBuffer(1)))
+    .then(() => done.push('a'));
+  await (await fs.promises.open(held!, 'w')).close();
+  await Promise.all([waits, read, ...wholes]);
+  await threads.close();
+  expect(done).toEqual(['a', 'all of b', 'all of c']);
+});
+
+test.runIf(process.platform === 'linux')('datasets share the files that stay open', async () => {
+  const folder = emptyFolder();
+  const files = Array.from({ length: 400 }, (_, i) => path.join(folder, String(i)));
+  for (const file of files) fs.writeFileSync(file, file);
+  const open = (): number => {
+    const links = fs.readdirSync('/proc/self/fd').map((fd) => told(() => fs.readlinkSync(`/proc/self/fd/${fd}`)));
+    return links.filter((file) => file.startsWith(folder)).length;
+  };
+  const [one, other] = [1, 2].map(() => new ReadThreads({ remote: false, most: 4, each: 1 }));
+  const read = (threads: ReadThreads, file: string) =>
+    threads.read(file, undefined, 0, new Uint8Array(new SharedArrayBuffer(1)));
+  for (const threads of [one!, other!]) await Promise.all(files.map((file) => read(threads, file)));
+  await vi.waitUntil(() => open() <= 512, { timeout: 60_000 });
+  await one!.close();
+  await Promise.all(files.map((file) => read(other!, file)));
+  expect(open()).toBe(400);
+  await other!.close();
+  expect(open()).toBe(0);
+});
 
 test('a read of a slow file asks for all of its bytes at once', async () => {
   const slowfs = buildSlowfs(emptyFolder());

@@ -58,7 +58,7 @@ test('a tarball has what runs, its types, its licence and a README, and no tests
     );
     const others = files.filter(
       (file) =>
-        !/^(LICENSE|README\.md|package\.json|lib\/([\w-]+\.(js|wasm)|THIRD-PARTY\.txt|third-party\.json|turbojpeg\/.+|page\/\w+\.(html|js|css|svg)|types\/.*(?<!\.test)\.d\.ts))$/.test(
+        !/^(LICENSE|README\.md|package\.json|lib\/([\w-]+\.(c?js|wasm)|THIRD-PARTY\.txt|third-party\.json|turbojpeg\/.+|page\/\w+\.(html|js|css|svg)|types\/.*(?<!\.test)\.d\.ts))$/.test(
           file,
         ),
     );

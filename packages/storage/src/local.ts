@@ -4,6 +4,7 @@ import path from 'node:path';
 import { FileChangedError, FileError, FileExistsError, NoSuchFileError } from './errors.js';
 import { makeFolder } from './make-folder.js';
 import type { Content, Entry, Expected, PutOptions, Source, Storage } from './storage.js';
+import { remedyOf } from './system-error.js';
 
 /** Files of this machine. A name that is an absolute path is taken as it is. */
 export class LocalStorage implements Storage {
@@ -145,7 +146,8 @@ function changed(file: string): FileChangedError {
 
 export function unusable(file: string, what: string, cause: unknown): FileError {
   const Kind = isMissing(cause) && what === 'opened' ? NoSuchFileError : FileError;
-  return new Kind({ path: file }, `${file} cannot be ${what} (${(cause as Error).message}).`, { cause });
+  const remedy = (cause as NodeJS.ErrnoException).code === 'EMFILE' ? `: ${remedyOf(cause)}` : '';
+  return new Kind({ path: file }, `${file} cannot be ${what} (${(cause as Error).message})${remedy}.`, { cause });
 }
 
 export function unreadable(location: string, offset: number, cause: unknown): never {

@@ -18,8 +18,9 @@ let advise: Advise | null | undefined;
  * Has the system begin to read these bytes of an open file, all side by side: a read alone asks a slow file system for one
  * read-ahead after the other. May wait, where the mount takes no more requests. Does nothing where the system cannot.
  */
-export function announce(file: number, offset: number, bytes: number): void {
-  if (bytes <= READ_AHEAD_BYTES) return;
+export function announce(file: number, offset: number, bytes: number, isOneOfMany: boolean): void {
+  // A short read alone is asked for at once anyway.
+  if (bytes <= READ_AHEAD_BYTES && !isOneOfMany) return;
   advise ??= adviser();
   for (let at = 0; at < bytes; at += READ_AHEAD_BYTES) {
     // Of the rest, for mounts that take more at once: what is on its way already is not asked for again.

@@ -1,14 +1,16 @@
 /** Calls of this machine's files that wait until they are done: for threads that are there to wait. */
-import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { unreadable, unusable } from '../local.js';
+import type { OpenedFile } from './read-threads.js';
 
 /** Opens a file for reading. Throws {@link FileError} with the path where it is missing, unreadable or no regular file. */
-export function openNow(path: string): number {
+export function openNow(path: string): OpenedFile {
   let file: number | undefined;
   try {
     file = openSync(path, 'r');
-    if (!fstatSync(file).isFile()) throw new Error('it is not a regular file');
-    return file;
+    const found = fstatSync(file);
+    if (!found.isFile()) throw new Error('it is not a regular file');
+    return { file, size: found.size };
   } catch (cause) {
     if (file !== undefined) closeSync(file);
     throw unusable(path, 'opened', cause);
@@ -27,14 +29,5 @@ export function readNow(path: string, file: number, offset: number, target: Uint
     return done;
   } catch (cause) {
     return unreadable(path, offset + done, cause);
-  }
-}
-
-/** All of a file, in memory of its own, which can go to another thread. */
-export function readFileNow(path: string): Uint8Array {
-  try {
-    return new Uint8Array(readFileSync(path));
-  } catch (cause) {
-    throw unusable(path, 'read', cause);
   }
 }

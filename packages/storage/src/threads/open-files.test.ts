@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { OpenFiles } from './open-files.js';
 
 /** Opens files as a system does: each gets the lowest number that is free. */
-function files(most: number) {
+function files(most: () => number) {
   const open: (string | null)[] = [];
   const opens: string[] = [];
   const table = new OpenFiles({
@@ -27,7 +27,7 @@ function files(most: number) {
 }
 
 test('a file is opened once for all who read it, and stays open as long as it is among the last', async () => {
-  const { table, open, opens } = files(2);
+  const { table, open, opens } = files(() => 2);
   const none = async (): Promise<void> => {};
   await Promise.all([table.use('a', none), table.use('a', none), table.use('b', none)]);
   await table.use('a', none);
@@ -40,8 +40,19 @@ test('a file is opened once for all who read it, and stays open as long as it is
   expect(open.filter((path) => path !== null)).toEqual([]);
 });
 
+test('fewer may stay open than before', async () => {
+  let most = 3;
+  const { table, open } = files(() => most);
+  for (const path of ['a', 'b', 'c']) await table.use(path, async () => {});
+  most = 1;
+  table.closeOldest();
+  await turn();
+  await turn();
+  expect(open).toEqual([null, null, 'c']);
+});
+
 test('a file that cannot be opened is tried anew', async () => {
-  const { table, opens } = files(2);
+  const { table, opens } = files(() => 2);
   await expect(table.use('missing', async () => {})).rejects.toThrow('no');
   await expect(table.use('missing', async () => {})).rejects.toThrow('no');
   expect(opens).toHaveLength(2);
@@ -51,7 +62,7 @@ test('a number means its file from the beginning of each use to its end, however
   const uses = fc.array(fc.record({ path: fc.constantFrom(...'abcdef'), begin: fc.nat(6), turns: fc.nat(4) }));
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 4 }), uses, async (most, wanted) => {
-      const { table, open } = files(most);
+      const { table, open } = files(() => most);
       const seen = await Promise.all(
         wanted.map(async ({ path, begin, turns }) => {
           for (let k = 0; k < begin; k++) await turn();

@@ -1,6 +1,6 @@
 /** How files are opened and closed, and how many stay open. */
 export interface OpenFilesOptions {
-  readonly most: number;
+  most(): number;
   /** The number by which all threads of this process know the file (a file descriptor). */
   open(path: string): Promise<number>;
   close(file: number): Promise<void>;
@@ -33,7 +33,7 @@ export class OpenFiles {
     this.#files.delete(path);
     this.#files.set(path, file);
     file.users++;
-    this.#dropOldest();
+    this.closeOldest();
     try {
       return await work(await file.number);
     } finally {
@@ -56,9 +56,11 @@ export class OpenFiles {
     return file;
   }
 
-  #dropOldest(): void {
+  /** Closes as many as there are too many: fewer may stay open than before. */
+  closeOldest(): void {
+    const most = this.#options.most();
     for (const path of this.#files.keys()) {
-      if (this.#files.size <= this.#options.most) return;
+      if (this.#files.size <= most) return;
       this.#drop(path);
     }
   }

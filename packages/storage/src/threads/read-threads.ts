@@ -11,6 +11,11 @@ import { OpenFiles } from './open-files.js';
 export const OPEN_SOURCES = 16;
 /** Of this machine's files so many stay open for all threads: one for each stream of a usual order, and far fewer than a process may have. */
 const OPEN_FILES = 512;
+/** However many datasets share those, and the threads. */
+const LEAST_OPEN_FILES = 16;
+const LEAST_THREADS = 4;
+/** So many reads of open files take a thread no longer than one, since it announces all of them before it waits. */
+const READS_TOGETHER = 4;
 
 interface Asked {
   readonly id: number;
@@ -26,8 +31,9 @@ export type ReadRequest =
       readonly offset: number;
       readonly target: Uint8Array;
     })
-  /** All of a file, in memory of its own. */
+  /** All of a file of a server, in memory of its own. */
   | (Asked & { readonly kind: 'whole'; readonly options: StorageOptions })
+  /** A file of this machine. */
   | (Asked & { readonly kind: 'open' })
   /** Of an open file of this machine. */
   | (Asked & { readonly kind: 'read'; readonly file: number; readonly offset: number; readonly target: Uint8Array })
@@ -65,18 +71,41 @@ export interface ReadBytes {
   readonly version?: string | undefined;
 }
 
-/** Bytes that were read into a target; those of a whole file; the number of a file that was opened. */
-export type ReadValue = ReadBytes | Uint8Array | number;
+/** A file of this machine, by the number that all threads of the process know it by. */
+export interface OpenedFile {
+  readonly file: number;
+  readonly size: number;
+}
+
+/** Bytes that were read into a target; those of a whole file; a file that was opened. */
+export type ReadValue = ReadBytes | Uint8Array | OpenedFile;
+
+const closeFile = promisify(close);
+const REMOTE_THREAD = new URL('./remote-thread.js', import.meta.url);
+/** What scripts/bundle.mjs makes of local-thread.ts. */
+const LOCAL_THREAD = new URL('./local-thread.cjs', import.meta.url);
+
+/** All that read files of this machine: each dataset of a mixture does, and the system lets a process have so many files and threads. */
+const local = new Set<ReadThreads>();
 
 /** How many threads read, and when there is another one. */
 export interface ReadThreadsOptions {
   /** Whether they ask servers, where many reads of a thread are under way at once; else each call waits. */
   readonly remote: boolean;
+  /** Of this machine's files all that are open together share these. */
   readonly most: number;
   /** So many reads wait for each thread before there is another one: starting one takes as long. */
   readonly each: number;
   /** Where all have something to do for so long, in milliseconds, there is another one, too. */
   readonly growMs?: number;
+  /** Of this machine's files one thread is to open so many in a row: as many as take longer than it takes to ask for them. Default: 1. */
+  readonly opens?: number;
+}
+
+interface Call {
+  readonly asked: Ask;
+  resolve(value: ReadValue): void;
+  reject(error: Error): void;
 }
 
 interface Thread {
@@ -84,7 +113,7 @@ interface Thread {
   isReady: boolean;
   /** What it has read last; of servers it may still know these files. */
   readonly read: Set<string>;
-  readonly waiting: Map<number, { resolve(value: ReadValue): void; reject(error: Error): void }>;
+  readonly waiting: Map<number, Call>;
 }
 
 /** Threads that read into shared memory. They start when they are needed, and keep a process alive only while they read. */
@@ -93,10 +122,14 @@ export class ReadThreads {
   readonly #options: ReadThreadsOptions;
   readonly #threads: Thread[] = [];
   readonly #files = new OpenFiles({
-    most: OPEN_FILES,
-    open: async (location) => (await this.#ask({ kind: 'open', location })) as number,
-    close: promisify(close),
+    most: () => Math.max(LEAST_OPEN_FILES, Math.floor(OPEN_FILES / local.size)),
+    open: async (location) => ((await this.#ask({ kind: 'open', location })) as OpenedFile).file,
+    close: closeFile,
   });
+  /** Calls of this machine that no thread has yet. */
+  readonly #soon: Call[] = [];
+  /** Files that are to be read as a whole, which are indexes, and of samples that come later. */
+  readonly #later: Call[] = [];
   #next = 0;
   /** Since when no thread was idle, as far as anybody looked. */
   #busySince = Number.POSITIVE_INFINITY;
@@ -104,6 +137,9 @@ export class ReadThreads {
 
   constructor(options: ReadThreadsOptions) {
     this.#options = options;
+    if (options.remote) return;
+    local.add(this);
+    for (const one of local) one.#files.closeOldest();
   }
 
   /** Starts a thread before there is anything to read: loading what it needs takes a while. */
@@ -124,27 +160,87 @@ export class ReadThreads {
 
   /** All of a file. */
   async readFile(location: string): Promise<Uint8Array> {
-    return (await this.#ask({ kind: 'whole', location, options: optionsOf(location) })) as Uint8Array;
+    if (this.#options.remote) {
+      return (await this.#ask({ kind: 'whole', location, options: optionsOf(location) })) as Uint8Array;
+    }
+    const { file, size } = (await this.#ask({ kind: 'open', location }, this.#later)) as OpenedFile;
+    try {
+      const target = new Uint8Array(new SharedArrayBuffer(size));
+      const { got } = (await this.#ask({ kind: 'read', location, file, offset: 0, target })) as ReadBytes;
+      return target.slice(0, got);
+    } finally {
+      await closeFile(file);
+    }
   }
 
-  #ask(asked: Ask): Promise<ReadValue> {
+  #ask(asked: Ask, queue = this.#soon): Promise<ReadValue> {
     if (this.#closed) return Promise.reject(new FileError({}, CLOSED));
-    const thread = this.#threadFor(asked.location);
-    const id = this.#next++;
     return new Promise((resolve, reject) => {
-      thread.waiting.set(id, { resolve, reject });
-      thread.worker.ref();
-      thread.worker.postMessage({ ...asked, id } satisfies ReadRequest);
+      const call = { asked, resolve, reject };
+      if (this.#options.remote) this.#give(this.#threadFor(asked.location), [call]);
+      else {
+        queue.push(call);
+        if (this.#wantsAnother()) this.#start();
+        this.#handOut();
+      }
     });
+  }
+
+  #give(thread: Thread, calls: readonly Call[]): void {
+    const requests = calls.map((call): ReadRequest => {
+      const id = this.#next++;
+      thread.waiting.set(id, call);
+      return { ...call.asked, id };
+    });
+    thread.worker.ref();
+    thread.worker.postMessage(requests);
+  }
+
+  get #queued(): number {
+    return this.#soon.length + this.#later.length;
+  }
+
+  /** Gives calls to threads that have nothing to do. */
+  #handOut(): void {
+    const idle = this.#threads.filter(({ isReady, waiting }) => isReady && waiting.size === 0);
+    for (let left = idle.length; left > 0 && this.#queued > 0; left--) {
+      this.#give(idle[left - 1]!, this.#takeSome(Math.ceil(this.#queued / left)));
+    }
+    this.#keepAlive();
+  }
+
+  /** The next calls for one thread, `most` at most. */
+  #takeSome(most: number): Call[] {
+    const { opens = 1 } = this.#options;
+    const queue = this.#soon.length > 0 ? this.#soon : this.#later;
+    const left = { read: READS_TOGETHER, open: opens };
+    const end = queue.findIndex(({ asked }, at) => at === most || --left[asked.kind as 'read' | 'open'] < 0);
+    return queue.splice(0, end < 0 ? queue.length : end);
+  }
+
+  /** The process lives as long as a thread has something to do, or is going to have when it is ready. */
+  #keepAlive(): void {
+    const isWaitedFor = this.#queued > 0;
+    for (const { worker, waiting, isReady } of this.#threads) {
+      if (waiting.size > 0 || (isWaitedFor && !isReady)) worker.ref();
+      else worker.unref();
+    }
   }
 
   /** Servers are not waited for. Calls of this machine are: what they have opened has to be closed. */
   async close(): Promise<void> {
     this.#closed = true;
+    local.delete(this);
+    for (const { reject } of this.#takeAll()) reject(new FileError({}, CLOSED));
     const threads = this.#threads.slice();
     if (this.#options.remote) await Promise.all(threads.map(({ worker }) => worker.terminate()));
     else await Promise.all(threads.map(endOf));
     await this.#files.close();
+  }
+
+  /** What no thread has yet. */
+  #takeAll(): Call[] {
+    return [...this.#soon.splice(0), ...this.#later.splice(0)];
   }
 
   /** The thread that has least to do; of those, one that has read the file. */
@@ -165,12 +261,13 @@ export class ReadThreads {
   }
 
   #wantsAnother(): boolean {
-    const { most, each, growMs = Number.POSITIVE_INFINITY } = this.#options;
+    const { remote, most, each, growMs = Number.POSITIVE_INFINITY } = this.#options;
     const threads = this.#threads;
     if (threads.length === 0) return true;
-    if (threads.length >= most) return false;
-    const waiting = threads.reduce((sum, thread) => sum + thread.waiting.size, 0);
-    if (waiting >= each * threads.length) return true;
+    const share = remote ? most : Math.max(Math.min(most, LEAST_THREADS), Math.floor(most / local.size));
+    if (threads.length >= share) return false;
+    const given = threads.reduce((sum, thread) => sum + thread.waiting.size, 0);
+    if (given + this.#queued >= each * threads.length) return true;
     const now = performance.now();
     // Those that start have nothing to do yet.
     const isBusy = threads.every((thread) => thread.waiting.size > 0);
@@ -181,10 +278,9 @@ export class ReadThreads {
   }
 
   #start(): Thread {
-    const worker = new Worker(new URL('./read-thread.js', import.meta.url), {
+    const worker = new Worker(this.#options.remote ? REMOTE_THREAD : LOCAL_THREAD, {
       name: 'shardtool-read',
       execArgv: [],
-      workerData: this.#options.remote ? 'remote' : 'local',
       // What a thread opens is everybody's, also when it ends.
       trackUnmanagedFds: false,
     });
@@ -197,8 +293,10 @@ export class ReadThreads {
       const at = this.#threads.indexOf(thread);
       if (at >= 0) this.#threads.splice(at, 1);
       const message = this.#closed ? CLOSED : `A thread that reads ${why}.`;
-      for (const { reject } of thread.waiting.values()) reject(new FileError({}, message));
+      // Where nobody else is there, nobody does what no thread has yet.
+      const lost = [...thread.waiting.values(), ...(this.#threads.length === 0 ? this.#takeAll() : [])];
       thread.waiting.clear();
+      for (const { reject } of lost) reject(new FileError({}, message));
     };
     worker.on('error', (error) => end(`failed (${(error as Error).message})`));
     worker.on('exit', (code) => end(`ended with exit code ${code}`));
@@ -208,20 +306,21 @@ export class ReadThreads {
   #hear(thread: Thread, answer: ReadAnswer): void {
     if (answer.kind === 'ready') {
       thread.isReady = true;
+      this.#handOut();
       return;
     }
     if (answer.kind === 'retry') {
       tellRetry(answer.retry);
       return;
     }
-    const waiting = thread.waiting.get(answer.id);
+    const call = thread.waiting.get(answer.id);
     thread.waiting.delete(answer.id);
-    if (thread.waiting.size === 0) thread.worker.unref();
-    if (answer.kind === 'failed') waiting?.reject(revived(answer));
+    if (answer.kind === 'failed') call?.reject(revived(answer));
     else {
       if (answer.counts !== undefined) this.#count(answer.counts);
-      waiting?.resolve(answer.value);
+      call?.resolve(answer.value);
     }
+    this.#handOut();
   }
 
   #count({ requests, bytes, retries, hedges }: StorageCounts): void {
@@ -237,7 +336,7 @@ const CLOSED = 'Reading has ended: the dataset was closed.';
 /** Resolves when a thread has done all that it was asked for, and has ended. */
 function endOf({ worker }: Thread): Promise<unknown> {
   worker.ref();
-  worker.postMessage({ kind: 'end' } satisfies ReadRequest);
+  worker.postMessage([{ kind: 'end' }] satisfies ReadRequest[]);
   return new Promise((resolve) => worker.once('exit', resolve));
 }
 

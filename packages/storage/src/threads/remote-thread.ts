@@ -1,81 +1,34 @@
-/**
- * A thread that reads: remote files, whose bytes cost time to take in, and files of slow file systems, where each call
- * waits. It writes into memory that it shares with whoever asked.
- */
-import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import type { FileError } from '../errors.js';
+/** A thread that reads remote files, whose bytes cost time to take in, into memory that it shares with whoever asked. */
+import { parentPort } from 'node:worker_threads';
 import { onRetry } from '../http/retry.js';
 import { openStorage, placeOf, readWhole } from '../schemes.js';
 import type { Source, Storage, StorageCounts } from '../storage.js';
-import { announce } from './announce.js';
-import { openNow, readFileNow, readNow } from './local-calls.js';
+import { failed } from './failed.js';
 import { OPEN_SOURCES, type ReadAnswer, type ReadBytes, type ReadRequest } from './read-threads.js';
 
 type Fetch = Extract<ReadRequest, { kind: 'fetch' }>;
 type Remote = Extract<ReadRequest, { kind: 'fetch' | 'whole' }>;
-type Local = Extract<ReadRequest, { kind: 'open' | 'read' | 'whole' }>;
 
-/** `remote`: what asks servers is loaded before anything is to be read. */
-if (workerData === 'remote') await import('../http/http-storage.js');
+/** What asks servers is loaded before anything is to be read. */
+await import('../http/http-storage.js');
 post({ kind: 'ready' });
 
 const opened = new Map<string, Promise<Source>>();
 
 onRetry((retry) => post({ kind: 'retry', retry }));
 
-const waiting: ReadRequest[] = [];
-
-parentPort!.on('message', (request: ReadRequest) => {
-  hear(request);
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-    answer(next);
-    // What has come meanwhile is on its way before the next call waits.
-    for (let more = receiveMessageOnPort(parentPort!); more !== undefined; more = receiveMessageOnPort(parentPort!)) {
-      hear(more.message as ReadRequest);
-    }
-  }
+parentPort!.on('message', (requests: readonly ReadRequest[]) => {
+  for (const request of requests) void answer(request as Remote);
 });
 
-function hear(request: ReadRequest): void {
-  waiting.push(request);
-  if (request.kind === 'read') announce(request.file, request.offset, request.target.length);
-}
-
-function answer(request: ReadRequest): void {
-  if (request.kind === 'end') parentPort!.close();
-  else if (workerData === 'remote') void answerLater(request as Remote);
-  else answerNow(request as Local);
-}
-
-/** A thread that waits in a call is what it is for: of this machine's files everything is a call. */
-function answerNow(request: Local): void {
-  const { id, location } = request;
-  try {
-    const value =
-      request.kind === 'open'
-        ? openNow(location)
-        : request.kind === 'whole'
-          ? readFileNow(location)
-          : { got: readNow(location, request.file, request.offset, request.target) };
-    post({ kind: 'done', id, value });
-  } catch (error) {
-    fail(id, error);
-  }
-}
-
-async function answerLater(request: Remote): Promise<void> {
+async function answer(request: Remote): Promise<void> {
   const { id, location, options } = request;
   try {
     if (request.kind === 'whole') post({ kind: 'done', id, value: await readWhole(location, options) });
     else post({ kind: 'done', id, value: await fetched(request), counts: await newCounts(request) });
   } catch (error) {
-    fail(id, error);
+    post(failed(id, error));
   }
-}
-
-function fail(id: number, error: unknown): void {
-  const { name, message, path, offset } = error as FileError;
-  post({ kind: 'failed', id, name, message, path, offset });
 }
 
 async function fetched(request: Fetch): Promise<ReadBytes> {

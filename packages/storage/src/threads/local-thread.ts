@@ -1,0 +1,37 @@
+/**
+ * A thread that reads files of this machine whose file system is slow: it waits in calls, into memory that it shares with whoever
+ * asked. There are dozens of them, so it loads next to nothing.
+ */
+import { parentPort } from 'node:worker_threads';
+import { announce } from './announce.js';
+import { failed } from './failed.js';
+import { openNow, readNow } from './local-calls.js';
+import type { ReadAnswer, ReadRequest } from './read-threads.js';
+
+type Local = Extract<ReadRequest, { kind: 'open' | 'read' }>;
+
+parentPort!.on('message', (requests: readonly ReadRequest[]) => {
+  // All of them are on their way before the first call waits.
+  for (const request of requests) {
+    if (request.kind === 'read') announce(request.file, request.offset, request.target.length, requests.length > 1);
+  }
+  for (const request of requests) {
+    if (request.kind === 'end') parentPort!.close();
+    else post(answer(request as Local));
+  }
+});
+post({ kind: 'ready' });
+
+function answer(request: Local): ReadAnswer {
+  const { id, location } = request;
+  try {
+    if (request.kind === 'open') return { kind: 'done', id, value: openNow(location) };
+    return { kind: 'done', id, value: { got: readNow(location, request.file, request.offset, request.target) } };
+  } catch (error) {
+    return failed(id, error);
+  }
+}
+
+function post(answer: ReadAnswer): void {
+  parentPort!.postMessage(answer);
+}
