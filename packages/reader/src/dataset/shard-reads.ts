@@ -22,10 +22,12 @@ const OPEN_FILES = 128;
 /** What reads cost on this machine. Long ones are cut into pieces that run side by side. */
 const LOCAL: ReadCosts = { gapBytes: 64 << 10, maxReadBytes: 4 << 20, parallel: 4 };
 /** On a slow file system each call waits, and each read is many of them. */
-const SLOW: ReadCosts = { gapBytes: 256 << 10, maxReadBytes: 512 << 10, parallel: 32 };
+const SLOW: ReadCosts = { gapBytes: 128 << 10, maxReadBytes: 1 << 20, parallel: 64 };
 const REMOTE: ReadCosts = { gapBytes: 1 << 20, maxReadBytes: 8 << 20, parallel: 128 };
 /** Reads that are under way at first, where more are tried then. */
 const START_READS = 16;
+/** Many of the slow ones are waiting for their files to be opened. */
+const SLOW_START_READS = 24;
 /** Threads for remote reads, and how many each has before there is another one. */
 const REMOTE_THREADS = 2;
 const READS_A_THREAD = 32;
@@ -37,6 +39,10 @@ const DOUBTFUL_OPEN_MS = 5;
 const DOUBTFUL_OPENS = 10;
 /** While a thread starts, those that are there do what they can: as many reads as take this long wait for each of them. */
 const THREAD_START_MS = 200;
+/** Threads for slow files: starting one costs as much processor time as decoding a batch. */
+const SLOW_THREADS = 32;
+/** So long a thread has something to do before it is handed more, since that takes a moment of the main thread. */
+const HANDED_MS = 10;
 /** A slow file system gets another thread where all have been busy for so long. */
 const THREAD_GROW_MS = 30;
 
@@ -96,7 +102,7 @@ export class ShardReads {
   }
 
   get #flight(): ReadsInFlight {
-    this.#inFlight ??= new ReadsInFlight(START_READS, this.costs.parallel);
+    this.#inFlight ??= new ReadsInFlight(this.isRemote ? START_READS : SLOW_START_READS, this.costs.parallel);
     return this.#inFlight;
   }
 
@@ -173,7 +179,8 @@ export class ShardReads {
 
   #slowThreads(): ReadThreads {
     const each = Math.max(1, Math.min(READS_A_THREAD, Math.round(THREAD_START_MS / this.#quickestOpenMs)));
-    this.#threads ??= new ReadThreads({ remote: false, most: SLOW.parallel, each, growMs: THREAD_GROW_MS });
+    const opens = Math.max(1, Math.round(HANDED_MS / this.#quickestOpenMs));
+    this.#threads ??= new ReadThreads({ remote: false, most: SLOW_THREADS, each, growMs: THREAD_GROW_MS, opens });
     return this.#threads;
   }
 

@@ -1,5 +1,6 @@
 import type { Bell } from '@shardtool/format';
 import type { ShardFiles } from '../../../dataset/shard-files.js';
+import type { EpochPlan } from '../../../order/batches.js';
 import { firstNumbers } from '../../../order/units.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Arena, ReadBufferError } from '../arena.js';
@@ -8,7 +9,7 @@ import type { UpcomingEpoch } from '../least-bytes.js';
 import { type LoadedShards, load, planLoad, type ShardStore, selectedRows } from '../load-shards.js';
 import { type Demand, StreamingReader } from './block-reader.js';
 import { type BatchReader, BucketReader } from './bucket-reader.js';
-import { NO_OPENING, openingOf } from './opening.js';
+import { NO_OPENING, type Opening, openingOf } from './opening.js';
 import type { ReadHistory } from './read-history.js';
 import { ResidentReader } from './resident-reader.js';
 import { ReadSingles, singlesOf } from './single-samples.js';
@@ -132,10 +133,17 @@ export class EpochReaders {
       bell,
       slabs,
       readConcurrency,
-      opening: files.isFar ? openingOf(plan) : NO_OPENING,
+      opening: this.#openingOf(plan),
       demand,
       leastBytes: least,
     });
+  }
+
+  #openingOf(plan: EpochPlan): Opening {
+    const { isFar, isRemote } = this.#options.files;
+    if (!isFar) return NO_OPENING;
+    // Threads of slow files put reads in front themselves; those that have none open the files of the next batches.
+    return isRemote ? openingOf(plan) : { ...openingOf(plan), first: 0 };
   }
 
   /** Each stretch gets a place of its own, since no place is longer than a segment. */

@@ -6,7 +6,7 @@ import type { ShardStore } from '../load-shards.js';
 export interface Opening {
   /** By block, its items. */
   readonly items: ReadonlyMap<number, readonly number[]>;
-  /** Blocks of the very first batch: nothing else is asked for before they are there. */
+  /** Blocks of the very first batch: nothing else is asked for before they are there. 0: whoever reads puts them in front. */
   readonly first: number;
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Stretch, stretchesWithout } from './stretches.js';
+import { readsOf, type Stretch, stretchesWithout } from './stretches.js';
 
 const lengths = fc.array(fc.tuple(fc.nat(20), fc.integer({ min: 1, max: 30 })), { maxLength: 8 });
 const spans = fc.array(fc.record({ offset: fc.nat(300), bytes: fc.nat(40) }), { maxLength: 6 });
@@ -22,6 +22,20 @@ test('of stretches without spans every byte is left that no span has, at its old
       expect(placesOf(stretchesWithout(stretches, holes))).toEqual(expected);
     }),
   );
+});
+
+test('a gap is read along beside a short stretch, and not between two long ones', () => {
+  const lengthsRead = (...parts: number[]) => {
+    let offset = 0;
+    const stretches = parts.map((bytes) => {
+      const stretch = { offset, bytes, at: offset };
+      offset += bytes + 50;
+      return stretch;
+    });
+    return readsOf(stretches, { gapBytes: 100 }).map((read) => read.bytes);
+  };
+  expect(lengthsRead(1000, 10, 20, 1000)).toEqual([2180]);
+  expect(lengthsRead(1000, 1000)).toEqual([1000, 1000]);
 });
 
 /** Each byte of the file, and where it lies. */

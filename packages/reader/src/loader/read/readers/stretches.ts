@@ -122,7 +122,9 @@ function belongTogether(
   { gapBytes }: Pick<ReadCosts, 'gapBytes'>,
 ): boolean {
   const most = Math.max(GAPPED_READ_BYTES, LONGEST_GAPS * gapBytes);
-  return next.offset - endOf(before) <= gapBytes && endOf(next) - offset <= most;
+  // Each of two long ones is worth a read of its own, which needs no copy.
+  const isShort = Math.min(before.bytes, next.bytes) < gapBytes;
+  return isShort && next.offset - endOf(before) <= gapBytes && endOf(next) - offset <= most;
 }
 
 function endOf({ offset, bytes }: Span): number {
