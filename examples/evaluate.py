@@ -25,8 +25,11 @@ transform = [
     {"name": "normalize", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
 ]
 torch.manual_seed(0)
-dataset = shardtool.Dataset(arguments.data, transform=transform)
-model = torchvision.models.resnet18(num_classes=len(dataset.classes))
+try:
+    dataset = shardtool.Dataset(arguments.data, transform=transform)
+    model = torchvision.models.resnet18(num_classes=len(dataset.classes))
+except shardtool.ShardtoolError as error:
+    raise SystemExit(str(error)) from None
 if arguments.weights:
     model.load_state_dict(torch.load(arguments.weights))
 model.eval()

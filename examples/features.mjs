@@ -35,7 +35,10 @@ const saved = existsSync(stateFile) ? JSON.parse(readFileSync(stateFile, 'utf8')
 if (saved === null) rmSync(lines, { force: true });
 else truncateSync(lines, saved.bytes);
 
-const dataset = await openDataset(shards);
+const dataset = await openDataset(shards).catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
 const loader = dataset.loader({
   batchSize: 16,
   transform: [

@@ -13,7 +13,10 @@ if (output === undefined) {
   process.exit(2);
 }
 
-const dataset = await openDataset(shards);
+const dataset = await openDataset(shards).catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
 const writer = new Writer(output, { classes: dataset.classes });
 const images = dataset.loader({ collate: 'list', batchSize: 8, shuffle: false, lastBatch: 'partial', fields: ['jpg'] });
 for await (const { keys, labels, list, fields } of images) {

@@ -17,7 +17,10 @@ if (checkpoint === undefined) {
   process.exit(2);
 }
 
-const dataset = await openDataset(shards);
+const dataset = await openDataset(shards).catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
 const classes = dataset.classes.length;
 const saved = existsSync(checkpoint) ? JSON.parse(readFileSync(checkpoint, 'utf8')) : null;
 /** For each class its weights, and what is added. */

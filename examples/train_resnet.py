@@ -33,8 +33,11 @@ train = [
     {"name": "normalize", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
 ]
 torch.manual_seed(0)
-loader = shardtool.Loader(arguments.data, batch_size=arguments.batch_size, transform=train, seed=0)
-model = torchvision.models.resnet18(num_classes=len(loader.classes))
+try:
+    loader = shardtool.Loader(arguments.data, batch_size=arguments.batch_size, transform=train, seed=0)
+    model = torchvision.models.resnet18(num_classes=len(loader.classes))
+except shardtool.ShardtoolError as error:
+    raise SystemExit(str(error)) from None
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 first_epoch = steps = 0
 if arguments.resume:

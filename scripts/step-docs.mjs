@@ -29,6 +29,11 @@ const isNeeded = ({ default: value, isOptional }) => value === undefined && isOp
 const capital = (name) => name[0].toUpperCase() + name.slice(1);
 const snake = (name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+/** Those that are written otherwise in Python. */
+const NAMES = steps
+  .flatMap(([name, { parameters }]) => [name, ...Object.keys(parameters)])
+  .filter((name) => snake(name) !== name);
+
 function withTables(page) {
   const [before, rest] = page.split(BEGIN);
   const after = rest.slice(rest.indexOf(END));
@@ -101,7 +106,7 @@ function python() {
       const needed = entries.filter(([, entry]) => isNeeded(entry));
       const others = entries.filter(([, entry]) => !isNeeded(entry));
       const names = [...new Set([snake(name), name])].map((one) => `"${one}"`).join(', ');
-      const said = docstring(help, like);
+      const said = docstring(inPython(help), like);
       const first = [`    name: Literal[${names}]`, ...needed.flatMap(pythonLines)];
       if (others.length === 0) return ['', '', `class ${capital(name)}(TypedDict):`, said, '', ...first];
       return [
@@ -129,7 +134,12 @@ function python() {
 }
 
 function pythonLines([parameter, entry]) {
-  return [...comment(hover(entry)), `    ${snake(parameter)}: ${entry.python}`];
+  return [...comment(inPython(hover(entry))), `    ${snake(parameter)}: ${entry.python}`];
+}
+
+/** Steps and parameters under the names that Python has for them. */
+function inPython(said) {
+  return NAMES.reduce((now, name) => now.replaceAll(new RegExp(`\\b${name}\\b`, 'g'), snake(name)), said);
 }
 
 function docstring(help, like) {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { readManifest } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
-import { convert, indexShards, verify } from '@shardtool/writer';
+import { convert, type Fault, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
@@ -81,6 +81,30 @@ test('a record that has changed is found by its crc32c when payloads are read', 
   await expect(indexShards([folder])).rejects.toThrow('has changed since it was written (its crc32c is another)');
   await expect(convert(folder, path.join(emptyFolder(), 'out'), { workers: 1, format: 'tar' })).rejects.toThrow(
     'crc32c',
+  );
+});
+
+test('verify goes on behind records that have changed, lists them all, and says where it cannot go on', async () => {
+  const file = path.join(emptyFolder(), 'photos.tfrecord');
+  const bytes = readFileSync(path.join(photos, 'train-00000-of-00002'));
+  const starts: number[] = [];
+  for (let at = 0; at < bytes.length; at += Number(bytes.readBigUInt64LE(at)) + 16) starts.push(at);
+  for (const record of [1, 2, 4]) bytes[starts[record]! + 100]! ^= 1;
+  const found = async () => {
+    writeFileSync(file, bytes);
+    const faults: Fault[] = [];
+    const { samples } = await verify(file, { onFault: (fault) => faults.push(fault) });
+    return { samples, faults };
+  };
+  const all = await found();
+  expect(all.samples).toBe(starts.length);
+  expect(all.faults.map(({ key }) => key)).toEqual(['photos/000001', 'photos/000002', 'photos/000004']);
+  expect(all.faults[0]!.reason).toMatch(/^the record at byte \d+ has changed since it was written/);
+  bytes[starts[3]!]! ^= 1;
+  const some = await found();
+  expect(some.faults.map(({ key }) => key)).toEqual([undefined, 'photos/000001', 'photos/000002']);
+  expect(some.faults[0]!.reason).toMatch(
+    `at byte ${starts[3]} there is no record of TFRecord, or its length has changed, so none`,
   );
 });
 

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
 import { convert, type Fault, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 
 /** Made by Python's zipfile: see make.py there. */
@@ -123,6 +124,44 @@ test.each(['stored', 'deflated'])('a damaged file in a zip, %s, costs its sample
   await indexShards([zip]);
   expect(await verify(zip, { workers: 1 })).toMatchObject({ faults: 1, damagedSamples: 1 });
   expect(await opened()).toBe(17);
+});
+
+test('a zip without samples is shown as one, and of a damaged one the sentence says how the rest is taken', async () => {
+  const folder = emptyFolder();
+  const place = path.join(folder, 'empty.zip');
+  writeFileSync(place, Buffer.concat([Buffer.from('PK\x05\x06', 'latin1'), Buffer.alloc(18)]));
+  expect((await shardtool('ls', place)).stdout).toContain('1 zip shard, and no sample in it.\n');
+  expect(await shardtool('preview', place, '--output', path.join(folder, 'a.png'))).toMatchObject({
+    code: 2,
+    stderr: `shardtool: There is no sample in ${place}, so there is nothing to show.\n`,
+  });
+  const damaged = path.join(folder, 'damaged.zip');
+  const bytes = readFileSync(path.join(fixtures, 'stored.zip'));
+  bytes[200]! ^= 1;
+  writeFileSync(damaged, bytes);
+  const told = await shardtool('unpack', damaged, path.join(folder, 'out'));
+  expect(told.stderr).toContain(
+    'Run "shardtool verify" to list every damaged sample. --exclude-keys leaves them out.\n',
+  );
+  const found = (await shardtool('verify', damaged)).stdout.split('\t');
+  const list = path.join(folder, 'bad.txt');
+  writeFileSync(list, `${found[1]}\n`);
+  const unpacked = await shardtool('unpack', damaged, path.join(folder, 'out2'), '--exclude-keys', list);
+  expect(unpacked.stdout).toContain('of 17 samples');
+});
+
+test('an index goes under its other name where a folder has the first, and a folder that is not there is no cache', async () => {
+  const folder = emptyFolder();
+  const place = path.join(folder, 'a.zip');
+  cpSync(path.join(fixtures, 'stored.zip'), place);
+  mkdirSync(path.join(folder, 'a.parquet'));
+  expect(await shardtool('index', place)).toMatchObject({ code: 0, stderr: '' });
+  expect(existsSync(`${place}.shardtool`)).toBe(true);
+  const nowhere = path.join(folder, 'nowhere');
+  expect(await shardtool('cache', 'ls', nowhere)).toMatchObject({
+    code: 2,
+    stderr: `shardtool: There is no folder ${nowhere}; name that of a cache.\n`,
+  });
 });
 
 test('a zip without samples is not converted to a dataset without samples, and a file that is not there is not called a mixture', async () => {

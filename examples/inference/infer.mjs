@@ -18,8 +18,11 @@ if (output === undefined) {
   console.error('Name what is read and what is written: node examples/inference/infer.mjs shards model.onnx found.csv');
   process.exit(2);
 }
+const dataset = await openDataset(shards).catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
 const session = await InferenceSession.create(model);
-const dataset = await openDataset(shards);
 const loader = dataset.loader({
   transform: TRANSFORM,
   batchSize: 16,

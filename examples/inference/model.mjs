@@ -16,7 +16,10 @@ if (output === undefined) {
   console.error('Name what is read and what is written: node examples/inference/model.mjs shards model.onnx');
   process.exit(2);
 }
-const dataset = await openDataset(shards);
+const dataset = await openDataset(shards).catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
 const sums = dataset.classes.map(() => [0, 0, 0]);
 const counts = dataset.classes.map(() => 0);
 const loader = dataset.loader({ transform: TRANSFORM, lastBatch: 'partial', fields: [] });

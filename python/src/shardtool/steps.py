@@ -18,7 +18,7 @@ class Resize(_Resize, total=False):
     torchvision: v2.Resize.
     """
 
-    #: Of the result. Without it, the longer side becomes maxSize. The shorter side, or [height, width].
+    #: Of the result. Without it, the longer side becomes max_size. The shorter side, or [height, width].
     size: int | Sequence[int]
     #: The most that the longer side may become, where size is not [height, width]. Pixels, 1 to 4096.
     max_size: int
@@ -32,7 +32,7 @@ class _ScaleJitter(TypedDict):
 
 
 class ScaleJitter(_ScaleJitter, total=False):
-    """Resizes by a random factor, sides alike: 1 makes the image fit targetSize.
+    """Resizes by a random factor, sides alike: 1 makes the image fit target_size.
 
     torchvision: v2.ScaleJitter.
     """
@@ -166,7 +166,7 @@ class _RandomIoUCrop(TypedDict):
 
 class RandomIoUCrop(_RandomIoUCrop, total=False):
     """Takes a part that holds the middle of a box and overlaps one as much as is drawn. Boxes whose middle is outside
-    are emptied: sanitizeBoundingBoxes drops them.
+    are emptied: sanitize_bounding_boxes drops them.
 
     torchvision: v2.RandomIoUCrop.
     """
@@ -318,7 +318,7 @@ class RandomErasing(_RandomErasing, total=False):
     scale: Sequence[float]
     #: Height over width. [low, high], more than 0. Default [0.3, 3.3].
     ratio: Sequence[float]
-    #: What it becomes: 0 to 255 before normalize and toDtype, "random" only behind. A number, three of them, or
+    #: What it becomes: 0 to 255 before normalize and to_dtype, "random" only behind. A number, three of them, or
     #: "random". Default 0.
     value: float | Sequence[float] | Literal["random"]
 

@@ -38,6 +38,8 @@ export async function fail(thrown: unknown, words: readonly string[], flags: rea
       text,
       flags.filter((flag) => flag.includes('-')),
     );
+  if ((error as Error).name === 'SampleChecksumError' && flags.includes('exclude-keys'))
+    text += ' --exclude-keys leaves them out.';
   const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
   if (!isForeseen) text += ' (Nobody foresaw this: please report what the same command prints with --verbose.)';
   console.error(`shardtool: ${sentence(text.replace(/\s*\n\s*/g, ' '))}`);

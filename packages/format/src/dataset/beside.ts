@@ -173,7 +173,9 @@ export async function ownerOf(kind: BesideName, file: string, isNoted = false): 
   try {
     const { mark } = kindOf(kind);
     if (mark === undefined) return isNoted ? 'shardtool' : 'other';
-    const { size } = await handle.stat();
+    const found = await handle.stat();
+    if (!found.isFile()) return 'other';
+    const { size } = found;
     const tail = Buffer.alloc(Math.min(size, MARK_BYTES));
     await handle.read(tail, 0, tail.length, size - tail.length);
     return tail.includes(mark, 0, 'latin1') ? 'shardtool' : 'other';

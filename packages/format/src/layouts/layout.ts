@@ -104,6 +104,12 @@ export interface ChosenColumns {
   readonly key?: string | undefined;
 }
 
+/**
+ * Hears of a sample that has changed, where the walk can go on behind it, with its key where that is known. Whoever does not listen has
+ * the walk end there.
+ */
+export type OnDamaged = (error: DamagedShardError, key?: string) => void;
+
 /** One kind of shard file: an object of functions. A layout that is only read has no writer. */
 export interface ShardLayout {
   readonly name: LayoutName;
@@ -129,7 +135,7 @@ export interface ShardLayout {
    * Walks a shard by its headers and yields its samples in the order of the file, some hundreds at a time. Throws a
    * tagged error with shard and offset at the first thing that is not as the layout says.
    */
-  samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]>;
+  samples(source: Source, onSkipped?: OnSkipped, onDamaged?: OnDamaged): AsyncGenerator<readonly SamplePosition[]>;
   /** The same without holding payloads against checksums of the layout's own. Absent: {@link samples} does not either. */
   headers?(source: Source): AsyncGenerator<readonly SamplePosition[]>;
   /**

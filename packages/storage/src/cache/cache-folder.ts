@@ -81,6 +81,8 @@ export class CacheFolder {
 
   /** What a folder holds that is a cache. Throws {@link OptionError} where it is none. */
   static contents(folder: string): CacheContents {
+    if (!existsSync(folder))
+      throw new OptionError({ path: folder }, `There is no folder ${folder}; name that of a cache.`);
     if (!existsSync(path.join(folder, MARK))) throw notOurs(folder);
     const pieces = new PieceFiles(path.join(folder, PIECES));
     const names = pieces.names();

@@ -152,7 +152,11 @@ async function walk(layout: ShardLayout, source: Source, faults: ShardFaults): P
   const payloads: Payload[] = [];
   let samples = 0;
   try {
-    for await (const found of layout.samples(source)) {
+    const walked = layout.samples(source, undefined, (error, key) => {
+      samples++;
+      faults.add(reasonOf(error), key);
+    });
+    for await (const found of walked) {
       samples += found.length;
       for (const { key, fields } of found) {
         for (const { name, offset, bytes, msgpack = false, crc32 = null, lost } of fields) {

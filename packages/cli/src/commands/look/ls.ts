@@ -62,6 +62,12 @@ async function listShards(dataset: StoredDataset): Promise<void> {
       `${padded(names[i]!, width)}  ${samples} ${shard.samples === 1 ? 'sample ' : 'samples'}  ${formatSize(shard.bytes).padStart(7)}`,
     );
   }
+  if (size === 0) {
+    await print(
+      `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, and no sample in ${shards.length === 1 ? 'it' : 'them'}.`,
+    );
+    return sayOthers(dataset);
+  }
   await print(
     `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${await classesOf(dataset)}, ` +
       `fields ${fields.map((name) => visible(name)).join(', ')}${splitsOf(dataset)}`,

@@ -39,6 +39,7 @@ export const previewCommand = command({
   handler: async ({ dataset: location, transform, annotations, grid, output, ...given }) => {
     const { writePreview } = await import('../../preview/preview.js');
     await using dataset = await openGiven(location, given);
+    if (dataset.size === 0) throw new UsageError(`There is no sample in ${location}, so there is nothing to show.`);
     const loader = { ...loaderOptions('preview', given), annotations: await readAnnotationsFlag(annotations) };
     const steps = await readTransform(transform, loader.buckets);
     const shown = await writePreview(dataset, {

@@ -5,7 +5,7 @@ import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
 import { classColumnOf, fieldOfColumn, imageColumnOf, keyOf, labelOfColumn, labelValue } from '../column-names.js';
 import { becameShorter, FileWindow } from '../file-window.js';
-import type { ChosenColumns, FieldPosition, SamplePosition, TableLayout } from '../layout.js';
+import type { ChosenColumns, FieldPosition, OnDamaged, SamplePosition, TableLayout } from '../layout.js';
 import { decodeTable, isField, SampleOfTable, TABLE_MARK, type TableColumn } from '../table.js';
 import { unpacked } from '../unpacked.js';
 import { ExampleError, type Feature, readExample } from './example.js';
@@ -24,7 +24,7 @@ function layoutWith(chosen: ChosenColumns): TableLayout {
     name: 'tfrecord',
     extension: '.tfrecord',
     isOpenedByWalk: true,
-    samples: (source) => walk(source, true, chosen),
+    samples: (source, _, onDamaged) => walk(source, true, chosen, onDamaged),
     headers: (source) => walk(source, false, chosen),
     unpack: async (source) => ((await isGzip(source)) ? unpacked(source, 'gz') : source),
     choosing: layoutWith,
@@ -58,6 +58,7 @@ async function* walk(
   source: Source,
   isChecked: boolean,
   chosen: ChosenColumns,
+  onDamaged?: OnDamaged,
 ): AsyncGenerator<readonly SamplePosition[]> {
   const { location: shard, size } = source;
   const window = new FileWindow(source);
@@ -71,7 +72,18 @@ async function* walk(
   for (let offset = 0, number = 0; offset < size; number++) {
     const bytes = await recordBytes(window, shard, offset, size);
     const start = offset + HEAD_BYTES;
-    if (isChecked) record = await checkRecord(source, start, bytes, record);
+    const numbered = `${stem}/${String(number).padStart(6, '0')}`;
+    if (isChecked) {
+      const trouble = await troubleOf(async () => {
+        record = await checkRecord(source, start, bytes, record);
+      });
+      if (trouble !== null) {
+        if (onDamaged === undefined) throw trouble;
+        onDamaged(trouble, ours === null && chosen.key === undefined ? numbered : undefined);
+        offset = start + bytes + FOOT_BYTES;
+        continue;
+      }
+    }
     const features = await exampleAt(window, shard, start, bytes);
     if (offset === 0 && Object.values(chosen).every((name) => name === undefined))
       ours = await tableIn(window, features.get(TABLE_MARK));
@@ -82,10 +94,7 @@ async function* walk(
       if (found.length === YIELDED) yield found.splice(0);
       continue;
     }
-    const key =
-      chosen.key === undefined
-        ? `${stem}/${String(number).padStart(6, '0')}`
-        : await keyAt(window, shard, features, chosen.key, offset);
+    const key = chosen.key === undefined ? numbered : await keyAt(window, shard, features, chosen.key, offset);
     const span = { offset, bytes: HEAD_BYTES + bytes + FOOT_BYTES };
     found.push({ key, ...span, ...(await contentsOf(window, shard, key, features, naming)) });
     offset += span.bytes;
@@ -150,11 +159,26 @@ async function recordBytes(window: FileWindow, shard: string, offset: number, si
     );
   }
   if (maskedCrc32c(head.subarray(0, 8)) !== head.readUInt32LE(8)) {
-    throw damaged(shard, offset, 'there is no record of TFRecord, or its length has changed');
+    throw damaged(
+      shard,
+      offset,
+      `at byte ${offset} there is no record of TFRecord, or its length has changed, so none behind it can be found`,
+    );
   }
   const bytes = Number(head.readBigUInt64LE(0));
   if (bytes > size - offset - HEAD_BYTES - FOOT_BYTES) throw cut(shard, offset);
   return bytes;
+}
+
+/** What `work` finds changed. A file that ends too early is thrown on, since nothing lies behind. */
+async function troubleOf(work: () => Promise<void>): Promise<DamagedShardError | null> {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    if (!(error instanceof DamagedShardError) || error instanceof CutShardError) throw error;
+    return error;
+  }
 }
 
 /** Holds a record against its crc32c; gives the memory that it was read into, to be used again. */
