@@ -26,8 +26,40 @@ const LANES = {
   /** What takes minutes: `npm run test:long`. */
   long: ['test/long/*.test.ts'],
 };
+/** Of these each file has a process of its own: they change its environment or folder, spy on it, or measure its memory, threads, reads or time. */
+const APART = [
+  'bench-gpu',
+  'buckets',
+  'cli-remote',
+  'codec-limits',
+  'cuda-*',
+  'endless',
+  'guides',
+  'lmdb-lsun',
+  'loader-*',
+  'order-scale',
+  'pack-from-bucket',
+  'pack-in-flight',
+  'pack-memory',
+  'pack-messy-folder',
+  'pack-shards',
+  'pack-to-bucket',
+  'pack-yolo',
+  'remote-*',
+  'storage-*',
+  'verify-fix',
+  'view-*',
+  'writer',
+  'writer-parts',
+];
 const lane = process.env.SHARDTOOL_LANE as keyof typeof LANES | undefined;
 const included = lane === undefined ? ALL : LANES[lane];
+const WHOLE = {
+  include: included.filter((glob) => glob.startsWith('test/')),
+  setupFiles: ['test/remove-folders.ts'],
+  // Node loads what is built: vitest would rewrite it for each file, for half of what a small test file costs.
+  server: { deps: { external: [/\/packages\/\w+\/(dist|lib)\//] } },
+};
 const times = Number(process.env.SHARDTOOL_TIMES ?? 1);
 
 export default defineConfig({
@@ -38,14 +70,23 @@ export default defineConfig({
         extends: true,
         test: { name: 'units', include: included.filter((glob) => glob.startsWith('packages/')), isolate: false },
       },
-      // These start processes, change what is global, or close what others hold open: each has its own.
+      // So do these, 0.3 to 0.5 s of processor time each; test/left-as-found.ts sees to it that a file leaves nothing to the next.
       {
         extends: true,
         test: {
-          name: 'whole',
-          include: included.filter((glob) => glob.startsWith('test/')),
-          // Node loads what is built: vitest would rewrite it for each file, for half of what a small test file costs.
-          server: { deps: { external: [/\/packages\/\w+\/(dist|lib)\//] } },
+          ...WHOLE,
+          name: 'together',
+          exclude: [`test/{${APART.join(',')}}.test.ts`, 'test/long/**'],
+          setupFiles: [...WHOLE.setupFiles, 'test/left-as-found.ts'],
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...WHOLE,
+          name: 'apart',
+          exclude: [`test/!(${APART.join('|')}).test.ts`],
         },
       },
     ],

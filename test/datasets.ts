@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { type PackOptions, pack } from '@shardtool/writer';
-import { afterAll, inject } from 'vitest';
+import { inject } from 'vitest';
 
 const folders: string[] = [];
 
-afterAll(() => {
+/** {@link emptyFolder}s of a test file. */
+export function removeFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
+}
 
 /** An empty folder that is removed after the tests of the file. */
 export function emptyFolder(): string {
@@ -87,7 +88,7 @@ export async function packedSmall(images: SmallImages, options: PackOptions = {}
 
 let photosAtHand: Promise<Buffer[]> | undefined;
 
-/** Made once for all tests of a file: it takes longer than most packs of them. */
+/** Made once for all tests of a process: it takes longer than most packs of them. */
 function smallPhotos(): Promise<Buffer[]> {
   photosAtHand ??= makeSmallPhotos();
   return photosAtHand;
