@@ -140,6 +140,15 @@ test('--dry-run only says what would be made, and --overwrite replaces what an e
   expect(filesIn(output).filter((file) => file.endsWith('.tar'))).toHaveLength(1);
 });
 
+test('a dry run ends with 1 where the pack would stop at a bad file, and with 0 where it leaves such out', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': 'no image' });
+  const codeOf = async (...more: string[]) =>
+    (await shardtool('pack', source, newFolder(), '--check', 'header', '--max-bad', '90%', ...more)).code;
+  expect([await codeOf('--dry-run'), await codeOf()]).toEqual([1, 1]);
+  const left = ['--on-bad', 'quarantine'];
+  expect([await codeOf('--dry-run', ...left), await codeOf(...left)]).toEqual([0, 0]);
+});
+
 /** In shards of eight: a pack of them takes long enough to be stopped. */
 const FILES = 1600;
 

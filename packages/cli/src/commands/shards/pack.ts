@@ -6,7 +6,7 @@ import { flagsOf } from '../../options/option-flags.js';
 import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
 import { adviceOnClasses, adviceOnPatterns, tablesBelow } from '../../pack/source-advice.js';
 import { stoppable } from '../../terminal/interrupt.js';
-import { print, UsageError } from '../../terminal/outcome.js';
+import { foundFault, print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
 import {
   annotationsLine,
@@ -84,6 +84,8 @@ export const packCommand = command({
     } finally {
       view?.hide();
     }
+    // Without bad files left out the pack itself would stop, with the same code.
+    if (dryRun && report.quarantined > 0 && options.onBad !== 'quarantine') foundFault();
     if (json) await print(JSON.stringify(report));
     else if (!quiet) {
       const parts = report.splits ?? [{ name: '', report }];
