@@ -170,7 +170,7 @@ test('workers that end with an error, or not at all, when the loader is closed, 
         return result;
       };
     }`;
-  const { stdout, status } = run(`
+  const { stdout, stderr, status } = run(`
     const hook = ${JSON.stringify(`data:text/javascript,${encodeURIComponent(hook)}`)};
     process.env.NODE_OPTIONS = '--import ' + hook;
     const loader = dataset.loader({ ...options, repeat: 1 });
@@ -179,7 +179,7 @@ test('workers that end with an error, or not at all, when the loader is closed, 
     await new Promise((resolve) => setTimeout(resolve, 100));
     await loader.close();
     console.log(images, 'closed');`);
-  expect({ stdout, status }).toEqual({ stdout: '60 closed\n', status: 0 });
+  expect({ stdout, status }, stderr).toEqual({ stdout: '60 closed\n', status: 0 });
 });
 
 test('a worker that dies between two loops is replaced for the second', () => {

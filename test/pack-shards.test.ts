@@ -45,7 +45,8 @@ test('what is small starts no thread where nobody asks for workers, and is the s
   expect(digestsOf(shared)).toEqual(digestsOf(alone));
   expect(digestsOf(other)).toEqual(digestsOf(small));
   const long = (i: number) => Buffer.concat([jpeg(i), Buffer.alloc(9 << 20)]);
-  await pack(tree({ '1.jpg': long(1), '2.jpg': long(2) }), newFolder(), { maxShardSamples: 1 });
+  // A disk that others keep busy may look slow, and what is slow is packed in a process of its own.
+  await pack(tree({ '1.jpg': long(1), '2.jpg': long(2) }), newFolder(), { maxShardSamples: 1, inFlight: 1 });
   expect(threads).toBe(4 + availableParallelism() - 1);
   process.off('worker', count);
 });
