@@ -18,7 +18,7 @@ let location: string;
 let expected: string;
 
 beforeAll(async () => {
-  shards = await packedSmall({ samples: 256, bytes: () => 20_000 }, { maxShardSamples: 32 });
+  shards = await packedSmall({ samples: 128, bytes: () => 20_000 }, { maxShardSamples: 16 });
   bytes = tars().reduce((sum, tar) => sum + fs.statSync(tar).size, 0);
   server = await faultyServer(path.dirname(shards));
   location = `${server.url}/shards`;
@@ -89,7 +89,7 @@ test('what is damaged at its place is fetched twice, and is a bad sample then', 
   fs.cpSync(shards, copy, { recursive: true });
   const file = path.join(copy, path.basename(tars()[1]!));
   const content = fs.readFileSync(file);
-  content[300_000]! ^= 1;
+  content[150_000]! ^= 1;
   fs.writeFileSync(file, content);
   await expect(run(`${server.url}/damaged`)).rejects.toThrow(
     /000001.tar: sample "\S+" cannot be used: it has changed since it was packed/,
@@ -182,7 +182,7 @@ test('a server that is gone is waited for, also where its port looks like what a
 test('a cache on a disk that is too small costs fetching and no batch', async () => {
   const disk = emptyFolder();
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'none', disk], { stdio: 'pipe' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', disk], { stdio: 'pipe' });
   } catch {
     console.error('No small file system can be mounted here, so what needs it is skipped.');
     expect(process.getuid?.()).not.toBe(0);
@@ -200,8 +200,8 @@ test('a cache on a disk that is too small costs fetching and no batch', async ()
 
 const CHILD = fileURLToPath(new URL('./cached-loader-child.mjs', import.meta.url));
 
-function startReader(cache: string, cacheSize: number): ChildProcessWithoutNullStreams {
-  return spawn(process.execPath, [CHILD, location, cache, String(cacheSize), '2']);
+function startReader(cache: string, cacheSize: number, epochs = 2): ChildProcessWithoutNullStreams {
+  return spawn(process.execPath, [CHILD, location, cache, String(cacheSize), String(epochs)]);
 }
 
 interface Said {
@@ -240,7 +240,8 @@ test('processes that are killed while they fill a cache leave it whole for the n
   const cache = path.join(emptyFolder(), 'cache');
   const half = Math.floor(bytes / 2);
   for (let kill = 0; kill < 2 * TIMES; kill++) {
-    const child = startReader(cache, half);
+    // More epochs than it gets to before it is killed.
+    const child = startReader(cache, half, 100);
     await new Promise((resolve) => child.stdout.once('data', resolve));
     await sleep(Math.random() * 50);
     await new Promise((resolve) => child.once('exit', resolve).kill('SIGKILL'));
