@@ -3,7 +3,8 @@ import net from 'node:net';
 import path from 'node:path';
 import { CacheFolder } from '@shardtool/storage';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { shardtool, shardtoolWith, terminal } from './cli-process.js';
+import { shardtool } from './cli-here.js';
+import { shardtoolWith, terminal } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
 
@@ -59,7 +60,7 @@ test('retries are one line on a terminal, written anew with each, and nothing of
   }
   expect(stdout).toContain('6 tar shards');
   faulty.clear();
-  expect(await shardtool('ls', `${faulty.url}/shards`)).toMatchObject({ code: 0, stderr: '' });
+  expect(await shardtoolWith({}, 'ls', `${faulty.url}/shards`)).toMatchObject({ code: 0, stderr: '' });
   await faulty.stop();
 });
 

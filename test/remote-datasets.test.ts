@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type Batch, type Dataset, openDataset } from '@shardtool/reader';
 import { verify } from '@shardtool/writer';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos, packedSmall } from './datasets.js';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
 import { rclone, S3_KEYS, s3Server } from './s3-server.js';
@@ -117,7 +117,8 @@ test('the commands that read take a location', { timeout: 120_000 }, async () =>
 test('the first batch asks for its own samples and not for whole blocks, and all batches are those of the disk', async () => {
   const many = await packedSmall({ samples: 512, bytes: () => 20_000 }, { maxShardSamples: 32 });
   const far = await faultyServer(path.dirname(many));
-  const options = { ...OPTIONS, streams: 32, blockSamples: 16, batchSize: 16, shuffleUnit: 'shard' } as const;
+  const transform = [{ name: 'centerCrop', size: 8 }] as const;
+  const options = { ...OPTIONS, transform, streams: 32, blockSamples: 16, shuffleUnit: 'shard' } as const;
   const local = await openDataset(many);
   const expected = await epoch(local, options);
   await local.close();
