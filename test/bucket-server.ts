@@ -29,7 +29,7 @@ export interface BucketServer {
   /** By `bucket/key`. */
   readonly objects: Map<string, Stored>;
   /** Uploads in parts that were begun, and neither completed nor aborted. */
-  readonly uploads: Map<string, Map<number, Buffer>>;
+  readonly uploads: Map<string, Map<number, Stored>>;
   readonly asked: BucketAsk[];
   /** Requests that were under way at once, at most. */
   most: number;
@@ -72,8 +72,7 @@ export async function bucketServer(): Promise<BucketServer> {
     fault: () => undefined,
     put(name, content, modifiedMs = Date.now()) {
       const bytes = Buffer.from(content);
-      const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
-      self.objects.set(name, { bytes, etag, modifiedMs: Math.floor(modifiedMs / 1000) * 1000 });
+      self.objects.set(name, stored(bytes, md5Of(bytes), modifiedMs));
     },
     names: (bucket) =>
       [...self.objects.keys()]
@@ -116,9 +115,9 @@ export async function bucketServer(): Promise<BucketServer> {
   function act(name: string, bucket: string, { method, key, query, headers }: BucketAsk, body: Buffer): Answered {
     if (method === 'GET' && key === '') return [200, list(bucket, query)];
     if (method === 'GET' || method === 'HEAD') return get(name, method, headers);
-    const md5 = headers['content-md5'];
-    if (md5 !== undefined && md5 !== createHash('md5').update(body).digest('base64'))
-      return [400, errorXml('BadDigest')];
+    const md5 = md5Of(body);
+    const said = headers['content-md5'];
+    if (said !== undefined && said !== md5.toString('base64')) return [400, errorXml('BadDigest')];
     const mustBeAbsent = headers['if-none-match'] === '*';
     const uploadId = query.get('uploadId');
     if (method === 'DELETE') {
@@ -135,16 +134,21 @@ export async function bucketServer(): Promise<BucketServer> {
       const parts = self.uploads.get(uploadId);
       if (parts === undefined) return [404, errorXml('NoSuchUpload')];
       if (method === 'PUT') {
-        parts.set(Number(query.get('partNumber')), body);
-        return [200, '', { etag: `"${createHash('md5').update(body).digest('hex')}"` }];
+        const part = stored(body, md5);
+        parts.set(Number(query.get('partNumber')), part);
+        return [200, '', { etag: part.etag }];
       }
       if (mustBeAbsent && self.objects.has(name)) return [412, errorXml('PreconditionFailed')];
       self.uploads.delete(uploadId);
-      self.put(name, Buffer.concat([...parts].sort(([a], [b]) => a - b).map(([, part]) => part)));
+      const inOrder = [...parts].sort(([a], [b]) => a - b).map(([, part]) => part);
+      const whole = Buffer.concat(inOrder.map(({ bytes }) => bytes));
+      // As S3 has it: of the sums of the parts.
+      const sum = md5Of(Buffer.from(inOrder.map(({ etag }) => etag.slice(1, -1)).join(''), 'hex'));
+      self.objects.set(name, stored(whole, sum, Date.now(), `-${inOrder.length}`));
       return [200, `<R><ETag>${self.objects.get(name)!.etag}</ETag></R>`];
     }
     if (mustBeAbsent && self.objects.has(name)) return [412, errorXml('PreconditionFailed')];
-    self.put(name, body);
+    self.objects.set(name, stored(body, md5));
     return [200, '', { etag: self.objects.get(name)!.etag }];
   }
 
@@ -198,6 +202,15 @@ export async function bucketServer(): Promise<BucketServer> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   Object.assign(self, { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
   return self;
+}
+
+function md5Of(bytes: Uint8Array): Buffer {
+  return createHash('md5').update(bytes).digest();
+}
+
+/** `modifiedMs` in whole seconds, as headers say it. */
+function stored(bytes: Buffer, md5: Buffer, modifiedMs = Date.now(), ending = ''): Stored {
+  return { bytes, etag: `"${md5.toString('hex')}${ending}"`, modifiedMs: Math.floor(modifiedMs / 1000) * 1000 };
 }
 
 function errorXml(code: string): string {

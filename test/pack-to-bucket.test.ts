@@ -16,7 +16,7 @@ let staging: string;
 
 beforeAll(async () => {
   server = await bucketServer();
-  source = await smallImages({ samples: 60, classes: 3, bytes: (sample) => 2000 + sample * 100 });
+  source = await smallImages({ samples: 42, classes: 3, bytes: (sample) => 2000 + sample * 100 });
 });
 afterAll(async () => {
   process.env = before;
@@ -79,11 +79,11 @@ const kinds: [string, PackOptions][] = [
 ];
 test.each(kinds)('a bucket gets the bytes that a folder gets: %s', async (_, options) => {
   const report = await packTo({ ...options, workers: 2 });
-  expect(report).toMatchObject({ samples: 60, isCommitted: true, keptShards: 0 });
+  expect(report).toMatchObject({ samples: 42, isCommitted: true, keptShards: 0 });
   expect(inBucket()).toEqual(await inFolder(options));
   expect(readdirSync(staging)).toEqual([]);
   server.asked.length = 0;
-  expect(await packTo(options)).toMatchObject({ wasCommitted: true, samples: 60 });
+  expect(await packTo(options)).toMatchObject({ wasCommitted: true, samples: 42 });
   expect(server.asked.every(({ method }) => method === 'GET')).toBe(true);
 });
 
@@ -92,7 +92,7 @@ test('the plan comes first, a shard before its note, and dataset.json when all e
   const puts = server.asked.filter(({ method }) => method === 'PUT').map(({ key }) => key.slice('shards/'.length));
   expect(puts.slice(0, 2)).toEqual(['pack.state/plan', 'pack.json']);
   expect(puts.at(-1)).toBe('dataset.json');
-  for (let shard = 0; shard < 9; shard++) {
+  for (let shard = 0; shard < 6; shard++) {
     const [file, index, note] = ['.tar', '.parquet', '.json'].map((ending) => puts.indexOf(`00000${shard}${ending}`));
     expect(Math.max(file!, index!)).toBeLessThan(puts.indexOf(`pack.state/00000${shard}.json`));
     expect(note).toBe(-1);
@@ -103,24 +103,26 @@ test('the plan comes first, a shard before its note, and dataset.json when all e
 });
 
 test('long shards go up in parts, and the folder that they wait in never holds more than a few', async () => {
-  const large = tree(Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`${i}.jpg`, longImage(i)])));
+  const large = tree(Object.fromEntries(Array.from({ length: 5 }, (_, i) => [`${i}.jpg`, longImage(i)])));
   let most = 0;
   server.fault = () => {
     most = Math.max(most, blocksIn(staging));
     return undefined;
   };
   await pack(large, OUTPUT, { staging, workers: 1, maxShardSamples: 1 });
-  expect(server.asked.filter(({ query }) => query.has('partNumber')).length).toBe(12);
+  expect(server.asked.filter(({ query }) => query.has('partNumber')).length).toBe(10);
   expect(server.uploads.size).toBe(0);
-  const shard = 17 << 20;
-  expect(most).toBeGreaterThan(shard / 2);
-  expect(most).toBeLessThan(4.5 * shard);
-  expect(server.objects.get('out/shards/000003.tar')!.bytes.length).toBeGreaterThan(shard);
+  expect(most).toBeGreaterThan(LONG / 2);
+  expect(most).toBeLessThan(4.5 * LONG);
+  expect(server.objects.get('out/shards/000003.tar')!.bytes.length).toBeGreaterThan(LONG);
 });
 
-/** 17 MiB, of which the image is the beginning. */
+/** Bytes of a file that does not go up in one part. */
+const LONG = (16 << 20) + 1;
+
+/** As long as that; the image is the beginning. */
 function longImage(i: number): Uint8Array {
-  return Buffer.concat([jpeg(i), Buffer.alloc((17 << 20) - JPEG.length, i + 1)]);
+  return Buffer.concat([jpeg(i), Buffer.alloc(LONG - JPEG.length, i + 1)]);
 }
 
 /** What all files below a folder take on the disk, in bytes. */
@@ -142,13 +144,17 @@ function filesBelow(folder: string): string[] {
 test('a pack that is killed at any moment, again and again, goes on to the same bytes with what is there', {
   timeout: 120_000 + TIMES * 20_000,
 }, async () => {
-  const expected = await inFolder();
-  const options = { ...OPTIONS, workers: 1, staging };
+  const many = { maxShardSamples: 5 };
+  const expected = await inFolder(many);
+  const options = { ...many, workers: 1, staging };
   server.latencyMs = 5;
   for (let round = 0; round < TIMES; round++) {
     server.objects.clear();
     // After how many requests the process is killed.
-    for (const moment of [3, 14, 22].map((requests) => requests + Math.floor(Math.random() * 6))) {
+    const moments = [3, 14, 22].map((requests) => requests + Math.floor(Math.random() * 6));
+    // Two of the three do, unless there are more rounds.
+    if (TIMES === 1) moments.splice(Math.floor(Math.random() * 3), 1);
+    for (const moment of moments) {
       const child = startPack(source, OUTPUT, options);
       let requests = 0;
       server.fault = () => {
@@ -160,9 +166,7 @@ test('a pack that is killed at any moment, again and again, goes on to the same 
     server.fault = () => undefined;
     const finished = server.names('out').filter((name) => /pack\.state\/.*\.json$/.test(name)).length;
     expect(finished).toBeGreaterThan(0);
-    const { code, stdout } = await startPack(source, OUTPUT, options).ended;
-    expect(code, stdout).toBe(0);
-    expect(JSON.parse(stdout).keptShards).toBe(finished);
+    expect((await packTo(many)).keptShards).toBe(finished);
     expect(inBucket()).toEqual(expected);
     expect(readdirSync(staging)).toEqual([]);
   }
@@ -215,17 +219,17 @@ test('parts pack side by side without a lock, and whoever is last commits', asyn
   const expected = await inFolder();
   server.latencyMs = 2;
   const reports = await Promise.all([1, 2, 3].map((part) => packTo({ part: `${part}/3`, workers: 1 })));
-  expect(reports.reduce((sum, { shards }) => sum + shards, 0)).toBe(9);
+  expect(reports.reduce((sum, { shards }) => sum + shards, 0)).toBe(6);
   expect(inBucket()).toEqual(expected);
   expect(await packTo({ part: '2/3' })).toMatchObject({ isCommitted: true });
 });
 
 test('parts that ended without a commit are committed by hand, when none is missing', async () => {
   const expected = await inFolder();
-  expect(await packTo({ part: '1/2' })).toMatchObject({ isCommitted: false, pendingShards: 4 });
+  expect(await packTo({ part: '1/2' })).toMatchObject({ isCommitted: false, pendingShards: 3 });
   expect(await failure(commitParts(OUTPUT))).toMatchObject({
     name: 'PartsMissingError',
-    message: expect.stringContaining('4 of the 9 shards of s3://out/shards are not finished (000001, 000003'),
+    message: expect.stringContaining('3 of the 6 shards of s3://out/shards are not finished (000001, 000003'),
   });
   server.fault = ({ method, key }) =>
     method === 'PUT' && key.endsWith('dataset.json') ? { status: 403, code: 'AccessDenied' } : undefined;
@@ -233,7 +237,7 @@ test('parts that ended without a commit are committed by hand, when none is miss
     /^s3:\/\/out\/shards\/dataset\.json cannot be written: access is denied/,
   );
   server.fault = () => undefined;
-  expect(await commitParts(OUTPUT)).toMatchObject({ samples: 60, shards: 9, wasCommitted: false });
+  expect(await commitParts(OUTPUT)).toMatchObject({ samples: 42, shards: 6, wasCommitted: false });
   expect(inBucket()).toEqual(expected);
   expect(await commitParts(OUTPUT)).toMatchObject({ wasCommitted: true });
 });
@@ -273,7 +277,7 @@ test('what shardtool did not write is never replaced, and what it wrote only whe
 
 test('a dataset.json that comes meanwhile stays', async () => {
   server.fault = ({ method, key }) => {
-    if (method === 'PUT' && key.endsWith('000008.tar')) server.put('out/shards/dataset.json', '{}');
+    if (method === 'PUT' && key.endsWith('000005.tar')) server.put('out/shards/dataset.json', '{}');
     return undefined;
   };
   expect(await failure(packTo())).toMatchObject({
@@ -298,7 +302,7 @@ test('lost answers, resets and busy servers change nothing', async () => {
 test('what may not be done there is one sentence without a secret, and no upload stays half done', async () => {
   const large = tree({ '1.jpg': longImage(1) });
   server.fault = ({ query }) => (query.get('partNumber') === '2' ? { status: 403, code: 'AccessDenied' } : undefined);
-  const refused = await failure(pack(large, OUTPUT, { staging }));
+  const refused = await failure(pack(large, OUTPUT, { staging, workers: 1 }));
   expect(refused.message).toMatch(/^s3:\/\/out\/shards\/000000\.tar cannot be written: access is denied/);
   expect(server.uploads.size).toBe(0);
   expect(readdirSync(staging)).toEqual([]);
@@ -317,8 +321,8 @@ test('what may not be done there is one sentence without a secret, and no upload
 
 test('a conversion to a bucket gets the bytes of one to a folder, and goes on where it was killed', async () => {
   const [tars, expected] = [newFolder(), newFolder()];
-  await pack(source, tars, OPTIONS);
-  await convert(tars, expected, { format: 'msgpack' });
+  await pack(source, tars, { ...OPTIONS, workers: 1 });
+  await convert(tars, expected, { format: 'msgpack', workers: 1 });
   const stop = new AbortController();
   server.fault = ({ method, key }) => {
     if (method === 'PUT' && key.endsWith('pack.state/000004.json')) stop.abort();
@@ -329,7 +333,7 @@ test('a conversion to a bucket gets the bytes of one to a folder, and goes on wh
   expect(server.objects.has('out/shards/000002.msgpack')).toBe(true);
   server.fault = () => undefined;
   server.asked.length = 0;
-  expect(await convert(tars, OUTPUT, options)).toMatchObject({ samples: 60, wasCommitted: false });
+  expect(await convert(tars, OUTPUT, options)).toMatchObject({ samples: 42, wasCommitted: false });
   expect(inBucket()).toEqual(digestsOf(expected));
   expect(server.asked.filter(({ method, key }) => method === 'PUT' && key.endsWith('000001.msgpack'))).toEqual([]);
   expect(await convert(tars, OUTPUT, options)).toMatchObject({ wasCommitted: true });
@@ -339,13 +343,13 @@ test('a conversion to a bucket gets the bytes of one to a folder, and goes on wh
 test('from one bucket to another, and from a stream', async () => {
   for (const file of filesIn(source))
     server.put(`raw/${file}`, readFileSync(path.join(source, file)), statSync(path.join(source, file)).mtimeMs);
-  await pack('s3://raw', OUTPUT, { ...OPTIONS, staging });
+  await pack('s3://raw', OUTPUT, { ...OPTIONS, workers: 1, staging });
   const { 'pack.json': _, ...made } = inBucket();
   expect(await inFolder()).toMatchObject(made);
   const tar = server.objects.get('out/shards/000000.tar')!.bytes;
   const folder = newFolder();
   mkdirSync(folder);
-  const cut = { maxShardSamples: 2 };
+  const cut = { maxShardSamples: 4, workers: 1 };
   const { Readable } = await import('node:stream');
   await convert(Readable.from([tar]), folder, { ...cut, overwrite: true });
   server.objects.clear();
