@@ -13,8 +13,10 @@ let server: FaultyServer;
 let bucket: string;
 let listed: string;
 /** What the machine on which this runs says of proxies and certificates does not count. */
-const { HTTP_PROXY, HTTPS_PROXY, http_proxy, https_proxy, NO_PROXY, no_proxy, ...others } = process.env;
-process.env = { ...others, AWS_CA_BUNDLE: '' };
+for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']) {
+  for (const variable of [name, name.toLowerCase()]) delete process.env[variable];
+}
+process.env.AWS_CA_BUNDLE = '';
 
 beforeAll(async () => {
   const shards = await packedPhotos();
@@ -182,6 +184,16 @@ test('a presigned URL opens a shard, and its query is in nothing that is printed
   vi.unstubAllEnvs();
 });
 
+/** Runs a command in this process with further variables in its environment: not proxies and certificates, which a process finds once. */
+async function hereWith(env: NodeJS.ProcessEnv, ...args: string[]) {
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  try {
+    return await shardtool(...args);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+}
+
 /** Refuses, as S3 does, what was signed with another key than the one that counts now. */
 function onlyKey(key: () => string): FaultyServer['fault'] {
   return ({ headers }) =>
@@ -214,7 +226,7 @@ test('credentials that expire in the middle of an epoch are fetched anew where t
     AWS_CONFIG_FILE: '/nowhere',
   };
   const args = ['bench', `s3://${bucket}/shards`, '--workers', '1', '--transform', 'raw', '--json'];
-  const { code, stdout, stderr } = await shardtoolWith(env, ...args);
+  const { code, stdout, stderr } = await hereWith(env, ...args);
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(JSON.parse(stdout)).toMatchObject({ images: 60, bad: 0 });
   expect(given).toBeGreaterThanOrEqual(2);
@@ -222,7 +234,7 @@ test('credentials that expire in the middle of an epoch are fetched anew where t
   // Where there are no others, it is said at once.
   current = 'key1';
   s3.fault = onlyKey(() => 'key9');
-  const refused = await shardtoolWith(env, ...args);
+  const refused = await hereWith(env, ...args);
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toMatch(/the credentials have expired/);
   await s3.stop();
