@@ -77,8 +77,9 @@ export async function bucketServer(): Promise<BucketServer> {
     names: (bucket) =>
       [...self.objects.keys()]
         .filter((name) => name.startsWith(`${bucket}/`))
-        .map((name) => name.slice(bucket.length + 1))
-        .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))),
+        .map((name) => Buffer.from(name.slice(bucket.length + 1)))
+        .sort(Buffer.compare)
+        .map(String),
     async stop() {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
@@ -169,6 +170,7 @@ export async function bucketServer(): Promise<BucketServer> {
   function list(bucket: string, query: URLSearchParams): string {
     const prefix = query.get('prefix') ?? '';
     const after = query.get('continuation-token') ?? query.get('start-after') ?? '';
+    const afterBytes = Buffer.from(after);
     const isByFolder = query.get('delimiter') === '/';
     const items: string[] = [];
     let count = 0;
@@ -178,8 +180,9 @@ export async function bucketServer(): Promise<BucketServer> {
     for (const key of self.names(bucket)) {
       const slash = key.indexOf('/', prefix.length);
       const folder = isByFolder && slash !== -1 ? key.slice(0, slash + 1) : null;
-      const isPast = Buffer.compare(Buffer.from(key), Buffer.from(after)) <= 0 || (folder !== null && folder === after);
-      if (!key.startsWith(prefix) || isPast || seen.has(folder ?? key)) continue;
+      if (!key.startsWith(prefix) || seen.has(folder ?? key)) continue;
+      const isPast = Buffer.compare(Buffer.from(key), afterBytes) <= 0 || (folder !== null && folder === after);
+      if (isPast) continue;
       if (count === self.pageSize) {
         isCut = true;
         break;

@@ -47,13 +47,14 @@ const kinds: [string, PackOptions][] = [
   ['fields and another layout', { fields: ['seg.png'], format: 'lmdb', maxShardSamples: 2 }],
   ['a list of files', { files: ['cat/2.jpg', 'dog/é b+c (1).jpg'], shuffle: false }],
   ['images without copies', { dedupe: true }],
-  ['shrunk images', { resize: 8, workers: 3, maxShardSamples: 1 }],
+  ['shrunk images', { resize: 8, workers: 2, maxShardSamples: 1 }],
 ];
 test.each(kinds)('a bucket packs to the bytes of a folder with the same files: %s', async (_, options) => {
   const folder = both();
   const [fromBucket, fromFolder] = [newFolder(), newFolder()];
   const report = await pack('s3://raw/set', fromBucket, options);
-  const expected = await pack(folder, fromFolder, options);
+  // In one thread, which changes no byte.
+  const expected = await pack(folder, fromFolder, { ...options, workers: 1 });
   expect({ ...report, hiddenFolders: [] }).toEqual({ ...expected, hiddenFolders: [] });
   expect(report.hiddenFolders.map((hidden) => hidden.replace('s3://raw/set/', ''))).toEqual(
     expected.hiddenFolders.map((hidden) => path.relative(folder, hidden)),
