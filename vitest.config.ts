@@ -6,6 +6,36 @@ const { NODE_EXTRA_CA_CERTS: certificates = '' } = process.env;
 delete process.env.NODE_EXTRA_CA_CERTS;
 
 const ALL = ['packages/*/src/**/*.test.ts', 'test/*.test.ts'];
+/**
+ * The product from outside: what other software judges (Python, a browser, a compiler, FUSE, LMDB's tools, a server of S3), what npm installs,
+ * what the docs say to run, and how much a whole process takes. `npm run test:outside`, and `.ci/run` behind `npm test`.
+ */
+const OUTSIDE = [
+  'bench-gpu',
+  'cli-bench',
+  'cuda-*',
+  'examples',
+  'foreign-*',
+  'format-page',
+  'guides',
+  'lmdb-lsun',
+  'lmdb-python',
+  'lmdb-tools',
+  'loader-options',
+  'loader-slow',
+  'msgpack-python',
+  'odd-images-table',
+  'other-indexes',
+  'pack-in-flight',
+  'pack-memory',
+  'packages-tarballs',
+  'python-index',
+  'remote-datasets',
+  'storage-s3',
+  'table-layouts',
+  'tar-own',
+  'view-page',
+];
 /** Lists of test files by what they are run for. SHARDTOOL_LANE names one; without it everything runs but `long`. */
 const LANES = {
   /** Under another version of Node: threads, native code, files, HTTP and processes. What only orders or chooses rows is the same there. */
@@ -13,11 +43,14 @@ const LANES = {
     'packages/reader/src/{codec,loader,bridge}/**/*.test.ts',
     'packages/{storage,writer}/src/**/*.test.ts',
     'packages/format/src/layouts/**/*.test.ts',
-    'test/loader-{bad-samples,batches,lifetime,ranks,reading,resume,slot-file,slow,stopping}.test.ts',
+    'test/loader-{lifetime,ranks,reading,resume,slot-file,slow,stopping}.test.ts',
     'test/{codec,decoder,storage}*.test.ts',
     'test/{cli-bench,convert-streams,cuda-kernel,cuda-loader,earlier,lmdb-tools,pack-resume,pack-resume-kill,remote-faults}.test.ts',
   ],
-  /** With another codec: what decodes. */
+  /** `npm test`: all others. */
+  inside: ALL,
+  outside: OUTSIDE.map((name) => `test/${name}.test.ts`),
+  /** With another codec: what decodes. One of them runs on another version of Node. */
   codec: [
     'packages/reader/src/{codec,transform,kernels}/**/*.test.ts',
     'test/{codec,decoder}-*.test.ts',
@@ -54,6 +87,7 @@ const APART = [
 ];
 const lane = process.env.SHARDTOOL_LANE as keyof typeof LANES | undefined;
 const included = lane === undefined ? ALL : LANES[lane];
+const EXCLUDED = lane === 'inside' ? LANES.outside : [];
 const WHOLE = {
   include: included.filter((glob) => glob.startsWith('test/')),
   setupFiles: ['test/remove-folders.ts'],
@@ -76,7 +110,7 @@ export default defineConfig({
         test: {
           ...WHOLE,
           name: 'together',
-          exclude: [`test/{${APART.join(',')}}.test.ts`, 'test/long/**'],
+          exclude: [`test/{${APART.join(',')}}.test.ts`, 'test/long/**', ...EXCLUDED],
           setupFiles: [...WHOLE.setupFiles, 'test/left-as-found.ts'],
           isolate: false,
         },
@@ -86,7 +120,7 @@ export default defineConfig({
         test: {
           ...WHOLE,
           name: 'apart',
-          exclude: [`test/!(${APART.join('|')}).test.ts`],
+          exclude: [`test/!(${APART.join('|')}).test.ts`, ...EXCLUDED],
         },
       },
     ],
