@@ -1,17 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { createSecureContext, type SecureContext } from 'node:tls';
-// All of undici takes three times as long to load, in each thread that reads.
+// All of undici takes three times as long to load.
 import connect from 'undici/lib/api/api-connect.js';
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js';
 import EnvHttpProxyAgent from 'undici/lib/dispatcher/env-http-proxy-agent.js';
-import { FileError } from '../errors.js';
-
-/** A server that does not take a connection in this time, or sends nothing for so long, is tried again. */
-const CONNECT_MS = 5_000;
-export const SILENCE_MS = 10_000;
-
-/** Connections to one host. Whoever plans reads keeps far fewer under way. */
-const CONNECTIONS = 256;
+import { CONNECT_MS, CONNECTIONS, hasProxy, SILENCE_MS, trusted } from './connecting.js';
+import type { HttpRequest } from './exchange.js';
+import { BrokenError, type Reception } from './reception.js';
 
 const agents = new Map<string, Dispatcher>();
 
@@ -19,7 +12,7 @@ const agents = new Map<string, Dispatcher>();
  * What this thread asks with: with `fresh`, on a connection of its own, as what is tried again is. HTTPS_PROXY, HTTP_PROXY and
  * NO_PROXY say where requests go, NODE_EXTRA_CA_CERTS or AWS_CA_BUNDLE whom they trust.
  */
-export function agentFor({ protocol }: URL, fresh: boolean): Dispatcher {
+function agentFor({ protocol }: URL, fresh: boolean): Dispatcher {
   // Certificates take long to read, and http needs none.
   const proxy = process.env.http_proxy ?? process.env.HTTP_PROXY ?? '';
   const isSecure = protocol === 'https:' || /^https:/i.test(proxy);
@@ -30,11 +23,6 @@ export function agentFor({ protocol }: URL, fresh: boolean): Dispatcher {
     agents.set(kind, agent);
   }
   return agent;
-}
-
-/** Whether some requests may go through a proxy. */
-function hasProxy(): boolean {
-  return ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'].some((name) => process.env[name]);
 }
 
 function makeAgent(pipelining: number, isSecure: boolean): Dispatcher {
@@ -53,19 +41,62 @@ function makeAgent(pipelining: number, isSecure: boolean): Dispatcher {
   });
 }
 
-/**
- * Whom connections trust: made once, since a file of all authorities takes longer to read than a connection to be made.
- * Throws {@link FileError} where AWS_CA_BUNDLE cannot be read.
- */
-function trusted(): { readonly secureContext?: SecureContext } {
-  const { AWS_CA_BUNDLE: bundle, NODE_EXTRA_CA_CERTS: extra } = process.env;
-  // Node itself trusts the others.
-  if (!bundle) return {};
-  try {
-    const more = extra && existsSync(extra) ? [readFileSync(extra)] : [];
-    return { secureContext: createSecureContext({ ca: [readFileSync(bundle), ...more] }) };
-  } catch (cause) {
-    const message = `${bundle}, which AWS_CA_BUNDLE names, cannot be read (${(cause as Error).message}).`;
-    throw new FileError({ path: bundle }, message, { cause });
-  }
+/** Asks through undici, and resolves when all of the answer has come. Rejects with what `reception` throws, and {@link BrokenError}. */
+export function askThroughUndici(
+  { method, url, headers, body }: HttpRequest,
+  reception: Reception,
+  { fresh, signal }: { readonly fresh: boolean; readonly signal: AbortSignal | undefined },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let onAbort = (): void => {};
+    const settle = (): void => signal?.removeEventListener('abort', onAbort);
+    const fail = (error: unknown): void => {
+      settle();
+      reject(error);
+    };
+    /** What the reception throws ends the request. */
+    const attempt = (controller: { abort(reason: Error): void }, receive: () => void): void => {
+      try {
+        receive();
+      } catch (error) {
+        // First, so that it is not heard of as a connection that broke.
+        fail(error);
+        controller.abort(error as Error);
+      }
+    };
+    agentFor(url, fresh).dispatch(
+      {
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method,
+        headers: { ...headers },
+        body: body ?? null,
+        headersTimeout: SILENCE_MS,
+        bodyTimeout: SILENCE_MS,
+      },
+      {
+        onRequestStart(controller) {
+          onAbort = () => {
+            fail(signal!.reason);
+            controller.abort(signal!.reason instanceof Error ? signal!.reason : new Error('aborted'));
+          };
+          if (signal?.aborted) onAbort();
+          else signal?.addEventListener('abort', onAbort, { once: true });
+        },
+        onResponseStart(controller, status, answered) {
+          if (status >= 200) attempt(controller, () => reception.begin(status, answered));
+        },
+        onResponseData(controller, chunk) {
+          attempt(controller, () => reception.take(chunk));
+        },
+        onResponseEnd() {
+          settle();
+          resolve();
+        },
+        onResponseError(_controller, error) {
+          fail(new BrokenError(error));
+        },
+      },
+    );
+  });
 }

@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { FileError } from '../errors.js';
 import { shownLocation } from '../location.js';
 import type { StorageCounts } from '../storage.js';
-import { agentFor, SILENCE_MS } from './agents.js';
+import { isProxied } from './connecting.js';
+import { BrokenError, type Place, Reception } from './reception.js';
 import { TransientError } from './retry.js';
 
 export interface HttpRequest {
@@ -16,7 +17,7 @@ export interface HttpRequest {
   readonly onOtherHost?: (to: URL) => void;
 }
 
-/** What came, and what was asked for last. `text` is the body of what no place was found for, cut at {@link MOST_TEXT}. */
+/** What came, and what was asked for last. `text` is the body of what no place was found for, cut at 8 MiB. */
 export interface Answer {
   readonly request: HttpRequest;
   readonly status: number;
@@ -31,13 +32,12 @@ export interface ExchangeOptions {
   /** On a connection of its own. */
   readonly fresh?: boolean;
   readonly signal?: AbortSignal | undefined;
-  /** Where the body of this answer goes; null: it is an error, or text. May throw. */
-  place?(status: number, headers: IncomingHttpHeaders): Uint8Array | null;
+  /** Where bytes are expected. */
+  readonly place?: Place;
   /** A redirect that says what is asked for, and is not followed. */
   readonly isAnswer?: ((answer: Answer) => boolean) | undefined;
 }
 
-const MOST_TEXT = 8 << 20;
 const MOST_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 /** Headers that say who asks. */
@@ -71,88 +71,29 @@ export async function exchange(request: HttpRequest, options: ExchangeOptions): 
   }
 }
 
-function once(request: HttpRequest, options: ExchangeOptions): Promise<Answer> {
-  const { method, url, headers, body } = request;
-  const { counts, signal } = options;
+async function once(request: HttpRequest, options: ExchangeOptions): Promise<Answer> {
+  const { counts, signal, fresh = false } = options;
   counts.requests++;
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
-    let status = 0;
-    let answered: IncomingHttpHeaders = {};
-    let target: Uint8Array | null = null;
-    let received = 0;
-    let texts: Buffer[] = [];
-    let onAbort = (): void => {};
-    const settle = (): void => signal?.removeEventListener('abort', onAbort);
-    const fail = (error: unknown): void => {
-      settle();
-      reject(error);
-    };
-    agentFor(url, options.fresh === true).dispatch(
-      {
-        origin: url.origin,
-        path: url.pathname + url.search,
-        method,
-        headers: { ...headers },
-        body: body ?? null,
-        headersTimeout: SILENCE_MS,
-        bodyTimeout: SILENCE_MS,
-      },
-      {
-        onRequestStart(controller) {
-          onAbort = () => {
-            // First, so that it is not heard of as a connection that broke.
-            fail(signal!.reason);
-            controller.abort(signal!.reason instanceof Error ? signal!.reason : new Error('aborted'));
-          };
-          if (signal?.aborted) onAbort();
-          else signal?.addEventListener('abort', onAbort, { once: true });
-        },
-        onResponseStart(controller, statusCode, responseHeaders) {
-          if (statusCode < 200) return;
-          status = statusCode;
-          answered = responseHeaders;
-          try {
-            target = options.place?.(status, answered) ?? null;
-          } catch (error) {
-            fail(error);
-            controller.abort(error as Error);
-          }
-        },
-        onResponseData(controller, chunk) {
-          counts.bytes += chunk.length;
-          if (target === null) {
-            received += chunk.length;
-            if (received <= MOST_TEXT) texts.push(chunk);
-            return;
-          }
-          if (received + chunk.length > target.length) {
-            const error = new TransientError('more bytes came than were asked for');
-            fail(error);
-            controller.abort(error);
-            return;
-          }
-          target.set(chunk, received);
-          received += chunk.length;
-        },
-        onResponseEnd() {
-          settle();
-          if (target !== null && received < target.length) {
-            return reject(new TransientError(`the answer ends after ${received} of ${target.length} bytes`));
-          }
-          const text = texts.length === 0 ? '' : Buffer.concat(texts).toString();
-          texts = [];
-          resolve({ request, status, headers: answered, received: target === null ? 0 : received, text });
-        },
-        onResponseError(_controller, error) {
-          fail(refusedForGood(url, error) ?? new TransientError(reasonOf(error), { cause: error }));
-        },
-      },
-    );
-  });
+  signal?.throwIfAborted();
+  const reception = new Reception(counts, options.place);
+  // What is fetched into memory that is there is the most of all, and goes the shortest way.
+  const isBytes = options.place !== undefined && request.method === 'GET';
+  const { ask } = isBytes && !isProxied(request.url) ? await direct() : await throughUndici();
+  try {
+    await ask(request, reception, { fresh, signal });
+  } catch (error) {
+    if (!(error instanceof BrokenError)) throw error;
+    throw refusedForGood(request.url, error.cause) ?? new TransientError(reasonOf(error.cause), { cause: error.cause });
+  }
+  const { status, headers, received } = reception;
+  return { request, status, headers, received, text: reception.end() };
 }
 
-/** What undici's error says, without the URL of a proxy or a server in it. */
+/** Each is loaded by who needs it: a thread that reads asks directly, and undici takes long. */
+const direct = () => import('./direct/connections.js').then(({ askDirectly: ask }) => ({ ask }));
+const throughUndici = () => import('./agents.js').then(({ askThroughUndici: ask }) => ({ ask }));
+
+/** What the system's error, or undici's, says, without the URL of a proxy or a server in it. */
 function reasonOf(error: Error & { code?: string }): string {
   const inner = error instanceof AggregateError ? (error.errors[0] as Error & { code?: string }) : error;
   const known: Record<string, string> = {

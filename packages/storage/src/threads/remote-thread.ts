@@ -10,7 +10,7 @@ type Fetch = Extract<ReadRequest, { kind: 'fetch' }>;
 type Remote = Extract<ReadRequest, { kind: 'fetch' | 'whole' }>;
 
 /** What asks servers is loaded before anything is to be read. */
-await import('../http/http-storage.js');
+await Promise.all([import('../http/http-storage.js'), import('../http/direct/connections.js')]);
 post({ kind: 'ready' });
 
 const opened = new Map<string, Promise<Source>>();

@@ -1,0 +1,39 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { TransientError } from '../retry.js';
+
+/** What stands in front of a body. */
+export interface Head {
+  readonly status: number;
+  /** Names in lower case; what comes several times is joined by commas. */
+  readonly headers: IncomingHttpHeaders;
+  /** Whether the server lets the connection be used again. */
+  readonly isKept: boolean;
+}
+
+const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: .*)?$/;
+const HEADER = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?)[ \t]*$/;
+
+/**
+ * The head of an answer of HTTP/1.1 (RFC 9112, sections 4 and 5), without the empty line behind it. Throws
+ * {@link TransientError} for what is none: somebody in between may have cut or mixed answers.
+ */
+export function parseHead(text: string): Head {
+  const [first = '', ...lines] = text.split(/\r?\n/);
+  const status = STATUS_LINE.exec(first);
+  if (status === null) throw new TransientError('the answer is not HTTP/1.1');
+  const headers: Record<string, string> = Object.create(null);
+  for (const line of lines) {
+    const header = HEADER.exec(line);
+    if (header === null) throw new TransientError('the answer has a header that is none');
+    const name = header[1]!.toLowerCase();
+    const value = header[2]!;
+    headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
+  }
+  const isOld = status[1] === '0';
+  const connection = (headers.connection ?? '').toLowerCase();
+  return {
+    status: Number(status[2]),
+    headers,
+    isKept: isOld ? connection.includes('keep-alive') : !connection.includes('close'),
+  };
+}
