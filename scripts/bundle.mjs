@@ -54,7 +54,7 @@ const PACKAGES = {
 const THREADS = { reader: 'loader/work/decode-worker' };
 const BELOW_THREADS = ['storage', 'format'];
 /** Dozens of these wait for slow files: of a few modules, and of CommonJS, each starts in a quarter less processor time. */
-const WAITING_THREADS = { storage: 'threads/local-thread' };
+const WAITING_THREADS = { storage: ['threads/local-thread', 'threads/opener/opener-process'] };
 /** Where the libraries of @julusian/jpeg-turbo come from and go to: without its packages for building it, and its install script. */
 const TURBOJPEG = ['linux-x64', 'linux-x64-musl', 'linux-arm64', 'darwin-x64', 'darwin-arm64', 'win32-x64'];
 
@@ -86,7 +86,7 @@ function isOld(folder, hasThread) {
   return [...inputs, fileURLToPath(import.meta.url)].some((file) => statSync(file).mtimeMs >= made);
 }
 
-async function bundle(folder, entries, thread, waiting) {
+async function bundle(folder, entries, thread, waiting = []) {
   const dist = path.join(folder, 'dist');
   const lib = path.join(folder, 'lib');
   const own = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
@@ -121,13 +121,13 @@ async function bundle(folder, entries, thread, waiting) {
     refuseMissing(own);
     modules.push(...(await bundleThread(path.join(dist, `${thread}.js`), lib, options)));
   }
-  if (waiting !== undefined) {
+  for (const file of waiting) {
     const one = await rolldown({
       ...options,
-      input: path.join(dist, `${waiting}.js`),
+      input: path.join(dist, `${file}.js`),
       treeshake: { moduleSideEffects: false },
     });
-    await one.write({ file: path.join(lib, `${path.basename(waiting)}.cjs`), format: 'cjs', codeSplitting: false });
+    await one.write({ file: path.join(lib, `${path.basename(file)}.cjs`), format: 'cjs', codeSplitting: false });
     await one.close();
   }
   if (existsSync(path.join(folder, 'page'))) modules.push(...(await bundlePage(folder)));

@@ -44,7 +44,7 @@ const SLOW_THREADS = 32;
 /** So long a thread has something to do before it is handed more, since that takes a moment of the main thread. */
 const HANDED_MS = 10;
 /** A slow file system gets another thread where all have been busy for so long. */
-const THREAD_GROW_MS = 30;
+const THREAD_GROW_MS = 60;
 
 /** What is known of a remote file need not be asked for. */
 function sizeOf({ path, bytes }: ShardFile): { readonly size: number } | undefined {
@@ -180,7 +180,14 @@ export class ShardReads {
   #slowThreads(): ReadThreads {
     const each = Math.max(1, Math.min(READS_A_THREAD, Math.round(THREAD_START_MS / this.#quickestOpenMs)));
     const opens = Math.max(1, Math.round(HANDED_MS / this.#quickestOpenMs));
-    this.#threads ??= new ReadThreads({ remote: false, most: SLOW_THREADS, each, growMs: THREAD_GROW_MS, opens });
+    this.#threads ??= new ReadThreads({
+      remote: false,
+      most: SLOW_THREADS,
+      each,
+      growMs: THREAD_GROW_MS,
+      opens,
+      opensApart: true,
+    });
     return this.#threads;
   }
 

@@ -1,8 +1,26 @@
-import type { FileError } from '../errors.js';
-import type { ReadAnswer } from './read-threads.js';
+import { FileChangedError, FileError, NoSuchFileError, OptionError, RefusedError, ShardtoolError } from '../errors.js';
 
-/** The answer of a thread for what went wrong. */
-export function failed(id: number, error: unknown): ReadAnswer {
+/** An error on its way from a thread or a process. */
+export interface Failed {
+  readonly kind: 'failed';
+  readonly id: number;
+  readonly name: string;
+  readonly message: string;
+  readonly path: string | undefined;
+  readonly offset: number | undefined;
+}
+
+/** The answer for what went wrong. */
+export function failed(id: number, error: unknown): Failed {
   const { name, message, path, offset } = error as FileError;
   return { kind: 'failed', id, name, message, path, offset };
+}
+
+const KINDS = { FileError, NoSuchFileError, FileChangedError, OptionError, ShardtoolError };
+
+/** The error that was thrown there. */
+export function revived({ name, message, path, offset }: Failed): Error {
+  if (name === 'RefusedError') return new RefusedError({ path, offset, status: 0 }, message);
+  const Kind = KINDS[name as keyof typeof KINDS] ?? FileError;
+  return new Kind({ path, offset }, message);
 }

@@ -1,11 +1,14 @@
 import { close } from 'node:fs';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { FileChangedError, FileError, NoSuchFileError, OptionError, RefusedError, ShardtoolError } from '../errors.js';
+import { FileError } from '../errors.js';
 import { tellRetry } from '../http/retry.js';
 import { optionsOf } from '../schemes.js';
 import type { Expected, Retry, StorageCounts, StorageOptions } from '../storage.js';
+import { type Failed, revived } from './failed.js';
 import { OpenFiles } from './open-files.js';
+import { OpenerEndedError } from './opener/child.js';
+import { Opener } from './opener/opener.js';
 
 /** Of servers' files, each thread knows so many. */
 export const OPEN_SOURCES = 16;
@@ -52,14 +55,7 @@ export type ReadAnswer =
       /** What servers were asked for meanwhile. */
       readonly counts?: StorageCounts;
     }
-  | {
-      readonly kind: 'failed';
-      readonly id: number;
-      readonly name: string;
-      readonly message: string;
-      readonly path: string | undefined;
-      readonly offset: number | undefined;
-    }
+  | Failed
   | { readonly kind: 'retry'; readonly retry: Retry }
   /** It has loaded what it needs. */
   | { readonly kind: 'ready' };
@@ -100,6 +96,8 @@ export interface ReadThreadsOptions {
   readonly growMs?: number;
   /** Of this machine's files one thread is to open so many in a row: as many as take longer than it takes to ask for them. Default: 1. */
   readonly opens?: number;
+  /** Whether a process of its own opens files of this machine, where it can be had. */
+  readonly opensApart?: boolean;
 }
 
 interface Call {
@@ -123,9 +121,11 @@ export class ReadThreads {
   readonly #threads: Thread[] = [];
   readonly #files = new OpenFiles({
     most: () => Math.max(LEAST_OPEN_FILES, Math.floor(OPEN_FILES / local.size)),
-    open: async (location) => ((await this.#ask({ kind: 'open', location })) as OpenedFile).file,
+    open: async (location) => (await this.#open(location)).file,
     close: closeFile,
   });
+  /** Opens files of this machine, where somebody else than the threads is to do it and can. */
+  #opener: Opener | null = null;
   /** Calls of this machine that no thread has yet. */
   readonly #soon: Call[] = [];
   /** Files that are to be read as a whole, which are indexes, and of samples that come later. */
@@ -138,6 +138,7 @@ export class ReadThreads {
   constructor(options: ReadThreadsOptions) {
     this.#options = options;
     if (options.remote) return;
+    if (options.opensApart) this.#opener = Opener.get();
     local.add(this);
     for (const one of local) one.#files.closeOldest();
   }
@@ -163,6 +164,8 @@ export class ReadThreads {
     if (this.#options.remote) {
       return (await this.#ask({ kind: 'whole', location, options: optionsOf(location) })) as Uint8Array;
     }
+    const whole = await this.#byOpener((opener) => opener.readFile(location));
+    if (whole !== null) return whole;
     const { file, size } = (await this.#ask({ kind: 'open', location }, this.#later)) as OpenedFile;
     try {
       const target = new Uint8Array(new SharedArrayBuffer(size));
@@ -171,6 +174,29 @@ export class ReadThreads {
     } finally {
       await closeFile(file);
     }
+  }
+
+  async #open(location: string): Promise<OpenedFile> {
+    const opened = await this.#byOpener((opener) => opener.open(location));
+    return opened ?? ((await this.#ask({ kind: 'open', location })) as OpenedFile);
+  }
+
+  /** Null where no other process opens files: threads do it then. */
+  async #byOpener<Result>(work: (opener: Opener) => Promise<Result>): Promise<Result | null> {
+    if (this.#closed) throw new FileError({}, CLOSED);
+    if (this.#opener === null) return null;
+    try {
+      return await work(this.#opener);
+    } catch (error) {
+      if (!(error instanceof OpenerEndedError)) throw error;
+      this.#leaveOpener();
+      return null;
+    }
+  }
+
+  #leaveOpener(): void {
+    this.#opener?.release();
+    this.#opener = null;
   }
 
   #ask(asked: Ask, queue = this.#soon): Promise<ReadValue> {
@@ -232,6 +258,7 @@ export class ReadThreads {
     this.#closed = true;
     local.delete(this);
     for (const { reject } of this.#takeAll()) reject(new FileError({}, CLOSED));
+    this.#leaveOpener();
     const threads = this.#threads.slice();
     if (this.#options.remote) await Promise.all(threads.map(({ worker }) => worker.terminate()));
     else await Promise.all(threads.map(endOf));
@@ -267,7 +294,9 @@ export class ReadThreads {
     const share = remote ? most : Math.max(Math.min(most, LEAST_THREADS), Math.floor(most / local.size));
     if (threads.length >= share) return false;
     const given = threads.reduce((sum, thread) => sum + thread.waiting.size, 0);
-    if (given + this.#queued >= each * threads.length) return true;
+    // Where others open files, a thread has reads alone.
+    const calls = this.#opener === null ? each : each * READS_TOGETHER;
+    if (given + this.#queued >= calls * threads.length) return true;
     const now = performance.now();
     // Those that start have nothing to do yet.
     const isBusy = threads.every((thread) => thread.waiting.size > 0);
@@ -338,13 +367,4 @@ function endOf({ worker }: Thread): Promise<unknown> {
   worker.ref();
   worker.postMessage([{ kind: 'end' }] satisfies ReadRequest[]);
   return new Promise((resolve) => worker.once('exit', resolve));
-}
-
-const KINDS = { FileError, NoSuchFileError, FileChangedError, OptionError, ShardtoolError };
-
-/** The error that a thread threw. */
-function revived({ name, message, path, offset }: Extract<ReadAnswer, { kind: 'failed' }>): Error {
-  if (name === 'RefusedError') return new RefusedError({ path, offset, status: 0 }, message);
-  const Kind = KINDS[name as keyof typeof KINDS] ?? FileError;
-  return new Kind({ path, offset }, message);
 }

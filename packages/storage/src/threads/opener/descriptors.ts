@@ -1,0 +1,94 @@
+import { nativeCalls } from '../../native-calls.js';
+
+/** <sys/socket.h> of Linux. */
+const AF_UNIX = 1;
+const SOCK_SEQPACKET = 5;
+const SOCK_CLOEXEC = 0o2000000;
+const SOL_SOCKET = 1;
+const SCM_RIGHTS = 1;
+const MSG_DONTWAIT = 0x40;
+const MSG_CMSG_CLOEXEC = 0x40000000;
+/** struct cmsghdr with one file behind it: size_t length, int level, int type, int file; its length without what fills it up. */
+const CONTROL_BYTES = 24;
+const CONTROL_LENGTH = 20;
+
+type Native = (...parameters: readonly unknown[]) => number;
+
+/** What is used of koffi. */
+interface Koffi {
+  struct(name: string, fields: Readonly<Record<string, string>>): unknown;
+  load(library: null): { func(name: string, result: string, parameters: readonly string[]): Native };
+}
+
+/** Passes open files from one process to another, each with a number that says which it is (unix(7), SCM_RIGHTS). */
+export interface Descriptors {
+  /** Two ends of a way between processes; this one's are closed where another program is started. */
+  pair(): [number, number];
+  send(socket: number, id: number, file: number): void;
+  /** What was sent, in its order; null where nothing has. */
+  receive(socket: number): { readonly id: number; readonly file: number } | null;
+}
+
+let known: Descriptors | undefined;
+
+/** Throws where the system has no such calls, or koffi is not there. */
+export function descriptors(): Descriptors {
+  known ??= makeDescriptors();
+  return known;
+}
+
+function makeDescriptors(): Descriptors {
+  if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) throw new Error('this is not Linux');
+  const koffi = nativeCalls<Koffi>();
+  koffi.struct('shardtool_iovec', { base: 'void *', length: 'size_t' });
+  koffi.struct('shardtool_msghdr', {
+    name: 'void *',
+    nameLength: 'uint32_t',
+    parts: 'shardtool_iovec *',
+    partCount: 'size_t',
+    control: 'void *',
+    controlLength: 'size_t',
+    flags: 'int',
+  });
+  const library = koffi.load(null);
+  const socketpair = library.func('socketpair', 'int', ['int', 'int', 'int', 'void *']);
+  const sendmsg = library.func('sendmsg', 'long', ['int', 'shardtool_msghdr *', 'int']);
+  const recvmsg = library.func('recvmsg', 'long', ['int', 'shardtool_msghdr *', 'int']);
+  return {
+    pair() {
+      const ends = new Int32Array(2);
+      if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) !== 0)
+        throw new Error('there is no pair of sockets');
+      return [ends[0]!, ends[1]!];
+    },
+    send(socket, id, file) {
+      const control = Buffer.alloc(CONTROL_BYTES);
+      control.writeBigUInt64LE(BigInt(CONTROL_LENGTH), 0);
+      control.writeInt32LE(SOL_SOCKET, 8);
+      control.writeInt32LE(SCM_RIGHTS, 12);
+      control.writeInt32LE(file, 16);
+      const data = Buffer.alloc(4);
+      data.writeInt32LE(id);
+      if (sendmsg(socket, message(data, control), 0) !== data.length) throw new Error('a file cannot be passed on');
+    },
+    receive(socket) {
+      const control = Buffer.alloc(CONTROL_BYTES);
+      const data = Buffer.alloc(4);
+      if (recvmsg(socket, message(data, control), MSG_DONTWAIT | MSG_CMSG_CLOEXEC) !== data.length) return null;
+      return { id: data.readInt32LE(), file: control.readInt32LE(16) };
+    },
+  };
+}
+
+/** struct msghdr */
+function message(data: Uint8Array, control: Uint8Array): unknown {
+  return {
+    name: null,
+    nameLength: 0,
+    parts: [{ base: data, length: data.length }],
+    partCount: 1,
+    control,
+    controlLength: control.length,
+    flags: 0,
+  };
+}

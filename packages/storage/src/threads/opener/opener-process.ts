@@ -1,0 +1,54 @@
+/**
+ * A process that opens files for another one, and reads small ones whole, many side by side: the pool of threads that Node waits in
+ * has room for so many here (see child.ts), and a thread of it costs next to nothing.
+ */
+import { close, fstat, open, read } from 'node:fs';
+import { promisify } from 'node:util';
+import { unusable } from '../../local.js';
+import { failed } from '../failed.js';
+import { FILES_SOCKET, type OpenerAnswer, type OpenerRequest } from './child.js';
+import { descriptors } from './descriptors.js';
+
+const opening = promisify(open);
+const looking = promisify(fstat);
+const reading = promisify(read);
+const closing = promisify(close);
+
+const { send } = descriptors();
+// It ends when nobody asks any more, and not with what a terminal or a scheduler tells all processes: the other one may go on.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+// Calls to a file system that hangs would be waited for.
+process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+process.on('message', (request: OpenerRequest) => void answer(request).then(tell));
+tell({ kind: 'ready' });
+
+function tell(answer: OpenerAnswer): void {
+  if (process.connected) process.send!(answer);
+}
+
+async function answer({ id, kind, path }: OpenerRequest): Promise<OpenerAnswer> {
+  let file: number | undefined;
+  try {
+    file = await opening(path, 'r');
+    const found = await looking(file);
+    if (!found.isFile()) throw new Error('it is not a regular file');
+    if (kind === 'whole') return { kind: 'whole', id, bytes: await allOf(file, found.size) };
+    send(FILES_SOCKET, id, file);
+    return { kind: 'opened', id, size: found.size };
+  } catch (cause) {
+    return failed(id, unusable(path, 'opened', cause));
+  } finally {
+    if (file !== undefined) await closing(file).catch(() => {});
+  }
+}
+
+async function allOf(file: number, size: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(size);
+  let done = 0;
+  while (done < size) {
+    const { bytesRead } = await reading(file, bytes, done, size - done, done);
+    if (bytesRead === 0) break;
+    done += bytesRead;
+  }
+  return bytes.subarray(0, done);
+}

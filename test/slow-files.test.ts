@@ -1,0 +1,169 @@
+/** Files of slow file systems, which a process of its own opens where the system lets it (Linux). What needs a slow one is in loader-slow. */
+import { execFileSync, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { ReadThreads } from '@shardtool/storage';
+import { expect, test, vi } from 'vitest';
+import { emptyFolder } from './datasets.js';
+
+const OPTIONS = { remote: false, most: 4, each: 3, opensApart: true } as const;
+const isLinux = process.platform === 'linux';
+const LONG = { timeout: 60_000 };
+
+function files(count: number): string[] {
+  const folder = emptyFolder();
+  return Array.from({ length: count }, (_, i) => {
+    const file = path.join(folder, String(i));
+    fs.writeFileSync(file, `file ${i}`);
+    return file;
+  });
+}
+
+async function read(threads: ReadThreads, file: string): Promise<string> {
+  const target = new Uint8Array(new SharedArrayBuffer(20));
+  const { got } = await threads.read(file, undefined, 5, target);
+  return Buffer.from(target.slice(0, got)).toString();
+}
+
+const whole = async (threads: ReadThreads, file: string) => Buffer.from(await threads.readFile(file)).toString();
+
+/** Processes that open files for that one. */
+function openersOf(pid: number): number[] {
+  const all = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return all.map(Number).filter((child) => {
+    try {
+      const stat = fs.readFileSync(`/proc/${child}/stat`, 'latin1').split(') ').at(-1)!.split(' ');
+      const isOpener = fs.readFileSync(`/proc/${child}/cmdline`, 'latin1').includes('opener-process');
+      return stat[0] !== 'Z' && Number(stat[1]) === pid && isOpener;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** Which of these files this process has open. */
+function openOf(names: readonly string[]): string[] {
+  const links = fs.readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return fs.readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return '';
+    }
+  });
+  return links.filter((file) => names.includes(file)).sort();
+}
+
+test('files that another process opens are read as others are, and errors have their class and path', async () => {
+  const names = files(300);
+  const threads = new ReadThreads(OPTIONS);
+  const parts = Promise.all(names.map((file) => read(threads, file)));
+  const wholes = Promise.all(names.map((file) => whole(threads, file)));
+  expect(await parts).toEqual(names.map((_, i) => String(i)));
+  expect(await wholes).toEqual(names.map((_, i) => `file ${i}`));
+  if (isLinux) expect(openersOf(process.pid)).toHaveLength(1);
+  const missing = path.join(path.dirname(names[0]!), 'none');
+  const folder = path.dirname(names[0]!);
+  for (const [file, error] of [
+    [missing, { name: 'NoSuchFileError', path: missing }],
+    [folder, { name: 'FileError', path: folder }],
+  ] as const) {
+    await expect(read(threads, file)).rejects.toMatchObject(error);
+    await expect(threads.readFile(file)).rejects.toMatchObject(error);
+  }
+  await threads.close();
+  await expect(read(threads, names[0]!)).rejects.toThrow('the dataset was closed');
+});
+
+test.runIf(isLinux)(
+  'datasets share one such process, which ends with the last of them and leaves no file open',
+  async () => {
+    const names = files(100);
+    const [one, other] = [new ReadThreads(OPTIONS), new ReadThreads(OPTIONS)];
+    await Promise.all(names.map((file, i) => read(i % 2 === 0 ? one : other, file)));
+    expect(openersOf(process.pid)).toHaveLength(1);
+    await one.close();
+    expect(await read(other, names[3]!)).toBe('3');
+    const late = Promise.allSettled(names.flatMap((file) => [read(other, file), whole(other, file)]));
+    await other.close();
+    await late;
+    await vi.waitUntil(() => openersOf(process.pid).length === 0, LONG);
+    await vi.waitUntil(() => openOf(names).length === 0, LONG);
+  },
+);
+
+test.runIf(isLinux)('where the process is killed at any time, threads open what it was to open', async () => {
+  const names = files(200);
+  for (let round = 0; round < 5; round++) {
+    const threads = new ReadThreads(OPTIONS);
+    expect(await read(threads, names[0]!)).toBe('0');
+    const [opener] = openersOf(process.pid);
+    const reading = Promise.all(names.flatMap((file) => [read(threads, file), whole(threads, file)]));
+    setTimeout(() => process.kill(opener!, 'SIGKILL'), round * 4);
+    expect(await reading).toEqual(names.flatMap((_, i) => [String(i), `file ${i}`]));
+    await threads.close();
+    await vi.waitUntil(() => openersOf(process.pid).length === 0, LONG);
+    expect(openOf(names)).toEqual([]);
+  }
+});
+
+test.runIf(isLinux)(
+  'files to be opened come before those to be read as a whole, which were asked for earlier',
+  async () => {
+    const [folder, [part, ...wholes]] = [emptyFolder(), files(3)];
+    // Whoever opens one of these waits until somebody opens it for writing: as many as are opened side by side, and one more.
+    const held = Array.from({ length: 65 }, (_, i) => path.join(folder, String(i)));
+    execFileSync('mkfifo', held);
+    const threads = new ReadThreads(OPTIONS);
+    const done: string[] = [];
+    const all = [...held, ...wholes].map((file) => threads.readFile(file).then(() => done.push(file)));
+    const waiting = Promise.allSettled(all);
+    const soon = read(threads, part!);
+    (await fs.promises.open(held[0]!, 'w')).close();
+    // The one that may be opened now is this; behind it the next one waits.
+    expect(await soon).toBe('0');
+    expect(done).toEqual([]);
+    for (const file of held.slice(1)) (await fs.promises.open(file, 'w')).close();
+    await waiting;
+    expect(done).toEqual(wholes);
+    await threads.close();
+  },
+);
+
+test.runIf(isLinux)(
+  'a file system that hangs is not waited for when reading ends, nor by the process behind',
+  async () => {
+    const held = path.join(emptyFolder(), 'held');
+    execFileSync('mkfifo', [held]);
+    const threads = new ReadThreads(OPTIONS);
+    const reading = threads.readFile(held);
+    const failing = expect(reading).rejects.toThrow('the dataset was closed');
+    await vi.waitUntil(() => openersOf(process.pid).length === 1, LONG);
+    await threads.close();
+    await failing;
+    await vi.waitUntil(() => openersOf(process.pid).length === 0, LONG);
+  },
+);
+
+test.runIf(isLinux)(
+  'a program ends while such a process is there, and one that is killed leaves none behind',
+  async () => {
+    const [file] = files(1);
+    const program = (end: string) => `
+    import { ReadThreads } from '@shardtool/storage';
+    const threads = new ReadThreads(${JSON.stringify(OPTIONS)});
+    console.log(Buffer.from(await threads.readFile(${JSON.stringify(file)})).toString());
+    ${end}`;
+    const run = (end: string) =>
+      spawn(process.execPath, ['--input-type=module', '-e', program(end)], { stdio: 'pipe' });
+    const ending = run('');
+    expect(await new Promise((resolve) => ending.once('exit', resolve))).toBe(0);
+    const killed = run('setInterval(() => {}, 1000);');
+    await new Promise((resolve) => killed.stdout.once('data', resolve));
+    const openers = openersOf(killed.pid!);
+    expect(openers).toHaveLength(1);
+    // What a terminal tells all processes does not end it: a program may go on behind it.
+    process.kill(openers[0]!, 'SIGINT');
+    killed.kill('SIGKILL');
+    await vi.waitUntil(() => !fs.existsSync(`/proc/${openers[0]}`), LONG);
+  },
+);
