@@ -9,24 +9,24 @@ export const SILENCE_MS = 10_000;
 /** Connections of a thread to one host. Whoever plans reads keeps far fewer under way. */
 export const CONNECTIONS = 256;
 
-let trust: { readonly secureContext?: SecureContext } | undefined;
+let trust: SecureContext | undefined;
 
 /**
  * Whom connections trust: made once, since a file of all authorities takes longer to read than a connection to be made.
  * Throws {@link FileError} where AWS_CA_BUNDLE cannot be read.
  */
-export function trusted(): { readonly secureContext?: SecureContext } {
+export function trusted(): { readonly secureContext: SecureContext } {
   trust ??= readTrust();
-  return trust;
+  return { secureContext: trust };
 }
 
-function readTrust(): { readonly secureContext?: SecureContext } {
+function readTrust(): SecureContext {
   const { AWS_CA_BUNDLE: bundle, NODE_EXTRA_CA_CERTS: extra } = process.env;
   // Node itself trusts the others.
-  if (!bundle) return {};
+  if (!bundle) return createSecureContext();
   try {
     const more = extra && existsSync(extra) ? [readFileSync(extra)] : [];
-    return { secureContext: createSecureContext({ ca: [readFileSync(bundle), ...more] }) };
+    return createSecureContext({ ca: [readFileSync(bundle), ...more] });
   } catch (cause) {
     const message = `${bundle}, which AWS_CA_BUNDLE names, cannot be read (${(cause as Error).message}).`;
     throw new FileError({ path: bundle }, message, { cause });

@@ -12,6 +12,14 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 /** A connection that nothing is asked on is closed after so long, and a second before the server says that it will. */
 const IDLE_MS = 15_000;
 
+export interface ConnectionOptions {
+  /** Of an earlier connection to this host over TLS: it is taken up again, for less work on both sides. */
+  readonly session: Buffer | undefined;
+  onSession(session: Buffer): void;
+  /** Hears when the connection has ended, whoever ended it. */
+  onEnd(): void;
+}
+
 /** A question, and what hears of the answer. */
 interface Asked {
   readonly reception: Reception;
@@ -36,8 +44,7 @@ export class Connection {
   #into: Uint8Array = this.#scratch;
   #idleMs = IDLE_MS;
 
-  /** `onEnd` hears when the connection has ended, whoever ended it. */
-  constructor({ protocol, hostname, port }: URL, onEnd: () => void) {
+  constructor({ protocol, hostname, port }: URL, { session, onSession, onEnd }: ConnectionOptions) {
     this.#onEnd = onEnd;
     const isSecure = protocol === 'https:';
     const host = hostname.replace(/^\[|\]$/g, '');
@@ -48,7 +55,8 @@ export class Connection {
     };
     if (isSecure) {
       const servername = net.isIP(host) === 0 ? { servername: host } : {};
-      this.#socket = tls.connect({ ...options, ...servername, ...trusted(), ALPNProtocols: ['http/1.1'] });
+      const secure = { ...servername, ...trusted(), ...(session && { session }), ALPNProtocols: ['http/1.1'] };
+      this.#socket = tls.connect({ ...options, ...secure }).on('session', onSession);
     } else this.#socket = net.connect(options);
     const socket = this.#socket;
     socket.setNoDelay(true);

@@ -11,6 +11,8 @@ class Host {
   readonly #idle: Connection[] = [];
   readonly #waiting: (() => void)[] = [];
   #busy = 0;
+  /** Of the last connection over TLS. */
+  #session: Buffer | undefined;
 
   async ask(request: HttpRequest, reception: Reception, { fresh, signal }: AskOptions): Promise<void> {
     if (this.#busy < CONNECTIONS) this.#busy++;
@@ -53,9 +55,15 @@ class Host {
   }
 
   #connect(url: URL): Connection {
-    const connection: Connection = new Connection(url, () => {
-      const at = this.#idle.indexOf(connection);
-      if (at >= 0) this.#idle.splice(at, 1);
+    const connection: Connection = new Connection(url, {
+      session: this.#session,
+      onSession: (session) => {
+        this.#session = session;
+      },
+      onEnd: () => {
+        const at = this.#idle.indexOf(connection);
+        if (at >= 0) this.#idle.splice(at, 1);
+      },
     });
     return connection;
   }
