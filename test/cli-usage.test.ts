@@ -162,7 +162,7 @@ test.skipIf(!zsh).each(ASKED)(
 );
 
 test('thousands of lines that nobody reads yet make no warning of Node', async () => {
-  const program = `import { print } from './packages/cli/dist/terminal/outcome.js';
+  const program = `import { print } from '#cli/outcome';
     for (let i = 0; i < 20000; i++) void print('a line of some length, number ' + i);`;
   const { code, stdout, stderr } = await bash(
     `node --input-type=module -e "${program}" | (read line; cat | tail -n 1)`,

@@ -2,8 +2,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { vi } from 'vitest';
-import { runCli } from '../packages/cli/dist/cli.js';
-import { fail } from '../packages/cli/dist/terminal/outcome.js';
+import { runCli } from '#cli/cli';
+import { fail } from '#cli/outcome';
 import { emptyFolder } from './datasets.js';
 import { jpeg, PNG, tree } from './pack-workbench.js';
 
