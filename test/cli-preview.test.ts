@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -139,7 +139,7 @@ test('what is not right is said in a sentence', async () => {
   const wrong = await shardtool('preview', shards, '--transform', file, '--output', output);
   expect(wrong.code).toBe(2);
   expect(wrong.stderr).toContain('Step 1 of the transform');
-  expect(() => readFileSync(output)).toThrow();
+  expect(existsSync(output)).toBe(false);
   const nowhere = await shardtool('preview', shards, '--output', path.join(folder, 'none/x.png'));
   expect(nowhere).toMatchObject({
     code: 2,

@@ -57,7 +57,9 @@ test('an epoch has every sample exactly once, with the class of its folder', asy
 
 test('images are uint8 [n, height, width, 3] and hold a picture', async () => {
   const dataset = await openDataset(shards);
+  let rows = 0;
   for await (const batch of dataset.loader({ batchSize: 8, transform: 'eval224' })) {
+    rows += batch.size;
     expect(batch.shape?.slice(1)).toEqual([224, 224, 3]);
     expect(batch.images).toBeInstanceOf(Uint8Array);
     expect(batch.images!.length).toBe(batch.size * 224 * 224 * 3);
@@ -66,6 +68,7 @@ test('images are uint8 [n, height, width, 3] and hold a picture', async () => {
       expect(new Set(pixels).size).toBeGreaterThan(50);
     }
   }
+  expect(rows).toBe(60);
   await dataset.close();
 });
 
@@ -127,12 +130,15 @@ test('without shuffling samples come in the order of the dataset', async () => {
 test('raw batches hold the encoded images, which are the files that were packed', async () => {
   const { readFile } = await import('node:fs/promises');
   const dataset = await openDataset(shards);
+  let rows = 0;
   for await (const batch of dataset.loader({ batchSize: 16, transform: 'raw', checksum: 'always' })) {
+    rows += batch.size;
     expect(batch.images).toBeNull();
     for (const [row, key] of batch.keys.entries()) {
       expect(Buffer.from(batch.encoded![row]!).equals(await readFile(`examples/photos/${key}.jpg`))).toBe(true);
     }
   }
+  expect(rows).toBe(60);
   await dataset.close();
 });
 

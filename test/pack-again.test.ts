@@ -66,7 +66,9 @@ test('the same conversion says that all is done, and one that did not end goes o
     utimesSync(path.join(dataset, '000002.parquet'), atimeMs / 1000, mtimeMs / 1000);
   };
   put(Buffer.from(bytes).fill(0, 0, 600));
-  await expect(convert(dataset, output, { format: 'msgpack', workers: 1 })).rejects.toThrow();
+  await expect(convert(dataset, output, { format: 'msgpack', workers: 1 })).rejects.toThrow(
+    '000002.tar: field "cls" of sample "a/1" has changed',
+  );
   const first = path.join(output, '000000.msgpack');
   utimesSync(first, 5, 5);
   put(bytes);

@@ -119,13 +119,16 @@ test('a loader gives the boxes in pixels of the image that it made', async () =>
       labels: { field: 'json', path: 'labels' },
     },
   });
+  let batches = 0;
   for await (const { keys, boxes, boxLabels, offsets } of loader) {
+    batches++;
     const of = (name: string) => keys.findIndex((key) => key.endsWith(name));
     const from = (name: string) => offsets![of(name)]!;
     expect([...offsets!]).toEqual([0, 2, 4]);
     expect([...boxes!.subarray(from('a') * 4, from('a') * 4 + 8)]).toEqual([25, 25, 75, 75, 0, 0, 200, 100]);
     expect([...boxLabels!]).toEqual([1, 0, 1, 0]);
   }
+  expect(batches).toBe(1);
 });
 
 const arrangements: [string, Record<string, string | Uint8Array>, string, string][] = [

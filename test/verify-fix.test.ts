@@ -68,14 +68,13 @@ function change(file: string, edit: (bytes: Buffer) => Buffer | undefined): void
 }
 
 /** Flips a bit in the middle of a field. */
-async function damage(folder: string, file: string, row: number, field = 'jpg'): Promise<string> {
+async function damage(file: string, row: number, field = 'jpg'): Promise<string> {
   const index = await readShardIndex(indexPathOf(file));
   const { offset, bytes } = index.fields.get(field)!;
   change(file, (content) => {
     content[offset[row]! + (bytes[row]! >> 1)]! ^= 4;
     return content;
   });
-  expect(existsSync(folder)).toBe(true);
   return index.key[row]!;
 }
 
@@ -120,8 +119,7 @@ describe.each(formats)('%s', (format) => {
 
   test('threads find and repair what the thread does that asks', async () => {
     const [here, apart] = [copyOf(format), copyOf(format)];
-    for (const folder of [here, apart])
-      for (const shard of [0, 2]) await damage(folder, shardFile(folder, format, shard), 3);
+    for (const folder of [here, apart]) for (const shard of [0, 2]) await damage(shardFile(folder, format, shard), 3);
     let threads = 0;
     const count = () => threads++;
     process.on('worker', count);
@@ -140,7 +138,7 @@ describe.each(formats)('%s', (format) => {
 
   test('a damaged sample is taken out, its shard is written anew, and the others stay untouched', async () => {
     const folder = copyOf(format);
-    const key = await damage(folder, shardFile(folder, format, 1), 3);
+    const key = await damage(shardFile(folder, format, 1), 3);
     const told: string[] = [];
     const report = await repair(folder, { workers: 1, onTakenOut: (sample) => told.push(sample.key) });
     expect(report).toMatchObject({ shards: 3, samples: 23, repairedShards: 1, takenOut: 1, restored: 0, unproven: 0 });
@@ -170,9 +168,9 @@ describe.each(formats)('%s', (format) => {
 
   test('with the packed folder everything comes back, byte for byte, and so does the identity', async () => {
     const folder = copyOf(format);
-    await damage(folder, shardFile(folder, format, 0), 0);
-    await damage(folder, shardFile(folder, format, 0), 5);
-    await damage(folder, shardFile(folder, format, 2), 7);
+    await damage(shardFile(folder, format, 0), 0);
+    await damage(shardFile(folder, format, 0), 5);
+    await damage(shardFile(folder, format, 2), 7);
     const report = await repair(folder, { workers: 1, source });
     expect(report).toMatchObject({ samples: 24, repairedShards: 2, restored: 3, takenOut: 0 });
     expect(datasetDigests(folder)).toEqual(digests);
@@ -446,7 +444,7 @@ test('an index that nobody may read is no lost one', async () => {
 
 test('a repair that ends between a shard and its index, or before the manifest, can be done again', async () => {
   const whole = copyOf('tar');
-  await damage(whole, shardFile(whole, 'tar', 1), 2);
+  await damage(shardFile(whole, 'tar', 1), 2);
   const repaired = path.join(emptyFolder(), 'repaired');
   cpSync(whole, repaired, { recursive: true });
   await repair(repaired, { workers: 1 });
@@ -475,7 +473,7 @@ test('indexes for other loaders are those of the new shards', async () => {
   const folder = newFolder();
   await pack(source, folder, { workers: 1, ...options, index: ['wids', 'dali'] });
   const before = digestsOf(folder);
-  await damage(folder, shardFile(folder, 'tar', 0), 1);
+  await damage(shardFile(folder, 'tar', 0), 1);
   await repair(folder, { workers: 1 });
   expect(quarantined(folder)).toHaveLength(1);
   const after = digestsOf(folder);
@@ -511,7 +509,7 @@ test('LMDB shards whose values are images stay such', async () => {
     exclude: ['**/*.{json,txt,csv,seg.png}'],
   });
   const digests = digestsOf(folder);
-  await damage(folder, shardFile(folder, 'lmdb', 0), 1);
+  await damage(shardFile(folder, 'lmdb', 0), 1);
   expect(await repair(folder, { workers: 1, source })).toMatchObject({ restored: 1, samples: 24 });
   expect(datasetDigests(folder)).toEqual(digests);
 });
@@ -531,14 +529,14 @@ test('what cannot be repaired says so', async () => {
 
 test('verify --fix prints what it did, and ends with 1 only where something is lost', async () => {
   const folder = copyOf('tar');
-  const key = await damage(folder, shardFile(folder, 'tar', 1), 3);
+  const key = await damage(shardFile(folder, 'tar', 1), 3);
   const restored = await shardtool('verify', folder, '--fix', '--source', source);
   expect(restored).toMatchObject({ code: 0, stderr: '' });
   expect(restored.stdout).toBe(
     '1 shard repaired; the dataset has 3 shards, 24 samples\n  1 sample is whole again\n  the folder quarantine keeps what was replaced\n',
   );
   expect((await shardtool('verify', folder, '--fix')).stdout).toBe('3 shards, 24 samples: nothing to repair\n');
-  await damage(folder, shardFile(folder, 'tar', 1), 3);
+  await damage(shardFile(folder, 'tar', 1), 3);
   const lost = await shardtool('verify', folder, '--fix');
   expect(lost.code).toBe(1);
   expect(lost.stdout.split('\n')[0]).toMatch(new RegExp(`^000001\\.tar\\t${key}\\tfield "jpg" has changed`));

@@ -71,7 +71,8 @@ test('the lock of another machine is watched: one that is written again holds, o
   silentFor(119.5);
   (await lockFolderPatiently(folder, LOCK_FILE))();
   writeFileSync(lock, text);
-  await expect(lockFolderPatiently(folder, LOCK_FILE, AbortSignal.timeout(100))).rejects.toThrow();
+  const stopped = lockFolderPatiently(folder, LOCK_FILE, AbortSignal.timeout(100));
+  await expect(stopped).rejects.toMatchObject({ name: 'AbortError' });
 });
 
 test('giving a lock back leaves the one of somebody who has taken it over meanwhile', () => {
