@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSource } from '@shardtool/format';
 import { afterAll, expect, test } from 'vitest';
+import { PackedFolder } from './packed-folder.js';
 import { recoverSample } from './recover-sample.js';
-import { SourceFiles } from './source-files.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'recover-sample-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -26,7 +26,7 @@ test('a large field whose checksum is lost is proven by a packed file that is th
     const field = { name: 'bin', places: [{ name: 'bin', offset: 0, bytes: BYTES }], crc32: null, bytes: BYTES };
     const sample = { key: 'a', isKeyProven: true, row: 0, fields: [{ ...field, isInteger: false }] };
     const loadChecker = () => Promise.reject(new Error('not needed'));
-    const from = { shard: '000000.tar', source, files: new SourceFiles(folder), loadChecker };
+    const from = { shard: '000000.tar', source, packed: new PackedFolder(folder), loadChecker };
     return recoverSample(sample, { source: '', cls: -1 }, { ...from, decode: false, maxSampleBytes: BYTES });
   };
   try {

@@ -11,15 +11,15 @@ import {
 import type { Checker } from '@shardtool/reader';
 import { HELD_BYTES } from '../shard/large-sample.js';
 import type { ExpectedField, ExpectedSample } from './expected-samples.js';
+import type { PackedFolder } from './packed-folder.js';
 import { heldPayload, type Payload, payloadIn } from './payload.js';
-import type { SourceFiles } from './source-files.js';
 
 /** Where what is lost may be found, and how what is found is judged. */
 export interface RecoverySetting {
   /** As messages name it. */
   readonly shard: string;
   readonly source: Source | null;
-  readonly files: SourceFiles | null;
+  readonly packed: PackedFolder | null;
   readonly loadChecker: () => Promise<Checker>;
   /** Also images that are as they were packed have to be decodable. */
   readonly decode: boolean;
@@ -28,7 +28,7 @@ export interface RecoverySetting {
 }
 
 /** What else is known of a sample. */
-export interface SampleFacts {
+export interface KnownFacts {
   /** Path of its image below the packed folder; '' where it is not known. */
   readonly source: string;
   /** Class number; -1 where there is none, or it is not known. */
@@ -62,7 +62,7 @@ type FieldRecovery =
  */
 export async function recoverSample(
   sample: ExpectedSample,
-  facts: SampleFacts,
+  facts: KnownFacts,
   setting: RecoverySetting,
 ): Promise<Recovery> {
   const fields: RecoveredField[] = [];
@@ -86,7 +86,7 @@ export async function recoverSample(
 async function recoverField(
   field: ExpectedField,
   key: string,
-  facts: SampleFacts,
+  facts: KnownFacts,
   setting: RecoverySetting,
 ): Promise<FieldRecovery> {
   const stored = await fromShard(field, key, setting);
@@ -157,12 +157,12 @@ async function payloadAt(
 function fromFiles(
   { name, bytes, isInteger, crc32: expected }: ExpectedField,
   key: string,
-  { source, cls }: SampleFacts,
-  { files }: RecoverySetting,
+  { source, cls }: KnownFacts,
+  { packed }: RecoverySetting,
 ): { payload: Payload; from: 'source'; isProven: boolean } | null {
   // The class number comes from no file, and the index has it.
   const number = name === 'cls' && cls >= 0 ? heldPayload(Buffer.from(String(cls))) : null;
-  for (const payload of [number, files?.read(key, source, name) ?? null]) {
+  for (const payload of [number, packed?.read(key, source, name) ?? null]) {
     if (payload === null) continue;
     const isProven = expected === null ? payload === number && isInteger : payload.crc32 === expected;
     if (isProven || (expected === null && bytes === payload.bytes)) return { payload, from: 'source', isProven };

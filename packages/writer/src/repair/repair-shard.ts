@@ -28,14 +28,14 @@ import type { DatasetShard } from '../shard/dataset-shards.js';
 import { goesInPieces, putLargeSample } from '../shard/large-sample.js';
 import { createShard, type ShardRecord } from '../shard/new-shard.js';
 import { md5OfFile, type OtherIndex, writeDaliIndex } from '../shard/other-indexes.js';
-import { type PayloadOf, putSample, type SampleFacts as RowFacts } from '../shard/put-sample.js';
+import { type PayloadOf, putSample, type SampleFacts } from '../shard/put-sample.js';
 import { shardPaths } from '../shard/shard-paths.js';
 import { longestSpan, totalsOf } from '../verify/check-totals.js';
 import { type Evidence, findSamples, gatherEvidence, storesImagesAlone } from './evidence.js';
 import { type ExpectedSample, expectedSamples } from './expected-samples.js';
-import { type RecoveredField, type RecoverySetting, recoverSample, type SampleFacts } from './recover-sample.js';
+import { PackedFolder } from './packed-folder.js';
+import { type KnownFacts, type RecoveredField, type RecoverySetting, recoverSample } from './recover-sample.js';
 import { type IndexFacts, type RemadeIndex, remadeIndex } from './remade-index.js';
-import { SourceFiles } from './source-files.js';
 
 /** What all shards of a repair have in common. */
 export interface RepairSetting extends IndexFacts {
@@ -155,8 +155,8 @@ async function writeAnew(
 ): Promise<RepairedShard> {
   const { source, index } = evidence;
   const { decode, columnTypes, otherIndexes, workFolder, requiredFields, isManifestWhole, maxSampleBytes } = setting;
-  const files = setting.source === null ? null : new SourceFiles(setting.source);
-  const recovery: RecoverySetting = { shard: shard.name, source, files, loadChecker, decode, maxSampleBytes };
+  const packed = setting.source === null ? null : new PackedFolder(setting.source);
+  const recovery: RecoverySetting = { shard: shard.name, source, packed, loadChecker, decode, maxSampleBytes };
   const isBare = await storesImagesAlone(source, shard, index);
   const layout = isBare ? lmdbImages : await writtenLayoutOf(shard.format);
   const found = await findSamples(source, layout);
@@ -196,7 +196,7 @@ async function writeAnew(
 
     async function write(
       sample: ExpectedSample,
-      facts: SampleFacts,
+      facts: KnownFacts,
       fields: readonly RecoveredField[],
     ): Promise<string | null> {
       const { key } = sample;
@@ -228,7 +228,7 @@ async function writeAnew(
   return { record: kept, isFileNew: true, takenOut, restored, unproven, lostColumns };
 }
 
-function factsOf({ row }: ExpectedSample, { index }: Evidence): SampleFacts {
+function factsOf({ row }: ExpectedSample, { index }: Evidence): KnownFacts {
   return { source: index.source?.[row] ?? '', cls: index.cls?.[row] ?? -1 };
 }
 
@@ -239,11 +239,11 @@ function labelAt({ index }: Evidence, name: string, row: number): ColumnValue {
 /** What the index says, and where it is lost, what the sample itself says. */
 function rowFacts(
   { row }: ExpectedSample,
-  { source }: SampleFacts,
+  { source }: KnownFacts,
   fields: readonly { readonly name: string }[],
   payloadOf: PayloadOf,
   { index }: Evidence,
-): RowFacts {
+): SampleFacts {
   const image = payloadOf(imageFieldOf(fields));
   const header = image === undefined ? null : headerOf(image);
   const classField = payloadOf('cls');

@@ -4,7 +4,7 @@ import type { ShardFaults } from './faults.js';
 import type { FrontToBack } from './front-to-back.js';
 
 /** One field of one sample, to be read and checked. */
-export interface Payload {
+export interface ExpectedPayload {
   readonly key: string;
   readonly field: string;
   readonly offset: number;
@@ -28,7 +28,7 @@ const PIECE_BYTES = 4 * 2 ** 20;
  * decoded although something in them is odd.
  */
 export async function checkPayloads(
-  payloads: readonly Payload[],
+  payloads: readonly ExpectedPayload[],
   file: FrontToBack,
   checker: Checker | null,
   faults: ShardFaults,
@@ -51,7 +51,7 @@ export async function checkPayloads(
  * Names the samples without an image of a shard whose others have one: earlier versions packed such, and loaders do not take
  * them. A shard without any image is for something else.
  */
-export function checkImages(payloads: readonly Payload[], faults: ShardFaults): void {
+export function checkImages(payloads: readonly ExpectedPayload[], faults: ShardFaults): void {
   const withImage = new Set(payloads.filter(({ field }) => isImageField(field)).map(({ key }) => key));
   if (withImage.size === 0) return;
   for (const key of new Set(payloads.map((payload) => payload.key))) {
@@ -61,7 +61,7 @@ export function checkImages(payloads: readonly Payload[], faults: ShardFaults): 
 }
 
 /** What is wrong with a payload, as the end of "field x ..."; null where nothing is. */
-function checkSum({ bytes, msgpack, crc32: expected, saidBy }: Payload, stored: Uint8Array): string | null {
+function checkSum({ bytes, msgpack, crc32: expected, saidBy }: ExpectedPayload, stored: Uint8Array): string | null {
   if (stored.length < bytes) return `ends behind the end of the shard`;
   if (expected === null) return null;
   try {
@@ -72,7 +72,7 @@ function checkSum({ bytes, msgpack, crc32: expected, saidBy }: Payload, stored: 
 }
 
 async function checkPieces(
-  { offset, bytes, crc32: expected, saidBy }: Payload,
+  { offset, bytes, crc32: expected, saidBy }: ExpectedPayload,
   file: FrontToBack,
 ): Promise<string | null> {
   let sum = 0;
@@ -85,14 +85,14 @@ async function checkPieces(
   return expected === null ? null : compare(sum, expected, saidBy);
 }
 
-function compare(actual: number, expected: number, saidBy: Payload['saidBy']): string | null {
+function compare(actual: number, expected: number, saidBy: ExpectedPayload['saidBy']): string | null {
   if (actual === expected) return null;
   return `has changed: crc32 ${crc32Hex(actual)}, the ${saidBy} says ${crc32Hex(expected)}`;
 }
 
 async function checkImage(
   checker: Checker,
-  { field, key }: Payload,
+  { field, key }: ExpectedPayload,
   bytes: Uint8Array,
   faults: ShardFaults,
 ): Promise<number> {

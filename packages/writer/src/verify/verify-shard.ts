@@ -16,7 +16,7 @@ import {
 import type { Checker } from '@shardtool/reader';
 import { isRemote } from '@shardtool/storage';
 import { checkCrops } from './check-crops.js';
-import { checkImages, checkPayloads, type Payload } from './check-payloads.js';
+import { checkImages, checkPayloads, type ExpectedPayload } from './check-payloads.js';
 import { longestSpan, type ShardTotals, totalsOf } from './check-totals.js';
 import { comparePositions } from './compare-positions.js';
 import { type Fault, reasonOf, ShardFaults } from './faults.js';
@@ -124,12 +124,12 @@ function checkCounts({ record }: ShardToVerify, source: Source, index: ShardInde
 
 interface Contents {
   readonly samples: number;
-  readonly payloads: readonly Payload[];
+  readonly payloads: readonly ExpectedPayload[];
 }
 
 async function compare(layout: ShardLayout, source: Source, index: ShardIndex, faults: ShardFaults): Promise<Contents> {
   const readable = await comparePositions(layout, source, index, faults);
-  const payloads: Payload[] = [];
+  const payloads: ExpectedPayload[] = [];
   for (const [field, { offset, bytes, crc32, msgpack }] of index.fields) {
     for (let row = 0; row < index.samples; row++) {
       if (readable[row] === 0 || offset[row]! < 0) continue;
@@ -149,7 +149,7 @@ async function compare(layout: ShardLayout, source: Source, index: ShardIndex, f
 
 /** What a shard without an index says of itself. */
 async function walk(layout: ShardLayout, source: Source, faults: ShardFaults): Promise<Contents> {
-  const payloads: Payload[] = [];
+  const payloads: ExpectedPayload[] = [];
   let samples = 0;
   try {
     const walked = layout.samples(source, undefined, (error, key) => {

@@ -1,5 +1,4 @@
 import type { WriteBuffer } from '../write-buffer.js';
-import type { KeyTable } from './key-table.js';
 import {
   encodeBranchNode,
   encodeLeafNode,
@@ -15,11 +14,12 @@ import {
   writeU64,
 } from './page.js';
 import { PageBuilder } from './page-builder.js';
+import type { ShardKeys } from './shard-keys.js';
 import type { SmallValues } from './small-values.js';
 
 /** The entries of a database, numbered as they came. */
 export interface Entries {
-  readonly keys: KeyTable;
+  readonly keys: ShardKeys;
   /** Their numbers in the order of their keys. */
   readonly order: Uint32Array;
   readonly valueBytes: Float64Array;
@@ -132,6 +132,6 @@ export function branchStarts(children: number, separatorBytes: (child: number) =
 }
 
 /** How much of the key at this place in the order tells it from the key before it. */
-function shortestSeparator(keys: KeyTable, order: Uint32Array, at: number): number {
+function shortestSeparator(keys: ShardKeys, order: Uint32Array, at: number): number {
   return keys.commonBytes(order[at - 1]!, order[at]!) + 1;
 }

@@ -8,7 +8,6 @@ import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
 import { PositionLog } from '../position-log.js';
 import { type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
-import { KeyTable } from './key-table.js';
 import { encodeMetas } from './meta.js';
 import {
   encodeRunHeader,
@@ -20,6 +19,7 @@ import {
   PAGE_HEADER_BYTES,
   runPages,
 } from './page.js';
+import { ShardKeys } from './shard-keys.js';
 import { SmallValues } from './small-values.js';
 import { writeTree } from './tree.js';
 
@@ -37,7 +37,7 @@ export class LmdbWriter implements ShardWriter {
   readonly #output: WriteBuffer;
   readonly #check: SampleCheck;
   readonly #encoder: ValueEncoder;
-  readonly #keys = new KeyTable();
+  readonly #keys = new ShardKeys();
   readonly #small = new SmallValues();
   readonly #valueBytes = new NumberList();
   readonly #valuePlace = new NumberList();

@@ -5,7 +5,7 @@ import { compareKey } from './compare.js';
 const FIRST_BYTES = 1 << 16;
 
 /** Any number of distinct keys, numbered as they come, in about 20 bytes each besides their own. */
-export class KeyTable {
+export class ShardKeys {
   /** All keys, one after the other. */
   bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   count = 0;

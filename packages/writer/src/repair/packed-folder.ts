@@ -4,7 +4,7 @@ import { FileError, isImageField, whyUnsafe } from '@shardtool/format';
 import { type Payload, payloadIn } from './payload.js';
 
 /** The folder that the dataset was packed from. */
-export class SourceFiles {
+export class PackedFolder {
   readonly #root: string;
 
   constructor(root: string) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { sortByBytes } from './byte-sort.js';
-import { KeyTable } from './key-table.js';
+import { ShardKeys } from './shard-keys.js';
 
 /** Few letters, so that keys share their beginnings, contain each other and repeat. */
 const key = fc.oneof(
@@ -9,8 +9,8 @@ const key = fc.oneof(
   fc.uint8Array({ minLength: 1, maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
 );
 
-function tableOf(keys: readonly Buffer[]): { table: KeyTable; distinct: Buffer[] } {
-  const table = new KeyTable();
+function tableOf(keys: readonly Buffer[]): { table: ShardKeys; distinct: Buffer[] } {
+  const table = new ShardKeys();
   const distinct: Buffer[] = [];
   for (const one of keys) {
     if (table.has(one)) continue;
