@@ -63,7 +63,7 @@ function lowBits(hash: number): number {
   return hash | 0;
 }
 
-/** FNV-1a over bytes, mixed once more, since a table takes the lowest bits. 32 bits. */
+/** FNV-1a over bytes, mixed once more, since a table takes the lowest bits. 32 bits. Splits go by it: it stays as it is. */
 export function hashOfBytes(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i]!, 0x01000193);

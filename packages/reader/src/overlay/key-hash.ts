@@ -1,3 +1,5 @@
+import { hashOfBytes, mixedBits } from '@shardtool/format';
+
 /**
  * A number from 0 to 2^32 - 1 for a text, the same everywhere and for ever: FNV-1a of its UTF-8 bytes (32 bits; Fowler,
  * Noll, Vo), then the finalizer of MurmurHash3 (fmix32; Appleby), without which texts that differ in their last characters
@@ -7,22 +9,13 @@ export function keyHash(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (code > 0x7f) return finish(hashBytes(Buffer.from(text)));
+    if (code > 0x7f) return hashOfUtf8(text);
     hash = Math.imul(hash ^ code, 0x01000193);
   }
-  return finish(hash);
+  return mixedBits(hash);
 }
 
-function hashBytes(bytes: Uint8Array): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x01000193);
-  return hash;
-}
-
-function finish(hash: number): number {
-  hash ^= hash >>> 16;
-  hash = Math.imul(hash, 0x85ebca6b);
-  hash ^= hash >>> 13;
-  hash = Math.imul(hash, 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
+function hashOfUtf8(text: string): number {
+  const bytes = Buffer.from(text);
+  return hashOfBytes(bytes, 0, bytes.length);
 }
