@@ -89,6 +89,12 @@ export class Progress {
   }
 }
 
+/** Where a run begins: at the place of its state, unless another epoch is to be the first. */
+export function beginOf(epoch: number | undefined, saved: Pick<Place, 'epoch' | 'position'> | null): Place {
+  if (saved === null || (epoch !== undefined && epoch !== saved.epoch)) return { epoch: epoch ?? 0, position: 0 };
+  return { epoch: saved.epoch, position: saved.position };
+}
+
 /** Where the epoch after begins. */
 export function startAfter({ epoch }: Place): Place {
   return { epoch: epoch + 1, position: 0 };

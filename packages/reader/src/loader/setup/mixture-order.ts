@@ -1,7 +1,7 @@
 import { defaultSourceStreams } from '../../mixture/defaults.js';
 import { sourceSeed } from '../../mixture/mixture-order.js';
 import { checkWeights, type MixtureState, takeUpMixtureState } from '../../mixture/mixture-state.js';
-import { type MixturePlan, planMixture } from '../../mixture/plan-mixture.js';
+import { planMixture } from '../../mixture/plan-mixture.js';
 import type { MixtureSettings } from '../../mixture/settings.js';
 import { epochCounts } from '../../mixture/shares.js';
 import type { EpochPlan, PlannedBlock } from '../../order/batches.js';
@@ -12,10 +12,10 @@ import { slabCount } from '../../order/slabs.js';
 import { StateError } from '../../order/state.js';
 import { unitOf } from '../../order/units.js';
 import { MIXTURE_VERSION } from '../../order/words.js';
-import { type Place, startAfter } from '../progress.js';
+import { beginOf, type Place, startAfter } from '../progress.js';
 import { batchOf, blockSamplesOf, groupOf } from './mixture-request.js';
 import { concat, type Source, select, unionOf } from './mixture-sources.js';
-import type { LoaderOrder, OrderRequest, PlanPart } from './order.js';
+import type { LoaderOrder, OrderRequest, PlanPart, SourceOrder } from './order.js';
 
 /** The order of a mixture, and what of it only a mixture has. */
 interface LoaderMixtureOrder extends LoaderOrder {
@@ -24,11 +24,24 @@ interface LoaderMixtureOrder extends LoaderOrder {
   mixtureStateAt(place: Place): MixtureState;
 }
 
-/**
- * The order of a mixture: every dataset keeps the order that it has alone, and they take turns. Reads indexes only where
- * something is selected. Throws {@link OptionError}.
- */
-export async function setUpMixtureOrder(mixture: MixtureSettings, options: OrderRequest): Promise<LoaderMixtureOrder> {
+/** What a run of a mixture goes by: its state where it goes on, else the options, and what is usual. */
+interface SettledMixture {
+  readonly rank: number;
+  readonly worldSize: number;
+  readonly batchSize: number;
+  readonly globalBatch: number;
+  readonly saved: MixtureState | null;
+  readonly seed: number;
+  readonly shuffle: boolean;
+  readonly group: number;
+  readonly window: number;
+  readonly sources: readonly Source[];
+  /** Samples of each dataset in an epoch. */
+  readonly samples: readonly number[];
+}
+
+/** Selects the samples of each dataset, and settles how they take turns. Throws {@link OptionError}. */
+async function settle(mixture: MixtureSettings, options: OrderRequest): Promise<SettledMixture> {
   const { policy } = mixture;
   const { rank, worldSize } = resolveRanks(options);
   const chosen = await Promise.all(mixture.datasets.map((one, i) => select(one, i, mixture)));
@@ -53,12 +66,9 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
   const samples = saved === null ? ownSamples : saved.sources.map((source) => source.samples);
   const group = saved?.group ?? mixture.group ?? groupOf(policy.perBatch, globalBatch, worldSize);
   const window = saved?.window ?? mixture.window ?? Math.max(1, Math.round(globalBatch / group));
-  const all = samples.reduce((a, b) => a + b, 0);
+  const all = total(samples);
   const streamsOf = (d: number) => (shuffle ? defaultSourceStreams(samples[d]!, all, group) : worldSize);
-  const blockSamples = blockSamplesOf(
-    options,
-    chosen.reduce((sum, _, d) => sum + streamsOf(d), 0),
-  );
+  const blockSamples = blockSamplesOf(options, total(chosen.map((_, d) => streamsOf(d))));
   const sources: Source[] = chosen.map((source, d) => {
     const { counts } = source.selection;
     const kept = saved?.sources[d];
@@ -67,14 +77,31 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
     const unit = kept?.unit ?? options.shuffleUnit ?? unitOf(counts, sizes.streams, sizes.blockSamples);
     return { ...source, counts, shuffle, streams: sizes.streams, blockSamples: sizes.blockSamples, unit };
   });
+  return { rank, worldSize, batchSize, globalBatch, saved, seed, shuffle, group, window, sources, samples };
+}
 
+/**
+ * The order of a mixture: every dataset keeps the order that it has alone, and they take turns. Reads indexes only where
+ * something is selected. Throws {@link OptionError}.
+ */
+export async function setUpMixtureOrder(mixture: MixtureSettings, options: OrderRequest): Promise<LoaderMixtureOrder> {
+  const settled = await settle(mixture, options);
+  const { rank, worldSize, batchSize, globalBatch, saved, seed, shuffle, group, window, sources, samples } = settled;
   const bases = basesOf(saved, samples);
-  const planOf = ({ epoch, position }: Place, as: PlanPart): MixturePlan =>
-    planMixture({ sources, samples, base: bases(epoch), seed, epoch, group, window, position, ...as });
   const union = unionOf(sources);
   const unit = sources.every((source) => source.unit === 'sample') ? 'sample' : 'chunk';
-  const part = (place: Place, as: PlanPart): EpochPlan => {
-    const planned = planOf(place, as);
+  const part = ({ epoch, position }: Place, as: PlanPart): EpochPlan => {
+    const planned = planMixture({
+      sources,
+      samples,
+      base: bases(epoch),
+      seed,
+      epoch,
+      group,
+      window,
+      position,
+      ...as,
+    });
     return {
       ...planned,
       unit,
@@ -124,34 +151,19 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
     globalBatch,
     rank,
     worldSize,
-    sources: sources.map((source, d) => {
-      const { dataset, firstShard, counts, streams, blockSamples, size } = source;
-      const unit = source.unit!;
-      const own = sourceSeed(seed, d);
-      return {
-        identity: dataset,
-        firstShard,
-        unit,
-        blockSamples,
-        selection: () => source.selection,
-        orderOf: (pass) => epochOrder({ counts, streams, blockSamples, unit, shuffle, seed: own, epoch: pass }),
-        passesAnEpoch: samples[d]! / size,
-        // Its samples come evenly among all.
-        positionOf: (count) => (samples[d] === 0 ? Number.POSITIVE_INFINITY : (count * all) / samples[d]!),
-      };
-    }),
-    streams: sources.reduce((sum, { streams }) => sum + streams, 0),
+    sources: sources.map((_, d) => sourceOrder(settled, d)),
+    streams: total(sources.map(({ streams }) => streams)),
     blockSamples: Math.max(...sources.map(({ blockSamples }) => blockSamples)),
     unit,
     all: union.selection,
     held: (prefetchBatches) => {
       const slabs = sources.map(({ streams, blockSamples }, d) => {
-        const rows = Math.ceil((batchSize * samples[d]!) / Math.max(1, all));
+        const rows = Math.ceil((batchSize * samples[d]!) / Math.max(1, total(samples)));
         return slabCount({ streams, worldSize, blockSamples, batchSize: rows, prefetchBatches });
       });
       return {
-        slabs: slabs.reduce((a, b) => a + b, 0),
-        samples: slabs.reduce((sum, count, d) => sum + count * sources[d]!.blockSamples, 0),
+        slabs: total(slabs),
+        samples: total(slabs.map((count, d) => count * sources[d]!.blockSamples)),
       };
     },
     // What is left of a larger dataset comes in later epochs.
@@ -167,36 +179,59 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
     stateAt,
     mixtureStateAt: stateAt,
     sizes: sources.map(({ size }) => size),
-    withWeights(state, weights) {
-      checkWeights(weights, sources.length);
-      const from = takeUpMixtureState(state, {
-        sources: sources.map(({ name, dataset, identity }) => ({ name, dataset, selection: identity })),
-        samples,
-      });
-      const taken = planMixture({
-        sources,
-        samples: from.sources.map((source) => source.samples),
-        base: basesOf(
-          from,
-          from.sources.map((source) => source.samples),
-        )(from.epoch),
-        ...{ seed: from.seed, epoch: from.epoch, group: from.group, window: from.window },
-        globalBatch: from.group,
-        position: 0,
-      }).taken(from.position);
-      const { end, epochSamples } = policy;
-      const now = epochCounts(
-        sources.map(({ size }) => size),
-        { weights, end, epochSamples },
-      );
-      return {
-        ...from,
-        position: 0,
-        weights: [...weights],
-        sources: from.sources.map((source, d) => ({ ...source, samples: now[d]!, base: taken[d]! })),
-      };
-    },
+    withWeights: (state, weights) => weighed(state, weights, settled, mixture.policy),
   };
+}
+
+/** The passes over one dataset of the mixture. */
+function sourceOrder({ sources, samples, seed, shuffle }: SettledMixture, d: number): SourceOrder {
+  const { dataset, firstShard, counts, streams, blockSamples, size, selection } = sources[d]!;
+  const unit = sources[d]!.unit!;
+  const own = sourceSeed(seed, d);
+  const all = total(samples);
+  return {
+    identity: dataset,
+    firstShard,
+    unit,
+    blockSamples,
+    selection: () => selection,
+    orderOf: (pass) => epochOrder({ counts, streams, blockSamples, unit, shuffle, seed: own, epoch: pass }),
+    passesAnEpoch: samples[d]! / size,
+    // Its samples come evenly among all.
+    positionOf: (count) => (samples[d] === 0 ? Number.POSITIVE_INFINITY : (count * all) / samples[d]!),
+  };
+}
+
+/** A state of the mixture with other weights from its place on: what has come of each dataset is taken over. */
+function weighed(
+  state: unknown,
+  weights: readonly number[],
+  { sources, samples }: SettledMixture,
+  { end, epochSamples }: MixtureSettings['policy'],
+): MixtureState {
+  checkWeights(weights, sources.length);
+  const from = takeUpMixtureState(state, {
+    sources: sources.map(({ name, dataset, identity }) => ({ name, dataset, selection: identity })),
+    samples,
+  });
+  const before = from.sources.map((source) => source.samples);
+  const { seed, epoch, group, window, position } = from;
+  const plan = { sources, samples: before, base: basesOf(from, before)(epoch), seed, epoch, group, window };
+  const taken = planMixture({ ...plan, globalBatch: group, position: 0 }).taken(position);
+  const now = epochCounts(
+    sources.map(({ size }) => size),
+    { weights, end, epochSamples },
+  );
+  return {
+    ...from,
+    position: 0,
+    weights: [...weights],
+    sources: from.sources.map((source, d) => ({ ...source, samples: now[d]!, base: taken[d]! })),
+  };
+}
+
+function total(counts: readonly number[]): number {
+  return counts.reduce((a, b) => a + b, 0);
 }
 
 /** How many samples of each dataset came before an epoch; undefined: epoch times its samples. */
@@ -211,9 +246,4 @@ function basesOf(saved: MixtureState | null, samples: readonly number[]): (epoch
         `Epoch ${epoch} is before the place where other weights were taken (in epoch ${saved.epoch}): begin there.`,
       );
     });
-}
-
-function beginOf(epoch: number | undefined, saved: MixtureState | null): Place {
-  if (saved === null || (epoch !== undefined && epoch !== saved.epoch)) return { epoch: epoch ?? 0, position: 0 };
-  return { epoch: saved.epoch, position: saved.position };
 }

@@ -19,7 +19,7 @@ import {
 } from '../../selection/selection.js';
 import type { OrderState } from '../loader-state.js';
 import type { CheckedOptions } from '../options.js';
-import { type Place, startAfter } from '../progress.js';
+import { beginOf, type Place, startAfter } from '../progress.js';
 import type { UpcomingEpoch } from '../read/least-bytes.js';
 import { setUpMixtureOrder } from './mixture-order.js';
 import { isOnce, refuseChoices } from './mixture-request.js';
@@ -257,10 +257,4 @@ function takeUp(dataset: StoredDataset, subset: Subset, options: DatasetOrderReq
     blockSamples: options.blockSamples,
     unit: options.shuffleUnit,
   });
-}
-
-/** The state's place, unless another epoch is to be the first. */
-function beginOf(epoch: number | undefined, saved: DatasetState | null): Place {
-  if (saved === null || (epoch !== undefined && epoch !== saved.epoch)) return { epoch: epoch ?? 0, position: 0 };
-  return { epoch: saved.epoch, position: saved.position };
 }
