@@ -14,15 +14,15 @@ import type { KernelMemory } from '../kernels/kernel-memory.js';
 import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import type { Size } from '../transform/crops.js';
-import { eraseValues } from '../transform/erase-values.js';
-import { transformMask } from '../transform/mask.js';
-import { inputOf, type PassTools, runPasses } from '../transform/passes.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
 import { SampleRandom } from '../transform/random.js';
 import { hasEffects } from '../transform/transform.js';
 import { valueBytes } from '../transform/values.js';
 import type { CompanionImage, DecodedImage, SampleIdentity, ShownPart, StoredMask } from './decoded.js';
+import { eraseValues } from './erase-values.js';
+import { inputOf, type PassTools, runPasses } from './passes.js';
 import { type DecodedTransforms, kernelBytesWithin } from './scratch-size.js';
+import { transformMask } from './transform-mask.js';
 
 export interface DecoderOptions extends DecodedTransforms {
   readonly memory: KernelMemory;

@@ -3,8 +3,8 @@ import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { scratchBytes } from '../kernels/resize.js';
 import { LARGEST_SIDE } from '../transform/crops.js';
 import { entryOf } from '../transform/parse-steps.js';
-import { effectBytes } from '../transform/run-effects.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
+import { effectBytes } from './run-effects.js';
 
 /** What a decoder does: one transform, or one for each size of a batch. */
 export interface DecodedTransforms {

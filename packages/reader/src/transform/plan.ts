@@ -1,13 +1,19 @@
-import type { Reduction } from '../codec/codec.js';
+import type { Rect, Reduction } from '../codec/codec.js';
 import type { Axis } from '../kernels/taps.js';
 import { Annotations, type GivenAnnotations } from './annotations.js';
 import { Canvas, type Pass, resultOf } from './canvas.js';
 import type { Size } from './crops.js';
-import type { ErasedPart } from './erase-values.js';
-import { entryOf } from './parse-steps.js';
+import { type ErasingStep, entryOf } from './parse-steps.js';
 import type { Random } from './random.js';
 import { drawErasing } from './steps/erasing.js';
 import type { CompiledTransform } from './transform.js';
+
+/** A part of the finished values that is erased; `noise` is the key of its random values. */
+export interface ErasedPart {
+  readonly rect: Rect;
+  readonly value: ErasingStep['value'];
+  readonly noise: readonly [number, number];
+}
 
 /** What becomes of one image: the first pass reads the image, each other one the result of the one before. */
 export interface SamplePlan {

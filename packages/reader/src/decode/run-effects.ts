@@ -1,8 +1,8 @@
 import type { Scratch } from '../codec/scratch.js';
 import { PICTURE_SLACK_BYTES, type Picture } from '../kernels/effects.js';
-import type { Size } from './crops.js';
-import type { Effect, EffectEntry, EffectTools } from './effects.js';
-import { EFFECTS } from './step-table.js';
+import type { Size } from '../transform/crops.js';
+import type { Effect, EffectEntry, EffectTools } from '../transform/effects.js';
+import { EFFECTS } from '../transform/step-table.js';
 
 /** Room for a picture with the slack that kernels need. */
 export function allocatePicture(scratch: Scratch, { width, height }: Size): Picture {

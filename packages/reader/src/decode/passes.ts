@@ -3,10 +3,10 @@ import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels, Picture } from '../kernels/effects.js';
 import type { ResizeKernel } from '../kernels/resize.js';
 import { sourceRange } from '../kernels/taps.js';
-import { borderedOf, isCopy, type Pass } from './canvas.js';
-import type { Rgb } from './effects.js';
+import { borderedOf, isCopy, type Pass } from '../transform/canvas.js';
+import type { Rgb } from '../transform/effects.js';
+import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
 import { allocatePicture, runEffects } from './run-effects.js';
-import { becomesFloatsLast, type CompiledTransform } from './transform.js';
 
 /** The pixels of its input that a pass reads. */
 export function inputOf({ source, x, y }: Pass): Rect {

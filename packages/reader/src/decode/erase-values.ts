@@ -3,18 +3,11 @@ import type { Rect } from '../codec/codec.js';
 import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels } from '../kernels/effects.js';
 import { halfFloatBits } from '../kernels/half-float.js';
-import type { Size } from './crops.js';
-import { rgb } from './effects.js';
-import type { ErasingStep } from './parse-steps.js';
-import type { CompiledTransform } from './transform.js';
-import { type Dtype, valueBytes } from './values.js';
-
-/** A part of the finished values that is erased; `noise` is the key of its random values. */
-export interface ErasedPart {
-  readonly rect: Rect;
-  readonly value: ErasingStep['value'];
-  readonly noise: readonly [number, number];
-}
+import type { Size } from '../transform/crops.js';
+import { rgb } from '../transform/effects.js';
+import type { ErasedPart } from '../transform/plan.js';
+import type { CompiledTransform } from '../transform/transform.js';
+import { type Dtype, valueBytes } from '../transform/values.js';
 
 /** Overwrites parts of a finished image of this size at `target` (v2.functional `erase_image`). */
 export function eraseValues(

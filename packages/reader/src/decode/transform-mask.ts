@@ -1,8 +1,8 @@
 import type { Values } from '../codec/png-values.js';
 import type { Axis } from '../kernels/taps.js';
-import { type Border, borderedOf, type Pass } from './canvas.js';
-import type { Effect, EffectEntry } from './effects.js';
-import { EFFECTS } from './step-table.js';
+import { type Border, borderedOf, type Pass } from '../transform/canvas.js';
+import type { Effect, EffectEntry } from '../transform/effects.js';
+import { EFFECTS } from '../transform/step-table.js';
 
 /**
  * Takes a mask through the passes of its image, which are of the image's full size: crops, flips, resizes and rotations
