@@ -17,10 +17,10 @@ export {
   SourceTimeoutError,
   TooManyBadError,
 } from './errors.js';
+export type { ColumnsReport } from './indexing/index-columns.js';
+export { type IndexOptions, type IndexReport, indexShards } from './indexing/index-shards.js';
 export { changesBytes, type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
 export type { PartialField } from './output/commit.js';
-export type { ColumnsReport } from './output/index-columns.js';
-export { type IndexOptions, type IndexReport, indexShards } from './output/index-shards.js';
 export { type PartOfEnvironment, partOfEnvironment } from './output/parts.js';
 export type { QuarantinedSample } from './output/quarantine.js';
 export { type CommitOptions, type CommitReport, commitParts } from './pack/commit-parts.js';

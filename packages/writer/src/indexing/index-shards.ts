@@ -24,11 +24,11 @@ import {
   writeManifest,
   writeShardIndex,
 } from '@shardtool/format';
+import { OutputFolder } from '../output/output-folder.js';
+import { notedIndexes, noteOtherIndexes } from '../output/pack-note.js';
 import { type CropIndexCounts, cropTotals, writeCropIndex } from '../shard/crop-index.js';
 import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from '../shard/other-indexes.js';
 import { type AddedColumns, addColumns, type ColumnsReport } from './index-columns.js';
-import { OutputFolder } from './output-folder.js';
-import { notedIndexes, noteOtherIndexes } from './pack-note.js';
 
 export interface IndexReport {
   /** Shards whose index was made. */
