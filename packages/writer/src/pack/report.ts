@@ -3,8 +3,8 @@ import type { PartialField } from '../output/commit.js';
 import type { PlanFacts, PlanHeader, SourceChanges } from '../plan/plan-record.js';
 import { type CropIndexCounts, cropTotals } from '../shard/crop-index.js';
 import type { CheckedShard } from '../shard/shard-job.js';
-import type { PackedShard } from './pack-jobs.js';
 import type { PreparedPack } from './prepare.js';
+import type { PackedShard } from './workers/pack-jobs.js';
 
 /** What a pack made, or with `dryRun` would make. Of a part: what it made itself. */
 export interface PackReport {

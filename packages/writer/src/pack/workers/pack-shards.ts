@@ -9,9 +9,9 @@ import type { CheckedShard, QuarantinedFile } from '../../shard/shard-job.js';
 import { filesOfShard } from '../../shard/shard-paths.js';
 import { rootOf } from '../../source/source-kinds.js';
 import type { PackWork } from '../make-plan.js';
-import type { LookedShard, PackedShard, PackJob, PackNews, PackSetting } from '../pack-jobs.js';
 import type { PreparedPack } from '../prepare.js';
 import type { PrepareWork } from '../survey.js';
+import type { LookedShard, PackedShard, PackJob, PackNews, PackSetting } from './pack-jobs.js';
 import { startThreads } from './pack-workers.js';
 
 /**

@@ -8,7 +8,7 @@ import type { InFlight } from '../../source/ahead/in-flight.js';
 import { createMeasureTurn, isMeasured, measureAhead, measureSlices } from '../../source/folder/measure.js';
 import type { SourceFiles } from '../../source/source-files.js';
 import { sourceKind } from '../../source/source-kinds.js';
-import { type PackJob, PackJobs, type PackNews, type PackResult } from '../pack-jobs.js';
+import { type PackJob, PackJobs, type PackNews, type PackResult } from './pack-jobs.js';
 
 /** Those that share the work of one pack. */
 export type PackWorkers = WorkerCrew<PackJob, PackResult>;

@@ -8,18 +8,18 @@ import {
   hashFiles,
   hashFilesAhead,
   hashParts,
-} from '../dedupe/hash-files.js';
-import { asDiskFull } from '../disk-full.js';
-import { OutputNotEmptyError } from '../errors.js';
-import type { ImageStepOptions } from '../options.js';
-import { isCommitted, planPath } from '../output/pack-state.js';
-import { isAsNoted, noteShard, readShardNote, removeShardNote } from '../output/shard-note.js';
-import { Naming, type NamingOptions } from '../plan/naming.js';
-import { type PlanPlace, readShardPlan } from '../plan/plan-record.js';
-import { decodeShardPlan } from '../plan/shard-plan.js';
-import { createImageStep } from '../shard/image-step.js';
-import { type LayoutChoice, layoutOfChoice } from '../shard/layout-choice.js';
-import type { ImageLimits } from '../shard/pack-sample.js';
+} from '../../dedupe/hash-files.js';
+import { asDiskFull } from '../../disk-full.js';
+import { OutputNotEmptyError } from '../../errors.js';
+import type { ImageStepOptions } from '../../options.js';
+import { isCommitted, planPath } from '../../output/pack-state.js';
+import { isAsNoted, noteShard, readShardNote, removeShardNote } from '../../output/shard-note.js';
+import { Naming, type NamingOptions } from '../../plan/naming.js';
+import { type PlanPlace, readShardPlan } from '../../plan/plan-record.js';
+import { decodeShardPlan } from '../../plan/shard-plan.js';
+import { createImageStep } from '../../shard/image-step.js';
+import { type LayoutChoice, layoutOfChoice } from '../../shard/layout-choice.js';
+import type { ImageLimits } from '../../shard/pack-sample.js';
 import {
   type CheckedShard,
   checkShard,
@@ -27,12 +27,12 @@ import {
   type ShardResult,
   type ShardSetting,
   writeShard,
-} from '../shard/shard-job.js';
-import { type FlightSetting, InFlight } from '../source/ahead/in-flight.js';
-import { type MeasureTurn, measureSlices } from '../source/folder/measure.js';
-import { BadFile, badFile } from '../source/source-file.js';
-import { type SharedSourceFiles, SourceFiles } from '../source/source-files.js';
-import { sourceKind } from '../source/source-kinds.js';
+} from '../../shard/shard-job.js';
+import { type FlightSetting, InFlight } from '../../source/ahead/in-flight.js';
+import { type MeasureTurn, measureSlices } from '../../source/folder/measure.js';
+import { BadFile, badFile } from '../../source/source-file.js';
+import { type SharedSourceFiles, SourceFiles } from '../../source/source-files.js';
+import { sourceKind } from '../../source/source-kinds.js';
 
 /** What {@link ShardSetting} is made of in each worker. */
 export interface PackSetting
