@@ -6,7 +6,8 @@ import { packedPhotos } from './datasets.js';
 import { pythonWith, runPython } from './python.js';
 
 const page = readFileSync('docs/format.md', 'utf8');
-const program = /```python\n(.*?)```/s.exec(page)![1]!;
+/** The program of the order, and that of a mixture's behind it. */
+const [program, program2] = Array.from(page.matchAll(/```python\n(.*?)```/gs), ([, code]) => code!);
 const earlier = 'test/fixtures/earlier';
 
 interface Run {
@@ -51,6 +52,46 @@ test.skipIf(pythonWith() === null)(
         const order = runPython<number[]>(run, input).map((number) => keys[number]);
         const there = rows.filter(([of]) => Number(of) === epoch).map(([, key]) => key);
         expect(order.slice(epoch === state.epoch ? state.position : 0), `${name}, epoch ${epoch}`).toEqual(there);
+      }
+    }
+  },
+);
+
+interface MixtureState {
+  readonly seed: number;
+  readonly epoch: number;
+  readonly group: number;
+  readonly window: number;
+  readonly sources: readonly { readonly base: number | null }[];
+}
+
+test.skipIf(pythonWith() === null)(
+  'the order of a mixture in docs/format.md is the one that loaders have, over epochs, and behind a change of weights',
+  async () => {
+    const places = ['tar', 'lmdb', 'msgpack'].map((name) => path.join(earlier, name));
+    await using mixture = await openMixture(
+      places.map((dataset, i) => ({ dataset, name: String(i), weight: [0.5, 0.3, 0.2][i] })),
+      { end: 'last', group: 7, window: 3 },
+    );
+    const options = { transform: 'raw', batchSize: 6, seed: 2 ** 40 + 3, workers: 1, lastBatch: 'partial' } as const;
+    const counts = mixture.mixture!.datasets.map(({ dataset }) => dataset.shards.map(({ samples }) => samples));
+    const run = `${program}${program2}\nimport json, sys\nprint(json.dumps(mixture(*json.load(sys.stdin))))`;
+    await using first = mixture.loader(options);
+    await first.info();
+    const weighed = await first.withWeights(first.state(), [1, 1, 4]);
+    for (const state of [undefined, weighed]) {
+      await using loader = mixture.loader({ ...options, ...(state && { state }) });
+      for (let epoch = 0; epoch < 3; epoch++) {
+        const seen: [number, number][] = [];
+        let now: MixtureState | undefined;
+        for await (const { source, numbers } of loader) {
+          for (const [row, number] of numbers.entries()) seen.push([source![row]!, number]);
+          now = loader.state() as unknown as MixtureState;
+        }
+        const { sources, seed, group, window } = now!;
+        expect(now!.epoch).toBe(epoch);
+        expect(sources.map(({ base }) => base === null)).toEqual(sources.map(() => state === undefined));
+        expect(seen).toEqual(runPython(run, [counts, sources, seed, epoch, group, window]));
       }
     }
   },
