@@ -71,7 +71,8 @@ export function withClass<Field extends NewField>(
 }
 
 /**
- * Puts one sample into a shard, its fields sorted by name, and its row into the index: the only way into a shard.
+ * Puts one sample into a shard, its fields sorted by name, and its row into the index: the only way into a shard, but for
+ * samples that are too large to be held (`putLargeSample`).
  * `factsOf` sees the payloads in their places; where it returns null, nothing of the sample is kept, and false is
  * returned. Throws SampleSizeError, EntryNameError or KeyLengthError for what the layout does not take, FileError, and the errors of
  * the fields and of `factsOf` as they are; nothing of the sample is in the shard then.

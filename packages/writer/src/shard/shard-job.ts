@@ -213,7 +213,10 @@ function countPacked(count: Counts, { files }: PlannedSample, packed: PackedSamp
   count.warnings += packed.warnings;
 }
 
-/** Throws what is no matter of this sample alone, or where bad ones end the pack. */
+/**
+ * What quarantine.jsonl says of a bad sample. Throws `error` where it is about more than this sample, and BadFileError where a
+ * bad sample ends the pack.
+ */
 function quarantine(error: unknown, { files }: PlannedSample, onBad: ShardSetting['onBad']): QuarantinedFile {
   const isCollision = error instanceof KeyCollisionError && onBad === 'quarantine';
   const isBad = error instanceof BadFile || error instanceof ImageError || error instanceof SampleSizeError;
