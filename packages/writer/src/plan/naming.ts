@@ -62,12 +62,6 @@ export class Naming {
     return [...this.fields, ...this.#pairs.map(({ rule }) => rule)];
   }
 
-  /** The rule of {@link rules} that a path fits by its name; null where none is. */
-  ruleOf(path: string): string | null {
-    const name = this.nameOf(path);
-    return this.companionOf(path)?.rule ?? (name !== null && this.#isSidecar.has(name.field) ? name.field : null);
-  }
-
   /** See {@link packedName}. */
   nameOf(path: string): SampleName | null {
     return packedName(path, this.fields);
