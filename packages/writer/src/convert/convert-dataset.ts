@@ -9,7 +9,7 @@ import { hiddenFolder, type OutputFolder } from '../output/output-folder.js';
 import { noteName, STATE_FOLDER } from '../output/pack-state.js';
 import { readShardNote } from '../output/shard-note.js';
 import { withProgress } from '../progress.js';
-import type { DatasetShards } from '../shard/dataset-shards.js';
+import type { DatasetShard, DatasetShards } from '../shard/dataset-shards.js';
 import { outputLayoutOf } from '../shard/layout-choice.js';
 import type { Report } from '../shard/shard-job.js';
 import { filesOfShard } from '../shard/shard-paths.js';
@@ -43,36 +43,26 @@ export async function convertDataset(
   const numbered = input.shards.map((shard, number) => ({ shard, number }));
   const taken = numbered.filter(({ number }) => seen === null || seen.samples[number]! > 0);
   const shards = taken.map(({ shard }) => shard);
-  const sourceBytes = sumOfBytes(shards);
-  if (!isElsewhere) {
-    const left = isBegun ? shards.filter(({ stem }) => readShardNote(folder.path, stem, madeFrom) === null) : shards;
-    const what = left.length === shards.length ? 'The conversion' : 'What is left of the conversion';
-    folder.checkRoom(sumOfBytes(left), what);
-  }
-  const stems = shards.map(({ stem }) => stem);
+  if (!isElsewhere) checkRoom(folder, shards, isBegun ? madeFrom : null);
   if (isBegun) folder.keepNoted();
-  else
-    await folder.announce({ ...layout, ...(shardFolder !== undefined && { shardFolder }) }, stems, otherIndexes, {
-      madeFrom,
-    });
+  else {
+    const announced = { ...layout, ...(shardFolder !== undefined && { shardFolder }) };
+    const stems = shards.map(({ stem }) => stem);
+    await folder.announce(announced, stems, otherIndexes, { madeFrom });
+  }
   if (!isElsewhere) folder.hide(shardFolder);
   await destination.sendNotes();
   makeFolder(path.join(folder.path, STATE_FOLDER));
   const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
   const common = { columnTypes, otherIndexes, maxSampleBytes };
   const target = { output: folder.path, layout: choice, ...common, madeFrom, isElsewhere };
-  const script = new URL('./convert-worker.js', import.meta.url);
-  const samples = shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), 0);
-  const isSmall = options.isWorkersDefault && isPlain(options) && isSmallWork({ files: samples, bytes: sourceBytes });
-  const size = isSmall ? 1 : Math.max(1, Math.min(options.workers, shards.length));
-  // This thread is one of them, unless it has shards to send meanwhile. Reading lets its other work in after each MiB.
-  const own = (report: Report) => ({
-    ...thisThread(async (job: ConvertJob) => (await import('./convert-job.js')).convertNumbered(job, report)),
-    isEnough: false,
-  });
-  const crew = new WorkerCrew<ConvertJob, NumberedShard>(script, size, isElsewhere ? null : own);
+  const work = {
+    samples: shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), 0),
+    bytes: sumOfBytes(shards),
+  };
+  const crew = createCrew(options, { ...work, shards: shards.length }, isElsewhere);
   return withProgress(crew, options, async (ticker) => {
-    ticker.begin('convert', samples, sourceBytes);
+    ticker.begin('convert', work.samples, work.bytes);
     const done: NumberedShard[] = [];
     try {
       const jobs = taken.map(
@@ -115,6 +105,33 @@ export async function convertDataset(
       done.reduce((sum, shard) => sum + shard.leftOut, 0),
     );
   });
+}
+
+/**
+ * Throws DiskFullError where the disk has no room for the shards. `goesOn`: what an earlier conversion that goes on was made from, whose
+ * finished shards have their room already; null where it begins.
+ */
+function checkRoom(folder: OutputFolder, shards: readonly DatasetShard[], goesOn: string | null): void {
+  const left =
+    goesOn === null ? shards : shards.filter(({ stem }) => readShardNote(folder.path, stem, goesOn) === null);
+  const what = left.length === shards.length ? 'The conversion' : 'What is left of the conversion';
+  folder.checkRoom(sumOfBytes(left), what);
+}
+
+/** Those that convert. This thread is one of them, unless it has shards to send meanwhile. */
+function createCrew(
+  options: CheckedConvertOptions,
+  { samples, bytes, shards }: { readonly samples: number; readonly bytes: number; readonly shards: number },
+  isElsewhere: boolean,
+): WorkerCrew<ConvertJob, NumberedShard> {
+  const isSmall = options.isWorkersDefault && isPlain(options) && isSmallWork({ files: samples, bytes });
+  const size = isSmall ? 1 : Math.max(1, Math.min(options.workers, shards));
+  // Reading lets its other work in after each MiB.
+  const own = (report: Report) => ({
+    ...thisThread(async (job: ConvertJob) => (await import('./convert-job.js')).convertNumbered(job, report)),
+    isEnough: false,
+  });
+  return new WorkerCrew(new URL('./convert-worker.js', import.meta.url), size, isElsewhere ? null : own);
 }
 
 /** No image is decoded or index made of whole shards. */
