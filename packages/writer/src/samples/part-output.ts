@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { MANIFEST_FILE, PACK_NOTE_FILE, writeDurably } from '@shardtool/format';
+import { MANIFEST_FILE, PACK_NOTE_FILE, shardNameOf, writeDurably } from '@shardtool/format';
 import { OutputLockedError, OutputNotEmptyError, PlanChangedError } from '../errors.js';
 import { OUTPUT_OPTIONS } from '../option-table.js';
 import type { CheckedOutputOptions } from '../options.js';
@@ -106,9 +106,8 @@ class PartOutput implements WriterOutput {
     const { part, options, stems } = this.#note;
     const stem = partStem(options.name, part, number);
     const there = new Set(readdirSync(this.folder.path));
-    const inTheWay = filesOfShard(this.#facts.layout, stem, options.index).find((file) =>
-      there.has(file.split('/')[0]!),
-    );
+    const files = filesOfShard(this.#facts.layout, stem, options.index);
+    const inTheWay = files.find((file) => there.has(shardNameOf(file)));
     if (inTheWay !== undefined) throw holds(this.folder.path, inTheWay);
     await this.#write({ stems: [...stems, stem] });
     return stem;
