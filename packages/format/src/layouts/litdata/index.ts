@@ -1,8 +1,9 @@
 import { joinLocation, splitLocation } from '@shardtool/storage';
-import { CutShardError, FileError } from '../../errors.js';
+import { FileError } from '../../errors.js';
 import { openSource, type Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';
 import type { SamplePosition, ShardLayout } from '../layout.js';
+import { readPlaces } from '../place-list.js';
 import { unpacked } from '../unpacked.js';
 import { ColumnReader, damaged, type StoredValue, unsupported } from '../value-columns.js';
 import { type ChunkColumns, type ChunkList, columnsOf, parseChunkList } from './chunk-list.js';
@@ -129,23 +130,6 @@ function columnsIn(shard: string, config: ChunkList['config']): ChunkColumns {
   }
 }
 
-/** Where each sample begins, and the last one ends. */
-async function readPlaces(source: Source, window: FileWindow): Promise<Uint32Array> {
-  const { location: shard, size } = source;
-  if (size < 2 * WORD) throw cut(shard, size);
-  const count = (await window.at(0, WORD)).readUInt32LE(0);
-  const start = (count + 2) * WORD;
-  if (start > size) throw cut(shard, size);
-  const bytes = new Uint8Array((count + 1) * WORD);
-  if ((await source.readAt(WORD, bytes)) < bytes.length) throw cut(shard, size);
-  const view = new DataView(bytes.buffer);
-  const places = Uint32Array.from({ length: count + 1 }, (_, i) => view.getUint32(i * WORD, true));
-  if (places.at(-1)! > size) throw cut(shard, size);
-  const wrong = places.findIndex((place, i) => place < (places[i - 1] ?? start));
-  if (wrong !== -1) throw damaged(shard, WORD * (1 + wrong), `sample ${wrong} begins before what comes before it`);
-  return places;
-}
-
 async function valuesAt(
   window: FileWindow,
   shard: string,
@@ -174,9 +158,4 @@ async function valuesAt(
 
 function nameOf(shard: string): string {
   return splitLocation(shard.replace(/\?.*$/s, '')).name;
-}
-
-function cut(shard: string, size: number): CutShardError {
-  const message = `${shard}: it ends at byte ${size}, before its last sample does; fetch or write it again.`;
-  return new CutShardError({ shard, offset: size }, message);
 }

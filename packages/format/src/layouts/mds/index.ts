@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { CutShardError, type UnsupportedShardError } from '../../errors.js';
+import type { UnsupportedShardError } from '../../errors.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';
 import type { SamplePosition, TableLayout } from '../layout.js';
+import { readPlaces } from '../place-list.js';
 import { decodeTable, isField, SampleOfTable, TABLE_MARK } from '../table.js';
 import { unpacked } from '../unpacked.js';
 import { ColumnReader, damaged, unsupported } from '../value-columns.js';
@@ -70,23 +71,6 @@ async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[
     found = [];
   }
   if (found.length > 0) yield found;
-}
-
-/** Where each sample begins, and the last one ends. */
-async function readPlaces(source: Source, window: FileWindow): Promise<Uint32Array> {
-  const { location: shard, size } = source;
-  if (size < 2 * WORD) throw cut(shard, size);
-  const count = (await window.at(0, WORD)).readUInt32LE(0);
-  const end = (count + 2) * WORD;
-  if (end > size) throw cut(shard, size);
-  const bytes = new Uint8Array((count + 1) * WORD);
-  if ((await source.readAt(WORD, bytes)) < bytes.length) throw cut(shard, size);
-  const view = new DataView(bytes.buffer);
-  const places = Uint32Array.from({ length: count + 1 }, (_, i) => view.getUint32(i * WORD, true));
-  if (places.at(-1)! > size) throw cut(shard, size);
-  const wrong = places.findIndex((place, i) => place < (places[i - 1] ?? end));
-  if (wrong !== -1) throw damaged(shard, WORD * (1 + wrong), `sample ${wrong} begins before what comes before it`);
-  return places;
 }
 
 async function readColumns(source: Source, window: FileWindow, places: Uint32Array): Promise<readonly MdsColumn[]> {
@@ -164,13 +148,6 @@ async function readSample(
     return { offset, bytes, ...sample.read((why) => damaged(shard, offset, `sample ${key} ${why}`)) };
   }
   return { key, offset, bytes, ...(await reader.sample(key, values)) };
-}
-
-function cut(shard: string, size: number): CutShardError {
-  return new CutShardError(
-    { shard, offset: size },
-    `${shard}: it ends at byte ${size}, before its last sample does; fetch or write it again.`,
-  );
 }
 
 function compressed(shard: string): UnsupportedShardError {

@@ -1,0 +1,33 @@
+import { CutShardError } from '../errors.js';
+import type { Source } from '../source.js';
+import type { FileWindow } from './file-window.js';
+import { damaged } from './value-columns.js';
+
+const WORD = 4;
+
+/**
+ * How shards of MDS and of LitData begin: a number of samples, then the place of each and of the end (uint32, little-endian). Where each
+ * sample begins, and the last one ends. Throws {@link CutShardError} and DamagedShardError.
+ */
+export async function readPlaces(source: Source, window: FileWindow): Promise<Uint32Array> {
+  const { location: shard, size } = source;
+  if (size < 2 * WORD) throw cut(shard, size);
+  const count = (await window.at(0, WORD)).readUInt32LE(0);
+  const end = (count + 2) * WORD;
+  if (end > size) throw cut(shard, size);
+  const bytes = new Uint8Array((count + 1) * WORD);
+  if ((await source.readAt(WORD, bytes)) < bytes.length) throw cut(shard, size);
+  const view = new DataView(bytes.buffer);
+  const places = Uint32Array.from({ length: count + 1 }, (_, i) => view.getUint32(i * WORD, true));
+  if (places.at(-1)! > size) throw cut(shard, size);
+  const wrong = places.findIndex((place, i) => place < (places[i - 1] ?? end));
+  if (wrong !== -1) throw damaged(shard, WORD * (1 + wrong), `sample ${wrong} begins before what comes before it`);
+  return places;
+}
+
+function cut(shard: string, size: number): CutShardError {
+  return new CutShardError(
+    { shard, offset: size },
+    `${shard}: it ends at byte ${size}, before its last sample does; fetch or write it again.`,
+  );
+}
