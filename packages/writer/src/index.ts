@@ -23,7 +23,7 @@ export { changesBytes, type ImageFormat, PACK_DEFAULTS, type PackOptions, type P
 export type { PartialField } from './output/commit.js';
 export { type PartOfEnvironment, partOfEnvironment } from './output/parts.js';
 export type { QuarantinedSample } from './output/quarantine.js';
-export { type CommitOptions, type CommitReport, commitParts } from './pack/commit-parts.js';
+export { type CommitOptions, type CommitReport, commitParts } from './pack/commit-plan.js';
 export { pack } from './pack/pack.js';
 export type { PackReport } from './pack/report.js';
 export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan/plan-shards.js';

@@ -1,16 +1,18 @@
 import { join } from 'node:path';
 import { readManifest, withSentences } from '@shardtool/format';
 import { PACK_DEFAULTS } from '../options.js';
-import type { PartialField } from '../output/commit.js';
+import { commitDataset, type PartialField } from '../output/commit.js';
 import { commitOnce } from '../output/commit-once.js';
 import { type Destination, namingPlace, openDestination } from '../output/destination.js';
 import { LOCK_FILE, refuse, removeDeadLock } from '../output/lock.js';
-import { isCommitted, planPath } from '../output/pack-state.js';
+import { isCommitted, planPath, removeState } from '../output/pack-state.js';
 import { readPartNotes } from '../output/part-notes.js';
-import { countMissing, readAllNotes } from '../output/planned-shards.js';
+import { countMissing, plannedTarget, readAllNotes } from '../output/planned-shards.js';
+import { writeQuarantine } from '../output/quarantine.js';
 import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
 import { joinParts } from '../samples/join-parts.js';
-import { completePack } from './complete-pack.js';
+import type { ShardResult } from '../shard/shard-job.js';
+import type { AppendBase } from './append.js';
 
 export interface CommitOptions {
   /** The share of samples that may be bad. */
@@ -92,6 +94,26 @@ async function commitPlan(
   const results = await readAllNotes(output, header, maxBad);
   const quarantined = results.reduce((sum, result) => sum + result.quarantined.length, 0);
   return { partialFields: await completePack(output, header, results), quarantined };
+}
+
+/**
+ * Makes all shards of a plan, in their order, a dataset, or adds them to `base`, and removes what only a pack at work
+ * needs.
+ */
+export async function completePack(
+  output: string,
+  header: PlanHeader,
+  results: readonly ShardResult[],
+  base: AppendBase | null = null,
+): Promise<readonly PartialField[]> {
+  const { format, index: otherIndexes } = plannedTarget(header);
+  const bad = results.flatMap(({ quarantined }) => quarantined);
+  await writeQuarantine(output, [...(base?.quarantined ?? []), ...(header.quarantined ?? []), ...bad]);
+  const { classes, columns } = header;
+  const facts = { format, classes, columns, otherIndexes, base: base?.manifest };
+  const partialFields = await commitDataset(output, results, facts);
+  removeState(output);
+  return partialFields;
 }
 
 async function openPlan(output: string): Promise<PlanHeader> {
