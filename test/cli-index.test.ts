@@ -68,6 +68,6 @@ test('what is no tar is not indexed', async () => {
   const folder = emptyFolder();
   writeFileSync(path.join(folder, 'a.rar'), 'Rar!');
   const { code, stderr } = await shardtool('index', path.join(folder, 'a.rar'));
-  expect([code, stderr]).toEqual([1, expect.stringContaining('a.rar is no tar by its name')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('a.rar is no shard by its name')]);
   expect(existsSync(path.join(folder, 'a.rar.parquet'))).toBe(false);
 });

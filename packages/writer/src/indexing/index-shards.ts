@@ -196,7 +196,10 @@ async function shardsAt(location: string, overwrite: boolean): Promise<ShardToIn
 }
 
 function noShard(path: string): FileError {
-  return new FileError({ path }, `${path} is no tar by its name; give files that end in .tar, or a folder of them.`);
+  return new FileError(
+    { path },
+    `${path} is no shard by its name; give tars or shards of another layout that is read, or a folder of them.`,
+  );
 }
 
 async function buildIndex({ path: shard, format }: ShardToIndex): Promise<{ index: ShardIndex; skipped: number }> {

@@ -92,7 +92,7 @@ async function commitPlan(
 ): Promise<{ readonly partialFields: readonly PartialField[]; readonly quarantined: number }> {
   const header = await openPlan(output);
   const results = await readAllNotes(output, header, maxBad);
-  const quarantined = results.reduce((sum, result) => sum + result.quarantined.length, 0);
+  const quarantined = results.reduce((sum, result) => sum + result.quarantined.length, header.quarantined?.length ?? 0);
   return { partialFields: await completePack(output, header, results), quarantined };
 }
 
