@@ -1,4 +1,3 @@
-export { countBraces } from './braces.js';
 export { type CacheContents, CacheFolder, type Claim } from './cache/cache-folder.js';
 export { didYouMean } from './did-you-mean.js';
 export {
@@ -11,9 +10,12 @@ export {
   ShardtoolError,
   type Whereabouts,
 } from './errors.js';
+export { inLanes } from './flight/in-lanes.js';
+export { inTurn } from './flight/in-turn.js';
+export { readAhead } from './flight/read-ahead.js';
+export { ReadsInFlight } from './flight/reads-in-flight.js';
 export { onRetry } from './http/retry.js';
-export { inLanes } from './in-lanes.js';
-export { inTurn } from './in-turn.js';
+export { countBraces } from './location/braces.js';
 export {
   expandBraces,
   isRemote,
@@ -23,11 +25,9 @@ export {
   schemeOf,
   shownLocation,
   splitLocation,
-} from './location.js';
+} from './location/location.js';
 export { makeFolder } from './make-folder.js';
 export { nativeCalls } from './native-calls.js';
-export { readAhead } from './read-ahead.js';
-export { ReadsInFlight } from './reads-in-flight.js';
 export { openSource, openStorage, optionsOf, readWhole, rememberPlace, requireLocal } from './schemes.js';
 export { parseSize } from './size.js';
 export type {

@@ -1,5 +1,5 @@
 import { OptionError } from './errors.js';
-import { isRemote, localPathOf, schemeOf, shownLocation, splitLocation } from './location.js';
+import { isRemote, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
 import type { Expected, Source, Storage, StorageOptions } from './storage.js';
 
 type Open = (location: string, options: StorageOptions) => Storage;

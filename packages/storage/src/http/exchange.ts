@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { FileError } from '../errors.js';
-import { shownLocation } from '../location.js';
+import { shownLocation } from '../location/location.js';
 import type { StorageCounts } from '../storage.js';
 import { isProxied } from './connecting.js';
 import { BrokenError, type Place, Reception } from './reception.js';

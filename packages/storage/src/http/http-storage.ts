@@ -1,5 +1,5 @@
 import { FileError, NoSuchFileError } from '../errors.js';
-import { joinLocation, shownLocation } from '../location.js';
+import { joinLocation, shownLocation } from '../location/location.js';
 import type { Entry, Expected, Source, Storage } from '../storage.js';
 import { exchange } from './exchange.js';
 import { Hedging } from './hedge.js';

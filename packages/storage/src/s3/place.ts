@@ -1,5 +1,5 @@
 import { OptionError } from '../errors.js';
-import { schemeOf } from '../location.js';
+import { schemeOf } from '../location/location.js';
 import type { StorageOptions } from '../storage.js';
 
 /** A bucket, and what stands before every name in it. */

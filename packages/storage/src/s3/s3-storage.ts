@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { open, stat } from 'node:fs/promises';
 import { FileError, FileExistsError, NoSuchFileError } from '../errors.js';
+import { inLanes } from '../flight/in-lanes.js';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
 import { gaveUp } from '../http/http-storage.js';
 import { withRetries } from '../http/retry.js';
-import { inLanes } from '../in-lanes.js';
 import type { Content, Entry, Expected, PutOptions, Source, Storage, StorageOptions } from '../storage.js';
 import { type ListPage, parseListPage, textOf } from './list.js';
 import { type AskPage, type ListAsk, listSideBySide } from './list-side-by-side.js';

@@ -1,5 +1,5 @@
 import { FileError } from '../../errors.js';
-import { shownLocation } from '../../location.js';
+import { shownLocation } from '../../location/location.js';
 import { CONNECTIONS } from '../connecting.js';
 import type { HttpRequest } from '../exchange.js';
 import { BrokenError, type Reception } from '../reception.js';

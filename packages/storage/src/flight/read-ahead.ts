@@ -1,4 +1,4 @@
-import type { Source } from './storage.js';
+import type { Source } from '../storage.js';
 
 /** What is fetched at once, and so many of them are fetched ahead, and kept behind for who comes back a little. */
 const CHUNK_BYTES = 4 << 20;

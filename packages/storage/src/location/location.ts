@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { OptionError } from '../errors.js';
 import { countBraces } from './braces.js';
-import { OptionError } from './errors.js';
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
 
