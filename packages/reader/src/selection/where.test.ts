@@ -1,6 +1,7 @@
 import type { ColumnValue, ShardIndex } from '@shardtool/format';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { anyCodePoint } from '../../../../test/any-text.js';
 import { TIMES } from '../../../../test/repetitions.js';
 import { compileWhere } from './where.js';
 import { WhereError } from './where-tokens.js';
@@ -127,7 +128,7 @@ test('any text is an expression or a WhereError', () => {
     'é',
   ];
   const texts = fc.oneof(
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCodePoint }),
     fc.array(fc.constantFrom(...words)).map((list) => list.join(' ')),
   );
   fc.assert(
