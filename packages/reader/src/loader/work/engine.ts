@@ -77,7 +77,7 @@ export class Engine {
     giveUp.throwIfAborted();
     let engine: Engine | undefined;
     const pool = await DecodeWorkers.start<WorkerMessage>({
-      entry: new URL('./decode-worker.js', import.meta.url),
+      entry: new URL('./decode-worker.cjs', import.meta.url),
       count: plan.workers,
       workerData: (worker): DecodeWorkerData => ({
         worker,
