@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 async function firstBatch(location: string, options: object): Promise<void> {
   await using dataset = await openDataset(location);
-  for await (const batch of dataset.loader({ batchSize: 4, transform: 'eval224', ...options })) {
+  for await (const batch of dataset.loader({ batchSize: 4, transform: 'eval224', workers: 1, ...options })) {
     expect(batch.images).not.toBeNull();
     return;
   }
@@ -44,7 +44,7 @@ test('a transform, a state, a mixture file, an overlay and a dataset.json name n
   }
 
   await using dataset = await openDataset(shards);
-  await using loader = dataset.loader({ batchSize: 4, transform: 'eval224' });
+  await using loader = dataset.loader({ batchSize: 4, transform: 'eval224', workers: 1 });
   await loader.info();
   const state = { ...loader.state(), steps, transform: module };
   await firstBatch(shards, { state }).catch((error: Error) => expect(error.name).toBe('StateError'));

@@ -7,7 +7,7 @@ import { shardtool } from './cli-here.js';
 import { digestsOf, jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 
 const FORMATS = ['tar', 'msgpack', 'lmdb'] as const;
-const APPEND: PackOptions = { append: true, dedupe: true, workers: 2 };
+const APPEND: PackOptions = { append: true, dedupe: true, workers: 1 };
 
 /** Two shards of two samples. */
 async function packed(options: PackOptions = {}): Promise<{ images: string; output: string }> {
@@ -48,7 +48,7 @@ test.each(FORMATS)(
       'dog/8.jpg': jpeg(6),
       'dog/9.jpg': jpeg(3),
     });
-    const report = await pack(images, output, APPEND);
+    const report = await pack(images, output, { ...APPEND, workers: format === 'tar' ? 2 : 1 });
     expect(report).toMatchObject({ samples: 1, duplicates: 5, classConflicts: 2, isCommitted: true });
     expect(linesIn(output)).toEqual([
       { path: 'cat/0.jpg', standsFor: 'dog/3.jpg', shard: `000001.${format}`, class: 'cat', standsForClass: 'dog' },
@@ -100,7 +100,7 @@ test('an append that was stopped goes on with the duplicates that it had found',
     'cat/8.jpg': jpeg(7),
   });
   await expect(pack(images, output, APPEND)).rejects.toThrow('cat/6.jpg');
-  const report = await pack(images, output, { workers: 1, ...APPEND, onBad: 'quarantine', maxBad: 0.5 });
+  const report = await pack(images, output, { ...APPEND, onBad: 'quarantine', maxBad: 0.5 });
   expect(report).toMatchObject({ samples: 1, duplicates: 2, quarantined: 1, isCommitted: true });
   expect(linesIn(output)).toEqual([
     { path: 'cat/5.jpg', standsFor: 'cat/1.jpg', shard: '000000.tar' },
@@ -111,17 +111,27 @@ test('an append that was stopped goes on with the duplicates that it had found',
 test('on the command line it says how many were left out, and where only new images could be compared', async () => {
   const { images, output } = await packed();
   add(images, { 'cat/5.jpg': jpeg(1), 'cat/6.jpg': jpeg(6), 'dog/7.jpg': jpeg(6) });
-  const { code, stdout } = await shardtool('pack', images, output, '--append', '--dedupe');
+  const { code, stdout } = await shardtool('pack', images, output, '--append', '--dedupe', '--workers', '1');
   expect(code).toBe(0);
   expect(stdout).toMatch(/^Added 1 file /);
   expect(stdout).toContain('2 images have the bytes of others and were left out');
   expect(stdout).not.toContain('each other only');
-  const again = await shardtool('pack', images, output, '--append', '--dedupe');
+  const again = await shardtool('pack', images, output, '--append', '--dedupe', '--workers', '1');
   expect(again.stdout).toMatch(/^Added 0 files .*\n {2}2 images have the bytes/);
 
   const small = await packed({ resize: 8 });
   add(small.images, { 'cat/5.jpg': jpeg(1), 'cat/6.jpg': jpeg(6), 'dog/7.jpg': jpeg(6) });
-  const resized = await shardtool('pack', small.images, small.output, '--append', '--dedupe', '--resize', '8');
+  const resized = await shardtool(
+    'pack',
+    small.images,
+    small.output,
+    '--append',
+    '--dedupe',
+    '--resize',
+    '8',
+    '--workers',
+    '1',
+  );
   expect(resized.stdout).toMatch(/^Added 2 files /);
   expect(resized.stdout).toContain('1 image has the bytes of another one and was left out');
   expect(resized.stdout).toContain(

@@ -11,7 +11,7 @@ import { digestsOf, JPEG, newFolder, tree } from './pack-workbench.js';
 async function chosen(location: string, where: string): Promise<string[]> {
   await using dataset = await openDataset(location);
   const keys: string[] = [];
-  for await (const batch of dataset.loader({ transform: 'raw', shuffle: false, fields: [], where }))
+  for await (const batch of dataset.loader({ transform: 'raw', shuffle: false, fields: [], where, workers: 1 }))
     keys.push(...batch.keys);
   return keys;
 }

@@ -7,6 +7,7 @@ import { pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { emptyFolder, smallImages } from './datasets.js';
 import { batchesOf, keysOf, look, type Seen } from './loader-look.js';
+import { TIMES } from './repetitions.js';
 import { archive, entry } from './tar-craft.js';
 
 /** 48 images, of which some end in the middle of their pixels; `bad` names them by number. */
@@ -29,6 +30,7 @@ const base = {
   streams: 1,
   blockSamples: 8,
   seed: 4,
+  workers: 1,
 } as const;
 
 const order = keysOf(await batchesOf(await packedWithBad([]), base));
@@ -42,14 +44,14 @@ const soundRows = sound.flatMap(({ rows }) => rows);
 
 async function run(options: LoaderOptions, location = shards): Promise<{ seen: Seen[]; loader: Loader }> {
   await using dataset = await openDataset(location);
-  await using loader = dataset.loader({ ...base, workers: 2, ...options });
+  await using loader = dataset.loader({ ...base, ...options });
   const seen: Seen[] = [];
   for await (const batch of loader) seen.push(look(batch));
   return { seen, loader };
 }
 
 test('a bad sample ends the loop with shard, key and reason; the first of a batch, whichever worker had it', async () => {
-  for (let i = 0; i < 5; i++) {
+  for (let i = 0; i < 3 * TIMES; i++) {
     const error = await run({ batchSize: 48, workers: 3 }).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(BadSampleError);
     expect((error as BadSampleError).key).toBe(badKeys[0]);
@@ -111,7 +113,7 @@ test('substitutes do not depend on where the epoch was taken up, on workers or o
   await using dataset = await openDataset(shards);
   const loader = dataset.loader({ ...base, onBadSample: 'substitute', batchSize: 6 });
   for await (const { index } of loader) if (index === 2) break;
-  const rest = await run({ onBadSample: 'substitute', batchSize: 9, workers: 1, state: loader.state() });
+  const rest = await run({ onBadSample: 'substitute', batchSize: 9, workers: 2, state: loader.state() });
   expect(keysOf(rest.seen)).toEqual(keysOf(whole.seen).slice(18));
 });
 

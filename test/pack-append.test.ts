@@ -17,7 +17,7 @@ import { smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
 import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 
-const OPTIONS: PackOptions = { maxShardSamples: 2, shuffle: false, workers: 2 };
+const OPTIONS: PackOptions = { maxShardSamples: 2, shuffle: false, workers: 1 };
 const APPEND: PackOptions = { ...OPTIONS, append: true };
 
 function source(): string {

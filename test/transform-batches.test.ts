@@ -10,7 +10,7 @@ import { archive, entry } from './tar-craft.js';
 /** All batches of an epoch, looked at one by one. */
 async function looked<Seen>(location: string, options: LoaderOptions, look: (batch: Batch) => Seen): Promise<Seen[]> {
   await using dataset = await openDataset(location);
-  await using loader = dataset.loader({ workers: 2, batchSize: 4, ...options });
+  await using loader = dataset.loader({ workers: 1, batchSize: 4, ...options });
   const seen: Seen[] = [];
   for await (const batch of loader) seen.push(look(batch));
   return seen;
