@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-process.js';
 import { datasetDigestsOf, digestsOf, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+import { TIMES } from './repetitions.js';
 
 interface Line {
   readonly path: string;
@@ -113,7 +114,7 @@ test('every image is packed or stands in the list with one of the same bytes tha
         expect(content.get(line.path)).toBe(content.get(line.standsFor));
       }
     }),
-    { numRuns: 15 },
+    { numRuns: 8 * TIMES },
   );
 });
 

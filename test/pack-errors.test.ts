@@ -245,7 +245,7 @@ test('a worker that dies in the middle of a shard ends the pack with its reason,
   const output = newFolder();
   const preload = pathToFileURL('test/fixtures/pack/dying-worker.mjs').href;
   // Images that are encoded anew are packed by threads alone.
-  const options = { maxShardSamples: 10, workers: 2, imageFormat: 'png' } as const;
+  const options = { maxShardSamples: 10, workers: 2, resize: 16 } as const;
   for (const halfNote of [undefined, path.join(output, 'pack.state', '000000.json.part')]) {
     // As a worker leaves it that dies while it notes a shard down.
     if (halfNote !== undefined) writeFileSync(halfNote, '');

@@ -28,6 +28,6 @@ test('keys that come again are counted, however many parts there are', () => {
 
 test('a million keys that differ in a digit are all different', () => {
   const keys = Array.from({ length: 1_000_000 }, (_, i) => `n01440764/n01440764_${i}`);
-  expect(repetitions(keys, 3)).toEqual({ count: 0, examples: [] });
-  expect(repetitions([...keys, keys[123_456]!], 1)).toEqual({ count: 1, examples: [keys[123_456]] });
+  keys.push(keys[123_456]!);
+  expect(repetitions(keys, 1)).toEqual({ count: 1, examples: [keys[123_456]] });
 });
