@@ -246,7 +246,7 @@ function ended(child: ChildProcess): Promise<void> {
 test('a reader that is killed again and again goes on from its last saved state, without losing or repeating a sample', async () => {
   const stateFile = path.join(emptyFolder(), 'state.json');
   const keys: string[] = [];
-  for (let kill = 0; kill < 6 * TIMES; kill++) {
+  for (let kill = 0; kill < 4 * TIMES; kill++) {
     const options = { batchSize: 3 + (kill % 5) * 7, workers: 1 + (kill % 2), prefetchBatches: 1 + (kill % 4) };
     keys.push(...validKeysOf(await killedReader(stateFile, kill, options)));
   }
