@@ -171,10 +171,8 @@ test.each([
   );
   expect(filesIn(output).filter((file) => /^dataset\.json$|\.lock$|\.part$/.test(file))).toEqual([]);
   await expect(openDataset(output)).rejects.toThrow('its pack did not end');
-  const flags = ['--max-shard-samples', '8', '--json'];
+  const flags = ['--max-shard-samples', '8', '--workers', '1', '--json'];
   const { code, stdout } = await shardtool('pack', source, output, ...flags);
   expect([code, JSON.parse(stdout).keptShards > 1]).toEqual([0, true]);
-  expect((await openDataset(output)).size).toBe(FILES);
-  expect(await shardtool('pack', source, output, '--overwrite', '--quiet')).toMatchObject({ code: 0 });
   expect((await openDataset(output)).size).toBe(FILES);
 });

@@ -128,9 +128,13 @@ const ASKED = [
   { words: ['bench', '--checksum', 'al'], completed: ['always'] },
 ];
 
+/** What `completion bash` prints. */
+const bashScript = path.join(emptyFolder(), 'script');
+writeFileSync(bashScript, (await program('completion', 'bash')).stdout);
+
 test.each(ASKED)('bash completes $words by the printed script, behind npx too', async ({ words, completed }) => {
   const complete = async (typed: readonly string[], by: string) => {
-    const line = `source <(shardtool completion bash); COMP_WORDS=(${typed.join(' ')}); COMP_CWORD=${typed.length - 1}
+    const line = `source ${bashScript}; COMP_WORDS=(${typed.join(' ')}); COMP_CWORD=${typed.length - 1}
       ${by}; printf '%s\\n' "\${COMPREPLY[@]}"`;
     return (await bash(line)).stdout.trim().split('\n');
   };

@@ -4,7 +4,7 @@ import { readManifest } from '@shardtool/format';
 import { type PackOptions, PlanChangedError, pack } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { datasetDigestsOf, digestsOf, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
 

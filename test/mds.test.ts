@@ -6,7 +6,7 @@ import { openToConvert, readManifest } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
 import { convert, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 
 const fixtures = 'test/fixtures/mds';

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import {
@@ -12,6 +11,7 @@ import {
 } from '@shardtool/reader';
 import { verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
+import { shardtool } from './cli-here.js';
 import { emptyFolder, packedSmall } from './datasets.js';
 
 const a = await packedSmall({ samples: 90, classes: 2 }, { maxShardSamples: 12 });
@@ -207,14 +207,8 @@ test('ls and plan take a mixture in place of a folder', async () => {
   const folder = emptyFolder();
   const file = path.join(folder, 'mix.json');
   writeFileSync(file, JSON.stringify({ mixture: parts }));
-  const shardtool = (...args: string[]) => {
-    const { stdout, stderr, status } = spawnSync(process.execPath, ['packages/cli/lib/main.js', ...args], {
-      encoding: 'utf8',
-    });
-    return { stdout, stderr, status };
-  };
-  expect(shardtool('ls', file).stdout).toMatch(/15 tar and lmdb and msgpack shards, 171 samples, .* 3 classes/);
-  const { stdout } = shardtool('plan', file, '--batch-size', '16', '--json');
+  expect((await shardtool('ls', file)).stdout).toMatch(/15 tar and lmdb and msgpack shards, 171 samples, .* 3 classes/);
+  const { stdout } = await shardtool('plan', file, '--batch-size', '16', '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     ...{ samples: 156, batches: 10, group: 1, window: 16 },
     datasets: [
@@ -223,9 +217,9 @@ test('ls and plan take a mixture in place of a folder', async () => {
       { size: 31, samples: 31, passes: 1 },
     ],
   });
-  expect(shardtool('plan', file).stdout).toMatch(/c: 31 of 31 samples \(1\.000 passes\), 19\.87 %/);
-  expect(shardtool('plan', file, '--where', 'width > 1')).toMatchObject({
-    status: 2,
+  expect((await shardtool('plan', file)).stdout).toMatch(/c: 31 of 31 samples \(1\.000 passes\), 19\.87 %/);
+  expect(await shardtool('plan', file, '--where', 'width > 1')).toMatchObject({
+    code: 2,
     stderr: expect.stringContaining('plan its datasets one by one'),
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { convert, OutputNotEmptyError, pack, repair, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, jpeg, newFolder, tree } from './pack-workbench.js';
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Dataset, openDataset } from '@shardtool/reader';
 import { pack, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 
 /** Pixels and label by key. */

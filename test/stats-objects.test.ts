@@ -4,7 +4,7 @@ import { OptionError } from '@shardtool/format';
 import { type AnnotationOptions, countObjects, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { annotatedTar, HEIGHT, shapesOf, WIDTH } from './annotated-tar.js';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 
 const tar = annotatedTar(30);

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { indexPathOf, readShardIndex, type WrittenLayoutName } from '@shardtool/format';
 import { pack, repair, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
 import { digestsOf, JPEG, newFolder, tree } from './pack-workbench.js';
 
 /** More than is held of a sample that goes into a tar. */
