@@ -126,7 +126,8 @@ test('a long list is cut at folders and its parts are listed side by side, each 
   );
   server.objects.clear();
   for (let i = 0; i < 800; i++) server.put(`raw/set/${i % 80}/${i}.jpg`, 'x');
-  Object.assign(server, { pageSize: 10, latencyMs: 5, most: 0 });
+  // On a busy machine answers that come sooner are there before the next request is.
+  Object.assign(server, { pageSize: 10, latencyMs: 30, most: 0 });
   let listed = 0;
   for await (const _ of (await openStorage('s3://raw/set')).list('', { deep: true })) listed++;
   expect(listed).toBe(800);
