@@ -50,7 +50,7 @@ const PACKAGES = {
 /**
  * What is started by the dozen: a file of its own, with no more than what it uses of all our packages. A thread of a loader
  * starts in two thirds of the processor time, and in three quarters of that since it has nothing of others: it checks no options.
- * It is of CommonJS, which starts in 7 to 14 ms less.
+ * It is of CommonJS, which starts in 4 to 14 ms less.
  */
 const THREADS = { reader: 'loader/work/decode-worker' };
 const BELOW_THREADS = ['storage', 'format'];
