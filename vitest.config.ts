@@ -54,7 +54,7 @@ const LANES = {
   codec: [
     'packages/reader/src/{codec,transform,kernels}/**/*.test.ts',
     'test/{codec,decoder}-*.test.ts',
-    'test/{loader-batches,loader-bad-samples,odd-images-table,transform-batches}.test.ts',
+    'test/{loader-pixels,loader-bad-images,odd-images-table,transform-batches}.test.ts',
   ],
   /** What takes minutes: `npm run test:long`. */
   long: ['test/long/*.test.ts'],

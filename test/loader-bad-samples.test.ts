@@ -1,54 +1,14 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { crc32 } from 'node:zlib';
-import { BadSampleError, type Loader, type LoaderOptions, openDataset, SampleDecoder } from '@shardtool/reader';
+import { BadSampleError, openDataset, SampleDecoder } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { emptyFolder, smallImages } from './datasets.js';
+import { badKeys, base, order, packedSound, run, shards } from './bad-samples.js';
+import { emptyFolder } from './datasets.js';
 import { batchesOf, keysOf, look, type Seen } from './loader-look.js';
 import { TIMES } from './repetitions.js';
 import { archive, entry } from './tar-craft.js';
-
-/** 48 images, of which some end in the middle of their pixels; `bad` names them by number. */
-async function packedWithBad(bad: readonly number[]): Promise<string> {
-  const folder = await smallImages({ samples: 48 });
-  for (const i of bad)
-    copyFileSync('test/fixtures/odd-images/truncated-half.jpg', path.join(folder, `${keyOf(i)}.jpg`));
-  const output = path.join(emptyFolder(), 'shards');
-  await pack(folder, output, { workers: 1, maxShardSamples: 10 });
-  return output;
-}
-
-const keyOf = (i: number) => `a/${String(i).padStart(4, '0')}`;
-
-/** In one stream, blocks are 8 rows that follow one another. */
-const base = {
-  transform: [{ name: 'resize', size: [24, 24] }],
-  batchSize: 8,
-  shuffleUnit: 'chunk',
-  streams: 1,
-  blockSamples: 8,
-  seed: 4,
-  workers: 1,
-} as const;
-
-const order = keysOf(await batchesOf(await packedWithBad([]), base));
-/** The last of one block; two that follow one another; the first and the last of one batch. */
-const badRows = [7, 18, 19, 32, 39];
-const badKeys = badRows.map((row) => order[row]!);
-const shards = await packedWithBad(badKeys.map((key) => Number(key.slice(2))));
-const sound = await batchesOf(await packedWithBad([]), base);
-/** Packing the same names gives the same order, but not the same bytes of the bad ones. */
-const soundRows = sound.flatMap(({ rows }) => rows);
-
-async function run(options: LoaderOptions, location = shards): Promise<{ seen: Seen[]; loader: Loader }> {
-  await using dataset = await openDataset(location);
-  await using loader = dataset.loader({ ...base, ...options });
-  const seen: Seen[] = [];
-  for await (const batch of loader) seen.push(look(batch));
-  return { seen, loader };
-}
 
 test('a bad sample ends the loop with shard, key and reason; the first of a batch, whichever worker had it', async () => {
   for (let i = 0; i < 3 * TIMES; i++) {
@@ -59,53 +19,6 @@ test('a bad sample ends the loop with shard, key and reason; the first of a batc
       /^\d{6}\.tar: sample "a\/\d{4}" cannot be used: .*shardtool verify --decode/,
     );
   }
-});
-
-test('batches before a bad sample come whole', async () => {
-  await using dataset = await openDataset(shards);
-  const seen: Seen[] = [];
-  const loop = async () => {
-    for await (const batch of dataset.loader({ ...base, batchSize: 6 })) seen.push(look(batch));
-  };
-  await expect(loop()).rejects.toThrow(badKeys[0]);
-  expect(keysOf(seen)).toEqual(order.slice(0, 6));
-});
-
-test('skip marks the row as not valid and blanks it; everything else is where it would be', async () => {
-  const blank = crc32(new Uint8Array(24 * 24 * 3));
-  for (const lastBatch of ['partial', 'pad'] as const) {
-    const { seen, loader } = await run({ onBadSample: 'skip', batchSize: 10, lastBatch });
-    expect(keysOf(seen).slice(0, 48)).toEqual(order);
-    const valid = seen.flatMap((batch) => batch.valid).slice(0, 48);
-    expect(valid).toEqual(order.map((key) => (badKeys.includes(key) ? 0 : 1)));
-    const rows = seen.flatMap((batch) => batch.rows).slice(0, 48);
-    expect(rows).toEqual(soundRows.map((row, i) => (badRows.includes(i) ? blank : row)));
-    const { bad, badSamples } = loader.report();
-    expect(bad).toBe(5);
-    expect(badSamples.map(({ key }) => key)).toEqual(badKeys);
-    expect(badSamples[0]!.reason).toMatch(/ends|premature|cannot be decoded/i);
-    expect(badSamples[0]).not.toHaveProperty('substitute');
-  }
-});
-
-test('substitute takes the next good sample of the same block; everything else is where it would be', async () => {
-  const { seen, loader } = await run({ onBadSample: 'substitute', batchSize: 10 });
-  const expected = order.slice();
-  // Behind the last row of a block comes its first.
-  expected[7] = order[0]!;
-  expected[18] = order[20]!;
-  expected[19] = order[20]!;
-  expected[32] = order[33]!;
-  // Its first is bad, too.
-  expected[39] = order[33]!;
-  expect(keysOf(seen)).toEqual(expected);
-  expect(seen.flatMap((batch) => batch.rows)).toEqual(expected.map((key) => soundRows[order.indexOf(key)]));
-  expect(seen.flatMap((batch) => batch.valid)).toEqual(Array(48).fill(1));
-  const { bad, badSamples } = loader.report();
-  expect(bad).toBe(5);
-  expect(badSamples.map(({ key, substitute }) => [key, substitute])).toEqual(
-    badRows.map((row) => [order[row], expected[row]]),
-  );
 });
 
 test('substitutes do not depend on where the epoch was taken up, on workers or on the batch size', async () => {
@@ -151,22 +64,6 @@ test('of what the transform does not take no sentence says that a verification w
     expect(message).toMatch(wrong);
     expect(message).not.toContain('verify');
   }
-});
-
-test('a reason that is a sentence of its own ends with one full stop within another one', async () => {
-  const file = path.join(emptyFolder(), 'foreign.tar');
-  writeFileSync(file, archive(entry({ name: 's0.jpg' }, 'GIF, or so it was hoped')));
-  const told = /cannot be used: .* \(JPEG, PNG, GIF, WebP, TIFF or AVIF\)\. Run "shardtool verify --decode"/;
-  await expect(run({ ...base, batchSize: 1 }, file)).rejects.toThrow(told);
-  await expect(run({ ...base, batchSize: 1, onBadSample: 'substitute' }, file)).rejects.toThrow(/AVIF\)\. Its block/);
-});
-
-test('bad images of a list are empty where they are skipped', async () => {
-  await using dataset = await openDataset(shards);
-  const options = { ...base, onBadSample: 'skip', collate: 'list', transform: [{ name: 'resize', size: 24 }] } as const;
-  const heights: number[] = [];
-  for await (const { list } of dataset.loader(options)) heights.push(...list!.map(({ height }) => height));
-  expect(heights.map((height) => height === 0)).toEqual(order.map((key) => badKeys.includes(key)));
 });
 
 test('samples without an image, or with a field that is not what its name says, are bad samples too', async () => {
@@ -224,7 +121,7 @@ test.each([
   ['first-epoch', 1, false],
   ['never', 0, false],
 ] as const)('checksum %s, a byte that changes before epoch %i: found is %s', async (checksum, before, found) => {
-  const location = await packedWithBad([]);
+  const location = await packedSound();
   await using dataset = await openDataset(location);
   await using loader = dataset.loader({ ...base, checksum });
   const epoch = async (): Promise<string[]> => {
@@ -239,7 +136,7 @@ test.each([
 });
 
 test('the first epoch that is checked is a whole one, also where the run was taken up in the middle of one', async () => {
-  const location = await packedWithBad([]);
+  const location = await packedSound();
   await using dataset = await openDataset(location);
   const first = dataset.loader(base);
   for await (const { index } of first) if (index === 4) break;
@@ -250,7 +147,7 @@ test('the first epoch that is checked is a whole one, also where the run was tak
 });
 
 test('a changed byte may be skipped or substituted like any bad sample', async () => {
-  const location = await packedWithBad([]);
+  const location = await packedSound();
   await damage(location, order[10]!);
   const { seen, loader } = await run({ onBadSample: 'substitute', checksum: 'always' }, location);
   expect(keysOf(seen)[10]).toBe(order[11]);

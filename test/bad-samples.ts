@@ -1,0 +1,50 @@
+/** Shards of which some images end in the middle of their pixels, and loops over them. */
+import { copyFileSync } from 'node:fs';
+import path from 'node:path';
+import { type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
+import { pack } from '@shardtool/writer';
+import { emptyFolder, packedSmall, smallImages } from './datasets.js';
+import { batchesOf, keysOf, look, type Seen } from './loader-look.js';
+
+/** 48 images, of which some end in the middle of their pixels; `bad` names them by number. */
+async function packedWithBad(bad: readonly number[]): Promise<string> {
+  const folder = await smallImages({ samples: 48 });
+  for (const i of bad)
+    copyFileSync('test/fixtures/odd-images/truncated-half.jpg', path.join(folder, `${keyOf(i)}.jpg`));
+  const output = path.join(emptyFolder(), 'shards');
+  await pack(folder, output, { workers: 1, maxShardSamples: 10 });
+  return output;
+}
+
+const keyOf = (i: number) => `a/${String(i).padStart(4, '0')}`;
+
+/** The same images, each of them whole. */
+export const packedSound = () => packedSmall({ samples: 48 }, { maxShardSamples: 10 });
+
+/** In one stream, blocks are 8 rows that follow one another. */
+export const base = {
+  transform: [{ name: 'resize', size: [24, 24] }],
+  batchSize: 8,
+  shuffleUnit: 'chunk',
+  streams: 1,
+  blockSamples: 8,
+  seed: 4,
+} as const;
+
+const sound = await batchesOf(await packedSound(), base);
+export const order = keysOf(sound);
+/** The last of one block; two that follow one another; the first and the last of one batch. */
+export const badRows = [7, 18, 19, 32, 39];
+export const badKeys = badRows.map((row) => order[row]!);
+export const shards = await packedWithBad(badKeys.map((key) => Number(key.slice(2))));
+/** Packing the same names gives the same order, but not the same bytes of the bad ones. */
+export const soundRows = sound.flatMap(({ rows }) => rows);
+
+/** All batches of an epoch, of one worker unless more are asked for. */
+export async function run(options: LoaderOptions, location = shards): Promise<{ seen: Seen[]; loader: Loader }> {
+  await using dataset = await openDataset(location);
+  await using loader = dataset.loader({ ...base, workers: 1, ...options });
+  const seen: Seen[] = [];
+  for await (const batch of loader) seen.push(look(batch));
+  return { seen, loader };
+}

@@ -1,0 +1,78 @@
+/** Images that cannot be decoded. What is no matter of the codec is in loader-bad-samples.test.ts. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { crc32 } from 'node:zlib';
+import { BadSampleError, openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { badKeys, badRows, base, order, run, shards, soundRows } from './bad-samples.js';
+import { emptyFolder } from './datasets.js';
+import { keysOf, look, type Seen } from './loader-look.js';
+import { archive, entry } from './tar-craft.js';
+
+test('batches before a bad sample come whole', async () => {
+  await using dataset = await openDataset(shards);
+  const seen: Seen[] = [];
+  const loop = async () => {
+    for await (const batch of dataset.loader({ ...base, batchSize: 6 })) seen.push(look(batch));
+  };
+  const error = await loop().catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(BadSampleError);
+  expect((error as BadSampleError).key).toBe(badKeys[0]);
+  expect((error as BadSampleError).message).toMatch(
+    /^\d{6}\.tar: sample "a\/\d{4}" cannot be used: .*shardtool verify --decode/,
+  );
+  expect(keysOf(seen)).toEqual(order.slice(0, 6));
+});
+
+test('skip marks the row as not valid and blanks it; everything else is where it would be', async () => {
+  const blank = crc32(new Uint8Array(24 * 24 * 3));
+  for (const lastBatch of ['partial', 'pad'] as const) {
+    const { seen, loader } = await run({ onBadSample: 'skip', batchSize: 10, lastBatch });
+    expect(keysOf(seen).slice(0, 48)).toEqual(order);
+    const valid = seen.flatMap((batch) => batch.valid).slice(0, 48);
+    expect(valid).toEqual(order.map((key) => (badKeys.includes(key) ? 0 : 1)));
+    const rows = seen.flatMap((batch) => batch.rows).slice(0, 48);
+    expect(rows).toEqual(soundRows.map((row, i) => (badRows.includes(i) ? blank : row)));
+    const { bad, badSamples } = loader.report();
+    expect(bad).toBe(5);
+    expect(badSamples.map(({ key }) => key)).toEqual(badKeys);
+    expect(badSamples[0]!.reason).toMatch(/ends|premature|cannot be decoded/i);
+    expect(badSamples[0]).not.toHaveProperty('substitute');
+  }
+});
+
+test('substitute takes the next good sample of the same block; everything else is where it would be', async () => {
+  const { seen, loader } = await run({ onBadSample: 'substitute', batchSize: 10 });
+  const expected = order.slice();
+  // Behind the last row of a block comes its first.
+  expected[7] = order[0]!;
+  expected[18] = order[20]!;
+  expected[19] = order[20]!;
+  expected[32] = order[33]!;
+  // Its first is bad, too.
+  expected[39] = order[33]!;
+  expect(keysOf(seen)).toEqual(expected);
+  expect(seen.flatMap((batch) => batch.rows)).toEqual(expected.map((key) => soundRows[order.indexOf(key)]));
+  expect(seen.flatMap((batch) => batch.valid)).toEqual(Array(48).fill(1));
+  const { bad, badSamples } = loader.report();
+  expect(bad).toBe(5);
+  expect(badSamples.map(({ key, substitute }) => [key, substitute])).toEqual(
+    badRows.map((row) => [order[row], expected[row]]),
+  );
+});
+
+test('a reason that is a sentence of its own ends with one full stop within another one', async () => {
+  const file = path.join(emptyFolder(), 'foreign.tar');
+  writeFileSync(file, archive(entry({ name: 's0.jpg' }, 'GIF, or so it was hoped')));
+  const told = /cannot be used: .* \(JPEG, PNG, GIF, WebP, TIFF or AVIF\)\. Run "shardtool verify --decode"/;
+  await expect(run({ ...base, batchSize: 1 }, file)).rejects.toThrow(told);
+  await expect(run({ ...base, batchSize: 1, onBadSample: 'substitute' }, file)).rejects.toThrow(/AVIF\)\. Its block/);
+});
+
+test('bad images of a list are empty where they are skipped', async () => {
+  await using dataset = await openDataset(shards);
+  const options = { ...base, onBadSample: 'skip', collate: 'list', transform: [{ name: 'resize', size: 24 }] } as const;
+  const heights: number[] = [];
+  for await (const { list } of dataset.loader(options)) heights.push(...list!.map(({ height }) => height));
+  expect(heights.map((height) => height === 0)).toEqual(order.map((key) => badKeys.includes(key)));
+});
