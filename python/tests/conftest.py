@@ -1,3 +1,4 @@
+import os
 import signal
 from pathlib import Path
 
@@ -7,6 +8,11 @@ from programs import Programs
 from datasets import pack, small_images
 
 LIMIT_SECONDS = 170
+#: Where NODE_EXTRA_CA_CERTS waits: Node parses them at each of some hundred starts, for 0.05 s, and only what asks
+#: npm's registry needs them. Workers of pytest-xdist have the environment that the process before them has left.
+CERTIFICATES = "CERTIFICATES_FOR_NPM"
+if "NODE_EXTRA_CA_CERTS" in os.environ:
+    os.environ[CERTIFICATES] = os.environ.pop("NODE_EXTRA_CA_CERTS")
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +27,12 @@ def time_limit(request):
     signal.alarm(marker.args[0] if marker else LIMIT_SECONDS)
     yield
     signal.alarm(0)
+
+
+@pytest.fixture(scope="session")
+def certificates():
+    """What the environment says of certificates, for programs that ask a registry."""
+    return {"NODE_EXTRA_CA_CERTS": os.environ[CERTIFICATES]} if CERTIFICATES in os.environ else {}
 
 
 @pytest.fixture(scope="session")

@@ -40,8 +40,8 @@ def build(tmp_path, source, **environment):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("wheel"), CHECKOUT / "python")
+def wheel(tmp_path_factory, certificates):
+    return build(tmp_path_factory.mktemp("wheel"), CHECKOUT / "python", **certificates)
 
 
 def native_parts(wheel):
@@ -85,9 +85,11 @@ def test_the_wheel_has_the_native_parts_of_its_platform_alone_and_is_small(wheel
 
 
 @pytest.mark.long
-def test_a_wheel_for_the_other_processor_is_made_here_too(tmp_path):
+def test_a_wheel_for_the_other_processor_is_made_here_too(tmp_path, certificates):
     machine, node = {"x86_64": ("aarch64", "arm64"), "aarch64": ("x86_64", "x64")}[os.uname().machine]
-    check_contents(build(tmp_path, CHECKOUT / "python", SHARDTOOL_WHEEL_PLATFORM=f"linux-{node}"), machine)
+    check_contents(
+        build(tmp_path, CHECKOUT / "python", SHARDTOOL_WHEEL_PLATFORM=f"linux-{node}", **certificates), machine
+    )
 
 
 PROGRAM = """
@@ -109,10 +111,14 @@ print(len(shardtool.Dataset("made", output="numpy")))
 
 
 def environment_of(tmp_path, *packages):
-    """The python of an empty environment with these packages."""
-    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    """The python of an empty environment with these packages.
+
+    It has no pip, and nothing is compiled ahead: both took longer than installing.
+    """
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", *packages, cwd=tmp_path)
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    run(*pip, "install", "--quiet", "--no-compile", *packages, cwd=tmp_path)
     return python
 
 
@@ -176,10 +182,10 @@ def test_without_npm_building_says_what_is_missing(tmp_path):
 
 
 @pytest.mark.long
-def test_an_sdist_has_all_that_the_wheel_is_made_of(wheel, tmp_path):
+def test_an_sdist_has_all_that_the_wheel_is_made_of(wheel, tmp_path, certificates):
     program = "import hatchling.build, sys; print(hatchling.build.build_sdist(sys.argv[1]))"
     python = environment_of(tmp_path, "hatchling")
     name = run(python, "-c", program, tmp_path, cwd=CHECKOUT / "python").splitlines()[-1]
-    again = build(tmp_path / "wheels", tmp_path / name)
+    again = build(tmp_path / "wheels", tmp_path / name, **certificates)
     with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
         assert sorted(one.namelist()) == sorted(other.namelist())
