@@ -4,7 +4,7 @@ import { openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { CONTROL_WORD } from '#reader/loader-control';
 import { packedPhotos } from './datasets.js';
-import { TIMES } from './repetitions.js';
+import { often } from './repetitions.js';
 
 const shards = await packedPhotos();
 
@@ -215,7 +215,7 @@ test('a worker that is terminated ends the loop with its reason', () => {
 });
 
 test('a program that exits in the middle of decoding ends with its own exit code, and no worker crashes it', () => {
-  for (let i = 0; i < 2 * TIMES; i++) {
+  for (let i = 0; i < often(2); i++) {
     const { status, signal } = run(`
       let batches = 0;
       for await (const batch of dataset.loader({ ...options, workers: 4 })) if (++batches === ${(i % 8) + 2}) process.exit(3);`);

@@ -6,10 +6,10 @@ import { expect, test } from 'vitest';
 import { smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
 import { digestsOf, newFolder } from './pack-workbench.js';
-import { TIMES } from './repetitions.js';
+import { often } from './repetitions.js';
 
 /** How many packs are killed in all. */
-const KILLS = 5 * TIMES;
+const KILLS = often(5);
 /** A pack that has been killed so often may end. */
 const KILLS_A_PACK = 4;
 

@@ -9,7 +9,7 @@ import { CacheFolder } from '@shardtool/storage';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
-import { TIMES } from './repetitions.js';
+import { often, TIMES } from './repetitions.js';
 
 let shards: string;
 let bytes: number;
@@ -238,7 +238,7 @@ test('processes that are killed while they fill a cache leave it whole for the n
 }, async () => {
   const cache = path.join(emptyFolder(), 'cache');
   const half = Math.floor(bytes / 2);
-  for (let kill = 0; kill < 2 * TIMES; kill++) {
+  for (let kill = 0; kill < often(2); kill++) {
     // More epochs than it gets to before it is killed.
     const child = startReader(cache, half, 100);
     await new Promise((resolve) => child.stdout.once('data', resolve));
