@@ -10,7 +10,7 @@ function peakOf(files: number, memoryBytes: number): number {
   return Number(execFileSync(process.execPath, given, { encoding: 'utf8', timeout: 120_000 }));
 }
 
-const [FEW, MANY] = [150_000, 600_000];
+const [FEW, MANY] = [100_000, 400_000];
 
 test('planning takes at most 250 bytes for each further file', () => {
   expect((peakOf(MANY, 2 ** 28) - peakOf(FEW, 2 ** 28)) / (MANY - FEW)).toBeLessThan(250);
