@@ -15,6 +15,11 @@ if "NODE_EXTRA_CA_CERTS" in os.environ:
     os.environ[CERTIFICATES] = os.environ.pop("NODE_EXTRA_CA_CERTS")
 
 
+def pytest_collection_modifyitems(items):
+    """What takes longest comes first, so that it does not run alone behind all others: with --no-loadscope-reorder."""
+    items.sort(key=lambda item: item.get_closest_marker("time_limit") is None)
+
+
 @pytest.fixture(autouse=True)
 def time_limit(request):
     """No test waits for ever: not even one that waits for a reader."""
