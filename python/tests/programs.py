@@ -26,15 +26,15 @@ class Programs:
             start_new_session=True,
         )
 
-    def run(self, script, *arguments, cwd):
-        """Runs a script until it ends, which must be well. Gives its lines, and what it wrote to stderr."""
+    def run(self, script, *arguments, cwd, code=0):
+        """Runs a script until it ends, with that exit code. Gives its lines, and what it wrote to stderr."""
         printed, complained = cwd / "stdout.txt", cwd / "stderr.txt"
         command = [str(script), *map(str, arguments)]
         job = {"command": command, "folder": str(cwd), "stdout": str(printed), "stderr": str(complained)}
         self._process.stdin.write(f"{json.dumps(job)}\n")
         self._process.stdin.flush()
         status = self._process.stdout.readline()
-        assert status == "0\n", complained.read_text()
+        assert os.waitstatus_to_exitcode(int(status)) == code, complained.read_text()
         return printed.read_text().splitlines(), complained.read_text()
 
     def close(self):

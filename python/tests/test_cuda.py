@@ -118,9 +118,15 @@ def simulated(monkeypatch):
     monkeypatch.setattr(SimulatedCuda, "refuses", False)
 
 
-def on_the_host(location, **options):
+def on_the_host(location, epochs=1, **options):
     with shardtool.Loader(location, with_keys=True, **{**OPTIONS, **options}) as loader:
-        return [(images.clone(), labels, keys) for images, labels, keys in loader]
+        return [(images.clone(), labels, keys) for _ in range(epochs) for images, labels, keys in loader]
+
+
+@pytest.fixture(scope="module")
+def host(small):
+    """An epoch of the small images."""
+    return on_the_host(small)
 
 
 def on_the_device(location, epochs=1, **options):
@@ -146,8 +152,7 @@ def same(got, expected):
 
 
 def test_simulated_slots_are_filled_again_only_when_their_copies_are_done(simulated, small):
-    host = [batch for epoch in range(3) for batch in on_the_host(small, epoch=epoch)]
-    same(on_the_device(small, epochs=3), host)
+    same(on_the_device(small, epochs=3), on_the_host(small, epochs=3))
     assert SimulatedCuda.latest.registered == {}
 
 
@@ -164,9 +169,9 @@ def test_simulated_slots_that_do_not_wait_are_seen(simulated, small, monkeypatch
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_simulated_images_are_normalized_and_converted_on_the_device(simulated, small, dtype):
+def test_simulated_images_are_normalized_and_converted_on_the_device(simulated, small, host, dtype):
     got = on_the_device(small, dtype=dtype, mean=MEAN, std=STD)
-    same(got, [(expected_values(images, getattr(torch, dtype)), *rest) for images, *rest in on_the_host(small)])
+    same(got, [(expected_values(images, getattr(torch, dtype)), *rest) for images, *rest in host])
     assert got[0][0].is_contiguous(memory_format=torch.channels_last)
 
 
@@ -242,14 +247,15 @@ def test_simulated_objects_are_on_the_device_and_cut_there(simulated, tmp_path):
     assert sum(len(batch.boxes) for batch in got) == 18
 
 
-def test_simulated_slots_that_cannot_be_pinned_are_copied_once_more_after_a_warning(simulated, small, monkeypatch):
+def test_simulated_slots_that_cannot_be_pinned_are_copied_once_more_after_a_warning(
+    simulated, small, host, monkeypatch
+):
     monkeypatch.setattr(SimulatedCuda, "refuses", True)
     with pytest.warns(UserWarning, match="cannot be page-locked, so each batch is copied once more"):
-        same(on_the_device(small), on_the_host(small))
+        same(on_the_device(small), host)
 
 
-def test_simulated_state_is_that_of_the_batch_in_use_and_goes_on_there(simulated, small):
-    whole = on_the_host(small)
+def test_simulated_state_is_that_of_the_batch_in_use_and_goes_on_there(simulated, small, host):
     with shardtool.Loader(small, device="cuda", **OPTIONS) as loader:
         batches = iter(loader)
         for _ in range(4):
@@ -258,7 +264,7 @@ def test_simulated_state_is_that_of_the_batch_in_use_and_goes_on_there(simulated
     with shardtool.Loader(small, device="cuda", with_keys=True, **OPTIONS) as loader:
         loader.load_state_dict(state)
         keys = [batch.keys for batch in loader]
-    assert keys == [keys for _, _, keys in whole[4:]]
+    assert keys == [keys for _, _, keys in host[4:]]
 
 
 def test_simulated_loops_that_are_left_early_end_their_copies_first(simulated, small):
@@ -313,8 +319,8 @@ def test_simulated_options_that_are_not_right_are_refused(simulated, small, opti
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU, and torch has none here")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_on_a_gpu_batches_are_those_of_the_cpu(small, dtype):
-    expected = [(expected_values(images, getattr(torch, dtype)), *rest) for images, *rest in on_the_host(small)]
+def test_on_a_gpu_batches_are_those_of_the_cpu(small, host, dtype):
+    expected = [(expected_values(images, getattr(torch, dtype)), *rest) for images, *rest in host]
     options = {**OPTIONS, "device": "cuda", "dtype": dtype, "mean": MEAN, "std": STD}
     with shardtool.Loader(small, with_keys=True, **options) as loader:
         same([(images.cpu(), labels.cpu(), keys) for images, labels, keys in loader], expected)

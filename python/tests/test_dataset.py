@@ -15,7 +15,7 @@ from datasets import children, pack, small_images
 torch = pytest.importorskip("torch")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def dataset(photos):
     with shardtool.Dataset(photos, output="numpy") as opened:
         yield opened

@@ -33,12 +33,9 @@ def test_training_that_was_stopped_goes_on_with_the_same_losses(train, photos):
 
 
 @pytest.mark.parametrize("script", ["train_resnet.py", "evaluate.py"])
-def test_a_place_that_is_not_there_is_one_sentence(script, tmp_path):
-    command = [sys.executable, str(EXAMPLES / script), "--data", "nowhere"]
-    path = {**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src")}
-    done = subprocess.run(command, cwd=tmp_path, env=path, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1 and "nowhere cannot be opened" in done.stderr
+def test_a_place_that_is_not_there_is_one_sentence(run_script, script, tmp_path):
+    _, said = run_script(EXAMPLES / script, "--data", "nowhere", cwd=tmp_path, code=1)
+    assert said.count("\n") == 1 and "nowhere cannot be opened" in said
 
 
 def test_its_twin_with_the_standard_dataloader_runs(train):

@@ -16,10 +16,15 @@ def run(loader, epochs):
     return [seen(batch) for _ in range(epochs) for batch in loader]
 
 
-@pytest.mark.parametrize("taken_after", [1, 7, 13])
-def test_a_state_taken_after_any_batch_is_taken_up_exactly(small, taken_after):
+@pytest.fixture(scope="module")
+def whole(small):
+    """Two epochs of one loader that nobody stopped: 13 batches each."""
     with loader_of(small) as loader:
-        whole = run(loader, 2)
+        return run(loader, 2)
+
+
+@pytest.mark.parametrize("taken_after", [1, 7, 13])
+def test_a_state_taken_after_any_batch_is_taken_up_exactly(small, whole, taken_after):
     with loader_of(small) as loader:
         for batch in loader:
             if batch.batch_index == taken_after - 1:
@@ -59,9 +64,7 @@ def test_set_epoch_of_the_state_s_own_epoch_goes_on_in_it_and_of_another_begins_
         assert len(list(loader)) == 13
 
 
-def test_a_state_after_the_last_batch_goes_on_with_the_next_epoch(small):
-    with loader_of(small) as loader:
-        whole = run(loader, 2)
+def test_a_state_after_the_last_batch_goes_on_with_the_next_epoch(small, whole):
     with loader_of(small) as loader:
         run(loader, 1)
         state = loader.state_dict()
