@@ -69,6 +69,9 @@ const APART = [
   'endless',
   'guides',
   'lmdb-lsun',
+  // These two share what is packed by a module.
+  'loader-bad-images',
+  'loader-bad-samples',
   'loader-lifetime',
   'loader-options',
   'loader-ranks',
