@@ -96,7 +96,8 @@ test('names and sizes come from lists alone, and each object is read by one requ
 
 test('many objects are read at a time', async () => {
   both(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`c/${i}.jpg`, jpeg(i)])));
-  server.latencyMs = 20;
+  // On a busy machine answers that come sooner are there before the next request is.
+  server.latencyMs = 200;
   await pack('s3://raw/set', newFolder(), { workers: 1 });
   expect(server.most).toBeGreaterThan(20);
 });
