@@ -45,7 +45,7 @@ const LANES = {
     'packages/format/src/layouts/**/*.test.ts',
     'test/loader-{lifetime,reading,resume,slot-file,slow,stopping}.test.ts',
     'test/{codec,decoder,storage}*.test.ts',
-    'test/{convert-streams,earlier,lmdb-tools,pack-resume,pack-resume-kill,remote-faults}.test.ts',
+    'test/{convert-streams,earlier,lmdb-tools,pack-resume,pack-resume-kill,remote-faults,slow-files}.test.ts',
   ],
   /** `npm test`: all others. */
   inside: ALL,
