@@ -43,9 +43,9 @@ const LANES = {
     'packages/reader/src/{codec,loader,bridge}/**/*.test.ts',
     'packages/{storage,writer}/src/**/*.test.ts',
     'packages/format/src/layouts/**/*.test.ts',
-    'test/loader-{lifetime,reading,resume,slot-file,slow,stopping}.test.ts',
+    'test/loader-{lifetime,reading,slot-file,slow,stopping}.test.ts',
     'test/{codec,decoder,storage}*.test.ts',
-    'test/{convert-streams,earlier,lmdb-tools,pack-resume,pack-resume-kill,remote-faults,slow-files}.test.ts',
+    'test/{convert-streams,earlier,lmdb-tools,pack-resume-kill,remote-faults,slow-files}.test.ts',
   ],
   /** `npm test`: all others. */
   inside: ALL,
