@@ -94,10 +94,6 @@ export class Connection {
     return answered.finally(() => signal?.removeEventListener('abort', abort));
   }
 
-  close(): void {
-    this.#socket.destroy();
-  }
-
   get #isUnanswered(): boolean {
     return this.#head === null && this.#filled === 0;
   }
