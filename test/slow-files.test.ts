@@ -167,3 +167,32 @@ test.runIf(isLinux)(
     await vi.waitUntil(() => !fs.existsSync(`/proc/${openers[0]}`), LONG);
   },
 );
+
+test.runIf(isLinux)(
+  'where a process may have no more files open, that is the error, and none of its own is taken for one',
+  async () => {
+    const names = files(200);
+    const program = `
+    import fs from 'node:fs';
+    import { ReadThreads } from '@shardtool/storage';
+    const threads = new ReadThreads(${JSON.stringify(OPTIONS)});
+    const names = ${JSON.stringify(names)};
+    const ends = await Promise.allSettled(names.map(async (name, i) => {
+      const target = new Uint8Array(new SharedArrayBuffer(20));
+      const { got } = await threads.read(name, undefined, 5, target);
+      return Buffer.from(target.slice(0, got)).toString() === String(i);
+    }));
+    const wrong = ends.filter(({ status, value }) => status === 'fulfilled' && !value).length;
+    const reasons = new Set(ends.flatMap(({ reason }) => (reason ? [reason.message.replace(/\\S*\\/\\d+/, 'FILE')] : [])));
+    await threads.close();
+    // Throws where standard input was closed as one of those files.
+    fs.fstatSync(0);
+    console.log(JSON.stringify({ wrong, reasons: [...reasons] }));`;
+    const line = 'ulimit -n 100; exec "$0" --input-type=module -e "$1"';
+    const said = execFileSync('bash', ['-c', line, process.execPath, program], { encoding: 'utf8', input: '' });
+    const { wrong, reasons } = JSON.parse(said);
+    expect(wrong).toBe(0);
+    expect(reasons.length).toBeGreaterThan(0);
+    for (const reason of reasons) expect(reason).toMatch(/EMFILE|too many/i);
+  },
+);

@@ -46,7 +46,7 @@ export class OpenerChild {
   /** By number, what the process was asked for. */
   readonly #asked = new Map<number, Call>();
   /** Open files by number, whose answers have not come yet. */
-  readonly #arrived = new Map<number, number>();
+  readonly #arrived = new Map<number, number | null>();
   readonly #soon: Call[] = [];
   readonly #later: Call[] = [];
   #isReady = false;
@@ -121,12 +121,13 @@ export class OpenerChild {
   }
 
   #pass(call: Call, file: number | null, size: number): void {
+    // Whoever opens it then finds out why.
     if (file === null) call.reject(new OpenerEndedError());
     else if (call.isDropped) closeSync(file);
     else call.resolve({ file, size });
   }
 
-  /** The open file of that number, which has come, as have others whose answers come later. */
+  /** The open file of that number, which has come, as have others whose answers come later; null where it could not be had here. */
   #fileOf(id: number): number | null {
     for (;;) {
       const file = this.#arrived.get(id);
@@ -145,7 +146,7 @@ export class OpenerChild {
     this.hasEnded = true;
     // Files that are still on their way are closed with it.
     closeSync(this.#socket);
-    for (const file of this.#arrived.values()) closeSync(file);
+    for (const file of this.#arrived.values()) if (file !== null) closeSync(file);
     if (this.#child.connected) this.#child.disconnect();
     this.#child.kill('SIGKILL');
     for (const { reject } of [...this.#asked.values(), ...this.#soon, ...this.#later]) reject(new OpenerEndedError());

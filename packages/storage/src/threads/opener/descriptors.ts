@@ -25,8 +25,8 @@ export interface Descriptors {
   /** Two ends of a way between processes; this one's are closed where another program is started. */
   pair(): [number, number];
   send(socket: number, id: number, file: number): void;
-  /** What was sent, in its order; null where nothing has. */
-  receive(socket: number): { readonly id: number; readonly file: number } | null;
+  /** What was sent, in its order; null where nothing has. Without a file where this process may not have one more open. */
+  receive(socket: number): { readonly id: number; readonly file: number | null } | null;
 }
 
 let known: Descriptors | undefined;
@@ -75,7 +75,9 @@ function makeDescriptors(): Descriptors {
       const control = Buffer.alloc(CONTROL_BYTES);
       const data = Buffer.alloc(4);
       if (recvmsg(socket, message(data, control), MSG_DONTWAIT | MSG_CMSG_CLOEXEC) !== data.length) return null;
-      return { id: data.readInt32LE(), file: control.readInt32LE(16) };
+      // The kernel writes none of this where it could not open the file here.
+      const hasFile = control.readInt32LE(8) === SOL_SOCKET && control.readInt32LE(12) === SCM_RIGHTS;
+      return { id: data.readInt32LE(), file: hasFile ? control.readInt32LE(16) : null };
     },
   };
 }

@@ -33,12 +33,21 @@ async function answer({ id, kind, path }: OpenerRequest): Promise<OpenerAnswer> 
     const found = await looking(file);
     if (!found.isFile()) throw new Error('it is not a regular file');
     if (kind === 'whole') return { kind: 'whole', id, bytes: await allOf(file, found.size) };
-    send(FILES_SOCKET, id, file);
+    passOn(id, file);
     return { kind: 'opened', id, size: found.size };
   } catch (cause) {
     return failed(id, unusable(path, 'opened', cause));
   } finally {
     if (file !== undefined) await closing(file).catch(() => {});
+  }
+}
+
+/** Where files cannot be passed on, this process is of no use: the other one opens them. */
+function passOn(id: number, file: number): void {
+  try {
+    send(FILES_SOCKET, id, file);
+  } catch {
+    process.exit(1);
   }
 }
 
