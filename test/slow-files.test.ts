@@ -175,8 +175,10 @@ test.runIf(isLinux)(
     const program = `
     import fs from 'node:fs';
     import { ReadThreads } from '@shardtool/storage';
-    const threads = new ReadThreads(${JSON.stringify(OPTIONS)});
+    const threads = new ReadThreads(${JSON.stringify({ ...OPTIONS, most: 1 })});
     const names = ${JSON.stringify(names)};
+    // Node itself ends where a thread starts then, so the only one is there before.
+    await threads.read(names[0], undefined, 0, new Uint8Array(new SharedArrayBuffer(1)));
     const ends = await Promise.allSettled(names.map(async (name, i) => {
       const target = new Uint8Array(new SharedArrayBuffer(20));
       const { got } = await threads.read(name, undefined, 5, target);
