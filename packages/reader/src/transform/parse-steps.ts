@@ -1,6 +1,7 @@
 import { OptionError, parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { STEPS } from './step-table.js';
+import type { Zod } from './steps/kinds.js';
 import type { StepEntry } from './steps/step.js';
 
 export type StepName = keyof typeof STEPS;
@@ -39,11 +40,26 @@ export function parseSteps(list: unknown): Step[] {
 
 const schemas = new Map<StepName, z.ZodType<Step>>();
 
+/**
+ * What steps are checked with: all of zod would be 0.45 MB more that every process reads. A function, so that what only has the steps
+ * is made without.
+ */
+const zod = (): Zod => ({
+  array: z.array,
+  boolean: z.boolean,
+  enum: z.enum,
+  literal: z.literal,
+  number: z.number,
+  strictObject: z.strictObject,
+  tuple: z.tuple,
+  union: z.union,
+});
+
 /** Made when a step is first asked for. */
 function schemaOf(name: StepName): z.ZodType<Step> {
   let schema = schemas.get(name);
   if (schema === undefined) {
-    schema = STEPS[name].schema(z) as z.ZodType<Step>;
+    schema = STEPS[name].schema(zod()) as z.ZodType<Step>;
     schemas.set(name, schema);
   }
   return schema;

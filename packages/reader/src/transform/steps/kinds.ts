@@ -3,7 +3,10 @@ import type { z } from 'zod';
 import { LARGEST_SIDE } from '../crops.js';
 
 /** What makes checks. It is handed over where there is something to check: a decode worker has the steps, and starts faster without zod. */
-export type Zod = typeof z;
+export type Zod = Pick<
+  typeof z,
+  'array' | 'boolean' | 'enum' | 'literal' | 'number' | 'strictObject' | 'tuple' | 'union'
+>;
 type Making<Check extends z.ZodType> = (z: Zod) => Check;
 
 /** One kind of value. */
