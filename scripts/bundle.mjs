@@ -24,7 +24,7 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
 const PACKAGES = {
-  storage: ['index', 'threads/remote-thread', 'visible'],
+  storage: ['index', 'threads/remote/remote-thread', 'visible'],
   format: ['index', 'visible', 'layouts/hdf5/hdf5-thread'],
   reader: [
     'index',
@@ -55,7 +55,7 @@ const PACKAGES = {
 const THREADS = { reader: 'loader/work/decode-worker' };
 const BELOW_THREADS = ['storage', 'format'];
 /** Dozens of these wait for slow files: of a few modules, and of CommonJS, each starts in a quarter less processor time. */
-const WAITING_THREADS = { storage: ['threads/local-thread', 'threads/opener/opener-process'] };
+const WAITING_THREADS = { storage: ['threads/local/local-thread', 'threads/local/opener/opener-process'] };
 /** Where the libraries of @julusian/jpeg-turbo come from and go to: without its packages for building it, and its install script. */
 const TURBOJPEG = ['linux-x64', 'linux-x64-musl', 'linux-arm64', 'darwin-x64', 'darwin-arm64', 'win32-x64'];
 

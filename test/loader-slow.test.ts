@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
-import { ReadThreads } from '@shardtool/storage';
+import { LocalThreads } from '@shardtool/storage';
 import { expect, test, vi } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { buildSlowfs, mountSlow } from './slowfs/slow-folder.mjs';
@@ -62,12 +62,12 @@ test('threads read parts of files and whole ones, and what they cannot read is a
   const folder = emptyFolder();
   const files = Array.from({ length: 40 }, (_, i) => path.join(folder, String(i)));
   for (const [i, file] of files.entries()) fs.writeFileSync(file, Buffer.alloc(1000, i));
-  const threads = new ReadThreads({ remote: false, most: 4, each: 3, growMs: 1 });
+  const threads = new LocalThreads({ most: 4, each: 3, growMs: 1 });
   threads.start();
   const parts = await Promise.all(
     files.map(async (file) => {
       const target = new Uint8Array(new SharedArrayBuffer(10));
-      const { got } = await threads.read(file, undefined, 995, target);
+      const { got } = await threads.read(file, 995, target);
       return [...target.subarray(0, got)];
     }),
   );
@@ -79,7 +79,7 @@ test('threads read parts of files and whole ones, and what they cannot read is a
     path: path.join(folder, 'none'),
   });
   const target = new Uint8Array(new SharedArrayBuffer(10));
-  await expect(threads.read(path.join(folder, 'none'), undefined, 0, target)).rejects.toMatchObject({
+  await expect(threads.read(path.join(folder, 'none'), 0, target)).rejects.toMatchObject({
     name: 'NoSuchFileError',
   });
   await threads.close();
@@ -95,10 +95,10 @@ test.runIf(process.platform === 'linux')(
       const links = fs.readdirSync('/proc/self/fd').map((fd) => told(() => fs.readlinkSync(`/proc/self/fd/${fd}`)));
       return links.filter((file) => file.startsWith(folder)).sort();
     };
-    const threads = new ReadThreads({ remote: false, most: 4, each: 1 });
+    const threads = new LocalThreads({ most: 4, each: 1 });
     const read = async (file: string): Promise<string> => {
       const target = new Uint8Array(new SharedArrayBuffer(10));
-      const { got } = await threads.read(file, undefined, 0, target);
+      const { got } = await threads.read(file, 0, target);
       return Buffer.from(target.slice(0, got)).toString();
     };
     for (const file of [files[0]!, files[0]!, files[1]!]) await read(file);
@@ -120,15 +120,13 @@ test.runIf(process.platform === 'linux')('reads come before indexes that were as
   for (const file of files) fs.writeFileSync(file, file);
   // Whoever opens it waits until somebody opens it for writing.
   execFileSync('mkfifo', [held!]);
-  const threads = new ReadThreads({ remote: false, most: 1, each: 1 });
+  const threads = new LocalThreads({ most: 1, each: 1 });
   const done: string[] = [];
   const waits = threads.readFile(held!).catch(() => {});
   const wholes = files
     .slice(1)
     .map((file) => threads.readFile(file).then(() => done.push(`all of ${path.basename(file)}`)));
-  const read = threads
-    .read(files[0]!, undefined, 0, new Uint8Array(new SharedArrayBuffer(1)))
-    .then(() => done.push('a'));
+  const read = threads.read(files[0]!, 0, new Uint8Array(new SharedArrayBuffer(1))).then(() => done.push('a'));
   await (await fs.promises.open(held!, 'w')).close();
   await Promise.all([waits, read, ...wholes]);
   await threads.close();
@@ -143,9 +141,8 @@ test.runIf(process.platform === 'linux')('datasets share the files that stay ope
     const links = fs.readdirSync('/proc/self/fd').map((fd) => told(() => fs.readlinkSync(`/proc/self/fd/${fd}`)));
     return links.filter((file) => file.startsWith(folder)).length;
   };
-  const [one, other] = [1, 2].map(() => new ReadThreads({ remote: false, most: 4, each: 1 }));
-  const read = (threads: ReadThreads, file: string) =>
-    threads.read(file, undefined, 0, new Uint8Array(new SharedArrayBuffer(1)));
+  const [one, other] = [1, 2].map(() => new LocalThreads({ most: 4, each: 1 }));
+  const read = (threads: LocalThreads, file: string) => threads.read(file, 0, new Uint8Array(new SharedArrayBuffer(1)));
   for (const threads of [one!, other!]) await Promise.all(files.map((file) => read(threads, file)));
   await vi.waitUntil(() => open() <= 512, { timeout: 60_000 });
   await one!.close();
@@ -163,13 +160,13 @@ test('a read of a slow file asks for all of its bytes at once', async ({ skip })
   fs.writeFileSync(path.join(folder, 'file'), content);
   const slow = await mountSlow(slowfs, folder, 0, 500_000);
   if (slow === null) return skip();
-  const threads = new ReadThreads({ remote: false, most: 1, each: 1 });
+  const threads = new LocalThreads({ most: 1, each: 1 });
   try {
     const file = path.join(slow.path, 'file');
-    await threads.read(file, undefined, content.length - 1, new Uint8Array(new SharedArrayBuffer(1)));
+    await threads.read(file, content.length - 1, new Uint8Array(new SharedArrayBuffer(1)));
     const target = new Uint8Array(new SharedArrayBuffer(content.length));
     slow.stop();
-    const reading = threads.read(file, undefined, 0, target);
+    const reading = threads.read(file, 0, target);
     await vi.waitUntil(isAThreadInACall, { timeout: 60_000 });
     slow.goOn();
     expect((await reading).got).toBe(content.length);

@@ -2,11 +2,11 @@
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { ReadThreads } from '@shardtool/storage';
+import { LocalThreads } from '@shardtool/storage';
 import { expect, test, vi } from 'vitest';
 import { emptyFolder } from './datasets.js';
 
-const OPTIONS = { remote: false, most: 4, each: 3, opensApart: true } as const;
+const OPTIONS = { most: 4, each: 3, opensApart: true } as const;
 const isLinux = process.platform === 'linux';
 const LONG = { timeout: 60_000 };
 
@@ -19,13 +19,13 @@ function files(count: number): string[] {
   });
 }
 
-async function read(threads: ReadThreads, file: string): Promise<string> {
+async function read(threads: LocalThreads, file: string): Promise<string> {
   const target = new Uint8Array(new SharedArrayBuffer(20));
-  const { got } = await threads.read(file, undefined, 5, target);
+  const { got } = await threads.read(file, 5, target);
   return Buffer.from(target.slice(0, got)).toString();
 }
 
-const whole = async (threads: ReadThreads, file: string) => Buffer.from(await threads.readFile(file)).toString();
+const whole = async (threads: LocalThreads, file: string) => Buffer.from(await threads.readFile(file)).toString();
 
 /** Processes that open files for that one. */
 function openersOf(pid: number): number[] {
@@ -55,7 +55,7 @@ function openOf(names: readonly string[]): string[] {
 
 test('files that another process opens are read as others are, and errors have their class and path', async () => {
   const names = files(300);
-  const threads = new ReadThreads(OPTIONS);
+  const threads = new LocalThreads(OPTIONS);
   const parts = Promise.all(names.map((file) => read(threads, file)));
   const wholes = Promise.all(names.map((file) => whole(threads, file)));
   expect(await parts).toEqual(names.map((_, i) => String(i)));
@@ -78,7 +78,7 @@ test.runIf(isLinux)(
   'datasets share one such process, which ends with the last of them and leaves no file open',
   async () => {
     const names = files(100);
-    const [one, other] = [new ReadThreads(OPTIONS), new ReadThreads(OPTIONS)];
+    const [one, other] = [new LocalThreads(OPTIONS), new LocalThreads(OPTIONS)];
     await Promise.all(names.map((file, i) => read(i % 2 === 0 ? one : other, file)));
     expect(openersOf(process.pid)).toHaveLength(1);
     await one.close();
@@ -94,7 +94,7 @@ test.runIf(isLinux)(
 test.runIf(isLinux)('where the process is killed at any time, threads open what it was to open', async () => {
   const names = files(200);
   for (let round = 0; round < 5; round++) {
-    const threads = new ReadThreads(OPTIONS);
+    const threads = new LocalThreads(OPTIONS);
     expect(await read(threads, names[0]!)).toBe('0');
     const [opener] = openersOf(process.pid);
     const reading = Promise.all(names.flatMap((file) => [read(threads, file), whole(threads, file)]));
@@ -113,7 +113,7 @@ test.runIf(isLinux)(
     // Whoever opens one of these waits until somebody opens it for writing: as many as are opened side by side, and one more.
     const held = Array.from({ length: 65 }, (_, i) => path.join(folder, String(i)));
     execFileSync('mkfifo', held);
-    const threads = new ReadThreads(OPTIONS);
+    const threads = new LocalThreads(OPTIONS);
     const done: string[] = [];
     const all = [...held, ...wholes].map((file) => threads.readFile(file).then(() => done.push(file)));
     const waiting = Promise.allSettled(all);
@@ -134,7 +134,7 @@ test.runIf(isLinux)(
   async () => {
     const held = path.join(emptyFolder(), 'held');
     execFileSync('mkfifo', [held]);
-    const threads = new ReadThreads(OPTIONS);
+    const threads = new LocalThreads(OPTIONS);
     const reading = threads.readFile(held);
     const failing = expect(reading).rejects.toThrow('the dataset was closed');
     await vi.waitUntil(() => openersOf(process.pid).length === 1, LONG);
@@ -149,8 +149,8 @@ test.runIf(isLinux)(
   async () => {
     const [file] = files(1);
     const program = (end: string) => `
-    import { ReadThreads } from '@shardtool/storage';
-    const threads = new ReadThreads(${JSON.stringify(OPTIONS)});
+    import { LocalThreads } from '@shardtool/storage';
+    const threads = new LocalThreads(${JSON.stringify(OPTIONS)});
     console.log(Buffer.from(await threads.readFile(${JSON.stringify(file)})).toString());
     ${end}`;
     const run = (end: string) =>
@@ -174,14 +174,14 @@ test.runIf(isLinux)(
     const names = files(200);
     const program = `
     import fs from 'node:fs';
-    import { ReadThreads } from '@shardtool/storage';
-    const threads = new ReadThreads(${JSON.stringify({ ...OPTIONS, most: 1 })});
+    import { LocalThreads } from '@shardtool/storage';
+    const threads = new LocalThreads(${JSON.stringify({ ...OPTIONS, most: 1 })});
     const names = ${JSON.stringify(names)};
     // Node itself ends where a thread starts then, so the only one is there before.
-    await threads.read(names[0], undefined, 0, new Uint8Array(new SharedArrayBuffer(1)));
+    await threads.read(names[0], 0, new Uint8Array(new SharedArrayBuffer(1)));
     const ends = await Promise.allSettled(names.map(async (name, i) => {
       const target = new Uint8Array(new SharedArrayBuffer(20));
-      const { got } = await threads.read(name, undefined, 5, target);
+      const { got } = await threads.read(name, 5, target);
       return Buffer.from(target.slice(0, got)).toString() === String(i);
     }));
     const wrong = ends.filter(({ status, value }) => status === 'fulfilled' && !value).length;

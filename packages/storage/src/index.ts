@@ -43,4 +43,5 @@ export type {
   StorageOptions,
 } from './storage.js';
 export { asFileError, remedyOf, withSentences } from './system-error.js';
-export { ReadThreads } from './threads/read-threads.js';
+export { LocalThreads } from './threads/local/local-threads.js';
+export { RemoteThreads } from './threads/remote/remote-threads.js';

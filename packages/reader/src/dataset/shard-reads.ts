@@ -2,9 +2,10 @@ import { FileError, openSource, ShardtoolError, type Source } from '@shardtool/f
 import {
   FileChangedError,
   isRemote,
+  LocalThreads,
   type ReadCosts,
   ReadsInFlight,
-  ReadThreads,
+  RemoteThreads,
   type StorageCounts,
   shownLocation,
 } from '@shardtool/storage';
@@ -60,7 +61,9 @@ export class ShardReads {
   /** How long the quickest of the first openings took, of how many. */
   #quickestOpenMs = Number.POSITIVE_INFINITY;
   #opens = 0;
-  #threads: ReadThreads | null = null;
+  /** Of those that are needed: shards lie here or there. */
+  #remote: RemoteThreads | null = null;
+  #slow: LocalThreads | null = null;
   #inFlight: ReadsInFlight | null = null;
   /** Of remote shards, those that were read first. */
   readonly #versions = new Map<number, string>();
@@ -94,7 +97,7 @@ export class ShardReads {
 
   /** What came from afar so far; null where nothing does. */
   get fetched(): StorageCounts | null {
-    return this.isRemote ? (this.#threads?.counts ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 }) : null;
+    return this.isRemote ? (this.#remote?.counts ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 }) : null;
   }
 
   get #isSlow(): boolean {
@@ -164,31 +167,24 @@ export class ShardReads {
       this.#checkVersion(shard, source.version);
       return got;
     }
-    const threads = this.isRemote ? this.#remoteThreads() : this.#slowThreads();
+    if (!this.isRemote) return (await this.#slowThreads().read(file.path, offset, target)).got;
     const size = sizeOf(file);
     const expected = size && { ...size, version: this.#versions.get(shard) };
-    const { got, version } = await threads.read(file.path, expected, offset, target);
+    const { got, version } = await this.#remoteThreads().read(file.path, expected, offset, target);
     this.#checkVersion(shard, version);
     return got;
   }
 
-  #remoteThreads(): ReadThreads {
-    this.#threads ??= new ReadThreads({ remote: true, most: REMOTE_THREADS, each: READS_A_THREAD });
-    return this.#threads;
+  #remoteThreads(): RemoteThreads {
+    this.#remote ??= new RemoteThreads({ most: REMOTE_THREADS, each: READS_A_THREAD });
+    return this.#remote;
   }
 
-  #slowThreads(): ReadThreads {
+  #slowThreads(): LocalThreads {
     const each = Math.max(1, Math.min(READS_A_THREAD, Math.round(THREAD_START_MS / this.#quickestOpenMs)));
     const opens = Math.max(1, Math.round(HANDED_MS / this.#quickestOpenMs));
-    this.#threads ??= new ReadThreads({
-      remote: false,
-      most: SLOW_THREADS,
-      each,
-      growMs: THREAD_GROW_MS,
-      opens,
-      opensApart: true,
-    });
-    return this.#threads;
+    this.#slow ??= new LocalThreads({ most: SLOW_THREADS, each, growMs: THREAD_GROW_MS, opens, opensApart: true });
+    return this.#slow;
   }
 
   /** Each thread knows the files that it has opened last; all of them have to read the same ones. */
@@ -243,6 +239,6 @@ export class ShardReads {
   /** Closes the files; reads that are under way end first. */
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([this.#sources.clear(), this.#threads?.close()]);
+    await Promise.all([this.#sources.clear(), this.#remote?.close(), this.#slow?.close()]);
   }
 }

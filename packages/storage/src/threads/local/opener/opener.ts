@@ -1,4 +1,4 @@
-import type { OpenedFile } from '../read-threads.js';
+import type { OpenedFile } from '../../calls.js';
 import { type Call, OpenerChild, OpenerEndedError } from './child.js';
 
 /** All of this process have their files opened by the same one. */

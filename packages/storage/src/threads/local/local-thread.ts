@@ -3,26 +3,25 @@
  * asked. There are dozens of them, so it loads next to nothing.
  */
 import { parentPort } from 'node:worker_threads';
+import { END, type LocalCall, type Numbered, type ReadAnswer } from '../calls.js';
+import { failed } from '../failed.js';
 import { announce } from './announce.js';
-import { failed } from './failed.js';
 import { openNow, readNow } from './local-calls.js';
-import type { ReadAnswer, ReadRequest } from './read-threads.js';
 
-type Local = Extract<ReadRequest, { kind: 'open' | 'read' }>;
-
-parentPort!.on('message', (requests: readonly ReadRequest[]) => {
+parentPort!.on('message', (requests: readonly Numbered<LocalCall>[] | typeof END) => {
+  if (requests === END) {
+    parentPort!.close();
+    return;
+  }
   // All of them are on their way before the first call waits.
   for (const request of requests) {
     if (request.kind === 'read') announce(request.file, request.offset, request.target.length, requests.length > 1);
   }
-  for (const request of requests) {
-    if (request.kind === 'end') parentPort!.close();
-    else post(answer(request as Local));
-  }
+  for (const request of requests) post(answer(request));
 });
 post({ kind: 'ready' });
 
-function answer(request: Local): ReadAnswer {
+function answer(request: Numbered<LocalCall>): ReadAnswer {
   const { id, location } = request;
   try {
     if (request.kind === 'open') return { kind: 'done', id, value: openNow(location) };

@@ -1,7 +1,7 @@
 /** Calls of this machine's files that wait until they are done: for threads that are there to wait. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { unreadable, unusable } from '../local.js';
-import type { OpenedFile } from './read-threads.js';
+import { unreadable, unusable } from '../../local.js';
+import type { OpenedFile } from '../calls.js';
 
 /** Opens a file for reading. Throws {@link FileError} with the path where it is missing, unreadable or no regular file. */
 export function openNow(path: string): OpenedFile {

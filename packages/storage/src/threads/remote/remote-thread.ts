@@ -1,27 +1,27 @@
 /** A thread that reads remote files, whose bytes cost time to take in, into memory that it shares with whoever asked. */
 import { parentPort } from 'node:worker_threads';
-import { onRetry } from '../http/retry.js';
-import { openStorage, placeOf, readWhole } from '../schemes.js';
-import type { Source, Storage, StorageCounts } from '../storage.js';
-import { failed } from './failed.js';
-import { OPEN_SOURCES, type ReadAnswer, type ReadBytes, type ReadRequest } from './read-threads.js';
+import { onRetry } from '../../http/retry.js';
+import { openStorage, placeOf, readWhole } from '../../schemes.js';
+import type { Source, Storage, StorageCounts } from '../../storage.js';
+import { type Numbered, OPEN_SOURCES, type ReadAnswer, type ReadBytes, type RemoteCall } from '../calls.js';
+import { failed } from '../failed.js';
 
-type Fetch = Extract<ReadRequest, { kind: 'fetch' }>;
-type Remote = Extract<ReadRequest, { kind: 'fetch' | 'whole' }>;
+type Request = Numbered<RemoteCall>;
+type Fetch = Extract<Request, { kind: 'fetch' }>;
 
 /** What asks servers is loaded before anything is to be read. */
-await Promise.all([import('../http/http-storage.js'), import('../http/direct/connections.js')]);
+await Promise.all([import('../../http/http-storage.js'), import('../../http/direct/connections.js')]);
 post({ kind: 'ready' });
 
 const opened = new Map<string, Promise<Source>>();
 
 onRetry((retry) => post({ kind: 'retry', retry }));
 
-parentPort!.on('message', (requests: readonly ReadRequest[]) => {
-  for (const request of requests) void answer(request as Remote);
+parentPort!.on('message', (requests: readonly Request[]) => {
+  for (const request of requests) void answer(request);
 });
 
-async function answer(request: Remote): Promise<void> {
+async function answer(request: Request): Promise<void> {
   const { id, location, options } = request;
   try {
     if (request.kind === 'whole') post({ kind: 'done', id, value: await readWhole(location, options) });

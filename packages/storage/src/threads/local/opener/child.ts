@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { type Failed, revived } from '../failed.js';
-import type { OpenedFile } from '../read-threads.js';
+import type { OpenedFile } from '../../calls.js';
+import { type Failed, revived } from '../../failed.js';
 import { descriptors } from './descriptors.js';
 
 /** The process opens so many files side by side. More wait here, so that what is urgent goes first. */

@@ -4,8 +4,8 @@
  */
 import { close, fstat, open, read } from 'node:fs';
 import { promisify } from 'node:util';
-import { unusable } from '../../local.js';
-import { failed } from '../failed.js';
+import { unusable } from '../../../local.js';
+import { failed } from '../../failed.js';
 import { FILES_SOCKET, type OpenerAnswer, type OpenerRequest } from './child.js';
 import { descriptors } from './descriptors.js';
 

@@ -1,0 +1,102 @@
+import { optionsOf } from '../../schemes.js';
+import type { Expected, StorageCounts } from '../../storage.js';
+import { OPEN_SOURCES, type ReadBytes, type ReadValue, type RemoteCall } from '../calls.js';
+import { ReadingThread, readingHasEnded, threadEnded } from '../reading-thread.js';
+
+const SCRIPT = new URL('./remote-thread.js', import.meta.url);
+
+export interface RemoteThreadsOptions {
+  /** How many there are at most. */
+  readonly most: number;
+  /** So many reads are under way in each thread before there is another one. */
+  readonly each: number;
+}
+
+type Thread = ReadingThread<RemoteCall>;
+
+/** Threads that read files of servers into shared memory, many at a time each. They start when they are needed. */
+export class RemoteThreads {
+  readonly counts: StorageCounts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
+  readonly #options: RemoteThreadsOptions;
+  /** With what each has read last: it may still know these files. */
+  readonly #threads = new Map<Thread, Set<string>>();
+  #closed = false;
+
+  constructor(options: RemoteThreadsOptions) {
+    this.#options = options;
+  }
+
+  /** Starts a thread before there is anything to read: loading what it needs takes a while. */
+  start(): void {
+    if (this.#threads.size === 0 && !this.#closed) this.#start();
+  }
+
+  /** Fills `target`, which lies in shared memory, as far as there are bytes. */
+  async read(location: string, expected: Expected | undefined, offset: number, target: Uint8Array): Promise<ReadBytes> {
+    const options = optionsOf(location);
+    return (await this.#ask({ kind: 'fetch', location, expected, options, offset, target })) as ReadBytes;
+  }
+
+  /** All of a file. */
+  async readFile(location: string): Promise<Uint8Array> {
+    return (await this.#ask({ kind: 'whole', location, options: optionsOf(location) })) as Uint8Array;
+  }
+
+  /** Waits for no server. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all(Array.from(this.#threads.keys(), (thread) => thread.terminate()));
+  }
+
+  #ask(asked: RemoteCall): Promise<ReadValue> {
+    if (this.#closed) return Promise.reject(readingHasEnded());
+    return new Promise((resolve, reject) => {
+      this.#threadFor(asked.location).give([{ asked, resolve, reject }]);
+    });
+  }
+
+  /** The thread that has least to do; of those, one that has read the file. */
+  #threadFor(location: string): Thread {
+    if (this.#wantsAnother()) this.#start();
+    const threads = [...this.#threads.keys()];
+    const ready = threads.filter(({ isReady }) => isReady);
+    const among = ready.length > 0 ? ready : threads;
+    const least = Math.min(...among.map(({ open }) => open));
+    const idle = among.filter(({ open }) => open === least);
+    const thread = idle.find((one) => this.#threads.get(one)!.has(location)) ?? idle[0]!;
+    const read = this.#threads.get(thread)!;
+    read.delete(location);
+    read.add(location);
+    for (const oldest of read) {
+      if (read.size <= OPEN_SOURCES) break;
+      read.delete(oldest);
+    }
+    return thread;
+  }
+
+  #wantsAnother(): boolean {
+    const { most, each } = this.#options;
+    const threads = [...this.#threads.keys()];
+    if (threads.length >= most) return false;
+    return threads.reduce((sum, { open }) => sum + open, 0) >= each * threads.length;
+  }
+
+  #start(): void {
+    const thread: Thread = new ReadingThread(SCRIPT, {
+      free: () => undefined,
+      counted: (counts) => this.#count(counts),
+      ended: (how) => {
+        this.#threads.delete(thread);
+        return this.#closed ? readingHasEnded() : threadEnded(how);
+      },
+    });
+    this.#threads.set(thread, new Set());
+  }
+
+  #count({ requests, bytes, retries, hedges }: StorageCounts): void {
+    this.counts.requests += requests;
+    this.counts.bytes += bytes;
+    this.counts.retries += retries;
+    this.counts.hedges += hedges;
+  }
+}
