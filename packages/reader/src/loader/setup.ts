@@ -4,8 +4,8 @@ import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { decodeModeOf } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
 import { CachedStore } from './read/cached-store.js';
+import { cutDatasets } from './read/cut-datasets.js';
 import { type ShardStore, withoutCrops } from './read/load-shards.js';
-import { pieceSources } from './read/piece-sources.js';
 import { type LoaderBuckets, refuseBucketState, setUpBuckets } from './setup/bucket-order.js';
 import { type LoaderMemory, setUpMemory } from './setup/memory.js';
 import { type LoaderOrder, setUpOrder } from './setup/order.js';
@@ -69,5 +69,5 @@ export async function setUp(dataset: StoredDataset, options: CheckedOptions): Pr
 /** The shards behind a cache, for the ranks of this machine. */
 function cachedStore({ files }: StoredDataset, order: LoaderOrder, cache: CacheFolder): CachedStore {
   const bytes = Float64Array.from(files.files, (shard) => shard.bytes);
-  return new CachedStore({ files, cache, sources: pieceSources(order, bytes, cache.maxBytes) });
+  return new CachedStore({ files, cache, sources: cutDatasets(order, bytes, cache.maxBytes) });
 }

@@ -25,7 +25,7 @@ import { openInput, type Recasted, recastInput, type TarStream } from './input/i
 import type { RecastOptions } from './input/recast.js';
 import { renamed } from './input/renamed.js';
 import type { ViewedShards, ViewOptions } from './input/view.js';
-import { type ConvertReport, presentReport } from './report.js';
+import { type ConvertReport, madeReport } from './report.js';
 import { convertTarStream, refuseStream } from './stream/convert-tar.js';
 
 /**
@@ -99,7 +99,7 @@ async function convertInto(
     const madeFrom = await digestOf(source, input, checked, recast);
     const found = folder.lookForSame(madeFrom, checked.overwrite);
     if (found === 'dataset') {
-      const report = await presentReport(folder);
+      const report = await madeReport(folder);
       await destination.removeGone();
       return report;
     }

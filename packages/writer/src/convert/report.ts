@@ -45,7 +45,7 @@ export async function commit(
 }
 
 /** Of a folder that holds what was to be made. */
-export async function presentReport({ path: output }: OutputFolder): Promise<ConvertReport> {
+export async function madeReport({ path: output }: OutputFolder): Promise<ConvertReport> {
   const manifest = await readManifest(output);
   checkShardsThere(output, manifest);
   removeState(output);

@@ -32,7 +32,7 @@ export class KeyRepetitions {
   }
 
   add(key: string): void {
-    const hash = keyHash(key);
+    const hash = wideHash(key);
     if (hash % this.#parts !== this.#part) return;
     if (this.#hashes.place(hash, hash, (entry) => entry === hash) === 0) return;
     this.#count++;
@@ -45,7 +45,7 @@ export class KeyRepetitions {
 }
 
 /** Two walks of FNV-1a with different multipliers and MurmurHash3's last step, 53 bits of them; never 0. */
-function keyHash(key: string): number {
+function wideHash(key: string): number {
   let a = 0x811c9dc5;
   let b = 0x9747b28c;
   for (let i = 0; i < key.length; i++) {

@@ -4,7 +4,7 @@ import type { CacheFolder, Claim } from '@shardtool/storage';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { ShardFiles } from '../../dataset/shard-files.js';
 import type { ShardStore } from './load-shards.js';
-import { keyOf, marginOf, type Piece, type PieceSource, piecesOf } from './pieces.js';
+import { type CutDataset, keyOf, marginOf, type Piece, piecesOf } from './pieces.js';
 
 /** Pieces that are in memory on their way to the cache, at most. */
 const PIECES_AT_ONCE = 16;
@@ -15,7 +15,7 @@ export interface CachedStoreOptions {
   readonly files: ShardFiles;
   readonly cache: CacheFolder;
   /** In the order of their shards. */
-  readonly sources: readonly PieceSource[];
+  readonly sources: readonly CutDataset[];
 }
 
 export interface CacheCounts {
@@ -210,7 +210,7 @@ export class CachedStore implements ShardStore {
     return keyOf(piece, this.#sourceOf(piece.shard), pass);
   }
 
-  #sourceOf(shard: number): PieceSource {
+  #sourceOf(shard: number): CutDataset {
     return this.#options.sources.findLast(({ firstShard }) => firstShard <= shard)!;
   }
 }

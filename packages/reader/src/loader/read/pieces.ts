@@ -9,7 +9,7 @@ const STRETCH_BYTES = 8 << 20;
 const SOME_DAY = 14_000_000_000;
 
 /** The shards of one dataset, as a cache keeps them: a mixture has several. */
-export interface PieceSource {
+export interface CutDataset {
   /** Of the dataset: what is kept is found again by it, and by it alone. */
   readonly identity: string;
   /** Among the shards of all datasets, the number of its first. */
@@ -48,7 +48,7 @@ export interface CutShard {
  * stretches of the shard.
  */
 export function piecesOf(
-  { identity, firstShard, unit, blockSamples }: PieceSource,
+  { identity, firstShard, unit, blockSamples }: CutDataset,
   { shard, bytes: size, index }: CutShard,
   offset: number,
   bytes: number,
@@ -83,7 +83,7 @@ export function piecesOf(
  * When this machine needs a piece again that it has just used in `pass` (null: in none), in samples of all datasets from the
  * beginning of the first pass on: the key by which it is evicted, largest first.
  */
-export function keyOf({ shard, from, to }: Piece, source: PieceSource, pass: number | null): number {
+export function keyOf({ shard, from, to }: Piece, source: CutDataset, pass: number | null): number {
   const { firstShard, unit, blockSamples, readers, positionOf } = source;
   if (pass === null || readers === null) return SOME_DAY;
   const chosen = source.selection(pass);
@@ -114,7 +114,7 @@ const WHOLE_SHARE = 0.9;
  * all of it is wanted now. Where a part is, all of it is fetched for later, and that is worth it only for what is needed an
  * epoch later: a cache in which each piece comes once an epoch would be fetched anew again and again, and save no more.
  */
-export function marginOf({ bytes }: Piece, source: PieceSource, pass: number | null, wanted: number): number {
+export function marginOf({ bytes }: Piece, source: CutDataset, pass: number | null, wanted: number): number {
   const { readers, passesAnEpoch, positionOf } = source;
   if (pass === null || readers === null || wanted >= bytes * WHOLE_SHARE) return 0;
   return positionOf(readers.orderOf(pass).samples * passesAnEpoch);

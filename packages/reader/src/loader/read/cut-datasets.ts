@@ -1,17 +1,17 @@
 import type { EpochOrder } from '../../order/epoch-order.js';
 import { horizonOf, type Readers } from '../../order/next-use.js';
 import type { LoaderOrder, SourceOrder } from '../setup/order.js';
-import type { PieceSource } from './pieces.js';
+import type { CutDataset } from './pieces.js';
 
 /**
  * How the shards of each dataset are cut for a cache of so many bytes, and when the ranks of this machine need them.
  * `bytes[k]` is how long shard k is.
  */
-export function pieceSources(
+export function cutDatasets(
   order: Pick<LoaderOrder, 'sources' | 'unit' | 'isScattered' | 'rank' | 'worldSize'>,
   bytes: ArrayLike<number>,
   cacheBytes: number,
-): PieceSource[] {
+): CutDataset[] {
   const { sources, rank, worldSize } = order;
   const local = localRanks(rank, worldSize, process.env);
   const passBytes = sources.map(({ firstShard }, d) => {
