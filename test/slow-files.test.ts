@@ -144,6 +144,19 @@ test.runIf(isLinux)(
   },
 );
 
+test.runIf(isLinux)('where the file system of one dataset hangs, the files of another are opened', async () => {
+  const [folder, [part]] = [emptyFolder(), files(1)];
+  const held = Array.from({ length: 100 }, (_, i) => path.join(folder, String(i)));
+  execFileSync('mkfifo', held);
+  const [hanging, other] = [new LocalThreads(OPTIONS), new LocalThreads(OPTIONS)];
+  expect(await read(hanging, part!)).toBe('0');
+  const failing = Promise.allSettled(held.map((file) => hanging.readFile(file)));
+  expect(await read(other, part!)).toBe('0');
+  await hanging.close();
+  await failing;
+  await other.close();
+});
+
 test.runIf(isLinux)(
   'a program ends while such a process is there, and one that is killed leaves none behind',
   async () => {

@@ -6,6 +6,8 @@ import { descriptors } from './descriptors.js';
 
 /** The process opens so many files side by side. More wait here, so that what is urgent goes first. */
 const SIDE_BY_SIDE = 64;
+/** Of these each dataset finds so many free, also where the file system of another one hangs. */
+const OWN = 8;
 /** What scripts/bundle.mjs makes of opener-process.ts. */
 const PROCESS = new URL('./opener-process.cjs', import.meta.url);
 /** The number of the way for open files in the process: behind standard input, output and error, and the channel. */
@@ -27,8 +29,15 @@ export type OpenerAnswer =
 /** The process ended, or could not be started: somebody else has to open files. */
 export class OpenerEndedError extends Error {}
 
+/** One of those who ask. */
+export interface User {
+  /** How many of its files are being opened. */
+  underWay: number;
+}
+
 /** What somebody asked for. */
 export interface Call {
+  readonly user: User;
   readonly kind: OpenerRequest['kind'];
   readonly path: string;
   /** Who asked has ended: a file that comes of it is closed. */
@@ -91,14 +100,22 @@ export class OpenerChild {
 
   #handOut(): void {
     while (this.#isReady && this.#asked.size < SIDE_BY_SIDE) {
-      const call = this.#soon.shift() ?? this.#later.shift();
+      const call = this.#takeFrom(this.#soon) ?? this.#takeFrom(this.#later);
       if (call === undefined) break;
       if (call.isDropped) continue;
+      call.user.underWay++;
       const id = this.#next++;
       this.#asked.set(id, call);
       this.#child.send({ id, kind: call.kind, path: call.path } satisfies OpenerRequest);
     }
     this.#keepAlive();
+  }
+
+  /** The first of one who has not as many under way as the others leave to it. */
+  #takeFrom(queue: Call[]): Call | undefined {
+    const most = Math.max(OWN, SIDE_BY_SIDE - OWN * (this.users - 1));
+    const at = queue.findIndex(({ isDropped, user }) => isDropped || user.underWay < most);
+    return at < 0 ? undefined : queue.splice(at, 1)[0];
   }
 
   #keepAlive(): void {
@@ -113,6 +130,7 @@ export class OpenerChild {
     else {
       const call = this.#asked.get(answer.id)!;
       this.#asked.delete(answer.id);
+      call.user.underWay--;
       if (answer.kind === 'failed') call.reject(revived(answer));
       else if (answer.kind === 'whole') call.resolve(answer.bytes);
       else this.#pass(call, this.#fileOf(answer.id), answer.size);

@@ -1,5 +1,5 @@
 import type { OpenedFile } from '../../calls.js';
-import { type Call, OpenerChild, OpenerEndedError } from './child.js';
+import { type Call, OpenerChild, OpenerEndedError, type User } from './child.js';
 
 /** All of this process have their files opened by the same one. */
 let shared: OpenerChild | null = null;
@@ -8,7 +8,8 @@ let shared: OpenerChild | null = null;
  * Opens files of this machine whose file system is slow, in a process of its own: 64 at a time for the processor time of two
  * threads of JavaScript, of which each would open one at a time. Keeps this process alive only while something is asked.
  */
-export class Opener {
+export class Opener implements User {
+  underWay = 0;
   readonly #child: OpenerChild;
   readonly #calls = new Set<Call>();
 
@@ -49,7 +50,7 @@ export class Opener {
   async #ask(kind: Call['kind'], path: string): Promise<OpenedFile | Uint8Array> {
     let call!: Call;
     const answered = new Promise<OpenedFile | Uint8Array>((resolve, reject) => {
-      call = { kind, path, isDropped: false, resolve, reject };
+      call = { user: this, kind, path, isDropped: false, resolve, reject };
     });
     this.#calls.add(call);
     this.#child.ask(call);
