@@ -8,7 +8,8 @@ import { emptyFolder } from './datasets.js';
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Each after what it depends on. */
 const packages = ['storage', 'format', 'reader', 'cuda', 'writer', 'cli'];
-const tarballs = emptyFolder();
+/** .ci/run packs once, for the wheel as well. */
+const tarballs = process.env.SHARDTOOL_TARBALLS ?? emptyFolder();
 /** An empty folder outside of the repository, into which the tarballs are installed. */
 const project = path.join(emptyFolder(), 'project');
 
@@ -37,12 +38,18 @@ const contents = new Map<string, string[]>();
 
 beforeAll(() => {
   const folders = packages.map((name) => path.join(root, 'packages', name));
-  const packed = run('npm', ['pack', ...folders, '--json', '--ignore-scripts', '--pack-destination', tarballs], root);
-  const reports = JSON.parse(packed) as { files: { path: string }[] }[];
-  for (const [i, name] of packages.entries()) {
+  if (readdirSync(tarballs).length === 0) {
+    run('npm', ['pack', ...folders, '--silent', '--ignore-scripts', '--pack-destination', tarballs], root);
+  }
+  for (const name of packages) {
+    const stem = name === 'cli' ? 'shardtool' : `shardtool-${name}`;
+    const tarball = readdirSync(tarballs).find((file) => file.replace(/-\d.*$/, '') === stem)!;
+    const files = run('tar', ['tzf', path.join(tarballs, tarball)], root)
+      .trim()
+      .split('\n');
     contents.set(
       name,
-      reports[i]!.files.map((file) => file.path),
+      files.map((file) => file.replace(/^package\//, '')),
     );
   }
   mkdirSync(project);
