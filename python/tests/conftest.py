@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from programs import Programs
+from readers import LentReader, Readers
 
 from datasets import pack, small_images
 
@@ -13,6 +14,10 @@ LIMIT_SECONDS = 170
 CERTIFICATES = "CERTIFICATES_FOR_NPM"
 if "NODE_EXTRA_CA_CERTS" in os.environ:
     os.environ[CERTIFICATES] = os.environ.pop("NODE_EXTRA_CA_CERTS")
+
+# A loader has one decode worker, where a test asks for no other number, as if each core had a rank: a second thread
+# takes 0.1 s more to start, in some hundred loaders.
+os.environ["LOCAL_WORLD_SIZE"] = str(os.cpu_count())
 
 
 def pytest_collection_modifyitems(items):
@@ -41,11 +46,30 @@ def certificates():
 
 
 @pytest.fixture(scope="session")
-def run_script():
-    """Runs a Python script (`Programs.run`)."""
+def programs():
     programs = Programs()
-    yield programs.run
+    yield programs
     programs.close()
+
+
+@pytest.fixture(scope="session")
+def run_script(programs):
+    """Runs a Python script (`Programs.run`)."""
+    return programs.run
+
+
+@pytest.fixture(scope="module")
+def readers():
+    readers = Readers()
+    yield readers
+    readers.close()
+
+
+@pytest.fixture
+def lent_readers(readers, monkeypatch):
+    """Loaders and datasets of a file get their readers from each other: for what says nothing of processes."""
+    for module in ("loader", "sample_reader"):
+        monkeypatch.setattr(f"shardtool.{module}.ReaderProcess", lambda: LentReader(readers))
 
 
 @pytest.fixture(scope="session")

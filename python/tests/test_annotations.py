@@ -10,6 +10,8 @@ from PIL import Image
 import shardtool
 from datasets import pack, run_node
 
+pytestmark = pytest.mark.usefixtures("lent_readers")
+
 OBJECTS = {
     "boxes": {"field": "json", "path": "objects.bbox", "format": "xywh"},
     "labels": {"field": "json", "path": "objects.label"},

@@ -11,6 +11,8 @@ from PIL import Image
 import shardtool
 from datasets import CHECKOUT, crc_rows, pack, run_node
 
+pytestmark = pytest.mark.usefixtures("lent_readers")
+
 TRAIN = [
     {"name": "random_resized_crop", "size": 24},
     {"name": "random_horizontal_flip"},

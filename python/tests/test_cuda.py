@@ -13,6 +13,8 @@ import shardtool
 from datasets import pack
 from shardtool import cuda
 
+pytestmark = pytest.mark.usefixtures("lent_readers")
+
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 OPTIONS = {"batch_size": 7, "transform": [{"name": "resize", "size": [24, 40]}], "workers": 1, "seed": 5}
 

@@ -28,6 +28,7 @@ def test_a_name_that_is_no_option_is_refused_at_once(small):
         shardtool.Loader(small, transform=lambda image: image)
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
     with pytest.raises(shardtool.OptionError, match="option batch_size is not right") as caught:
         len(shardtool.Loader(small, batch_size=0))
@@ -63,6 +64,7 @@ def test_a_folder_that_is_not_there_or_not_finished_says_so(small, tmp_path):
         next(iter(shardtool.Loader(folder)))
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_a_bad_sample_raises_with_shard_and_key(damaged):
     with shardtool.Loader(damaged, output="numpy") as loader:
         with pytest.raises(shardtool.BadSampleError, match="has changed since it was packed") as caught:
@@ -75,6 +77,7 @@ def test_a_bad_sample_raises_with_shard_and_key(damaged):
             list(loader)
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_a_bad_sample_that_is_skipped_is_not_valid_and_reported(damaged):
     with shardtool.Loader(damaged, output="numpy", on_bad_sample="skip") as loader:
         rows = [(bool(valid), image) for batch in loader for image, valid in zip(batch.images, batch.valid)]
@@ -104,6 +107,7 @@ def test_a_node_that_is_too_old_is_named(small, monkeypatch, tmp_path):
         len(shardtool.Loader(small))
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_a_sample_that_is_larger_than_is_allowed_is_an_error_with_its_key(photos):
     too_large = r'sample ".+" has \d+ bytes, .* \(max_sample_bytes\)'
     with shardtool.Loader(str(photos), transform="raw", max_sample_bytes=1000) as loader:

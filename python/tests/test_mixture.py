@@ -6,6 +6,8 @@ import pytest
 
 import shardtool
 
+pytestmark = pytest.mark.usefixtures("lent_readers")
+
 
 def rows(batch):
     return [(int(s), int(n)) for s, n, ok in zip(batch.source, batch.numbers, batch.valid) if ok]

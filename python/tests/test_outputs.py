@@ -9,6 +9,8 @@ import torch
 import shardtool
 from datasets import crc_rows
 
+pytestmark = pytest.mark.usefixtures("lent_readers")
+
 
 def owner(array):
     """Whose memory it is."""

@@ -7,6 +7,8 @@ import pytest
 import shardtool
 from datasets import pack, run_node, small_images
 
+pytestmark = pytest.mark.usefixtures("lent_readers")
+
 CLI = "packages/cli/lib/main.js"
 
 

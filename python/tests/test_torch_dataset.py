@@ -11,6 +11,8 @@ from torch.utils.data import DataLoader, IterableDataset
 import shardtool
 from datasets import pack, small_images
 
+pytestmark = pytest.mark.usefixtures("lent_readers")
+
 
 def test_it_is_an_iterable_dataset_of_whole_batches(small):
     dataset = shardtool.iterable_dataset(small, batch_size=32, seed=4)
