@@ -48,9 +48,9 @@ def small_images(folder, count, classes=("a", "b")):
         file.with_suffix(".json").write_text(json.dumps({"number": number}))
 
 
-def typescript_batches(location, options=None, epochs=1):
-    """What the TypeScript loader gives, the referee: options with its own names."""
-    printed = run_node("python/tests/typescript_batches.mjs", location, json.dumps(options or {}), epochs)
+def typescript_batches(location, *options, epochs=1):
+    """What the TypeScript loader gives, the referee: a list of batches for each options, which have its own names."""
+    printed = run_node("python/tests/typescript_batches.mjs", location, json.dumps(options), epochs)
     return [json.loads(line) for line in printed.splitlines()]
 
 

@@ -17,81 +17,85 @@ def run(loader, epochs):
 
 
 @pytest.fixture(scope="module")
-def whole(small):
-    """Two epochs of one loader that nobody stopped: 13 batches each."""
+def giver(small):
+    """Gives the states of all tests, and `taker` takes them up in a process of its own: loaders are slow to start."""
     with loader_of(small) as loader:
-        return run(loader, 2)
+        yield loader
+
+
+@pytest.fixture(scope="module")
+def taker(small):
+    with loader_of(small) as loader:
+        yield loader
+
+
+@pytest.fixture(scope="module")
+def whole(giver):
+    """Two epochs that nobody stopped: 13 batches each."""
+    giver.set_epoch(0)
+    return run(giver, 2)
+
+
+def stopped(loader, batches):
+    """The state after so many batches of epoch 0, as a checkpoint has it."""
+    loader.set_epoch(0)
+    for batch in loader:
+        if batch.batch_index == batches - 1:
+            return json.loads(json.dumps(loader.state_dict()))
+    return None
 
 
 @pytest.mark.parametrize("taken_after", [1, 7, 13])
-def test_a_state_taken_after_any_batch_is_taken_up_exactly(small, whole, taken_after):
-    with loader_of(small) as loader:
-        for batch in loader:
-            if batch.batch_index == taken_after - 1:
-                state = json.loads(json.dumps(loader.state_dict()))
-                break
-    with loader_of(small) as loader:
-        loader.load_state_dict(state)
-        rest = run(loader, 2 if taken_after < 13 else 1)
+def test_a_state_taken_after_any_batch_is_taken_up_exactly(giver, taker, whole, taken_after):
+    taker.load_state_dict(stopped(giver, taken_after))
+    rest = run(taker, 2 if taken_after < 13 else 1)
     assert lines(rest) == lines(whole[taken_after:])
 
 
-def test_a_state_is_taken_up_by_the_loader_that_gave_it(small):
-    with loader_of(small) as loader:
-        iterator = iter(loader)
-        first = [seen(next(iterator)) for _ in range(4)]
-        state = loader.state_dict()
-        rest = [seen(batch) for batch in iterator]
-        loader.load_state_dict(state)
-        assert lines(run(loader, 1)) == lines(rest)
-        assert len(first) + len(rest) == 13
+def test_a_state_is_taken_up_by_the_loader_that_gave_it(giver):
+    giver.set_epoch(0)
+    iterator = iter(giver)
+    first = [seen(next(iterator)) for _ in range(4)]
+    state = giver.state_dict()
+    rest = [seen(batch) for batch in iterator]
+    giver.load_state_dict(state)
+    assert lines(run(giver, 1)) == lines(rest)
+    assert len(first) + len(rest) == 13
 
 
-def test_set_epoch_of_the_state_s_own_epoch_goes_on_in_it_and_of_another_begins_it(small):
-    with loader_of(small) as loader:
-        for batch in loader:
-            if batch.batch_index == 3:
-                break
-        state = loader.state_dict()
-    with loader_of(small) as loader:
-        loader.load_state_dict(state)
-        assert len(loader) == 13
-        assert loader.info()["batches"] == 9
-        loader.set_epoch(0)
-        assert len(list(loader)) == 9
-        loader.load_state_dict(state)
-        loader.set_epoch(1)
-        assert len(list(loader)) == 13
+def test_set_epoch_of_the_state_s_own_epoch_goes_on_in_it_and_of_another_begins_it(giver, taker):
+    state = stopped(giver, 4)
+    taker.load_state_dict(state)
+    assert len(taker) == 13
+    assert taker.info()["batches"] == 9
+    taker.set_epoch(0)
+    assert len(list(taker)) == 9
+    taker.load_state_dict(state)
+    taker.set_epoch(1)
+    assert len(list(taker)) == 13
 
 
-def test_a_state_after_the_last_batch_goes_on_with_the_next_epoch(small, whole):
-    with loader_of(small) as loader:
-        run(loader, 1)
-        state = loader.state_dict()
-    with loader_of(small) as loader:
-        loader.load_state_dict(state)
-        assert run(loader, 1) == whole[13:]
+def test_a_state_after_the_last_batch_goes_on_with_the_next_epoch(giver, taker, whole):
+    giver.set_epoch(0)
+    run(giver, 1)
+    taker.load_state_dict(giver.state_dict())
+    assert run(taker, 1) == whole[13:]
 
 
-def test_a_state_from_before_the_first_batch_is_the_start(small):
+def test_a_state_from_before_the_first_batch_is_the_start(small, taker):
     with loader_of(small) as loader:
         state = loader.state_dict()
         assert (state["epoch"], state["position"]) == (0, 0)
         whole = run(loader, 1)
-    with loader_of(small) as loader:
-        loader.load_state_dict(state)
-        assert loader.state_dict() == state
-        assert run(loader, 1) == whole
+    taker.load_state_dict(state)
+    assert taker.state_dict() == state
+    assert run(taker, 1) == whole
 
 
 def test_two_ranks_take_up_the_state_of_one(small):
     with loader_of(small, streams=12, block_samples=4) as loader:
         whole = run(loader, 1)
-    with loader_of(small, streams=12, block_samples=4) as loader:
-        for batch in loader:
-            if batch.batch_index == 4:
-                break
-        state = loader.state_dict()
+        state = stopped(loader, 5)
     rest = []
     for rank in range(2):
         with loader_of(small, batch_size=8, rank=rank, world_size=2) as loader:
@@ -100,9 +104,8 @@ def test_two_ranks_take_up_the_state_of_one(small):
     assert sorted(lines(rest)) == sorted(lines(whole[5:]))
 
 
-def test_a_state_of_another_dataset_or_order_is_refused(small, photos):
-    with loader_of(small) as loader:
-        state = loader.state_dict()
+def test_a_state_of_another_dataset_or_order_is_refused(small, photos, giver, taker):
+    state = giver.state_dict()
     with loader_of(photos, transform="eval224") as loader:
         loader.load_state_dict(state)
         with pytest.raises(shardtool.StateError, match="belongs to another dataset"):
@@ -111,25 +114,22 @@ def test_a_state_of_another_dataset_or_order_is_refused(small, photos):
         loader.load_state_dict(state)
         with pytest.raises(shardtool.StateError, match="seed 5, but seed is 6"):
             next(iter(loader))
-    with loader_of(small) as loader:
-        loader.load_state_dict({"epoch": 3})
-        with pytest.raises(shardtool.StateError, match="not a state that a loader gave"):
-            len(loader)
+    taker.load_state_dict({"epoch": 3})
+    with pytest.raises(shardtool.StateError, match="not a state that a loader gave"):
+        len(taker)
 
 
-def test_a_loop_over_an_epoch_that_its_state_has_ended_is_empty(small):
-    with loader_of(small) as loader:
-        loader.set_epoch(4)
-        run(loader, 1)
-        state = loader.state_dict()
-        whole = run(loader, 1)
+def test_a_loop_over_an_epoch_that_its_state_has_ended_is_empty(giver, taker):
+    giver.set_epoch(4)
+    run(giver, 1)
+    state = giver.state_dict()
+    whole = run(giver, 1)
     # What a training loop does that saves its own epoch along with the state.
-    with loader_of(small) as loader:
-        loader.load_state_dict(state)
-        seen_of = []
-        for epoch in (4, 5):
-            loader.set_epoch(epoch)
-            seen_of.append(run(loader, 1))
-        assert seen_of == [[], whole]
-        loader.set_epoch(4)
-        assert len(run(loader, 1)) == 13
+    taker.load_state_dict(state)
+    seen_of = []
+    for epoch in (4, 5):
+        taker.set_epoch(epoch)
+        seen_of.append(run(taker, 1))
+    assert seen_of == [[], whole]
+    taker.set_epoch(4)
+    assert len(run(taker, 1)) == 13
