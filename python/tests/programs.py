@@ -1,6 +1,6 @@
-"""Python programs that find torch already imported: importing it is most of the work of a short one.
+"""Python programs that find torch and shardtool already imported: importing it is most of the work of a short one.
 
-Run as a program, this file imports it and forks once for each line that it reads.
+Run as a program, this file imports them and forks once for each job of a line that it reads: those run side by side.
 """
 
 import contextlib
@@ -28,14 +28,24 @@ class Programs:
 
     def run(self, script, *arguments, cwd, code=0):
         """Runs a script until it ends, with that exit code. Gives its lines, and what it wrote to stderr."""
-        printed, complained = cwd / "stdout.txt", cwd / "stderr.txt"
+        return self.side_by_side(script, *arguments, cwd=cwd, code=code, environments=[{}])[0]
+
+    def side_by_side(self, script, *arguments, cwd, environments, code=0):
+        """Does that once for each of these additions to the environment, at the same time."""
         command = [str(script), *map(str, arguments)]
-        job = {"command": command, "folder": str(cwd), "stdout": str(printed), "stderr": str(complained)}
-        self._process.stdin.write(f"{json.dumps(job)}\n")
+        jobs = [
+            {
+                **{"command": command, "folder": str(cwd), "environment": environment},
+                **{name: str(cwd / f"{name}-{number}.txt") for name in ("stdout", "stderr")},
+            }
+            for number, environment in enumerate(environments)
+        ]
+        self._process.stdin.write(f"{json.dumps(jobs)}\n")
         self._process.stdin.flush()
-        status = self._process.stdout.readline()
-        assert os.waitstatus_to_exitcode(int(status)) == code, complained.read_text()
-        return printed.read_text().splitlines(), complained.read_text()
+        statuses = json.loads(self._process.stdout.readline())
+        printed, complained = ([Path(job[name]).read_text() for job in jobs] for name in ("stdout", "stderr"))
+        assert [os.waitstatus_to_exitcode(status) for status in statuses] == [code] * len(jobs), complained
+        return [(text.splitlines(), other) for text, other in zip(printed, complained)]
 
     def close(self):
         with contextlib.suppress(ProcessLookupError):
@@ -46,10 +56,12 @@ class Programs:
 def next_job():
     """Returns in a process of its own for each job, and in none once there are no more."""
     for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            return json.loads(line)
-        print(os.waitpid(pid, 0)[1], flush=True)
+        started = []
+        for job in json.loads(line):
+            started.append(os.fork())
+            if started[-1] == 0:
+                return job
+        print([os.waitpid(pid, 0)[1] for pid in started], flush=True)
     sys.exit()
 
 
@@ -63,10 +75,13 @@ if __name__ == "__main__":
     import numpy  # noqa: F401
     import torch  # noqa: F401
 
+    import shardtool  # noqa: F401
+
     with contextlib.suppress(ImportError):
         import torchvision  # noqa: F401
     job = next_job()
     os.chdir(job["folder"])
+    os.environ.update(job["environment"])
     redirect(os.devnull, 0)
     redirect(job["stdout"], 1)
     redirect(job["stderr"], 2)

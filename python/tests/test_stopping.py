@@ -14,10 +14,10 @@ from shardtool.reader_process import ReaderProcess
 from signals import pressed
 
 #: How many moments of a start are tried; `npm run test:long` tries more.
-MOMENTS = 8 * int(os.environ.get("SHARDTOOL_TIMES", "1"))
+MOMENTS = 5 * int(os.environ.get("SHARDTOOL_TIMES", "1"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def endless(small):
     def make():
         return shardtool.Loader(small, batch_size=10, output="numpy", repeat=float("inf"), workers=1)
@@ -25,7 +25,7 @@ def endless(small):
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def start_time(endless):
     """Seconds from asking for the first batch until it is there."""
     began = time.monotonic()
