@@ -81,19 +81,40 @@ TYPES = [
 ]
 
 
-def mypy(*arguments, **how):
-    command = [sys.executable, "-m", "mypy", "--no-incremental", *map(str, arguments)]
-    return subprocess.run(command, cwd=CHECKOUT / "python", capture_output=True, text=True, timeout=160, **how)
+@pytest.fixture(scope="module")
+def mypy(tmp_path_factory):
+    """Runs mypy on programs, by their names: what one run has read of numpy and the standard library, the next finds."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name, text in {"user": USER, "wrong": WRONG, "shown": SHOWN}.items():
+        (folder / f"{name}.py").write_text(text)
+    # As if installed alone: numpy, of which nobody here asks whether it is right.
+    (folder / "installed").mkdir()
+    (folder / "installed" / "numpy").symlink_to(Path(np.__file__).parent)
+    (folder / "mypy.ini").write_text("[mypy]\n[mypy-numpy.*]\nignore_errors = true\n")
+    options = ["--strict", "--follow-imports=silent", "--config-file", folder / "mypy.ini"]
+
+    def run(*arguments, programs):
+        files = [folder / f"{name}.py" for name in programs]
+        command = [sys.executable, "-m", "mypy", *options, "--cache-dir", folder / "cache", *arguments, *files]
+        path = f"src:{folder / 'installed'}"
+        return subprocess.run(
+            [str(part) for part in command],
+            **{"cwd": CHECKOUT / "python", "env": {"MYPYPATH": path, "PATH": ""}, "timeout": 160},
+            **{"capture_output": True, "text": True, "check": False},
+        )
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory):
-    """What mypy says of the package and of all programs: it reads torch for ten seconds each time."""
-    folder = tmp_path_factory.mktemp("programs")
-    programs = {"user": USER, "wrong": WRONG, "shown": SHOWN}
-    for name, text in programs.items():
-        (folder / f"{name}.py").write_text(text)
-    return mypy("--strict", "src/shardtool", *sorted(folder.iterdir()), env={"MYPYPATH": "src", "PATH": ""})
+def without_torch(mypy):
+    return mypy("--no-site-packages", programs=["shown"])
+
+
+@pytest.fixture(scope="module")
+def checked(mypy, without_torch):
+    """What mypy says of the package and of all programs: with torch, which it reads for five seconds each time."""
+    return mypy("src/shardtool", programs=["user", "wrong", "shown"])
 
 
 def test_the_package_holds_in_the_strictest_setting(checked):
@@ -128,16 +149,9 @@ def test_images_have_the_type_that_output_says(checked):
     assert revealed(checked) == TYPES
 
 
-def test_a_program_without_torch_is_checked_as_well(tmp_path):
-    installed = tmp_path / "installed"
-    installed.mkdir()
-    for package in (CHECKOUT / "python/src/shardtool", Path(np.__file__).parent):
-        (installed / package.name).symlink_to(package)
-    (tmp_path / "shown.py").write_text(SHOWN)
-    environment = {"MYPYPATH": str(installed), "PATH": ""}
-    done = mypy("--strict", "--no-site-packages", "--follow-imports=silent", tmp_path / "shown.py", env=environment)
-    assert errors(done, "shown") == {}
-    assert revealed(done) == ["Any" if name == TENSOR else name for name in TYPES]
+def test_a_program_without_torch_is_checked_as_well(without_torch):
+    assert errors(without_torch, "shown") == {}
+    assert revealed(without_torch) == ["Any" if name == TENSOR else name for name in TYPES]
 
 
 def test_type_checkers_know_all_that_a_loader_and_a_dataset_take():
