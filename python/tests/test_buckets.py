@@ -16,6 +16,7 @@ def rows(batch):
     return [int(n) for n, ok in zip(batch.numbers, batch.valid) if ok]
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_each_batch_is_of_one_size_and_says_which_part_of_each_image_it_shows(photos):
     with shardtool.Loader(photos, **OPTIONS) as loader:
         seen, sizes = [], set()
@@ -52,6 +53,7 @@ def test_a_run_goes_on_where_it_was_and_then_with_the_next_epoch(photos):
     assert sorted(chain.from_iterable(third)) == sorted(chain.from_iterable(following))
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_other_outputs_have_the_crop_too(photos):
     with shardtool.Loader(photos, output="numpy", **OPTIONS) as loader:
         batch = next(iter(loader))
@@ -61,6 +63,7 @@ def test_other_outputs_have_the_crop_too(photos):
         assert next(iter(loader)).crop is None
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_what_is_not_right_is_an_option_error(photos):
     with (
         shardtool.Loader(photos, buckets=[(64, 64), (8, 800)], workers=1) as loader,

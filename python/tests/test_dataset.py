@@ -25,6 +25,7 @@ def crc(image):
     return zlib.crc32(np.ascontiguousarray(image))
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_a_sample_has_the_pixels_label_and_key_that_a_loader_gives(photos):
     with shardtool.Dataset(photos, output="numpy", transform="eval224") as dataset:
         assert len(dataset) == 60
@@ -39,6 +40,7 @@ def test_a_sample_has_the_pixels_label_and_key_that_a_loader_gives(photos):
                     assert crc(dataset[sample.number][0]) == crc(image)
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_what_is_random_is_that_of_a_loader_in_every_epoch(photos):
     with shardtool.Dataset(photos, output="numpy", transform="train224", seed=5) as dataset:
         dataset.set_epoch(3)
@@ -62,6 +64,7 @@ def test_numbers_count_from_both_ends_and_parts_are_datasets(dataset):
     assert len(dataset[[]]) == 0
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_what_is_not_there_says_so(dataset):
     with pytest.raises(IndexError, match="has 60"):
         dataset[60]
@@ -93,6 +96,7 @@ def test_classes_fields_and_labels_are_known_without_reading_a_sample(dataset):
     assert dataset[4:9].labels.tolist() == dataset.labels[4:9].tolist()
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_images_come_as_torch_numpy_pillow_and_as_they_are_stored(photos):
     raw = shardtool.Dataset(photos, transform="raw")[3]
     pillow = Image.open(io.BytesIO(raw.image)).convert("RGB")
@@ -105,6 +109,7 @@ def test_images_come_as_torch_numpy_pillow_and_as_they_are_stored(photos):
     assert np.array_equal(tensor.permute(1, 2, 0).numpy(), np.asarray(as_pillow))
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_functions_of_ones_own_get_the_image_and_the_class(photos):
     dataset = shardtool.Dataset(
         photos, output="pil", transform=lambda image: image.resize((8, 4)), target_transform=lambda label: label + 100
@@ -113,6 +118,7 @@ def test_functions_of_ones_own_get_the_image_and_the_class(photos):
     assert (image.size, label) == ((8, 4), dataset.labels[2] + 100)
 
 
+@pytest.mark.usefixtures("lent_readers")
 def test_fields_come_along(small):
     with shardtool.Dataset(small, output="numpy", fields=["json"]) as dataset:
         sample = dataset["b/0001"]

@@ -64,8 +64,19 @@ for batch in loader:
 """
 
 
+@pytest.fixture(scope="module")
+def whole(small):
+    """The batches of an epoch that nothing disturbs."""
+    with shardtool.Loader(small, batch_size=10, output="numpy", with_keys=True) as loader:
+        return [seen(batch) for batch in loader]
+
+
+def keys_of(batches):
+    return [key for batch in batches for key in batch["keys"]]
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-def test_a_reader_that_is_killed_raises_in_the_next_batch(small, number):
+def test_a_reader_that_is_killed_raises_in_the_next_batch(small, whole, number):
     loader = shardtool.Loader(small, batch_size=10, output="numpy", with_keys=True, prefetch_batches=2)
     iterator = iter(loader)
     before = seen(next(iterator))
@@ -78,9 +89,7 @@ def test_a_reader_that_is_killed_raises_in_the_next_batch(small, number):
     loader.load_state_dict(state)
     rest = [seen(batch) for batch in loader]
     loader.close()
-    with shardtool.Loader(small, batch_size=10, output="numpy", with_keys=True) as whole:
-        keys = [key for batch in whole for key in batch.keys]
-    assert [key for batch in [before, *rest] for key in batch["keys"]] == keys
+    assert keys_of([before, *rest]) == keys_of(whole)
 
 
 def test_a_reader_that_ends_says_how_and_its_last_lines(small, monkeypatch, tmp_path):
@@ -184,7 +193,7 @@ def test_ctrl_c_leaves_the_reader_to_python(small):
         assert len(list(iterator)) == 19
 
 
-def test_an_interrupted_wait_loses_no_batch_silently(small):
+def test_an_interrupted_wait_loses_no_batch_silently(small, whole):
     loader = shardtool.Loader(small, batch_size=10, output="numpy", with_keys=True)
     iterator = iter(loader)
     first = seen(next(iterator))
@@ -196,9 +205,8 @@ def test_an_interrupted_wait_loses_no_batch_silently(small):
     assert next(iterator, None) is None
     loader.load_state_dict(state)
     rest = [key for batch in loader for key in batch.keys]
-    with shardtool.Loader(small, batch_size=10, output="numpy", with_keys=True) as whole:
-        keys = [key for batch in whole for key in batch.keys]
     loader.close()
+    keys = keys_of(whole)
     assert keys[:10] == first["keys"]
     assert keys[-len(rest) :] == rest
     assert state["position"] == 200 - len(rest)
@@ -253,14 +261,13 @@ def test_a_loader_is_not_sent_to_another_process(small):
 
 
 @pytest.mark.parametrize("create", [slot_file.create_unlinked_file, slot_file.create_slot_file])
-def test_the_slots_have_no_name_and_take_any_kind_of_file(small, monkeypatch, create):
+def test_the_slots_have_no_name_and_take_any_kind_of_file(small, whole, monkeypatch, create):
     names = shared_names()
     monkeypatch.setattr(reader_process, "create_slot_file", create)
     with shardtool.Loader(small, batch_size=10, output="numpy", with_keys=True) as loader:
         batches = [seen(batch) for batch in loader]
         assert shared_names() == names
-    with shardtool.Loader(small, batch_size=10, output="numpy", with_keys=True) as loader:
-        assert [seen(batch) for batch in loader] == batches
+    assert batches == whole
 
 
 def test_a_python_without_memfd_create_asks_the_c_library(monkeypatch):

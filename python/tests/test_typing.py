@@ -83,7 +83,7 @@ TYPES = [
 
 @pytest.fixture(scope="module")
 def mypy(tmp_path_factory):
-    """Runs mypy on programs, by their names: what one run has read of numpy and the standard library, the next finds."""
+    """Runs mypy on programs by their names. What one has read of numpy and the standard library, the next finds."""
     folder = tmp_path_factory.mktemp("programs")
     for name, text in {"user": USER, "wrong": WRONG, "shown": SHOWN}.items():
         (folder / f"{name}.py").write_text(text)

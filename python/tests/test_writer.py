@@ -92,12 +92,12 @@ def test_a_sample_that_cannot_be_taken_is_an_error_of_its_own(tmp_path):
         assert [sample.key for sample in dataset] == ["a", "d"]
 
 
-@pytest.mark.parametrize("key", [5, None, b"c", np.int64(3)])
-def test_a_key_that_is_no_text_is_an_error_of_its_own(tmp_path, key):
+def test_a_key_that_is_no_text_is_an_error_of_its_own(tmp_path):
     with shardtool.Writer(tmp_path / "out") as writer:
         writer.add("a", JPEG)
-        with pytest.raises(TypeError, match="key of a sample is text, not .*" + type(key).__name__):
-            writer.add(key, JPEG)
+        for key in (5, None, b"c", np.int64(3)):
+            with pytest.raises(TypeError, match="key of a sample is text, not .*" + type(key).__name__):
+                writer.add(key, JPEG)
         writer.add("d", JPEG)
     assert writer.report["samples"] == 2
 
