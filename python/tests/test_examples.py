@@ -65,7 +65,7 @@ def test_ranks_train_on_every_sample_once(programs, photos, tmp_path):
         port = server.getsockname()[1]
     shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     ranks = programs.side_by_side(
-        *(EXAMPLES / "train_ddp.py", "--size", 32, "--data", photos),
+        *(EXAMPLES / "train_ddp.py", "--size", 32, "--batch-size", 20, "--data", photos),
         cwd=tmp_path,
         environments=[{**shared, "RANK": rank, "LOCAL_RANK": rank} for rank in ("0", "1")],
     )
