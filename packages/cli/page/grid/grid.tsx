@@ -101,11 +101,14 @@ export function Grid(props: GridProps) {
     const { first: wasFirst, last: wasLast } = view.shown();
     const base = view.base;
     const before = view.top;
-    view.scrolled(element.scrollTop);
+    const seen = element.scrollTop;
+    view.scrolled(seen);
     if (Math.abs(view.top - before) > HURRY * view.viewport) hurry();
     const now = view.shown();
     clearTimeout(rest.current);
     rest.current = setTimeout(() => {
+      // It moves again, and the event of that is on its way: to set the bar now would undo it.
+      if (element.scrollTop !== seen) return;
       const top = view.rest();
       if (top !== element.scrollTop) element.scrollTop = top;
       place.current = Math.round(view.top / view.rowHeight) * columns;
