@@ -61,7 +61,6 @@ describe.skipIf(!hasChromium)('in chromium', () => {
 
   /** What axe has to say, by rule and element. */
   async function violations(page: Page): Promise<string[]> {
-    await page.evaluate(axe.source);
     const found = await page.evaluate('axe.run()');
     const { violations: list } = found as { violations: { id: string; nodes: { html: string }[] }[] };
     return list.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
@@ -299,22 +298,37 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
-  test.each([
-    ['light', {}, ''],
-    ['dark', { colorScheme: 'dark' }, '#show=inspect.sharpness&value.class=cat&where=width+%3E'],
-    ['narrow', { viewport: { width: 380, height: 700 } }, ''],
-    ['the large view', {}, '#sample=3'],
-    ['what the model sees', { colorScheme: 'dark' }, '#view=model'],
-  ] as const)('axe finds nothing wrong: %s', async (_name, context, hash) => {
-    const it = await opened(hash === '' ? '' : hash.replace('&where=width+%3E', ''), address, context);
-    if (hash.includes('where')) {
-      await it.page.getByLabel('Where').fill('width >');
-      await it.page.locator('.pointed').waitFor();
-    }
-    if (hash.includes('sample')) await it.page.locator('.layers img').waitFor();
-    expect(await violations(it.page)).toEqual([]);
-    // Nothing is wider than the window.
-    expect(await it.page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+  test('axe finds nothing wrong in light and dark, in a narrow window, in the large view and in what the model sees', async () => {
+    // All kinds of elements are there with few samples, and axe looks at every one.
+    const shards = path.join(emptyFolder(), 'shards');
+    await pack('examples/photos', shards, { include: ['**/*_00[12].jpg'], workers: 1 });
+    await inspect(shards, { workers: 1 });
+    const it = await opened('', (await serve(shards)).address);
+    const { page } = it;
+    await page.evaluate(axe.source);
+    const looks = async () => {
+      await page.waitForLoadState('networkidle');
+      // Nothing is wider than the window.
+      expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+      return violations(page);
+    };
+    const follow = (hash: string) => page.evaluate((to) => location.assign(to), hash);
+    expect(await looks(), 'light').toEqual([]);
+    await page.setViewportSize({ width: 380, height: 700 });
+    expect(await looks(), 'narrow').toEqual([]);
+    await page.setViewportSize({ width: 1200, height: 800 });
+    await follow('#sample=3');
+    await page.locator('.layers img').waitFor();
+    expect(await looks(), 'the large view').toEqual([]);
+    await page.keyboard.press('Escape');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await follow('#show=inspect.sharpness&value.class=cat');
+    await page.getByLabel('Where').fill('width >');
+    await page.locator('.pointed').waitFor();
+    expect(await looks(), 'dark').toEqual([]);
+    await follow('#view=model');
+    await page.locator('.model-samples img').first().waitFor();
+    expect(await looks(), 'what the model sees').toEqual([]);
     await done(it);
   });
 
@@ -409,6 +423,23 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await page.locator('[data-place="999999"].cursor').waitFor();
     await page.keyboard.press('Home');
     await page.locator('[data-place="0"].cursor img').waitFor();
+    // The list moves on, and before the event of that its timers say that it rests.
+    const went = await page.getByRole('grid').evaluate(async (grid) => {
+      const { setTimeout } = globalThis;
+      const moved = (top: number) => {
+        grid.scrollTop = top;
+        return new Promise((resolve) => grid.addEventListener('scroll', resolve, { once: true }));
+      };
+      const timers: (() => void)[] = [];
+      globalThis.setTimeout = ((then: () => void) => void timers.push(then)) as never;
+      await moved(1000);
+      globalThis.setTimeout = setTimeout;
+      const again = moved(2000);
+      for (const then of timers) then();
+      await again;
+      return grid.scrollTop;
+    });
+    expect(went).toBe(2000);
     // A link that is followed while the list still moves, and whose rows take longer than it does to rest.
     await page.route('**/api/rows*', async (route) => {
       await sleep(500);
