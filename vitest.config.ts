@@ -38,24 +38,28 @@ const OUTSIDE = [
 ];
 /** Lists of test files by what they are run for. SHARDTOOL_LANE names one; without it everything runs but `long`. */
 const LANES = {
-  /** Under another version of Node: threads, native code, files, HTTP and processes. What only orders or chooses rows is the same there. */
+  /**
+   * Under another version of Node: threads, native code, files, HTTP and processes. What only orders, chooses or checks is the same there,
+   * and so is what is made of bytes: `earlier` packs all layouts to the byte, and decodes them to the pixel. The addon decodes on it in the
+   * lane `codec`; of the hub there is only another address to the same HTTP.
+   */
   node: [
-    'packages/reader/src/{codec,loader,bridge}/**/*.test.ts',
-    'packages/{storage,writer}/src/**/*.test.ts',
-    'packages/format/src/layouts/**/*.test.ts',
+    'packages/reader/src/{loader,bridge}/**/*.test.ts',
+    'packages/storage/src/**/*.test.ts',
+    'packages/writer/src/{crew,dedupe,output,source}/**/*.test.ts',
+    'packages/format/src/layouts/{file-window,write-buffer,tar/write}.test.ts',
     'test/loader-{lifetime,reading,slot-file,slow,stopping}.test.ts',
-    'test/{codec,decoder,storage}*.test.ts',
-    'test/{convert-streams,earlier,lmdb-tools,pack-resume-kill,remote-faults,slow-files}.test.ts',
+    'test/{codec-limits,codec-pixels,storage-http,storage-s3}.test.ts',
+    'test/{convert-streams,earlier,pack-resume-kill,remote-faults,slow-files}.test.ts',
   ],
   /** `npm test`: all others. */
   inside: ALL,
   outside: OUTSIDE.map((name) => `test/${name}.test.ts`),
-  /** With another codec: what decodes. One of them runs on another version of Node. */
-  codec: [
-    'packages/reader/src/{codec,transform,kernels}/**/*.test.ts',
-    'test/{codec,decoder}-*.test.ts',
-    'test/{loader-pixels,loader-bad-images,odd-images-table,transform-batches}.test.ts',
-  ],
+  /**
+   * With another codec: what decodes, from its functions to batches of a loader. One of them runs on another version of Node. Kernels and
+   * steps get pixels, whoever decoded them: that they get them at the crop and size of the list is in `decoder-transforms`.
+   */
+  codec: ['test/{codec,decoder}-*.test.ts', 'test/{loader-pixels,loader-bad-images,odd-images-table}.test.ts'],
   /** What takes minutes: `npm run test:long`. */
   long: ['test/long/*.test.ts'],
 };
