@@ -83,18 +83,17 @@ test('the example of training learns, and ends with the same weights where it wa
 
 test.each(['features.mjs', 'masks.mjs', 'train.mjs', 'inference/model.mjs'])(
   'the example %s without its arguments says in one line how it is run, and leaves no file',
-  async (example) => {
+  (example) => {
     const folder = emptyFolder();
-    for (const args of [[], [await packedPhotos()]]) {
-      const { status, stderr } = spawnSync(process.execPath, [path.resolve('examples', example), ...args], {
-        cwd: folder,
-        encoding: 'utf8',
-      });
-      expect([status, stderr]).toEqual([
-        2,
-        expect.stringMatching(/^Name what is read .*: node examples\/.*mjs shards .*\n$/),
-      ]);
-    }
+    // What asks for the last looks no further; it says so before anything is opened.
+    const { status, stderr } = spawnSync(process.execPath, [path.resolve('examples', example), 'shards'], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
+    expect([status, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^Name what is read .*: node examples\/.*mjs shards .*\n$/),
+    ]);
     expect(readdirSync(folder)).toEqual([]);
   },
 );

@@ -81,7 +81,7 @@ const KINDS: Record<string, Kind> = {
     files: [at('mds/photos/index.json'), at('litdata/photos/index.json'), at('litdata/tuples/index.json')],
   },
 };
-const CASES = 200 * TIMES;
+const CASES = 100 * TIMES;
 /** For one file. */
 const WATCHDOG_MS = 60_000;
 

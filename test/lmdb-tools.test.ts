@@ -65,13 +65,14 @@ function byKey([a]: [string, unknown], [b]: [string, unknown]): number {
 for (const [name, samples] of Object.entries(shapes)) {
   test.runIf(tools)(`mdb_stat, mdb_dump and mdb_copy take the database "${name}"`, async () => {
     const place = writeDatabase(join(folder, name), samples(), lmdbImages);
-    const wanted = Array.from(samples(), ([key, bytes, fill]): [string, string] => {
+    const entries = Array.from(samples(), ([key, bytes, fill]): [string, string] => {
       return [Buffer.from(key).toString('hex'), Buffer.alloc(bytes, fill).toString('hex')];
     }).sort(byKey);
+    const wanted = JSON.stringify(entries);
     const statistics = run('mdb_stat', '-aef', place).toString();
-    expect(statistics).toContain(`Entries: ${wanted.length}\n`);
+    expect(statistics).toContain(`Entries: ${entries.length}\n`);
     expect(statistics).toContain('Free pages: 0\n');
-    const same = (found: [string, string][]) => JSON.stringify(found) === JSON.stringify(wanted);
+    const same = (found: [string, string][]) => JSON.stringify(found) === wanted;
     expect(same(dumped(place))).toBe(true);
     for (const flags of [[], ['-c']]) {
       const copy = join(folder, `${name}-copy${flags.join('')}`);
@@ -105,9 +106,9 @@ test.runIf(tools)('a value of 100 MB is one run of pages', async () => {
 });
 
 test.runIf(tools)(
-  'hundreds of thousands of entries are counted by mdb_stat and read here in order',
+  'a hundred thousand entries are counted by mdb_stat and read here in order',
   async () => {
-    const count = 200_000 * Math.min(TIMES, 5);
+    const count = 100_000 * Math.min(TIMES, 10);
     const place = join(folder, 'million');
     const keys = function* (): Generator<[string, number, number]> {
       for (let i = 0; i < count; i++) yield [`sample-${(i * 7919) % count}`, 16, i & 255];
