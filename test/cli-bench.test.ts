@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { shardtool as here } from './cli-here.js';
 import { shardtool } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 
@@ -45,7 +46,7 @@ test('a step bounds the rate, and the workers keep up with it', async () => {
     '--seed',
     '3',
   ];
-  const { stdout } = await shardtool('bench', shards, '--json', '--batch-size', '6', '--step-ms', '40', ...flags);
+  const { stdout } = await here('bench', shards, '--json', '--batch-size', '6', '--step-ms', '40', ...flags);
   const result = JSON.parse(stdout);
   expect(result).toMatchObject({ batches: 10, workers: 1, checksum: 'always', codec: null });
   expect(result.imagesPerSecond).toBeLessThan(6 / 0.04);
@@ -55,18 +56,9 @@ test('a step bounds the rate, and the workers keep up with it', async () => {
 test('bench takes a list of steps, answers whether a step waits, and says whether the first batch is in its rate', async () => {
   const list = path.join(emptyFolder(), 'list.json');
   writeFileSync(list, '[{"name":"resize","size":[32,32]}]');
-  const one = await shardtool('bench', shards, '--transform', list, '--batch-size', '60', '--step-ms', '5');
+  const one = await here('bench', shards, '--transform', list, '--batch-size', '60', '--step-ms', '5');
   expect(one.stdout).toMatch(/^[\d,]+ images\/s with the first batch, over 60 images in 1 batch of 60;/);
-  const { code, stdout } = await shardtool(
-    'bench',
-    shards,
-    '--transform',
-    list,
-    '--batch-size',
-    '6',
-    '--step-ms',
-    '150',
-  );
+  const { code, stdout } = await here('bench', shards, '--transform', list, '--batch-size', '6', '--step-ms', '150');
   expect(code).toBe(0);
   expect(stdout).toMatch(/^a step of 150 ms waited in \d of 9 batches, \d+\.\d % of the time$/m);
 });
@@ -102,13 +94,13 @@ test('bench drops a dataset from the page cache on demand, and says its figures 
 test('bench of images that cannot be decoded names the first, or leaves them out on demand', async () => {
   const bad = await packedPhotos({ include: ['cat/**'] });
   const output = `${bad}-odd`;
-  await shardtool('pack', 'test/fixtures/odd-images', output, '--include', 'truncated.png', '--include', '*-444.jpg');
-  const raised = await shardtool('bench', output, '--transform', 'eval224');
+  await here('pack', 'test/fixtures/odd-images', output, '--include', 'truncated.png', '--include', '*-444.jpg');
+  const raised = await here('bench', output, '--transform', 'eval224');
   expect(raised.code).toBe(1);
   expect(raised.stderr).toMatch(
     /^shardtool: 000000\.tar: sample "truncated" cannot be used: .*--on-bad-sample to 'skip' or 'substitute'\.\n$/,
   );
-  const skipped = await shardtool('bench', output, '--transform', 'eval224', '--on-bad-sample', 'skip');
+  const skipped = await here('bench', output, '--transform', 'eval224', '--on-bad-sample', 'skip');
   expect(skipped.stdout).toMatch(/^1 bad sample: truncated$/m);
 });
 
@@ -126,22 +118,22 @@ test('plan says what an epoch costs before anything is read', async () => {
     '16',
   ];
   const more = ['--step-ms', '87', '--where', 'cls in (0, 1, 2) and width >= 1'];
-  const { stdout } = await shardtool('plan', shards, ...flags, ...more, '--json');
+  const { stdout } = await here('plan', shards, ...flags, ...more, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     ...{ samples: 30, worldSize: 2, batchSize: 8, batches: 1, droppedSamples: 14, paddedRows: 0 },
     ...{ order: { streams: 4, blockSamples: 4, shuffleBufferSize: 16 }, step: { stepMs: 87 } },
   });
-  const words = await shardtool('plan', shards, '--step-ms', '87');
+  const words = await here('plan', shards, '--step-ms', '87');
   expect(words.stdout).toMatch(
     /^60 samples in 6 shards; 1 rank with 1 batch of 64, 0 rows padded, 0 samples dropped\n/,
   );
   expect(words.stdout).toMatch(
     /\na step of 87 ms needs [\d,]+ images\/s and [\d.]+ [kMG]?B\/s out of memory, where all lies once it is read; file by file/,
   );
-  const blocks = await shardtool('plan', shards, ...flags, ...more);
+  const blocks = await here('plan', shards, ...flags, ...more);
   expect(blocks.stdout).toMatch(
     /\na step of 87 ms needs [\d,]+ images\/s and [\d.]+ [kMG]?B\/s in [1-9][\d.]* reads\/s;/,
   );
-  const seldom = await shardtool('plan', shards, ...flags, '--step-ms', '10000000');
+  const seldom = await here('plan', shards, ...flags, '--step-ms', '10000000');
   expect(seldom.stdout).toMatch(/\na step of 10000000 ms needs .* in 0\.0\d*[1-9] reads\/s;/);
 });

@@ -12,6 +12,8 @@ import { rclone, S3_KEYS, s3Server } from './s3-server.js';
 let shards: string;
 let root: string;
 let server: FaultyServer;
+/** What an epoch of the disk delivers. */
+let expected: string[];
 
 beforeAll(async () => {
   shards = await packedPhotos();
@@ -20,6 +22,8 @@ beforeAll(async () => {
   fs.mkdirSync(path.join(root, 'foreign'));
   for (const tar of tars()) fs.copyFileSync(path.join(shards, tar), path.join(root, 'foreign', tar));
   process.env.SHARDTOOL_BESIDE = path.join(emptyFolder(), 'beside');
+  await using local = await openDataset(shards);
+  expected = await epoch(local);
 });
 afterAll(async () => {
   await server.stop();
@@ -53,7 +57,6 @@ function digestOf(batch: Batch): string {
 
 test('a dataset behind HTTP gives the batches of the same one on disk, also where requests go wrong', async () => {
   const local = await openDataset(shards);
-  const expected = await epoch(local);
   const remote = await openDataset(`${server.url}/shards`);
   expect(remote.identity).toBe(local.identity);
   expect(await epoch(remote)).toEqual(expected);
@@ -69,7 +72,6 @@ test('a dataset behind HTTP gives the batches of the same one on disk, also wher
 
 test('a state that was taken on disk goes on behind HTTP', async () => {
   const local = await openDataset(shards);
-  const expected = await epoch(local);
   const loader = local.loader(OPTIONS);
   for await (const batch of loader) {
     expect(digestOf(batch)).toBe(expected[0]);
@@ -120,7 +122,7 @@ test('the first batch asks for its own samples and not for whole blocks, and all
   const transform = [{ name: 'centerCrop', size: 8 }] as const;
   const options = { ...OPTIONS, transform, streams: 32, blockSamples: 16, shuffleUnit: 'shard' } as const;
   const local = await openDataset(many);
-  const expected = await epoch(local, options);
+  const whole = await epoch(local, options);
   await local.close();
   const remote = await openDataset(`${far.url}/shards`);
   far.clear();
@@ -130,7 +132,7 @@ test('the first batch asks for its own samples and not for whole blocks, and all
   for await (const batch of loader) {
     digests.push(digestOf(batch));
   }
-  expect(digests).toEqual(expected);
+  expect(digests).toEqual(whole);
   // One sample of each of 32 blocks makes two batches; whatever else is read comes after these.
   const lengths = far.asked
     .filter(({ url }) => url.endsWith('.tar'))
@@ -148,14 +150,14 @@ test('crops are decoded by crop indexes from afar where that is asked for, to th
   const indexed = await packedPhotos({ index: ['crops'] });
   const far = await faultyServer(path.dirname(indexed));
   await using local = await openDataset(indexed);
-  const expected = await epoch(local, { cropIndex: false });
+  const decoded = await epoch(local, { cropIndex: false });
   for (const cropIndex of [undefined, true]) {
     await using remote = await openDataset(`${far.url}/shards`);
     await using loader = remote.loader({ ...OPTIONS, ...(cropIndex !== undefined && { cropIndex }) });
     const digests: string[] = [];
     far.clear();
     for await (const batch of loader) digests.push(digestOf(batch));
-    expect(digests).toEqual(expected);
+    expect(digests).toEqual(decoded);
     expect((await loader.info()).cropIndex.used).toBe(cropIndex === true);
     expect(far.asked.some(({ url }) => url.endsWith('.crops'))).toBe(cropIndex === true);
   }
@@ -164,7 +166,7 @@ test('crops are decoded by crop indexes from afar where that is asked for, to th
     fs.writeFileSync(path.join(indexed, name), 'nothing of the kind');
   }
   await using without = await openDataset(`${far.url}/shards`);
-  expect(await epoch(without, { cropIndex: true })).toEqual(expected);
+  expect(await epoch(without, { cropIndex: true })).toEqual(decoded);
   await far.stop();
 });
 
@@ -208,9 +210,6 @@ describe.skipIf(rclone === null)('in a bucket', () => {
   });
 
   test('a dataset gives the batches of the same one on disk, and a folder of tars is listed', async () => {
-    const local = await openDataset(shards);
-    const expected = await epoch(local);
-    await local.close();
     const remote = await openDataset(`s3://${path.basename(root)}/shards`);
     expect(await epoch(remote)).toEqual(expected);
     await remote.close();
