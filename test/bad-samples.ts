@@ -21,10 +21,11 @@ const keyOf = (i: number) => `a/${String(i).padStart(4, '0')}`;
 /** The same images, each of them whole. */
 export const packedSound = () => packedSmall({ samples: 48 }, { maxShardSamples: 10 });
 
-/** In one stream, blocks are 8 rows that follow one another. */
+/** In one stream, blocks are 8 rows that follow one another. One worker, unless more are asked for. */
 export const base = {
   transform: [{ name: 'resize', size: [24, 24] }],
   batchSize: 8,
+  workers: 1,
   shuffleUnit: 'chunk',
   streams: 1,
   blockSamples: 8,
@@ -40,10 +41,10 @@ export const shards = await packedWithBad(badKeys.map((key) => Number(key.slice(
 /** Packing the same names gives the same order, but not the same bytes of the bad ones. */
 export const soundRows = sound.flatMap(({ rows }) => rows);
 
-/** All batches of an epoch, of one worker unless more are asked for. */
+/** All batches of an epoch. */
 export async function run(options: LoaderOptions, location = shards): Promise<{ seen: Seen[]; loader: Loader }> {
   await using dataset = await openDataset(location);
-  await using loader = dataset.loader({ ...base, workers: 1, ...options });
+  await using loader = dataset.loader({ ...base, ...options });
   const seen: Seen[] = [];
   for await (const batch of loader) seen.push(look(batch));
   return { seen, loader };

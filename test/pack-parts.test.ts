@@ -16,16 +16,19 @@ import {
   TooManyBadError,
 } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool, shardtoolWith } from './cli-process.js';
+import { shardtool } from './cli-here.js';
+import { shardtoolWith } from './cli-process.js';
 import { smallImages } from './datasets.js';
 import { packInProcess, startPack } from './pack-processes.js';
 import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
 
 /** Processes that pack at once. Each takes a quarter of a second of processor time. */
-const PROCESSES = TIMES === 1 ? 8 : 16;
+const PROCESSES = TIMES === 1 ? 4 : 16;
 /** How often they do, and others are killed; each time takes some seconds. */
 const ROUNDS = TIMES;
+/** Of each part so many in a round. */
+const KILLS_OF_A_PART = TIMES === 1 ? 1 : 2;
 
 const OPTIONS: PackOptions = { maxShardSamples: 2, workers: 1 };
 
@@ -114,7 +117,7 @@ test('parts that are killed leave what they finished, and go on when they are st
   const expected = await packedAlone(source, options);
   for (let round = 0; round < ROUNDS; round++) {
     const output = newFolder();
-    for (let kills = 0; kills < 4; kills++) {
+    for (let kills = 0; kills < 2 * KILLS_OF_A_PART; kills++) {
       const part = parts(2)[kills % 2]!;
       const child = startPack(source, output, { ...options, part });
       await sleep(150 + Math.random() * 500);

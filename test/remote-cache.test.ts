@@ -12,7 +12,7 @@ let bytes: number;
 let server: FaultyServer;
 
 beforeAll(async () => {
-  shards = await packedSmall({ samples: 256, bytes: () => 10_000 }, { maxShardSamples: 4 });
+  shards = await packedSmall({ samples: 128, bytes: () => 10_000 }, { maxShardSamples: 4 });
   bytes = tars().reduce((sum, tar) => sum + fs.statSync(tar).size, 0);
   server = await faultyServer(path.dirname(shards));
 });
@@ -110,7 +110,7 @@ test('two loaders on one cache fetch each piece once', async () => {
 test('a mixture of remote datasets gives the batches of the disk, and a cache for half of it saves fetching', {
   timeout: 120_000,
 }, async () => {
-  const other = await packedSmall({ samples: 64, bytes: () => 10_000, classes: 2 }, { maxShardSamples: 4 });
+  const other = await packedSmall({ samples: 32, bytes: () => 10_000, classes: 2 }, { maxShardSamples: 4 });
   const far = await faultyServer(path.dirname(other));
   const all = bytes + sizeOf(other);
   const epochs = async (places: readonly string[], options: object) => {
