@@ -7,7 +7,7 @@ import { type LoaderOptions, type LoaderState, openDataset } from '@shardtool/re
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { batchesOf, keysOf, linesOf, look, type Seen, validKeysOf } from './loader-look.js';
-import { TIMES } from './repetitions.js';
+import { often } from './repetitions.js';
 
 const shards = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples: 12 });
 
@@ -168,7 +168,7 @@ test('what is no state is refused', async () => {
 });
 
 test('going on late in an epoch reads the rest of the current blocks and what is still to come, not what was', async () => {
-  const large = await packedSmall({ samples: 2400 }, { maxShardSamples: 200 });
+  const large = await packedSmall({ samples: 1200 }, { maxShardSamples: 100 });
   const options = {
     transform: 'raw',
     workers: 1,
@@ -180,7 +180,7 @@ test('going on late in an epoch reads the rest of the current blocks and what is
   await using dataset = await openDataset(large);
   await using first = dataset.loader(options);
   let state: LoaderState | undefined;
-  for await (const batch of first) if (batch.index === 89) state = first.state();
+  for await (const batch of first) if (batch.index === 39) state = first.state();
   const { files } = dataset;
   const read = files.read.bind(files);
   let bytes = 0;
@@ -246,11 +246,11 @@ function ended(child: ChildProcess): Promise<void> {
 test('a reader that is killed again and again goes on from its last saved state, without losing or repeating a sample', async () => {
   const stateFile = path.join(emptyFolder(), 'state.json');
   const keys: string[] = [];
-  for (let kill = 0; kill < 4 * TIMES; kill++) {
+  for (let kill = 0; kill < often(3); kill++) {
     const options = { batchSize: 3 + (kill % 5) * 7, workers: 1 + (kill % 2), prefetchBatches: 1 + (kill % 4) };
     keys.push(...validKeysOf(await killedReader(stateFile, kill, options)));
   }
-  expect(keys.length).toBeGreaterThan(20);
+  expect(keys.length).toBeGreaterThan(10);
   const whole = await batchesOf(shards, { ...base, batchSize: 50, repeat: Math.ceil(keys.length / 150) });
   expect(keys).toEqual(keysOf(whole).slice(0, keys.length));
 });
