@@ -16,6 +16,7 @@ import { shardtool } from './cli-here.js';
 import { smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
 import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+import { often } from './repetitions.js';
 
 const OPTIONS: PackOptions = { maxShardSamples: 2, shuffle: false, workers: 1 };
 const APPEND: PackOptions = { ...OPTIONS, append: true };
@@ -139,7 +140,7 @@ test('a reader that has the dataset open goes on with what it was, and the next 
 
 test('an append that is killed at any moment leaves the dataset open for all, and goes on', async () => {
   const images = await smallImages({ samples: 40, classes: 2 });
-  const all = { maxShardSamples: 3, workers: 2 };
+  const all = { maxShardSamples: 3, workers: 1 };
   const before = newFolder();
   const files = filesIn(images);
   await pack(images, before, { ...all, files: files.slice(0, 12) });
@@ -148,7 +149,7 @@ test('an append that is killed at any moment leaves the dataset open for all, an
   const begun = performance.now();
   await startPack(images, undisturbed, { ...all, append: true }).ended;
   const wholeMs = performance.now() - begun;
-  for (let kills = 0; kills < 6; kills++) {
+  for (let kills = 0; kills < often(3); kills++) {
     const child = startPack(images, before, { ...all, append: true });
     await sleep(Math.random() * wholeMs);
     child.process.kill('SIGKILL');

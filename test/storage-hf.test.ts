@@ -2,8 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { openStorage } from '@shardtool/storage';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { shardtoolWith } from './cli-process.js';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 import { type FakeHub, fakeHub } from './fake-hub.js';
 
@@ -29,6 +29,7 @@ afterAll(async () => {
   delete process.env.SHARDTOOL_BESIDE;
 });
 afterEach(() => {
+  vi.unstubAllEnvs();
   hub.asked.length = 0;
   hub.cdn.clear();
   hub.cdn.fault = () => undefined;
@@ -98,21 +99,22 @@ test('where a tar is is asked once, and once more where that counts no more', as
 
 test('a private repository is read with the token of HF_TOKEN, which no other host and no message gets', async () => {
   hub.token = 'hf_hidden';
-  const env = { HF_ENDPOINT: hub.endpoint };
-  const refused = await shardtoolWith(env, 'ls', 'hf://datasets/me/cats/train');
+  const refused = await shardtool('ls', 'hf://datasets/me/cats/train');
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toMatch(/RepoNotFound: where it is private or gated, set HF_TOKEN/);
-  const wrong = await shardtoolWith({ ...env, HF_TOKEN: 'hf_wrong' }, 'ls', 'hf://datasets/me/cats/train');
+  vi.stubEnv('HF_TOKEN', 'hf_wrong');
+  const wrong = await shardtool('ls', 'hf://datasets/me/cats/train');
   expect(wrong.stderr).toMatch(/the token in HF_TOKEN may not read it/);
   expect(wrong.stderr).not.toContain('hf_wrong');
-  const withToken = { ...env, HF_TOKEN: 'hf_hidden' };
+  vi.stubEnv('HF_TOKEN', 'hf_hidden');
   // Its old name leads to the same host, which gets the token again.
   for (const name of ['cats', 'kittens']) {
     const args = ['bench', `hf://datasets/me/${name}/train`, '--workers', '1', '--transform', 'raw', '--json'];
-    const { code, stdout, stderr } = await shardtoolWith(withToken, ...args);
+    const { code, stdout, stderr } = await shardtool(...args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout)).toMatchObject({ images: 60, bad: 0 });
   }
+
   expect(hub.cdn.asked.length).toBeGreaterThan(0);
   expect(hub.cdn.asked.every(({ headers }) => headers.authorization === undefined)).toBe(true);
 });

@@ -8,7 +8,8 @@ import { addOverlay, inspect, openDataset, showOverlay } from '@shardtool/reader
 import { convert, pack } from '@shardtool/writer';
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { ViewServer } from '#cli/view-server';
-import { bin, shardtool } from './cli-process.js';
+import { shardtool } from './cli-here.js';
+import { bin } from './cli-process.js';
 import { cocoSet } from './coco-set.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 import { faultyServer } from './faulty-server.js';
