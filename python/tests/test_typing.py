@@ -117,6 +117,11 @@ def checked(mypy, without_torch):
     return mypy("src/shardtool", programs=["user", "wrong", "shown"])
 
 
+def test_a_program_without_torch_is_checked_as_well(without_torch):
+    assert errors(without_torch, "shown") == {}
+    assert revealed(without_torch) == ["Any" if name == TENSOR else name for name in TYPES]
+
+
 def test_the_package_holds_in_the_strictest_setting(checked):
     assert [line for line in checked.stdout.splitlines() if line.startswith("src/shardtool")] == []
     assert re.search(r"checked \d\d source files", checked.stdout)
@@ -147,11 +152,6 @@ def revealed(done):
 def test_images_have_the_type_that_output_says(checked):
     assert errors(checked, "shown") == {}
     assert revealed(checked) == TYPES
-
-
-def test_a_program_without_torch_is_checked_as_well(without_torch):
-    assert errors(without_torch, "shown") == {}
-    assert revealed(without_torch) == ["Any" if name == TENSOR else name for name in TYPES]
 
 
 def test_type_checkers_know_all_that_a_loader_and_a_dataset_take():
