@@ -9,11 +9,12 @@ import {
   openMixture,
   planOfBuckets,
 } from '@shardtool/reader';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { TIMES } from './repetitions.js';
 
-process.env.SHARDTOOL_BESIDE = path.join(emptyFolder(), 'beside');
+vi.stubEnv('SHARDTOOL_BESIDE', path.join(emptyFolder(), 'beside'));
+afterAll(() => vi.unstubAllEnvs());
 
 const folder = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples: 17 });
 const SIZES = [
