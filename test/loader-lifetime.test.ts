@@ -184,22 +184,26 @@ const programs = Object.entries(PROGRAMS).map(
   ([name, program]) => `
     workers.length = 0;
     delete process.env.NODE_OPTIONS;
-    said.${name} = [];
-    await (async (say) => { ${program} })((...words) => said.${name}.push(words.join(' ')));`,
+    await (async (said) => {
+      const say = (...words) => said.push(words.join(' '));
+      await (async () => { ${program} })();
+      console.log(JSON.stringify({ ${name}: said }));
+    })([]);`,
 );
-const ended = run(
-  `
-  const { readdirSync } = await import('node:fs');
-  const said = {};
-  process.on('exit', () => console.log(JSON.stringify(said)));
-  ${programs.join('')}`,
-  shards,
-  ['--max-old-space-size=64'],
+const ended = run(`const { readdirSync } = await import('node:fs'); ${programs.join('')}`, shards, [
+  '--max-old-space-size=64',
+]);
+/** By programs; those are missing that the process did not come to. */
+const said: Readonly<Record<string, string[]>> = Object.assign(
+  {},
+  ...ended.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line || '{}')),
 );
 
 /** The lines that a program said. */
 function lines(name: keyof typeof PROGRAMS): string[] {
-  const said = ended.stdout === '' ? {} : JSON.parse(ended.stdout);
   return said[name] ?? [`it did not come so far: ${ended.stderr}`];
 }
 
