@@ -18,5 +18,5 @@ export function launchChromium(): Promise<Browser> {
   const args = ['--renderer-process-limit=1'];
   // Its sandbox takes a user that is not root.
   if (process.getuid?.() === 0) args.push('--no-sandbox');
-  return chromium.launch({ executablePath: executable, args });
+  return chromium.launch({ executablePath: executable!, args });
 }
