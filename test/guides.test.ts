@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { bash, bin } from './cli-process.js';
 import { cocoSet } from './coco-set.js';
-import { emptyFolder, packedPhotos } from './datasets.js';
+import { emptyFolder } from './datasets.js';
 import { type Block, blocksOf, PAGES } from './guides/blocks.js';
 import { compile, userProject } from './guides/user-project.js';
 
@@ -320,7 +320,7 @@ test.each(PAGES_WITH_CODE)('what %s says to run runs, in the order in which it s
     return stdout;
   };
   const packs = blocks.some(({ text }) => /shardtool pack \S+ shards\b/.test(text));
-  if (!packs) cpSync(await packedPhotos({ maxShardSamples: 1000 }), path.join(folder, 'shards'), { recursive: true });
+  if (!packs) await sh('npx shardtool pack photos shards --quiet');
   if (blocks.some(({ language }) => language === 'ts'))
     cpSync(path.join(compiled, 'out'), path.join(folder, 'out'), { recursive: true });
   for (const block of blocks) {
