@@ -51,6 +51,25 @@ test('what is small starts no thread where nobody asks for workers, and is the s
   process.off('worker', count);
 });
 
+test('what this thread would be busy with for long is given to threads where there is much of it alone', async () => {
+  let threads = 0;
+  const count = () => threads++;
+  process.on('worker', count);
+  const [alone, shared] = [newFolder(), newFolder()];
+  const options = { maxShardSamples: 20, dedupe: true, index: ['wids'] } as const;
+  await pack(PHOTOS, alone, options);
+  expect(threads).toBe(0);
+  await pack(PHOTOS, shared, { ...options, workers: 2 });
+  expect(threads).toBe(2);
+  expect(digestsOf(shared)).toEqual(digestsOf(alone));
+  const long = Buffer.concat([jpeg(1), Buffer.alloc(9 << 20)]);
+  const made = newFolder();
+  await pack(tree({ '1.jpg': long, '2.jpg': long }), made, { dedupe: true, workers: 1, inFlight: 1 });
+  expect(threads).toBe(3);
+  expect((await readManifest(made)).samples).toBe(1);
+  process.off('worker', count);
+});
+
 test('GNU tar lists the shards and finds the same bytes in them', async () => {
   const output = newFolder();
   await pack(PHOTOS, output);

@@ -118,20 +118,21 @@ function checkRoom(folder: OutputFolder, shards: readonly DatasetShard[], goesOn
   folder.checkRoom(sumOfBytes(left), what);
 }
 
-/** Those that convert. This thread is one of them, unless it has shards to send meanwhile. */
+/** Those that convert. This thread is one of them, unless it has much to send meanwhile. */
 function createCrew(
   options: CheckedConvertOptions,
   { samples, bytes, shards }: { readonly samples: number; readonly bytes: number; readonly shards: number },
   isElsewhere: boolean,
 ): WorkerCrew<ConvertJob, NumberedShard> {
-  const isSmall = options.isWorkersDefault && isPlain(options) && isSmallWork({ files: samples, bytes });
+  const isDefault = options.isWorkersDefault || options.workers === 1;
+  const isSmall = isDefault && isPlain(options) && isSmallWork({ files: samples, bytes });
   const size = isSmall ? 1 : Math.max(1, Math.min(options.workers, shards));
   // Reading lets its other work in after each MiB.
   const own = (report: Report) => ({
     ...thisThread(async (job: ConvertJob) => (await import('./convert-job.js')).convertNumbered(job, report)),
     isEnough: false,
   });
-  return new WorkerCrew(new URL('./convert-worker.js', import.meta.url), size, isElsewhere ? null : own);
+  return new WorkerCrew(new URL('./convert-worker.js', import.meta.url), size, isElsewhere && !isSmall ? null : own);
 }
 
 /** No image is decoded or index made of whole shards. */

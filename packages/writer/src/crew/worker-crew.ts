@@ -16,21 +16,24 @@ export class CrewStopped extends Error {}
 
 /**
  * Worker threads that say how far they are and can be stopped. Their script uses `crew-member`. With `own` the thread that
- * makes them does jobs, too: one thread less is started then. Whoever makes them closes them.
+ * makes them does jobs, too: one thread less is started then, unless it only stands for them. Whoever makes them closes them.
  */
 export class WorkerCrew<Job, Result> {
   /** How many threads it starts. */
   readonly size: number;
+  /** Threads, once they are started, do everything. */
+  readonly hasSubstitute: boolean;
   readonly #pool: WorkerPool<Job, Result>;
   readonly #control = new Int32Array(new SharedArrayBuffer(4));
   readonly #progress: Float64Array;
 
   constructor(script: URL, size: number, own: ((count: Count) => OwnMember<Job, Result>) | null = null) {
-    this.size = own === null ? size : size - 1;
+    const member = own?.((files, bytes) => this.count(files, bytes)) ?? null;
+    this.hasSubstitute = member?.isSubstitute ?? false;
+    this.size = member === null || this.hasSubstitute ? size : size - 1;
     // The last two are the main thread's.
     this.#progress = new Float64Array(new SharedArrayBuffer((this.size + 1) * 16));
     const dataOf = (worker: number): CrewData => ({ worker, control: this.#control, progress: this.#progress });
-    const member = own?.((files, bytes) => this.count(files, bytes)) ?? null;
     this.#pool = new WorkerPool(script, this.size, dataOf, member);
   }
 

@@ -82,6 +82,8 @@ export interface OwnMember<Job, Result> {
   readonly member: Member<Job, Result>;
   /** No other thread is started before {@link WorkerPool.start}. */
   readonly isEnough: boolean;
+  /** Once there are threads they do everything: this one has something else to do where there is much. */
+  readonly isSubstitute?: boolean;
 }
 
 /** The thread that makes a pool as the only one that works: with `work` for a job, and `end` for what it leaves. */
@@ -105,6 +107,7 @@ export class WorkerPool<Job, Result> {
   readonly #start: () => readonly Member<Job, Result>[];
   #threads: readonly Member<Job, Result>[] | null = null;
   readonly #own: readonly Member<Job, Result>[];
+  readonly #isSubstitute: boolean;
   /** For threads that are not there yet. */
   #told: unknown[] = [];
 
@@ -117,6 +120,7 @@ export class WorkerPool<Job, Result> {
   ) {
     this.#start = () => Array.from({ length: size }, (_, i) => new PoolWorker(script, `Worker ${i}`, dataOf(i)));
     this.#own = own === null ? [] : [own.member];
+    this.#isSubstitute = own?.isSubstitute ?? false;
     if (own?.isEnough !== true) this.#threads = this.#start();
   }
 
@@ -131,7 +135,8 @@ export class WorkerPool<Job, Result> {
    * `stop` is called, no further job begins, and when the running ones have ended the first error is thrown.
    */
   async run(jobs: Iterable<Job>, done: (result: Result) => unknown, stop: () => void): Promise<void> {
-    await this.#share([...this.#own, ...(this.#threads ?? [])], jobs, done, stop);
+    const own = this.#isSubstitute && this.#threads !== null ? [] : this.#own;
+    await this.#share([...own, ...(this.#threads ?? [])], jobs, done, stop);
   }
 
   /** The same by the threads alone: for whoever has something else to do meanwhile. */

@@ -64,7 +64,7 @@ export async function findDuplicates(
     try {
       const bytes = candidates.reduce((sum, file) => sum + sizes[file]!, 0);
       ticker.begin('dedupe', candidates.length, bytes);
-      await hashInWorkers(workers, candidates, (hashed) => {
+      await hashInWorkers(workers, candidates, bytes, (hashed) => {
         table.add(hashed);
         if (base !== null) table.addSums(hashed, (file) => sizes[file]!);
       });

@@ -38,7 +38,7 @@ import {
 import { type PrepareWork, surveySource } from './survey.js';
 import { packApart } from './workers/pack-apart.js';
 import { checkPlanned, packShards } from './workers/pack-shards.js';
-import { createPackWorkers } from './workers/pack-workers.js';
+import { createPackWorkers, type OwnShare } from './workers/pack-workers.js';
 
 /**
  * Packs the images below the folder `source` into shards in the folder `output`, and commits them with dataset.json. The
@@ -122,7 +122,7 @@ async function packWith(
       await destination.removeGone();
     }
     const isEnough = flight !== null || checked.isWorkersDefault;
-    const workers = createPackWorkers(checked.workers, isPlain(checked, destination), isEnough);
+    const workers = createPackWorkers(checked.workers, shareOf(checked, destination), isEnough);
     return await withProgress(workers, checked, async (ticker) => {
       const given = { source, output, options: checked, base: null, workers, ticker, flight };
       if (folder === null) return planOnly(given);
@@ -138,13 +138,15 @@ async function packWith(
 }
 
 /**
- * Whether this thread packs, too: a thread more is slow to start. Not where it would be kept from other work for long:
- * codecs, indexes over whole shards, hashes, and what is sent on.
+ * What this thread packs itself: a thread more is slow to start. Not what would keep it from other work for long: codecs, and much that is
+ * hashed, sent on, or put into indexes over whole shards.
  */
-function isPlain(options: CheckedOptions, { isElsewhere }: Destination): boolean {
+function shareOf(options: CheckedOptions, { isElsewhere }: Destination): OwnShare {
   const { decode, recode, stripMetadata } = imageStepOptions(options);
-  const isStepped = decode || stripMetadata || recode !== null;
-  return !isElsewhere && !isStepped && !options.dedupe && options.index.length === 0;
+  if (decode || stripMetadata || recode !== null) return 'none';
+  if (!isElsewhere && !options.dedupe && options.index.length === 0) return 'some';
+  // Whoever asks for several threads gets them.
+  return options.isWorkersDefault || options.workers === 1 ? 'all-of-little' : 'none';
 }
 
 /** A dry run leaves nothing, unless it was asked to look at the files: then lists of what it has found. */

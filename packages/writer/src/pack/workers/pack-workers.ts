@@ -13,13 +13,14 @@ import { type PackJob, PackJobs, type PackNews, type PackResult } from './pack-j
 /** Those that share the work of one pack. */
 export type PackWorkers = WorkerCrew<PackJob, PackResult>;
 
-/**
- * `size` threads; with `isOwn` this one is one of them, and there is one less to start: with `isEnough` others wait
- * for their `start`.
- */
-export function createPackWorkers(size: number, isOwn: boolean, isEnough: boolean): PackWorkers {
-  const own = (report: Report) => ({ member: ownMember(report), isEnough });
-  return new WorkerCrew(new URL('./pack-worker.js', import.meta.url), size, isOwn ? own : null);
+/** What the thread that packs does of the work itself: a share of it, all of it where that is little, or none. */
+export type OwnShare = 'some' | 'all-of-little' | 'none';
+
+/** `size` threads, of which this one is one where it has a share. With `isEnough`, or all of little, others wait for their `start`. */
+export function createPackWorkers(size: number, share: OwnShare, isEnough: boolean): PackWorkers {
+  const isSubstitute = share === 'all-of-little';
+  const own = (report: Report) => ({ member: ownMember(report), isEnough: isEnough || isSubstitute, isSubstitute });
+  return new WorkerCrew(new URL('./pack-worker.js', import.meta.url), size, share === 'none' ? null : own);
 }
 
 function ownMember(report: Report): Member<PackJob, PackResult> {
@@ -71,7 +72,8 @@ export function startThreads(
   flight: InFlight | null,
   work: { readonly shards: number; readonly files: number; readonly bytes: number },
 ): void {
-  if (work.shards > 1 && (flight !== null || !isSmallWork(work))) workers.start();
+  const isForThreads = workers.hasSubstitute || work.shards > 1;
+  if (isForThreads && (flight !== null || !isSmallWork(work))) workers.start();
 }
 
 /** Tells the workers of files that are measured. */
@@ -82,12 +84,14 @@ export function shareFiles(workers: PackWorkers, root: string, files: SourceFile
 /** So many files at a time: few enough that all threads end together. */
 const HASHED_AT_ONCE = 256;
 
-/** Takes the sha256 of files of the table that was measured, and hands over the digests as they come. */
+/** Takes the sha256 of files of the table that was measured, of so many bytes, and hands over the digests as they come. */
 export async function hashInWorkers(
   workers: PackWorkers,
   files: Uint32Array,
+  bytes: number,
   done: (hashed: HashedFiles) => void,
 ): Promise<void> {
+  if (!isSmallWork({ files: files.length, bytes })) workers.start();
   await workers.run(hashJobs(files), (result) => done(result as HashedFiles));
 }
 
@@ -101,8 +105,10 @@ function* hashJobs(files: Uint32Array): Generator<PackJob> {
 export async function hashPartsInWorkers(
   workers: PackWorkers,
   parts: readonly HashPartsJob[],
+  bytes: number,
   done: (hashed: HashedFiles) => void,
 ): Promise<void> {
+  if (!isSmallWork({ files: parts.length, bytes })) workers.start();
   const jobs = parts.map((job) => ({ type: 'hash-parts', ...job }) as const);
   await workers.run(jobs, (result) => done(result as HashedFiles));
 }
