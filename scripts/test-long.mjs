@@ -68,8 +68,8 @@ const STEPS = {
     ...vitest(['test/long/site.test.ts'], { SHARDTOOL_LANE: 'long' }),
   },
   foreign: {
-    what: 'files of others damaged, 200 cases a layout at a time (`test/foreign-damage`)',
-    ...repeated(['test/foreign-damage.test.ts'], 50),
+    what: 'files of others damaged, 100 cases a layout at a time (`test/foreign-damage`)',
+    ...repeated(['test/foreign-damage.test.ts'], 100),
   },
   properties: {
     what: 'property tests',
