@@ -4,7 +4,7 @@ import { openDataset } from '@shardtool/reader';
 import { openStorage } from '@shardtool/storage';
 import { type PackOptions, pack } from '@shardtool/writer';
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type BucketServer, defaultBucketServer } from './bucket-server.js';
 import { datasetDigestsOf, filesIn, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
 
@@ -61,6 +61,25 @@ test.each(kinds)('a bucket packs to the bytes of a folder with the same files: %
   );
   expect(datasetDigestsOf(fromBucket)).toEqual(datasetDigestsOf(fromFolder));
 });
+
+test.each<PackOptions>([{}, { dedupe: true }, { dedupe: true, dryRun: true }, { index: ['wids'] }])(
+  'a pack from a bucket with %o leaves nothing behind that looks whether calls hang',
+  async (options) => {
+    both();
+    const [made, cleared] = [vi.spyOn(globalThis, 'setInterval'), vi.spyOn(globalThis, 'clearInterval')];
+    try {
+      await pack('s3://raw/set', newFolder(), { exclude: ['dog/**'], ...options });
+      await vi.waitFor(() => {
+        const ended = new Set(cleared.mock.calls.map(([timer]) => timer));
+        expect(made.mock.results.filter(({ value }) => !ended.has(value))).toEqual([]);
+      });
+      expect(made).toHaveBeenCalled();
+    } finally {
+      made.mockRestore();
+      cleared.mockRestore();
+    }
+  },
+);
 
 test('labels, and a second pack that finds all of it there', async () => {
   const folder = both();

@@ -144,18 +144,30 @@ test.runIf(isLinux)(
   },
 );
 
-test.runIf(isLinux)('where the file system of one dataset hangs, the files of another are opened', async () => {
-  const [folder, [part]] = [emptyFolder(), files(1)];
-  const held = Array.from({ length: 100 }, (_, i) => path.join(folder, String(i)));
-  execFileSync('mkfifo', held);
-  const [hanging, other] = [new LocalThreads(OPTIONS), new LocalThreads(OPTIONS)];
-  expect(await read(hanging, part!)).toBe('0');
-  const failing = Promise.allSettled(held.map((file) => hanging.readFile(file)));
-  expect(await read(other, part!)).toBe('0');
-  await hanging.close();
-  await failing;
-  await other.close();
-});
+test.runIf(isLinux)(
+  'where file systems of datasets hang, the files of others are opened, also behind one that was closed',
+  async () => {
+    const [folder, [part]] = [emptyFolder(), files(1)];
+    const held = Array.from({ length: 100 }, (_, i) => path.join(folder, String(i)));
+    execFileSync('mkfifo', held);
+    const hanging = () => {
+      const threads = new LocalThreads(OPTIONS);
+      return { threads, ended: Promise.allSettled(held.map((file) => threads.readFile(file))) };
+    };
+    const first = new LocalThreads(OPTIONS);
+    expect(await read(first, part!)).toBe('0');
+    const all = [hanging(), hanging()];
+    expect(await read(first, part!)).toBe('0');
+    const later = new LocalThreads(OPTIONS);
+    expect(await read(later, part!)).toBe('0');
+    await all[0]!.threads.close();
+    all.push(hanging());
+    const last = new LocalThreads(OPTIONS);
+    expect(await read(last, part!)).toBe('0');
+    for (const threads of [first, later, last, ...all.map(({ threads }) => threads)]) await threads.close();
+    await Promise.all(all.map(({ ended }) => ended));
+  },
+);
 
 test.runIf(isLinux)(
   'a program ends while such a process is there, and one that is killed leaves none behind',

@@ -124,10 +124,16 @@ export class WorkerPool<Job, Result> {
     if (own?.isEnough !== true) this.#threads = this.#start();
   }
 
+  /** Those that work now. */
+  get #members(): readonly Member<Job, Result>[] {
+    if (this.#threads === null) return this.#own;
+    return this.#isSubstitute ? this.#threads : [...this.#own, ...this.#threads];
+  }
+
   /** Tells every worker something that it does not answer. */
   broadcast(message: unknown): void {
     if (this.#threads === null) this.#told.push(message);
-    for (const member of [...(this.#threads ?? []), ...this.#own]) member.post(message);
+    for (const member of this.#members) member.post(message);
   }
 
   /**
@@ -135,8 +141,7 @@ export class WorkerPool<Job, Result> {
    * `stop` is called, no further job begins, and when the running ones have ended the first error is thrown.
    */
   async run(jobs: Iterable<Job>, done: (result: Result) => unknown, stop: () => void): Promise<void> {
-    const own = this.#isSubstitute && this.#threads !== null ? [] : this.#own;
-    await this.#share([...own, ...(this.#threads ?? [])], jobs, done, stop);
+    await this.#share(this.#members, jobs, done, stop);
   }
 
   /** The same by the threads alone: for whoever has something else to do meanwhile. */

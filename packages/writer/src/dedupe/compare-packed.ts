@@ -56,7 +56,9 @@ export async function comparePacked(
   ticker.begin('dedupe', images, total);
   const hashed = new Map<number, Uint8Array>();
   const jobs = candidates.map(({ job }) => job);
-  await hashPartsInWorkers(workers, jobs, total, ({ numbers, digests }) => hashed.set(numbers[0]!, digests));
+  await hashPartsInWorkers(workers, jobs, { files: images, bytes: total }, ({ numbers, digests }) =>
+    hashed.set(numbers[0]!, digests),
+  );
   // In their order, so that the first of several stands for the files.
   for (const { shard: number, rows, job } of candidates) {
     table.addPacked(hashed.get(job.first)!, await describeImages(base, number, rows));

@@ -129,12 +129,11 @@ export class PackJobs {
 
   take(news: PackNews): void {
     if (news.type === 'files') {
+      this.#listing?.flight?.close();
       const flight = news.flight && new InFlight(news.flight);
       this.#listing = { root: news.root, files: new SourceFiles(news.files), flight };
       return;
     }
-    this.#listing?.flight?.close();
-    this.#listing = null;
     this.close();
     this.#session = open(news, this.#breathe);
     this.#session.catch(() => undefined);
@@ -152,9 +151,15 @@ export class PackJobs {
     return hashFilesAhead(root, files, job, flight, sourceKind(root).files(root), this.#report);
   }
 
+  /** What watches calls that are under way ends with it: a thread may have other things to do then. */
   close(): void {
+    this.#listing?.flight?.close();
+    this.#listing = null;
     void this.#session?.then(
-      ({ plan }) => plan !== NO_RECORD && closeSync(plan),
+      ({ plan, setting }) => {
+        setting.flight?.close();
+        if (plan !== NO_RECORD) closeSync(plan);
+      },
       () => undefined,
     );
     this.#session = undefined;

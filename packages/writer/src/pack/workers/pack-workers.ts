@@ -105,10 +105,10 @@ function* hashJobs(files: Uint32Array): Generator<PackJob> {
 export async function hashPartsInWorkers(
   workers: PackWorkers,
   parts: readonly HashPartsJob[],
-  bytes: number,
+  work: { readonly files: number; readonly bytes: number },
   done: (hashed: HashedFiles) => void,
 ): Promise<void> {
-  if (!isSmallWork({ files: parts.length, bytes })) workers.start();
+  if (!isSmallWork(work)) workers.start();
   const jobs = parts.map((job) => ({ type: 'hash-parts', ...job }) as const);
   await workers.run(jobs, (result) => done(result as HashedFiles));
 }

@@ -6,7 +6,7 @@ import { descriptors } from './descriptors.js';
 
 /** The process opens so many files side by side. More wait here, so that what is urgent goes first. */
 const SIDE_BY_SIDE = 64;
-/** Of these each dataset finds so many free, also where the file system of another one hangs. */
+/** Of these each dataset finds so many free, and one that comes later, also where the file systems of others hang: of six of them. */
 const OWN = 8;
 /** What scripts/bundle.mjs makes of opener-process.ts. */
 const PROCESS = new URL('./opener-process.cjs', import.meta.url);
@@ -48,7 +48,7 @@ export interface Call {
 
 /** The child process, for all who have files opened by it. */
 export class OpenerChild {
-  users = 0;
+  readonly users = new Set<User>();
   hasEnded = false;
   readonly #child: ChildProcess;
   readonly #socket: number;
@@ -94,8 +94,14 @@ export class OpenerChild {
     this.#handOut();
   }
 
-  leave(): void {
-    if (--this.users === 0) this.#end();
+  leave(user: User): void {
+    this.users.delete(user);
+    if (this.users.size === 0) this.#end();
+  }
+
+  /** It still opens files for one who has left: where they hang they take the places of others. */
+  get isHeldUp(): boolean {
+    return [...this.#asked.values()].some(({ isDropped }) => isDropped);
   }
 
   #handOut(): void {
@@ -111,11 +117,20 @@ export class OpenerChild {
     this.#keepAlive();
   }
 
-  /** The first of one who has not as many under way as the others leave to it. */
+  /** The first of one who has few under way, or leaves enough places to the others. */
   #takeFrom(queue: Call[]): Call | undefined {
-    const most = Math.max(OWN, SIDE_BY_SIDE - OWN * (this.users - 1));
-    const at = queue.findIndex(({ isDropped, user }) => isDropped || user.underWay < most);
+    const free = SIDE_BY_SIDE - this.#asked.size;
+    const at = queue.findIndex(
+      ({ isDropped, user }) => isDropped || user.underWay < OWN || free > this.#keptFrom(user),
+    );
     return at < 0 ? undefined : queue.splice(at, 1)[0];
+  }
+
+  /** Free places that are for others. */
+  #keptFrom(user: User): number {
+    let kept = OWN;
+    for (const other of this.users) if (other !== user) kept += Math.max(0, OWN - other.underWay);
+    return kept;
   }
 
   #keepAlive(): void {

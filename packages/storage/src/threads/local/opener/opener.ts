@@ -15,13 +15,13 @@ export class Opener implements User {
 
   private constructor(child: OpenerChild) {
     this.#child = child;
-    child.users++;
+    child.users.add(this);
   }
 
   /** One more user of this process's opener; null where there can be none. */
   static get(): Opener | null {
     try {
-      if (shared === null || shared.hasEnded) shared = new OpenerChild();
+      if (shared === null || shared.hasEnded || shared.isHeldUp) shared = new OpenerChild();
       return new Opener(shared);
     } catch {
       return null;
@@ -44,7 +44,7 @@ export class Opener implements User {
       call.isDropped = true;
       call.reject(new OpenerEndedError());
     }
-    this.#child.leave();
+    this.#child.leave(this);
   }
 
   async #ask(kind: Call['kind'], path: string): Promise<OpenedFile | Uint8Array> {
