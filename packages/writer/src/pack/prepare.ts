@@ -70,9 +70,11 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     const naming = new Naming(options);
     if (options.onBad === 'stop') refuseUnreadable(root, files, whole);
     const compared = changesBytes(options) ? null : base;
-    // Where each call waits, threads wait side by side.
-    if (options.dedupe && work.flight !== null) workers.start();
-    if (options.dedupe) duplicates = await findDuplicates(files, whole, output, workers, ticker, compared);
+    if (options.dedupe) {
+      // Where each call waits, threads wait side by side.
+      if (work.flight !== null) workers.start();
+      duplicates = await findDuplicates(files, whole, output, workers, ticker, compared);
+    }
     let plan = duplicates === null ? whole : planShards(files, { ...planOptions, leftOut: duplicates.leftOut });
     const taken = base === null ? [] : await findTakenKeys(base, shardPlans(files, plan, labels), naming);
     if (taken.length > 0) {
