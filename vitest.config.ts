@@ -45,7 +45,7 @@ const LANES = {
    */
   node: [
     'packages/reader/src/{loader,bridge}/**/*.test.ts',
-    'packages/storage/src/**/*.test.ts',
+    'packages/{base,storage}/src/**/*.test.ts',
     'packages/writer/src/{crew,dedupe,output,source}/**/*.test.ts',
     'packages/format/src/layouts/{file-window,write-buffer,tar/write}.test.ts',
     'test/loader-{lifetime,reading,slot-file,slow,stopping}.test.ts',

@@ -1,7 +1,8 @@
 // A dataset whose shards are holes in the disk: indexes are real, payloads are zeros. Any number of samples is made in seconds.
 import { truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { crc32, createManifest, writeManifest, writeShardIndex } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
+import { createManifest, writeManifest, writeShardIndex } from '@shardtool/format';
 
 const imageBytes = 400;
 const spanBytes = 2048;

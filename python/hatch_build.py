@@ -26,7 +26,7 @@ WHEEL_TAGS = {
     "darwin-arm64": "macosx_11_0_arm64",
 }
 #: The packages of this project that the command line tool is made of, each after what it depends on.
-OWN_PACKAGES = ("storage", "format", "reader", "cuda", "writer", "cli")
+OWN_PACKAGES = ("base", "storage", "format", "reader", "cuda", "writer", "cli")
 #: Files that nothing runs, by their ends.
 UNUSED_ENDS = (".d.ts", ".d.cts", ".d.mts", ".map", ".md", ".cc", ".hh", ".h", ".c", ".S", ".asm", ".txt.in")
 TARBALLS = "tarballs"

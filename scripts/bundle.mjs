@@ -24,8 +24,9 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
 const PACKAGES = {
-  storage: ['index', 'threads/remote/remote-thread', 'visible'],
-  format: ['index', 'visible', 'layouts/hdf5/hdf5-thread'],
+  base: ['index', 'text'],
+  storage: ['index', 'threads/remote/remote-thread'],
+  format: ['index', 'layouts/hdf5/hdf5-thread'],
   reader: [
     'index',
     'dataset/open-files',
@@ -53,7 +54,7 @@ const PACKAGES = {
  * It is of CommonJS, which starts in 4 to 14 ms less.
  */
 const THREADS = { reader: 'loader/work/decode-worker' };
-const BELOW_THREADS = ['storage', 'format'];
+const BELOW_THREADS = ['base', 'storage', 'format'];
 /** Dozens of these wait for slow files: of a few modules, and of CommonJS, each starts in a quarter less processor time. */
 const WAITING_THREADS = { storage: ['threads/local/local-thread', 'threads/local/opener/opener-process'] };
 /** Where the libraries of @julusian/jpeg-turbo come from and go to: without its packages for building it, and its install script. */

@@ -1,7 +1,7 @@
 // Decodes damaged JPEGs, numbers FIRST to FIRST + COUNT - 1, into a guarded row. Before each one its number goes to file
 // PROGRESS, so that a crash or a hang can be told; at the end one line of JSON says what came of them.
 import { openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import { createDecoder } from '#reader/decoder';
 import { scratchBytesFor } from '#reader/scratch-size';
 import { compileTransform } from '#reader/transform';

@@ -8,7 +8,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { crc32, layoutOf, readManifest, readShardIndex, type WrittenLayoutName } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
+import { layoutOf, readManifest, readShardIndex, type WrittenLayoutName } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { convert, pack } from '@shardtool/writer';
 import { beforeAll, expect, test } from 'vitest';

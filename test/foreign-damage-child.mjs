@@ -5,7 +5,8 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { crc32, layoutOf, openSource, ShardtoolError } from '@shardtool/format';
+import { crc32, ShardtoolError } from '@shardtool/base';
+import { layoutOf, openSource } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { hdf5 } from '#format/hdf5';
 import { PATIENCE } from '#format/hdf5-thread';

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { ShardtoolError } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
 import { openDataset } from '@shardtool/reader';
 import { type Fault, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';

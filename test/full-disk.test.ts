@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, statfsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { SampleSizeError } from '@shardtool/format';
+import { SampleSizeError } from '@shardtool/base';
 import { convert, DiskFullError, pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { allowed, type OptionEntry } from '@shardtool/format';
+import { allowed, type OptionEntry } from '@shardtool/base';
 import { LOADER_OPTIONS, type LoaderOption } from '@shardtool/reader/option-table';
 import { expect, test } from 'vitest';
 import { compile, userProject } from './guides/user-project.js';

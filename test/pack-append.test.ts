@@ -1,7 +1,8 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OptionError, readManifest, UnfinishedPackError } from '@shardtool/format';
+import { OptionError, UnfinishedPackError } from '@shardtool/base';
+import { readManifest } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import {
   BadFileError,

@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { OptionError, readManifest, UnfinishedPackError } from '@shardtool/format';
+import { OptionError, UnfinishedPackError } from '@shardtool/base';
+import { readManifest } from '@shardtool/format';
 import {
   BadFileError,
   DiskFullError,

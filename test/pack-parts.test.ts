@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync }
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OptionError, UnfinishedPackError } from '@shardtool/format';
+import { OptionError, UnfinishedPackError } from '@shardtool/base';
 import {
   BadFileError,
   commitParts,

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { UnfinishedPackError } from '@shardtool/format';
+import { UnfinishedPackError } from '@shardtool/base';
 import { openDataset } from '@shardtool/reader';
 import {
   BadFileError,

@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { crc32, fieldPayload, indexPathOf, readManifest, readShardIndex } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
+import { fieldPayload, indexPathOf, readManifest, readShardIndex } from '@shardtool/format';
 import { expect } from 'vitest';
 import { emptyFolder } from './datasets.js';
 

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { LabelsError, OptionError } from '@shardtool/format';
+import { LabelsError, OptionError } from '@shardtool/base';
 import { openDataset } from '@shardtool/reader';
 import { type PackOptions, pack } from '@shardtool/writer';
 import { afterAll, beforeAll, expect, test } from 'vitest';

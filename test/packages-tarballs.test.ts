@@ -7,7 +7,7 @@ import { emptyFolder } from './datasets.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Each after what it depends on. */
-const packages = ['storage', 'format', 'reader', 'cuda', 'writer', 'cli'];
+const packages = ['base', 'storage', 'format', 'reader', 'cuda', 'writer', 'cli'];
 /** .ci/run packs once, for the wheel as well. */
 const tarballs = process.env.SHARDTOOL_TARBALLS ?? emptyFolder();
 /** An empty folder outside of the repository, into which the tarballs are installed. */

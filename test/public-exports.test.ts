@@ -3,7 +3,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 
-const PACKAGES = ['storage', 'format', 'reader', 'writer', 'cuda', 'cli'] as const;
+const PACKAGES = ['base', 'storage', 'format', 'reader', 'writer', 'cuda', 'cli'] as const;
 const exported = new Map<string, Record<string, unknown>>();
 
 beforeAll(async () => {

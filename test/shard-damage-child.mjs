@@ -1,6 +1,7 @@
 // Walks the damaged shards that it is sent, one by one, and answers for each with the number of samples and what went
 // wrong that should not: an error that is none of ours or names no shard, or a place that lies outside the file.
-import { LmdbDatabase, lmdb, msgpack, openSource, ShardtoolError } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
+import { LmdbDatabase, lmdb, msgpack, openSource } from '@shardtool/format';
 
 const layouts = { lmdb, msgpack };
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { type AnnotationOptions, countObjects, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { annotatedTar, HEIGHT, shapesOf, WIDTH } from './annotated-tar.js';

@@ -1,6 +1,7 @@
 // Walks the archives whose paths it is sent, and answers for each with the number of samples and what went wrong that
 // should not: an error that is none of ours or names no shard and offset, or a place that lies outside the file.
-import { openSource, ShardtoolError, tar } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
+import { openSource, tar } from '@shardtool/format';
 
 process.once('message', async (paths) => {
   for (const path of paths) process.send({ path, ...(await walk(path)) });

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { openSource, type Source, tar, UnsupportedEntryError } from '@shardtool/format';
+import { UnsupportedEntryError } from '@shardtool/base';
+import { openSource, type Source, tar } from '@shardtool/format';
 import { expect, test } from 'vitest';
 
 const folder = fileURLToPath(new URL('fixtures/tar/', import.meta.url));

@@ -17,7 +17,7 @@ import { bill } from './bill.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Each after what it depends on. */
-const PACKAGES = ['storage', 'format', 'reader', 'cuda', 'writer', 'cli'];
+const PACKAGES = ['base', 'storage', 'format', 'reader', 'cuda', 'writer', 'cli'];
 const { values } = parseArgs({
   options: {
     out: { type: 'string', default: 'release' },

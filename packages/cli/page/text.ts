@@ -1,5 +1,4 @@
-/** Numbers and names as the page shows them. */
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 
 const COUNT = new Intl.NumberFormat('en-US');
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];

@@ -139,7 +139,7 @@ function unknownFlag(words: readonly string[], flags: readonly string[]): string
 }
 
 async function noSuchFlag(flag: string, words: readonly string[], flags: readonly string[]): Promise<UsageError> {
-  const { didYouMean } = await import('@shardtool/storage');
+  const { didYouMean } = await import('@shardtool/base');
   const known = flags.filter((name) => name.length > 1).map((name) => `--${name}`);
   return new UsageError(`There is no option ${flag}${didYouMean(flag, known) || '.'} ${hint(words)}`);
 }

@@ -2,7 +2,7 @@
  * Every class of error that a caller can meet, with the package that has it; docs/errors.md says when each comes, and
  * what to do. All of them are a ShardtoolError, whose message is one sentence with the remedy.
  */
-export { CudaError, NoCudaError } from '@shardtool/cuda';
+
 export {
   CropIndexError,
   CutShardError,
@@ -18,7 +18,6 @@ export {
   NoSuchFileError,
   NpyError,
   OptionError,
-  OverlayError,
   RefusedError,
   SampleChecksumError,
   SampleDecodeError,
@@ -30,7 +29,9 @@ export {
   UnsupportedShardError,
   VersionError,
   WorkerDiedError,
-} from '@shardtool/format';
+} from '@shardtool/base';
+export { CudaError, NoCudaError } from '@shardtool/cuda';
+export { OverlayError } from '@shardtool/format';
 export {
   BadSampleError,
   DatasetClosedError,

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import type { DevicePlan } from '@shardtool/reader';
 import type { Device } from './device.js';
 import {

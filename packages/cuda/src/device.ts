@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { type CallName, type Driver, loadDriver } from './driver.js';
 import { NoCudaError } from './errors.js';
 

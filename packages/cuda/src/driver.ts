@@ -1,10 +1,4 @@
-/**
- * The CUDA driver's C interface (cuda.h; "CUDA Driver API" in NVIDIA's documentation), as far as it is needed: libcuda.so.1
- * comes with the driver, so neither toolkit nor compiler is. Handles and device addresses are 64-bit words, and cross as
- * such. The names that end in _v2 are those that cuda.h gives the plain ones by macros; the newest of them,
- * cuDevicePrimaryCtxRelease_v2, came with CUDA 11.0 (driver 450).
- */
-import { nativeCalls } from '@shardtool/format';
+import { nativeCalls } from '@shardtool/base';
 import type { LibraryHandle } from 'koffi';
 import { CudaError, NoCudaError } from './errors.js';
 

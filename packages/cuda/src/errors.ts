@@ -1,4 +1,4 @@
-import { ShardtoolError } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
 
 /** There is no CUDA driver here, or it has no device. */
 export class NoCudaError extends ShardtoolError {}

@@ -1,4 +1,4 @@
-import { Bell } from '@shardtool/format';
+import { Bell } from '@shardtool/base';
 import type { DevicePlan, DeviceReport, DeviceStage, HostBatches, Uploads } from '@shardtool/reader';
 import { Converter } from './converter.js';
 import { Device } from './device.js';

@@ -1,14 +1,4 @@
 export {
-  asFileError,
-  countBraces,
-  didYouMean,
-  makeFolder,
-  nativeCalls,
-  remedyOf,
-  withSentences,
-} from '@shardtool/storage';
-export { changedSincePacked, checkFieldCrc32, checkFieldSum, crc32, crc32Hex } from './checksum.js';
-export {
   type CropIndexFile,
   type CropIndexTable,
   CropIndexWriter,
@@ -55,37 +45,6 @@ export {
   writeManifest,
 } from './dataset/manifest.js';
 export { canonicalSplit, shardsOfSplit, splitsOf } from './dataset/split-name.js';
-export { flushFolder, nameOnce, writeDurably } from './durable.js';
-export {
-  CropIndexError,
-  CutShardError,
-  DamagedShardError,
-  DuplicateKeyError,
-  EntryNameError,
-  FileChangedError,
-  FileError,
-  FileExistsError,
-  ImageError,
-  KeyLengthError,
-  LabelsError,
-  ManifestError,
-  NoSuchFileError,
-  NpyError,
-  OptionError,
-  RefusedError,
-  SampleChecksumError,
-  SampleDecodeError,
-  SampleSizeError,
-  ShardIndexError,
-  ShardtoolError,
-  UnfinishedPackError,
-  UnsupportedEntryError,
-  UnsupportedShardError,
-  VersionError,
-  type Whereabouts,
-  WorkerDiedError,
-} from './errors.js';
-export { HashTable, hashOfBytes, mixedBits } from './hash-table.js';
 export {
   fieldOfKind,
   type ImageKind,
@@ -172,8 +131,6 @@ export {
   readNpyHeader,
   readNpyImage,
 } from './npy/index.js';
-export { allowed, checkGiven, defaultsOf, type OptionOwner, type OwnChecks } from './options/check.js';
-export type { CheckedValues, OptionDefaults, OptionEntry, OptionTable, OptionValue } from './options/entry.js';
 export { checkDaliName, daliIndex } from './other-indexes/dali.js';
 export { checkWidsName, checkWidsNames, type WidsShard, widsIndex } from './other-indexes/wids.js';
 export {
@@ -187,7 +144,6 @@ export {
   parseOverlay,
   type SplitRule,
 } from './overlay/overlay-file.js';
-export { philox, shuffle } from './philox.js';
 export { fieldPayload } from './sample/field-payload.js';
 export { fieldType } from './sample/field-type.js';
 export { nameTable } from './sample/name-table.js';
@@ -226,7 +182,3 @@ export {
 } from './shard-index/shard-index.js';
 export { INDEX_PARTS, rowsOfIndex, unknownColumns } from './shard-index/whole-index.js';
 export { openSource, type Source } from './source.js';
-export { Bell } from './threads/bell.js';
-export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
-export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
-export { countOf, sentence, visible } from './visible.js';

@@ -1,4 +1,4 @@
-export { ShardtoolError, WorkerDiedError } from '@shardtool/format';
+export { ShardtoolError, WorkerDiedError } from '@shardtool/base';
 export { columnsText } from './annotations/columns-text.js';
 export { countObjects, type ObjectStats } from './annotations/count.js';
 export {

@@ -1,10 +1,8 @@
 import { readSync } from 'node:fs';
 import { copyFile, type FileHandle, link, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { FileChangedError, FileError, FileExistsError, NoSuchFileError } from './errors.js';
-import { makeFolder } from './make-folder.js';
+import { FileChangedError, FileError, FileExistsError, makeFolder, NoSuchFileError, remedyOf } from '@shardtool/base';
 import type { Content, Entry, Expected, PutOptions, Source, Storage } from './storage.js';
-import { remedyOf } from './system-error.js';
 
 /** Files of this machine. A name that is an absolute path is taken as it is. */
 export class LocalStorage implements Storage {

@@ -1,4 +1,4 @@
-import { OptionError } from './errors.js';
+import { OptionError } from '@shardtool/base';
 import { isRemote, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
 import type { Expected, Source, Storage, StorageOptions } from './storage.js';
 

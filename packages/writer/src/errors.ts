@@ -1,6 +1,6 @@
-import { ShardtoolError, type Whereabouts } from '@shardtool/format';
+import { ShardtoolError, type Whereabouts } from '@shardtool/base';
 
-export { LabelsError } from '@shardtool/format';
+export { LabelsError } from '@shardtool/base';
 
 /** The folder to be packed, or one in it, is missing, is no folder, or cannot be read; also a link without an ending that leads nowhere. */
 export class SourceError extends ShardtoolError {}

@@ -1,11 +1,5 @@
-import {
-  MAX_PIXELS,
-  type OptionEntry,
-  type OptionTable,
-  type OptionValue,
-  OUTPUT_LAYOUTS,
-  WRITTEN_LAYOUTS,
-} from '@shardtool/format';
+import type { OptionEntry, OptionTable, OptionValue } from '@shardtool/base';
+import { MAX_PIXELS, OUTPUT_LAYOUTS, WRITTEN_LAYOUTS } from '@shardtool/format';
 import { expect, expectTypeOf, test } from 'vitest';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
 import { checkOptions, type OutputOptions, PACK_DEFAULTS, type PackOptions } from './options.js';

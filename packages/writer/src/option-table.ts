@@ -1,9 +1,4 @@
-/**
- * The options of packing and converting, each in one place: what it may be, what holds where it is left out, its line of help,
- * and whether shards depend on it. The checks (options.ts), the flags of the command line and the record of a plan are made of
- * this table. It is plain data, so that the command line lists its flags without loading the writer.
- */
-import type { OptionEntry } from '@shardtool/format';
+import type { OptionEntry } from '@shardtool/base';
 
 /** An option of a pack. */
 type PackOption = OptionEntry & {

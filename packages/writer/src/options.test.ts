@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { checkOptions, PACK_DEFAULTS, recodeOptions } from './options.js';
 

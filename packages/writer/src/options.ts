@@ -2,14 +2,13 @@ import { availableParallelism } from 'node:os';
 import {
   type CheckedValues,
   checkGiven,
-  countBraces,
   defaultsOf,
   OptionError,
   type OptionTable,
-  type OutputLayoutName,
   type OwnChecks,
-  type WrittenLayoutName,
-} from '@shardtool/format';
+} from '@shardtool/base';
+import type { OutputLayoutName, WrittenLayoutName } from '@shardtool/format';
+import { countBraces } from '@shardtool/storage';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS, WRITER_OPTIONS } from './option-table.js';
 import { Naming } from './plan/naming.js';
 import type { LmdbValues } from './shard/layout-choice.js';

@@ -3,7 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { besidePath, indexPathOf, ShardtoolError } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
+import { besidePath, indexPathOf } from '@shardtool/format';
 import type { CodecChoice, Dataset, LoaderInfo, LoaderOptions, LoaderReport } from '@shardtool/reader';
 import { adviceOn, type Findings } from './advice.js';
 

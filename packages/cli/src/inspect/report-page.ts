@@ -1,5 +1,4 @@
-/** The report of `shardtool inspect` as one page that needs nothing else: no script, no address, pictures in it. */
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import type { InspectFinding, InspectGroups, InspectReport } from '@shardtool/reader';
 import { countOf, formatCount } from '../terminal/size.js';
 

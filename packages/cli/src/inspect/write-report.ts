@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { FileError, ShardtoolError, writeDurably } from '@shardtool/format';
+import { FileError, ShardtoolError, writeDurably } from '@shardtool/base';
 import { type Dataset, type InspectReport, openDataset } from '@shardtool/reader';
 import { thumbnailOf } from '../view/pictures.js';
 import { REPORT_MARK, reportPage, type Shown, shownIn } from './report-page.js';

@@ -1,4 +1,4 @@
-import type { OptionEntry, OptionValue } from '@shardtool/format';
+import type { OptionEntry, OptionValue } from '@shardtool/base';
 import type { Options } from 'yargs';
 import { UsageError } from '../terminal/outcome.js';
 import { share, size, wholeNumber } from './flags.js';

@@ -1,5 +1,4 @@
-/** Text for pictures, drawn by Pango with the fonts of the system. */
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import sharp from 'sharp';
 
 export const LABEL_HEIGHT = 20;

@@ -1,6 +1,6 @@
 /** A picture of the first samples of an epoch: every image with what lies on it, its masks beside it and its class below. */
 import path from 'node:path';
-import { writeDurably } from '@shardtool/format';
+import { writeDurably } from '@shardtool/base';
 import type { Batch, Dataset, LoaderOptions, TransformInput } from '@shardtool/reader';
 import sharp, { type FormatEnum } from 'sharp';
 import { Canvas } from './canvas.js';

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import type { AddOverlayReport } from '@shardtool/reader';
 import { countOf, formatCount } from './size.js';
 

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { inspect } from 'node:util';
-import { sentence, visible } from '@shardtool/format/visible';
+import { sentence, visible } from '@shardtool/base/text';
 
 /** The command line itself is not right: exit code 2. */
 export class UsageError extends Error {}
@@ -26,7 +26,7 @@ export function foundFault(): void {
  */
 export async function fail(thrown: unknown, words: readonly string[], flags: readonly string[]): Promise<void> {
   const verbose = words.includes('--verbose');
-  const { asFileError, OptionError, ShardtoolError } = await import('@shardtool/format');
+  const { asFileError, OptionError, ShardtoolError } = await import('@shardtool/base');
   const error = asFileError(thrown);
   const isUsage = error instanceof UsageError || error instanceof OptionError || namesNothing(error, words);
   process.exitCode = isUsage ? 2 : error instanceof Interrupted ? error.exitCode : 1;

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import type { SingleBar } from 'cli-progress';
 import { type Progress, progressLine } from './progress-line.js';
 

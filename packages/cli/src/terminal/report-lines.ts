@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import type { CropIndexCounts, PackReport, PartialField } from '@shardtool/writer';
 import { countOf, formatCount } from './size.js';
 

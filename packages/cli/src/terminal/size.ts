@@ -1,4 +1,4 @@
-export { countOf, formatCount, parseSize } from '@shardtool/format/visible';
+export { countOf, formatCount, parseSize } from '@shardtool/base/text';
 
 /** 1,234,567 bytes as `1.2 MB`. */
 export function formatSize(bytes: number): string {

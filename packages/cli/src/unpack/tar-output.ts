@@ -1,4 +1,5 @@
-import { EntryNameError, whyUnsafe } from '@shardtool/format';
+import { EntryNameError } from '@shardtool/base';
+import { whyUnsafe } from '@shardtool/format';
 import { pack } from 'tar-stream';
 import { write } from '../terminal/outcome.js';
 

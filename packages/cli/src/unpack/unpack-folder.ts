@@ -1,6 +1,7 @@
 import { lstat, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { asFileError, EntryNameError, FileError, makeFolder, whyUnsafe } from '@shardtool/format';
+import { asFileError, EntryNameError, FileError, makeFolder } from '@shardtool/base';
+import { whyUnsafe } from '@shardtool/format';
 
 /** Where a file comes from, for messages. */
 interface Origin {

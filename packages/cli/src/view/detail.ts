@@ -1,14 +1,5 @@
-/** All that is known of one sample. What cannot be read becomes a sentence, and everything else is still shown. */
-import {
-  crc32,
-  type FieldColumns,
-  headerOf,
-  imageFields,
-  imageKindOf,
-  type ShardIndex,
-  ShardtoolError,
-  sentence,
-} from '@shardtool/format';
+import { crc32, ShardtoolError, sentence } from '@shardtool/base';
+import { type FieldColumns, headerOf, imageFields, imageKindOf, type ShardIndex } from '@shardtool/format';
 import type { AnnotationOptions, Dataset, Sample } from '@shardtool/reader';
 import { exifLines } from './exif.js';
 import { drawn, objectsOf } from './objects.js';

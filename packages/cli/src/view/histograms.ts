@@ -1,5 +1,4 @@
-/** How the values of a column are spread over all samples, and over those that are selected. */
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import type { CategoryColumn, NumberColumn } from './label-columns.js';
 import type { CategoryHistogram, Histogram, NumberHistogram } from './protocol.js';
 import { columnOf } from './query.js';

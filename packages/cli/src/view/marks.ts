@@ -1,5 +1,4 @@
-/** What a person says of samples, until it is an overlay. */
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { addOverlay } from '@shardtool/reader';
 import { OverlayFolder, type SeenPlace } from './overlay-folder.js';
 import type { Mark, MarkList, SavedMarks } from './protocol.js';

@@ -1,5 +1,4 @@
-/** What the model sees: single samples through a transform, with the numbers that a loader of this seed draws in this epoch. */
-import { OptionError, SampleDecodeError } from '@shardtool/format';
+import { OptionError, SampleDecodeError } from '@shardtool/base';
 import {
   type AnnotationOptions,
   type Dataset,

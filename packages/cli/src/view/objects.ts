@@ -1,5 +1,4 @@
-/** What lies on an image, to be drawn over it. */
-import { OptionError, SampleDecodeError } from '@shardtool/format';
+import { OptionError, SampleDecodeError } from '@shardtool/base';
 import {
   type AnnotationOptions,
   type AnnotationSource,

@@ -2,7 +2,8 @@
 import { constants } from 'node:fs';
 import { access, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolder, OVERLAYS_FOLDER, OverlayError, sideFolder } from '@shardtool/format';
+import { makeFolder } from '@shardtool/base';
+import { OVERLAYS_FOLDER, OverlayError, sideFolder } from '@shardtool/format';
 import { logOverlay } from '@shardtool/reader';
 import { joinLocation, localPathOf, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
 

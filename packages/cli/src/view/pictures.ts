@@ -1,5 +1,5 @@
-/** Images of samples as a browser takes them. What kind they are is told by their bytes, never by a name. */
-import { imageFields, imageKindOf, MAX_PIXELS, SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
+import { imageFields, imageKindOf, MAX_PIXELS } from '@shardtool/format';
 import { type Dataset, readMask, type Sample, SampleDecoder } from '@shardtool/reader';
 import sharp, { type Sharp } from 'sharp';
 import { maskTile } from '../preview/tiles.js';

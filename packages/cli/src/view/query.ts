@@ -1,5 +1,4 @@
-/** From what a person asks for to the rows that are shown, in their order. */
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { compileWhere, type Dataset, selectableOf } from '@shardtool/reader';
 import type { TableColumn } from './label-columns.js';
 import type { Query } from './protocol.js';

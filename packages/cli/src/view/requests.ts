@@ -1,5 +1,5 @@
-/** What a request asks for, checked: nothing of an address or a body is taken as it comes. */
-import { OptionError, parseShape } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { parseShape } from '@shardtool/format';
 import type { TransformInput } from '@shardtool/reader';
 import { z } from 'zod';
 import type { ModelRequest } from './model.js';

@@ -1,5 +1,4 @@
-/** What can be asked, a line each: the method, what stands behind the secret in the address, and what answers. */
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { type AnnotationOptions, type Dataset, NoSuchSampleError } from '@shardtool/reader';
 import { detailOf } from './detail.js';
 import type { Marks } from './marks.js';

@@ -1,7 +1,8 @@
 /** The rows of all indexes of a dataset as typed columns, some 100 bytes a sample: what the page filters, counts and sorts. */
+
+import { inTurn } from '@shardtool/base';
 import { imageFields, kindOfField, type PartOfIndex } from '@shardtool/format';
 import type { Dataset } from '@shardtool/reader';
-import { inTurn } from '@shardtool/storage';
 import { type CategoryColumn, ColumnBuilder, type NumberColumn, type TableColumn, Texts } from './label-columns.js';
 
 export interface SampleTable {

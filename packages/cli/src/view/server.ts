@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { FileError, ShardtoolError, sentence } from '@shardtool/format';
+import { FileError, ShardtoolError, sentence } from '@shardtool/base';
 import { type AnnotationOptions, type Dataset, WhereError } from '@shardtool/reader';
 import { admitted, newSecret, SAFE_HEADERS } from './guard.js';
 import { Marks } from './marks.js';

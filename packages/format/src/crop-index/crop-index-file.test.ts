@@ -1,10 +1,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { CropIndexError, crc32, VersionError } from '@shardtool/base';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { crc32 } from '../checksum.js';
-import { CropIndexError, VersionError } from '../errors.js';
 import { CropIndexWriter, checkedCropIndex, cropIndexOf, openCropIndex } from './crop-index-file.js';
 
 let folder: string;

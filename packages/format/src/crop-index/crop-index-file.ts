@@ -8,8 +8,7 @@
  *   the end (32 bytes): version, rows, crc32 of the records and of these two numbers, 0 (uint32 each), and 16 bytes of mark
  */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { crc32 } from '../checksum.js';
-import { CropIndexError, FileError, VersionError } from '../errors.js';
+import { CropIndexError, crc32, FileError, VersionError } from '@shardtool/base';
 import { openSource, type Source } from '../source.js';
 
 /** Near the end of every such file. */

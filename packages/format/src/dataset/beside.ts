@@ -3,8 +3,8 @@ import { constants } from 'node:fs';
 import { access, open, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { isRemote, joinLocation, makeFolder, openStorage, splitLocation } from '@shardtool/storage';
-import { FileError } from '../errors.js';
+import { FileError, makeFolder } from '@shardtool/base';
+import { isRemote, joinLocation, openStorage, splitLocation } from '@shardtool/storage';
 import { entryOf, type LayoutName, layoutNames, stemOfShard } from '../layouts/registry.js';
 
 /** One kind of file that lies beside shards: its name, which shards have it, and how ours is told. */

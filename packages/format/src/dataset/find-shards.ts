@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { didYouMean, FileError, OptionError, UnfinishedPackError } from '@shardtool/base';
 import {
-  didYouMean,
   expandBraces,
   isRemote,
   joinLocation,
@@ -10,7 +10,6 @@ import {
   openStorage,
   splitLocation,
 } from '@shardtool/storage';
-import { FileError, OptionError, UnfinishedPackError } from '../errors.js';
 import { holdsImages } from '../layouts/folder/list.js';
 import {
   entryOf,

@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { FileError, ManifestError, ShardtoolError, UnfinishedPackError, VersionError } from '@shardtool/base';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { FileError, ManifestError, ShardtoolError, UnfinishedPackError, VersionError } from '../errors.js';
 import {
   createManifest,
   identityOf,

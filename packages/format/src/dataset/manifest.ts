@@ -1,10 +1,19 @@
 import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isRemote, joinLocation, NoSuchFileError, readWhole, shownLocation } from '@shardtool/storage';
-import { crc32, crc32Hex } from '../checksum.js';
-import { flushFolder, writeDurably } from '../durable.js';
-import { FileError, ManifestError, UnfinishedPackError, UnsupportedShardError, VersionError } from '../errors.js';
+import {
+  crc32,
+  crc32Hex,
+  FileError,
+  flushFolder,
+  ManifestError,
+  NoSuchFileError,
+  UnfinishedPackError,
+  UnsupportedShardError,
+  VersionError,
+  writeDurably,
+} from '@shardtool/base';
+import { isRemote, joinLocation, readWhole, shownLocation } from '@shardtool/storage';
 import type { OutputLayoutName } from '../layouts/registry.js';
 import type { ColumnType } from '../shard-index/shard-index.js';
 

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { OptionError } from '../errors.js';
+import { OptionError } from '@shardtool/base';
 import { imageKindOf, SIGNATURE_BYTES } from '../image/kinds.js';
 import { entryOf, layoutNames } from '../layouts/registry.js';
 

@@ -1,4 +1,4 @@
-import { OptionError } from '../errors.js';
+import { OptionError } from '@shardtool/base';
 
 /** What the Hub's `datasets` takes for the name of a split, by the name that it then has (docs, "Structure your repository"). */
 const SPLITS: ReadonlyMap<string, string> = new Map(

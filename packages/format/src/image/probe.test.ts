@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { ImageError } from '@shardtool/base';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TIMES } from '../../../../test/repetitions.js';
-import { ImageError } from '../errors.js';
 import { fieldOfKind, isImageExtension, isImageField, kindOfField } from './kinds.js';
 import { MAX_PIXELS, probeImage } from './probe.js';
 

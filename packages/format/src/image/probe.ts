@@ -1,4 +1,4 @@
-import { ImageError, type ImageTrouble } from '../errors.js';
+import { ImageError, type ImageTrouble } from '@shardtool/base';
 import type { ImageHeader } from './header.js';
 import { imageKindOf, readHeaderOf } from './kinds.js';
 import { refusedKind } from './refused.js';

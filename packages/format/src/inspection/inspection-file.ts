@@ -3,8 +3,7 @@
  * sample, so that pandas and DuckDB open it.
  */
 import { readFileSync } from 'node:fs';
-import { crc32 } from '../checksum.js';
-import { writeDurably } from '../durable.js';
+import { crc32, writeDurably } from '@shardtool/base';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
 import { labelColumn, takeLabels } from '../shard-index/columns.js';

@@ -1,4 +1,4 @@
-import { LabelsError } from '../errors.js';
+import { LabelsError } from '@shardtool/base';
 import type { ColumnValue } from '../shard-index/label-column.js';
 import { CsvSyntaxError, parseCsv } from './csv.js';
 

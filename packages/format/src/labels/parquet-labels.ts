@@ -1,4 +1,4 @@
-import { LabelsError } from '../errors.js';
+import { LabelsError } from '@shardtool/base';
 import { columnsOf } from '../layouts/parquet/columns.js';
 import { parseFooter, readFooterBytes } from '../layouts/parquet/footer.js';
 import { readLabels } from '../layouts/parquet/labels.js';

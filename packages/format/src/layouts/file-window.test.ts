@@ -1,6 +1,6 @@
+import { CutShardError } from '@shardtool/base';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { CutShardError } from '../errors.js';
 import type { Source } from '../source.js';
 import { FileWindow } from './file-window.js';
 

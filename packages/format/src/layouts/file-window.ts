@@ -1,4 +1,4 @@
-import { CutShardError } from '../errors.js';
+import { CutShardError } from '@shardtool/base';
 import type { Source } from '../source.js';
 
 /** One large read. Larger ones gain nothing from the page cache, and fall out of the processor's. */

@@ -1,4 +1,4 @@
-import type { DamagedShardError } from '../errors.js';
+import type { DamagedShardError } from '@shardtool/base';
 import type { SampleRules } from '../sample/sample-check.js';
 import type { ColumnValue } from '../shard-index/label-column.js';
 import type { Source } from '../source.js';

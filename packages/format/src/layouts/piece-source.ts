@@ -1,4 +1,4 @@
-import { inLanes } from '@shardtool/storage';
+import { inLanes } from '@shardtool/base';
 import type { Source } from '../source.js';
 import { partAt } from './part-at.js';
 

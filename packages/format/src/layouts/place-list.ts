@@ -1,4 +1,4 @@
-import { CutShardError } from '../errors.js';
+import { CutShardError } from '@shardtool/base';
 import type { Source } from '../source.js';
 import type { FileWindow } from './file-window.js';
 import { damaged } from './value-columns.js';

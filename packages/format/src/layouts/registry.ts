@@ -1,5 +1,5 @@
+import { OptionError } from '@shardtool/base';
 import { isRemote, readAhead } from '@shardtool/storage';
-import { OptionError } from '../errors.js';
 import { openSource, type Source } from '../source.js';
 import { CIFAR } from './cifar/entry.js';
 import { FOLDER } from './folder/entry.js';

@@ -1,9 +1,9 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { crc32 } from '@shardtool/base';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { crc32 } from '../checksum.js';
 import type { ColumnValue } from '../shard-index/label-column.js';
 import { entryOf, isTableLayout, layoutNames, layoutOf, openShard, type TableLayoutName } from './registry.js';
 import { decodeTable, encodeTable, type Table, type TableColumn } from './table.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip } from 'node:zlib';
-import { DamagedShardError, ShardtoolError, UnsupportedShardError } from '../errors.js';
+import { DamagedShardError, ShardtoolError, UnsupportedShardError } from '@shardtool/base';
 import { decompressSnappy } from '../parquet/snappy.js';
 import { getVarint } from '../parquet/varint.js';
 import type { Source } from '../source.js';

@@ -1,4 +1,4 @@
-import { DamagedShardError, UnsupportedShardError } from '../errors.js';
+import { DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import { imageKindOf, SIGNATURE_BYTES } from '../image/kinds.js';
 import type { ColumnValue } from '../shard-index/label-column.js';
 import { classColumnOf, fieldOfColumn, imageColumnOf, labelOfColumn } from './column-names.js';

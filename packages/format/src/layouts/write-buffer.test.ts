@@ -2,9 +2,9 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { FileError } from '@shardtool/base';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { FileError } from '../errors.js';
 import { WriteBuffer } from './write-buffer.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-buffer-'));

@@ -1,7 +1,5 @@
 import { ftruncateSync, writeSync } from 'node:fs';
-import { crc32 } from '../checksum.js';
-import { crc32Combine } from '../crc32-combine.js';
-import { FileError, ShardtoolError } from '../errors.js';
+import { crc32, crc32Combine, FileError, ShardtoolError } from '@shardtool/base';
 
 /**
  * Samples are collected here, and go to the file in one write. What was read into it is still in the processor's cache

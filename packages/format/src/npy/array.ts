@@ -1,4 +1,4 @@
-import { NpyError } from '../errors.js';
+import { NpyError } from '@shardtool/base';
 import { readNpyHeader } from './header.js';
 
 /** Values that JavaScript has an array for; the bytes of all others. */

@@ -1,4 +1,4 @@
-import { NpyError } from '../errors.js';
+import { NpyError } from '@shardtool/base';
 
 /** What the header of a `.npy` file says (NumPy, "The .npy format", NEP 1). */
 export interface NpyHeader {

@@ -1,4 +1,4 @@
-import { NpyError } from '../errors.js';
+import { NpyError } from '@shardtool/base';
 import { encodeNpyHeader, type NpyHeader, readNpyHeader } from './header.js';
 
 /** Where the pixels of an uncompressed image lie: uint8 [height, width, 3] in C order. */

@@ -1,7 +1,7 @@
+import { NpyError } from '@shardtool/base';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TIMES } from '../../../../test/repetitions.js';
-import { NpyError } from '../errors.js';
 import { readNpy } from './array.js';
 import { encodeNpyHeader, readNpyHeader } from './header.js';
 import { encodeNpyImage, readNpyImage } from './image.js';

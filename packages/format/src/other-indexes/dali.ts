@@ -1,4 +1,4 @@
-import { EntryNameError, OptionError } from '../errors.js';
+import { EntryNameError, OptionError } from '@shardtool/base';
 import type { ShardIndex } from '../shard-index/shard-index.js';
 
 const VERSION = 'v1.2';

@@ -1,4 +1,4 @@
-import { EntryNameError, OptionError } from '../errors.js';
+import { EntryNameError, OptionError } from '@shardtool/base';
 import type { ShardIndex } from '../shard-index/shard-index.js';
 
 /** What the index says of one shard. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ShardtoolError, VersionError } from '../errors.js';
+import { ShardtoolError, VersionError } from '@shardtool/base';
 import type { ColumnValue } from '../shard-index/shard-index.js';
 
 /** An overlay is damaged, is missing, or belongs to another dataset. */

@@ -1,4 +1,4 @@
-import { crc32 } from '../checksum.js';
+import { crc32 } from '@shardtool/base';
 import {
   type Chunk,
   decodeFooter,

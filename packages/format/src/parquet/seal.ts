@@ -1,4 +1,4 @@
-import { crc32, crc32Hex } from '../checksum.js';
+import { crc32, crc32Hex } from '@shardtool/base';
 
 /**
  * The last entry of the footer's key-value metadata: crc32 of the whole file, taken with zeros in place of its own

@@ -1,4 +1,4 @@
-import { EntryNameError, KeyLengthError, OptionError, SampleSizeError } from '../errors.js';
+import { EntryNameError, KeyLengthError, OptionError, SampleSizeError } from '@shardtool/base';
 import type { FieldSize } from '../layouts/layout.js';
 import { KEY_ENTRY } from './sample-codec.js';
 import { whyUnsafe } from './sample-name.js';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
+import { OptionError } from '@shardtool/base';
 import { Packr } from 'msgpackr/pack';
-import { OptionError } from '../errors.js';
 import type { FieldSize } from '../layouts/layout.js';
 import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes } from '../layouts/msgpack/object.js';
 import { COMBINE_BYTES, type SummedBytes } from '../layouts/write-buffer.js';

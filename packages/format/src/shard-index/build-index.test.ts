@@ -1,9 +1,8 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CutShardError, crc32, crc32Hex, DamagedShardError } from '@shardtool/base';
 import { afterAll, expect, test } from 'vitest';
-import { crc32, crc32Hex } from '../checksum.js';
-import { CutShardError, DamagedShardError } from '../errors.js';
 import type { SamplePosition, WrittenLayout } from '../layouts/layout.js';
 import { layoutOf, type WrittenLayoutName } from '../layouts/registry.js';
 import { fieldPayload } from '../sample/field-payload.js';

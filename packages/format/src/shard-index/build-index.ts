@@ -1,5 +1,4 @@
-import { crc32 } from '../checksum.js';
-import { DamagedShardError, ImageError, NpyError } from '../errors.js';
+import { crc32, DamagedShardError, ImageError, NpyError } from '@shardtool/base';
 import { imageFields } from '../image/kinds.js';
 import { type ImageHeader, probeImage } from '../image/probe.js';
 import { becameShorter } from '../layouts/file-window.js';

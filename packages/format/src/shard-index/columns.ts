@@ -1,4 +1,4 @@
-import { OptionError } from '../errors.js';
+import { OptionError } from '@shardtool/base';
 import type { Column, ParquetFile } from '../parquet/parquet.js';
 import type { ColumnValues, ValueType } from '../parquet/values.js';
 import { type ColumnType, type ColumnValue, columnTypeOf, labelsOf, labelType, labelValues } from './label-column.js';

@@ -1,4 +1,4 @@
-import { OptionError } from '../errors.js';
+import { OptionError } from '@shardtool/base';
 import type { ColumnValues } from '../parquet/values.js';
 
 /** A value that came with the labels; null where a sample has none. */

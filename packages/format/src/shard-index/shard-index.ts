@@ -1,6 +1,5 @@
+import { ShardIndexError, ShardtoolError, VersionError, writeDurably } from '@shardtool/base';
 import { isRemote, openSource, readWhole, type Source, shownLocation } from '@shardtool/storage';
-import { writeDurably } from '../durable.js';
-import { ShardIndexError, ShardtoolError, VersionError } from '../errors.js';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
 import { type ColumnNames, checkLabelColumns, columnsOf, columnsOfPart, type IndexPart, takePart } from './columns.js';

@@ -1,4 +1,5 @@
-import { nameTable, SampleDecodeError, type ShardIndex } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
+import { nameTable, type ShardIndex } from '@shardtool/format';
 import { fieldBytes } from '../dataset/field-bytes.js';
 import { checkFieldsAndColumns } from '../dataset/field-names.js';
 import { Distribution, type DistributionSummary } from '../dataset/figures/distribution.js';

@@ -1,5 +1,5 @@
-/** What lies on the images of a dataset, and where it stands: the option `annotations` of a loader. */
-import { OptionError, parseShape } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 
 /** How four numbers say a box: two corners; the left upper one and the size; the middle and the size. */

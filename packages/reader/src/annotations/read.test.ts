@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { type AnnotationOptions, checkAnnotations } from './options.js';
 import { readAnnotations } from './read.js';

@@ -1,5 +1,5 @@
-/** The objects of a sample from the bytes of its fields. */
-import { type NpyArray, readNpy, SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
+import { type NpyArray, readNpy } from '@shardtool/format';
 import type { GivenAnnotations } from '../transform/annotations.js';
 import type { AnnotationSource, BoxFormat, CheckedAnnotations } from './options.js';
 import { nameOfSource } from './sources.js';

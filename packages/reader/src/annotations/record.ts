@@ -1,5 +1,4 @@
-/** Objects in a row of a batch slot, and in a batch. */
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import type { Annotations } from '../transform/annotations.js';
 import type { BoxFormat, CheckedAnnotations } from './options.js';
 

@@ -1,4 +1,4 @@
-import { ShardtoolError } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
 
 /** The header of an answer, and the bytes that follow it. */
 export interface Answer {

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { nativeCalls } from '@shardtool/format';
+import { nativeCalls } from '@shardtool/base';
 
 /** prctl(2), <linux/prctl.h> */
 const PR_SET_PDEATHSIG = 1;

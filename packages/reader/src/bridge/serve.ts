@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { sentence } from '@shardtool/format/visible';
+import { sentence } from '@shardtool/base/text';
 import type { Answer } from './answer.js';
 import { encodeFrame, FrameDecoder } from './frames.js';
 import { endWithParent } from './parent.js';

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import type { Dataset } from '../dataset/dataset.js';
 import { type OpenOptions, openDataset, openMixture } from '../dataset/open.js';
 import { type DecodedSample, SampleDecoder } from '../dataset/sample-decoder.js';

@@ -1,5 +1,5 @@
-import { OptionError, type PartOfIndex } from '@shardtool/format';
-import { inTurn } from '@shardtool/storage';
+import { inTurn, OptionError } from '@shardtool/base';
+import type { PartOfIndex } from '@shardtool/format';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { Selection } from '../selection/selection.js';
 import type { Size } from '../transform/crops.js';

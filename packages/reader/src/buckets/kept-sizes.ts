@@ -5,7 +5,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { crc32, makeFolder, sideFolder } from '@shardtool/format';
+import { crc32, makeFolder } from '@shardtool/base';
+import { sideFolder } from '@shardtool/format';
 import { z } from 'zod';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { SizedSamples } from './count-sizes.js';

@@ -1,4 +1,5 @@
-import { OptionError, parseShape } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { LARGEST_SIDE, type Size } from '../transform/crops.js';
 import { bucketSizes, checkedSizes, type SizeRule } from './sizes.js';

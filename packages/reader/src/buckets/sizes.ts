@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import type { Size } from '../transform/crops.js';
 
 /** Which sizes there are: a list, or a rule that makes one. */

@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 
 /** What the markers of a JPEG say about its image, without decoding any of it. ITU-T T.81, annex B. */
 export interface JpegStructure {

@@ -1,4 +1,5 @@
-import { isBytes, isNpy, NpyError, readNpyHeader, SampleDecodeError } from '@shardtool/format';
+import { NpyError, SampleDecodeError } from '@shardtool/base';
+import { isBytes, isNpy, readNpyHeader } from '@shardtool/format';
 import { readPngValues, type Values } from './png-values.js';
 
 /**

@@ -1,4 +1,5 @@
-import { isNpy, NpyError, type NpyImage, npyValuesOffset, readNpyImage, SampleDecodeError } from '@shardtool/format';
+import { NpyError, SampleDecodeError } from '@shardtool/base';
+import { isNpy, type NpyImage, npyValuesOffset, readNpyImage } from '@shardtool/format';
 import { SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
 import type { Scratch } from './scratch.js';

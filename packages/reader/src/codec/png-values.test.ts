@@ -1,5 +1,5 @@
 import { deflateSync } from 'node:zlib';
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TIMES } from '../../../../test/repetitions.js';

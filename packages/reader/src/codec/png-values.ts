@@ -3,7 +3,7 @@
  * colours. PNG (Third Edition), W3C: chunks (5), filters (9), colour types (6).
  */
 import { inflateSync } from 'node:zlib';
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 
 /** One byte a pixel, [height, width]. */
 export interface Values {

@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import type { KernelMemory } from '../kernels/kernel-memory.js';
 
 /** Where a worker's scratch lies in the shared WebAssembly memory, in bytes. */

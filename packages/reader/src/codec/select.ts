@@ -1,4 +1,5 @@
-import { isNpy, OptionError, SampleDecodeError } from '@shardtool/format';
+import { OptionError, SampleDecodeError } from '@shardtool/base';
+import { isNpy } from '@shardtool/format';
 import { AddonCodec, loadAddon } from './addon.js';
 import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
 import { NpyCodec } from './npy.js';

@@ -1,4 +1,5 @@
-import { ImageError, type ImageKind, probeImage, SampleDecodeError } from '@shardtool/format';
+import { ImageError, SampleDecodeError } from '@shardtool/base';
+import { type ImageKind, probeImage } from '@shardtool/format';
 import type { FailOnOptions, Sharp } from 'sharp';
 import { cmykToRgb } from './cmyk.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { nativeCalls } from '@shardtool/format';
+import { nativeCalls } from '@shardtool/base';
 import type { LibraryHandle } from 'koffi';
 
 /** The functions of TurboJPEG 3 that decoding needs (turbojpeg.h of libjpeg-turbo 3.1). */

@@ -1,12 +1,5 @@
-import {
-  CropIndexError,
-  type CropIndexTable,
-  FileError,
-  imageColumn,
-  openCropIndex,
-  type ShardIndex,
-  VersionError,
-} from '@shardtool/format';
+import { CropIndexError, FileError, VersionError } from '@shardtool/base';
+import { type CropIndexTable, imageColumn, openCropIndex, type ShardIndex } from '@shardtool/format';
 
 /** Where in the crop index each row of a shard's index lies, and how long it is; 0 bytes where there is nothing. */
 export interface CropColumns {

@@ -1,4 +1,5 @@
-import { DamagedShardError, type FieldColumns, fieldPayload } from '@shardtool/format';
+import { DamagedShardError } from '@shardtool/base';
+import { type FieldColumns, fieldPayload } from '@shardtool/format';
 
 /**
  * The bytes of a field as they were packed, from those that are stored: the same ones, but where the index says that they

@@ -1,4 +1,4 @@
-import { didYouMean, OptionError } from '@shardtool/format';
+import { didYouMean, OptionError } from '@shardtool/base';
 import type { StoredDataset } from './stored-dataset.js';
 
 /** What of a dataset has names. */

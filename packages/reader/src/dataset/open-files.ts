@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { OptionError } from '@shardtool/base';
 import {
   besidePath,
   type ChosenColumns,
@@ -13,7 +14,6 @@ import {
   layoutOf,
   type Manifest,
   meantLocations,
-  OptionError,
   openShard,
   readShardIndex,
   shardsOfSplit,

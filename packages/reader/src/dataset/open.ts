@@ -1,5 +1,4 @@
-/** Opens datasets, with what makes loaders of them. */
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import type { Mixture } from '../mixture/mixture.js';
 import type { MixtureOptions, MixturePart } from '../mixture/open-mixture.js';
 import { Dataset } from './dataset.js';

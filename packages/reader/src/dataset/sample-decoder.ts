@@ -1,4 +1,5 @@
-import { type CheckedValues, checkGiven, headerOf, imageFields, nameTable, SampleDecodeError } from '@shardtool/format';
+import { type CheckedValues, checkGiven, SampleDecodeError } from '@shardtool/base';
+import { headerOf, imageFields, nameTable } from '@shardtool/format';
 import type { DecodedImage, StoredMask } from '../decode/decoded.js';
 import { createDecoder, type Decoder } from '../decode/decoder.js';
 import { scratchBytesFor } from '../decode/scratch-size.js';

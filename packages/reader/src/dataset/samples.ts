@@ -1,11 +1,5 @@
-import {
-  type ColumnValue,
-  checkFieldCrc32,
-  DamagedShardError,
-  nameTable,
-  SampleChecksumError,
-  type ShardIndex,
-} from '@shardtool/format';
+import { checkFieldCrc32, DamagedShardError, SampleChecksumError } from '@shardtool/base';
+import { type ColumnValue, nameTable, type ShardIndex } from '@shardtool/format';
 import { consecutive } from '../loader/read/block.js';
 import { fieldBytes } from './field-bytes.js';
 import type { ShardFiles } from './shard-files.js';

@@ -1,5 +1,5 @@
+import { inLanes } from '@shardtool/base';
 import { headerOf, type IndexPart, imageColumn, type ShardIndex, unknownColumns } from '@shardtool/format';
-import { inLanes } from '@shardtool/storage';
 import type { SelectableDataset, SelectionRequest } from '../selection/selection.js';
 import { isUnread, namesInWhere } from '../selection/where.js';
 import { withInspection } from './inspection-columns.js';

@@ -1,10 +1,9 @@
-import { FileError, openSource, ShardtoolError, type Source } from '@shardtool/format';
+import { FileChangedError, FileError, ReadsInFlight, ShardtoolError } from '@shardtool/base';
+import { openSource, type Source } from '@shardtool/format';
 import {
-  FileChangedError,
   isRemote,
   LocalThreads,
   type ReadCosts,
-  ReadsInFlight,
   RemoteThreads,
   type StorageCounts,
   shownLocation,

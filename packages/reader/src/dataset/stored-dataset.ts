@@ -1,5 +1,5 @@
-import { type LayoutName, ShardtoolError } from '@shardtool/format';
-import { inTurn } from '@shardtool/storage';
+import { inTurn, ShardtoolError } from '@shardtool/base';
+import type { LayoutName } from '@shardtool/format';
 import type { MixtureSettings } from '../mixture/settings.js';
 import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';

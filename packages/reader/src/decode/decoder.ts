@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import type { CodecName, ImageHeader, Pixels, Rect, Reduction } from '../codec/codec.js';
 import { SplicedCrops } from '../codec/crop-index/spliced-crops.js';
 import { readMask } from '../codec/mask.js';

@@ -1,4 +1,4 @@
-import { philox } from '@shardtool/format';
+import { philox } from '@shardtool/base';
 import type { Rect } from '../codec/codec.js';
 import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels } from '../kernels/effects.js';

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { scratchBytes } from '../kernels/resize.js';
 import { LARGEST_SIDE } from '../transform/crops.js';

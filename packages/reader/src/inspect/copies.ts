@@ -1,5 +1,4 @@
-/** Which images are copies of each other, in one dataset or in two. */
-import { HashTable } from '@shardtool/format';
+import { HashTable } from '@shardtool/base';
 import { hasUsefulHash } from './findings.js';
 import { Measures } from './measures.js';
 import { Groups, joinNear } from './near-duplicates.js';

@@ -1,5 +1,4 @@
-/** What is wrong with a dataset: copies, leaks into another dataset, and images that are unlike the others, ranked. */
-import { OptionError, withSentences } from '@shardtool/format';
+import { OptionError, withSentences } from '@shardtool/base';
 import type { Dataset } from '../dataset/dataset.js';
 import { openDataset } from '../dataset/open.js';
 import { findCopies } from './copies.js';

@@ -1,5 +1,4 @@
-/** The steps of a loader that measure each image in the worker that has decoded it. */
-import { crc32 } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
 import type { FieldsStep, PixelsStep } from '../loader/work/own-steps.js';
 import { measure, putMeasured } from './measure.js';
 

@@ -1,5 +1,4 @@
-/** Which of many 64-bit hashes differ in a few bits: found by parts that are equal, without comparing each with each. */
-import { HashTable } from '@shardtool/format';
+import { HashTable } from '@shardtool/base';
 
 /** Hashes, each two words: [low, high, low, high, ...]. */
 export type Hashes = Uint32Array;

@@ -1,9 +1,4 @@
-/**
- * Coefficient tables in the memory of the kernel (assembly/resize/table.ts), kept from one image to the next: sizes recur, and
- * making a table takes a quarter of the time of a whole resize.
- */
-
-import { ShardtoolError } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
 import type { KernelMemory } from './kernel-memory.js';
 import { type Axis, type AxisTaps, axisTaps, mirrored, NARROW_BITS, sourceRange } from './taps.js';
 

@@ -1,4 +1,4 @@
-import { countOf, OptionError, ShardtoolError } from '@shardtool/format';
+import { countOf, OptionError, ShardtoolError } from '@shardtool/base';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { Batch, BatchContent } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';

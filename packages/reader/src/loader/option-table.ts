@@ -1,9 +1,4 @@
-/**
- * The options of a loader, each in one place: what it may be, what holds where it is left out, what it does, and where else it
- * goes by which name. The checks (options.ts), the flags of the commands that read, and docs/loader-options.md are made of this
- * table; a test compares it with {@link LoaderOptions} and with the typed dictionary of Python.
- */
-import type { OptionEntry } from '@shardtool/format';
+import type { OptionEntry } from '@shardtool/base';
 
 /** A command that makes batches, or says what making them will cost. */
 export type ReadingCommand = 'bench' | 'plan' | 'preview';

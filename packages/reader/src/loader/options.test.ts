@@ -1,4 +1,4 @@
-import { type OptionEntry, OptionError } from '@shardtool/format';
+import { type OptionEntry, OptionError } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { LOADER_OPTIONS } from './option-table.js';
 import { checkOptions, type LoaderOptions } from './options.js';

@@ -1,4 +1,4 @@
-import { type CheckedValues, checkGiven, type OwnChecks } from '@shardtool/format';
+import { type CheckedValues, checkGiven, type OwnChecks } from '@shardtool/base';
 import { type AnnotationOptions, checkAnnotations } from '../annotations/options.js';
 import { type BucketsInput, checkBuckets } from '../buckets/options.js';
 import type { Weights } from '../selection/weights.js';

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 
 /**
  * What becomes of the class lists of several datasets: `name` puts classes of the same name together; `offset` numbers those

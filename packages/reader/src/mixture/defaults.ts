@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 
 /** The streams of one dataset, which the sources of a mixture share out: see order/defaults.ts. */
 const STREAMS = 192;

@@ -1,4 +1,4 @@
-import { philox, shuffle } from '@shardtool/format';
+import { philox, shuffle } from '@shardtool/base';
 import { rememberLast } from '../order/remember-last.js';
 import { turnsBefore } from './turns.js';
 

@@ -1,4 +1,5 @@
-import { OptionError, parseShape } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { StateError } from '../order/state.js';
 import { MIXTURE_VERSION } from '../order/words.js';

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { FileError, OptionError } from '@shardtool/base';
 import {
   type ChosenColumns,
-  FileError,
   type IndexPart,
   type LayoutName,
   layoutNames,
-  OptionError,
   type PartOfIndex,
   parseShape,
   type ShardIndex,

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { type LastBatch, rowsOf } from '../order/batches.js';
 import { type PlannedBlock, plannedBlocks, type RowRange } from '../order/blocks.js';
 import {

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 
 /** At which source an epoch ends: the one whose samples end first or last under the weights, or the one of this number. */
 export type MixtureEnd = 'first' | 'last' | number;

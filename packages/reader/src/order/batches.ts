@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { type PlannedBlock, plannedBlocks } from './blocks.js';
 import { checkOrderOptions, checkWhole, epochOrder, type OrderOptions, sampleAt } from './epoch-order.js';
 import { epochSpan, locate, modulo } from './legs.js';

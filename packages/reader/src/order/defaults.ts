@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { MAX_STREAMS } from './words.js';
 
 /** Divides by 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96 and 192: under each number of ranks the order is the same. */

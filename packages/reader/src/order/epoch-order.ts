@@ -1,4 +1,4 @@
-import { OptionError, shuffle } from '@shardtool/format';
+import { OptionError, shuffle } from '@shardtool/base';
 import { type Line, layLine, type Piece, type SampleNumbers, type Unit, unitOf } from './units.js';
 import { MAX_STREAMS } from './words.js';
 

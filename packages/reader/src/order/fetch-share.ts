@@ -1,4 +1,4 @@
-import { shuffle } from '@shardtool/format';
+import { shuffle } from '@shardtool/base';
 import { UNITS_STREAM } from './words.js';
 
 /** Pieces that stand for the dataset; and epochs that are gone through, of which the second half counts. */

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 
 /**
  * An epoch's positions as a stretch of the endless sequence of passes over the samples. Without `epochSamples` an epoch

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 
 /** Which of the processes that share an epoch this one is. */
 export interface Ranks {

@@ -1,4 +1,5 @@
-import { OptionError, parseShape } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { MIXTURE_VERSION, ORDER_VERSION } from './words.js';
 

@@ -1,4 +1,4 @@
-import { OptionError, shuffle } from '@shardtool/format';
+import { OptionError, shuffle } from '@shardtool/base';
 import { type Randomness, UNITS_STREAM } from './words.js';
 
 /** What is permuted as a whole: single samples, whole shards, or runs of samples of a shard. */

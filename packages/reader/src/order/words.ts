@@ -1,4 +1,4 @@
-import { philox } from '@shardtool/format';
+import { philox } from '@shardtool/base';
 
 /** The version of the order. A change that moves any sample needs a new one. */
 export const ORDER_VERSION = 1;

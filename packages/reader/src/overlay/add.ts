@@ -1,12 +1,11 @@
+import { didYouMean, OptionError } from '@shardtool/base';
 import {
   type ColumnValue,
   columnTypeOf,
-  OptionError,
   type OverlayClass,
   type OverlayEntry,
   type ShardIndex,
 } from '@shardtool/format';
-import { didYouMean } from '@shardtool/storage';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { WhereError } from '../selection/where-tokens.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';

@@ -1,5 +1,5 @@
+import { inTurn } from '@shardtool/base';
 import type { IndexPart, Overlay, OverlayEntry, OverlayHeader } from '@shardtool/format';
-import { inTurn } from '@shardtool/storage';
 import { withInspection } from '../dataset/inspection-columns.js';
 import { openStored } from '../dataset/open.js';
 import { type IndexPieces, relabel } from './change-index.js';

@@ -1,14 +1,13 @@
 import { readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder, ShardtoolError } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
   columnTypeOf,
-  makeFolder,
   OVERLAYS_FOLDER,
   type Overlay,
   OverlayError,
-  ShardtoolError,
 } from '@shardtool/format';
 import { openStored } from '../dataset/open.js';
 import { overlayPath, readOverlays } from './find.js';

@@ -1,5 +1,6 @@
+import { NoSuchFileError } from '@shardtool/base';
 import { OVERLAYS_FOLDER, type Overlay, OverlayError, parseOverlay } from '@shardtool/format';
-import { joinLocation, NoSuchFileError, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
+import { joinLocation, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
 
 /** Where an overlay lies: a name is a file in the dataset's own folder of overlays, anything else a location. */
 export function overlayPath(location: string, overlay: string): string {

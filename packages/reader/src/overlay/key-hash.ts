@@ -1,4 +1,4 @@
-import { hashOfBytes, mixedBits } from '@shardtool/format';
+import { hashOfBytes, mixedBits } from '@shardtool/base';
 
 /**
  * A number from 0 to 2^32 - 1 for a text, the same everywhere and for ever: FNV-1a of its UTF-8 bytes (32 bits; Fowler,

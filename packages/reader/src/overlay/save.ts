@@ -1,16 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
-import {
-  encodeOverlay,
-  FileError,
-  flushFolder,
-  nameOnce,
-  type OverlayEntry,
-  OverlayError,
-  type OverlayHeader,
-  remedyOf,
-} from '@shardtool/format';
+import { FileError, flushFolder, nameOnce, remedyOf } from '@shardtool/base';
+import { encodeOverlay, type OverlayEntry, OverlayError, type OverlayHeader } from '@shardtool/format';
 
 /** Names of overlays: of files on any system, and of no path. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;

@@ -1,13 +1,7 @@
 import { rename } from 'node:fs/promises';
 import path from 'node:path';
-import {
-  makeFolder,
-  OptionError,
-  type Overlay,
-  type OverlayEntry,
-  OverlayError,
-  type SplitRule,
-} from '@shardtool/format';
+import { makeFolder, OptionError } from '@shardtool/base';
+import { type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
 import { SPLIT_OVERLAY } from '../dataset/open.js';
 import { type OverlayBase, openBase, saveOn, shownShards } from './base.js';
 import { overlayPath, readOverlays } from './find.js';

@@ -1,4 +1,5 @@
-import { OptionError, type OverlayEntry, type ShardIndex } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import type { OverlayEntry, ShardIndex } from '@shardtool/format';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { classNamesOf, noClass } from './add.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';

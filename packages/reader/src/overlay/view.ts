@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
+import { OptionError } from '@shardtool/base';
 import {
   type IndexPart,
   type InspectionFile,
-  OptionError,
   type Overlay,
   OverlayError,
   type PartOfIndex,

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 
 /** A class: text is its name, a number its number, whatever its name looks like. */
 export type ClassChoice = string | number;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { firstNumbers } from '../order/units.js';
 import type { Selection, Subset } from './selection.js';
 

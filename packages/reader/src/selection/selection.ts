@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { OptionError, type ShardIndex } from '@shardtool/format';
-import { inTurn } from '@shardtool/storage';
+import { inTurn, OptionError } from '@shardtool/base';
+import type { ShardIndex } from '@shardtool/format';
 import { firstNumbers } from '../order/units.js';
 import type { Randomness } from '../order/words.js';
 import { classNumber } from './classes.js';

@@ -1,4 +1,4 @@
-import { OptionError, philox } from '@shardtool/format';
+import { OptionError, philox } from '@shardtool/base';
 import { type Randomness, WEIGHTS_STREAM } from '../order/words.js';
 import { type ClassChoice, classNumber, isNumberOfClass } from './classes.js';
 

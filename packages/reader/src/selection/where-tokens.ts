@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 
 /** A `where` expression is not right. `column` counts from 1. */
 export class WhereError extends OptionError {

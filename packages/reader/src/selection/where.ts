@@ -1,4 +1,5 @@
-import { type ColumnValue, didYouMean, type ShardIndex } from '@shardtool/format';
+import { didYouMean } from '@shardtool/base';
+import type { ColumnValue, ShardIndex } from '@shardtool/format';
 import { INSPECT_PREFIX } from '../inspect/measures.js';
 import { type Comparison, type Expression, type Operand, parseWhere } from './where-parser.js';
 import { WhereError } from './where-tokens.js';

@@ -1,5 +1,4 @@
-/** What a transform makes of one image, as passes of the kernel that are put together while its steps are drawn. */
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import type { Rect } from '../codec/codec.js';
 import type { PixelLayout } from '../kernels/resize.js';
 import type { Axis } from '../kernels/taps.js';

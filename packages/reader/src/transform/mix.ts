@@ -1,5 +1,5 @@
-/** Mixing the images of a batch with their neighbours: torchvision v2's MixUp and CutMix. */
-import { OptionError, parseShape } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect } from '../codec/codec.js';
 import type { Size } from './crops.js';

@@ -1,4 +1,5 @@
-import { OptionError, parseShape } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { STEPS } from './step-table.js';
 import type { Zod } from './steps/kinds.js';

@@ -1,4 +1,4 @@
-import { philox } from '@shardtool/format';
+import { philox } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { SampleRandom } from './random.js';
 

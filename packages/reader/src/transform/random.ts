@@ -1,4 +1,4 @@
-import { philox } from '@shardtool/format';
+import { philox } from '@shardtool/base';
 
 /** A source of uniform numbers in [0, 1). */
 export interface Random {

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import type { Normalization, PixelLayout } from '../kernels/resize.js';
 import type { Size } from './crops.js';
 import { type ErasingStep, entryOf, type PixelStep, parseSteps, type Step } from './parse-steps.js';

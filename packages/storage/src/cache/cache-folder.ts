@@ -2,8 +2,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync, 
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FileError, OptionError } from '../errors.js';
-import { makeFolder } from '../make-folder.js';
+import { FileError, makeFolder, OptionError } from '@shardtool/base';
 import { underLock } from './folder-lock.js';
 import { keptKey, PieceFiles } from './piece-files.js';
 

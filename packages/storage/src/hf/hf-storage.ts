@@ -1,4 +1,4 @@
-import { FileError, NoSuchFileError } from '../errors.js';
+import { FileError, NoSuchFileError } from '@shardtool/base';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';

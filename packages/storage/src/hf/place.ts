@@ -1,4 +1,4 @@
-import { OptionError } from '../errors.js';
+import { OptionError } from '@shardtool/base';
 
 /** A folder in a repository of datasets on the Hugging Face Hub. */
 export interface HubPlace {

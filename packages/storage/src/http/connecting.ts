@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { FileError } from '../errors.js';
+import { FileError } from '@shardtool/base';
 
 /** A server that does not take a connection in this time, or sends nothing for so long, is tried again. */
 export const CONNECT_MS = 5_000;

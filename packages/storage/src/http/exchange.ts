@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { FileError } from '../errors.js';
+import { FileError } from '@shardtool/base';
 import { shownLocation } from '../location/location.js';
 import type { StorageCounts } from '../storage.js';
 import { isProxied } from './connecting.js';

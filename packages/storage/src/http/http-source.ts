@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { FileChangedError, FileError, NoSuchFileError, RefusedError } from '../errors.js';
+import { FileChangedError, FileError, NoSuchFileError, RefusedError } from '@shardtool/base';
 import type { Expected, Source, StorageCounts } from '../storage.js';
 import { type ContentRange, parseContentRange } from './content-range.js';
 import { type Answer, exchange, type HttpRequest } from './exchange.js';

@@ -1,4 +1,4 @@
-import { FileError, NoSuchFileError } from '../errors.js';
+import { FileError, NoSuchFileError } from '@shardtool/base';
 import { joinLocation, shownLocation } from '../location/location.js';
 import type { Entry, Expected, Source, Storage } from '../storage.js';
 import { exchange } from './exchange.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { OptionError } from '../errors.js';
+import { OptionError } from '@shardtool/base';
 import { countBraces } from './braces.js';
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;

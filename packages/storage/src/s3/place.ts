@@ -1,4 +1,4 @@
-import { OptionError } from '../errors.js';
+import { OptionError } from '@shardtool/base';
 import { schemeOf } from '../location/location.js';
 import type { StorageOptions } from '../storage.js';
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { open, stat } from 'node:fs/promises';
-import { FileError, FileExistsError, NoSuchFileError } from '../errors.js';
-import { inLanes } from '../flight/in-lanes.js';
+import { FileError, FileExistsError, inLanes, NoSuchFileError } from '@shardtool/base';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';

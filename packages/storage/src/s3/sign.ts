@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
+import { OptionError } from '@shardtool/base';
 import { SignatureV4 } from '@smithy/signature-v4';
-import { OptionError } from '../errors.js';
 import type { HttpRequest } from '../http/exchange.js';
 import { type Credentials, type Provider, providerFor } from './credentials.js';
 import type { BucketPlace } from './place.js';

@@ -1,4 +1,11 @@
-import { FileChangedError, FileError, NoSuchFileError, OptionError, RefusedError, ShardtoolError } from '../errors.js';
+import {
+  FileChangedError,
+  FileError,
+  NoSuchFileError,
+  OptionError,
+  RefusedError,
+  ShardtoolError,
+} from '@shardtool/base';
 
 /** An error on its way from a thread or a process. */
 export interface Failed {

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { FileError } from '../errors.js';
+import { FileError } from '@shardtool/base';
 import { tellRetry } from '../http/retry.js';
 import type { StorageCounts } from '../storage.js';
 import { END, type ReadAnswer, type ReadValue } from './calls.js';

@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { entryOf, isTableLayout, layoutOf, makeFolder, type OutputLayoutName, type Table } from '@shardtool/format';
+import { makeFolder } from '@shardtool/base';
+import { entryOf, isTableLayout, layoutOf, type OutputLayoutName, type Table } from '@shardtool/format';
 import { isSmallWork } from '../crew/small-work.js';
 import { WorkerCrew } from '../crew/worker-crew.js';
 import { thisThread } from '../crew/worker-pool.js';

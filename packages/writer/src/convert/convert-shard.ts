@@ -1,9 +1,8 @@
+import { checkFieldSum, countOf, ShardIndexError } from '@shardtool/base';
 import {
   buildShardIndex,
   type ColumnType,
   type ColumnValue,
-  checkFieldSum,
-  countOf,
   headerOf,
   type IndexRows,
   imageFieldOf,
@@ -12,7 +11,6 @@ import {
   readShardIndex,
   renumberClasses,
   type ShardIndex,
-  ShardIndexError,
   type ShardWriter,
 } from '@shardtool/format';
 import { Dataset, fieldBytes, type Sample } from '@shardtool/reader';

@@ -3,14 +3,8 @@ import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import {
-  entryOf,
-  isTableLayout,
-  OptionError,
-  type OutputLayoutName,
-  PACK_NOTE_FILE,
-  withSentences,
-} from '@shardtool/format';
+import { OptionError, withSentences } from '@shardtool/base';
+import { entryOf, isTableLayout, type OutputLayoutName, PACK_NOTE_FILE } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import { type CheckedConvertOptions, checkConvertOptions, type OutputOptions } from '../options.js';
 import { type Destination, namingPlace, openDestination } from '../output/destination.js';

@@ -1,4 +1,5 @@
-import { type Table, UnsupportedEntryError } from '@shardtool/format';
+import { UnsupportedEntryError } from '@shardtool/base';
+import type { Table } from '@shardtool/format';
 import type { Sample } from '@shardtool/reader';
 import type { NewField } from '../shard/put-sample.js';
 

@@ -1,6 +1,6 @@
 /** The worker's side of a {@link WorkerPool}: takes jobs until it is asked to end. */
 import { parentPort } from 'node:worker_threads';
-import { recordError } from '@shardtool/format';
+import { recordError } from '@shardtool/base';
 import { type Answer, END, FREE } from './worker-pool.js';
 
 /** Hands every message to `take`, until the main thread wants no more. */

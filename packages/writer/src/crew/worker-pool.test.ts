@@ -1,4 +1,4 @@
-import { WorkerDiedError } from '@shardtool/format';
+import { WorkerDiedError } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { type Member, WorkerPool } from './worker-pool.js';
 

@@ -1,4 +1,4 @@
-import { type ErrorRecord, reviveError, WorkerThread } from '@shardtool/format';
+import { type ErrorRecord, reviveError, WorkerThread } from '@shardtool/base';
 import * as errors from '../errors.js';
 
 /** What a worker answers to a job. */

@@ -2,7 +2,7 @@ import { copyFileSync, createWriteStream, existsSync, mkdtempSync, readFileSync,
 import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { makeFolder, writeDurably } from '@shardtool/format';
+import { makeFolder, writeDurably } from '@shardtool/base';
 import type { AppendBase } from '../pack/append.js';
 import { hashInWorkers, type PackWorkers } from '../pack/workers/pack-workers.js';
 import { FATE } from '../plan/fates.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { crc32 } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DIGEST_BYTES, hashParts } from './hash-files.js';
 

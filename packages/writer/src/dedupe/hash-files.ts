@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
-import { crc32 } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
 import { takeFiles } from '../plan/shard-plan.js';
 import type { FileAccess } from '../source/ahead/file-access.js';
 import { FilesAhead } from '../source/ahead/files-ahead.js';

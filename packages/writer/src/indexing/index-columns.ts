@@ -1,12 +1,12 @@
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { OptionError } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
   checkLabelColumns,
   columnTypeOf,
   fieldPayload,
-  OptionError,
   openShard,
   ownerOf,
   planRuns,

@@ -1,10 +1,10 @@
 import { closeSync, existsSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
+import { FileError, UnsupportedShardError, withSentences } from '@shardtool/base';
 import {
   besidePath,
   buildShardIndex,
   checkWidsNames,
-  FileError,
   findBeside,
   findShards,
   indexPathOf,
@@ -18,9 +18,7 @@ import {
   readManifest,
   readShardIndex,
   type ShardIndex,
-  UnsupportedShardError,
   type WidsShard,
-  withSentences,
   writeManifest,
   writeShardIndex,
 } from '@shardtool/format';

@@ -1,13 +1,12 @@
 import { join } from 'node:path';
+import { crc32Hex, writeDurably } from '@shardtool/base';
 import {
   addTo,
-  crc32Hex,
   createManifest,
   entryOf,
   type Manifest,
   type OutputLayout,
   type OutputLayoutName,
-  writeDurably,
   writeManifest,
 } from '@shardtool/format';
 import type { ShardRecord } from '../shard/new-shard.js';

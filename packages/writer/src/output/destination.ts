@@ -1,5 +1,5 @@
-import { ShardtoolError } from '@shardtool/format';
-import { isRemote, localPathOf, OptionError, schemeOf, shownLocation } from '@shardtool/storage';
+import { OptionError, ShardtoolError } from '@shardtool/base';
+import { isRemote, localPathOf, schemeOf, shownLocation } from '@shardtool/storage';
 import { DiskFullError } from '../errors.js';
 import { BucketOutput, type StagingOptions } from './bucket/bucket-output.js';
 

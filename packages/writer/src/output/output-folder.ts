@@ -1,18 +1,15 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { FileError, makeFolder, OptionError, remedyOf } from '@shardtool/base';
 import {
   besideAll,
   besideShard,
   entryOf,
-  FileError,
   MANIFEST_FILE,
-  makeFolder,
-  OptionError,
   type OutputLayout,
   type OutputLayoutName,
   ownerOf,
   PACK_NOTE_FILE,
-  remedyOf,
 } from '@shardtool/format';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';

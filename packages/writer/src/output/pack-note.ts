@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OUTPUT_LAYOUTS, type OutputLayoutName, PACK_NOTE_FILE, writeDurably } from '@shardtool/format';
+import { writeDurably } from '@shardtool/base';
+import { OUTPUT_LAYOUTS, type OutputLayoutName, PACK_NOTE_FILE } from '@shardtool/format';
 import { OutputNotEmptyError } from '../errors.js';
 import { OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
 

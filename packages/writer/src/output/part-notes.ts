@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ColumnType, makeFolder, type WrittenLayoutName, writeDurably } from '@shardtool/format';
+import { makeFolder, writeDurably } from '@shardtool/base';
+import type { ColumnType, WrittenLayoutName } from '@shardtool/format';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import { numberedStem } from '../shard/shard-paths.js';
 import { SHARD_STEM } from './pack-note.js';

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { isLockFile, isTurnOf, parsePart, partLock, partOfEnvironment } from './parts.js';
 

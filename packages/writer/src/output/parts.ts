@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { LOCK_FILE, refuse, removeDeadLock } from './lock.js';
 
 /** One of several processes that pack a dataset together. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { countOf, writeDurably } from '@shardtool/format';
+import { countOf, writeDurably } from '@shardtool/base';
 import { TooManyBadError } from '../errors.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
 

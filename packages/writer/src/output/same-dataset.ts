@@ -1,12 +1,6 @@
 import { join } from 'node:path';
-import {
-  FileError,
-  type Manifest,
-  readManifest,
-  readShardIndex,
-  ShardtoolError,
-  type WrittenLayout,
-} from '@shardtool/format';
+import { FileError, ShardtoolError } from '@shardtool/base';
+import { type Manifest, readManifest, readShardIndex, type WrittenLayout } from '@shardtool/format';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import { numberedStem, shardPaths } from '../shard/shard-paths.js';
 import { pathAt } from '../source/file-table.js';

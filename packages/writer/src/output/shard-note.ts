@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { besideShard, crc32, crc32Hex, writeDurably } from '@shardtool/format';
+import { crc32, crc32Hex, writeDurably } from '@shardtool/base';
+import { besideShard } from '@shardtool/format';
 import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
 import { shardPaths } from '../shard/shard-paths.js';
 import { shardNotePath } from './pack-state.js';

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
+import { OptionError } from '@shardtool/base';
 import {
   type ColumnType,
   indexPathOf,
   isTableLayout,
   type Manifest,
-  OptionError,
   readShardIndex,
   shardNameOf,
 } from '@shardtool/format';

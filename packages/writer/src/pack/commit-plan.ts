@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { readManifest, withSentences } from '@shardtool/format';
+import { withSentences } from '@shardtool/base';
+import { readManifest } from '@shardtool/format';
 import { PACK_DEFAULTS } from '../options.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
 import { commitOnce } from '../output/commit-once.js';

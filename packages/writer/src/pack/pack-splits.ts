@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { OptionError, readManifest } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { readManifest } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import type { PackOptions } from '../options.js';
 import { addClasses } from '../plan/classes.js';

@@ -1,7 +1,8 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { besidePath, readManifest, withSentences } from '@shardtool/format';
-import { isRemote, OptionError, shownLocation } from '@shardtool/storage';
+import { OptionError, withSentences } from '@shardtool/base';
+import { besidePath, readManifest } from '@shardtool/format';
+import { isRemote, shownLocation } from '@shardtool/storage';
 import { type CheckedOptions, checkOptions, imageStepOptions, type PackOptions } from '../options.js';
 import { type Destination, folderDestination, namingPlace, openDestination } from '../output/destination.js';
 import { listBeforePack } from '../output/lists.js';

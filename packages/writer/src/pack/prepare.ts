@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { countOf } from '@shardtool/format';
+import { countOf } from '@shardtool/base';
 import { isRemote } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../dedupe/dedupe.js';
 import { NoImagesError } from '../errors.js';

@@ -1,7 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf, OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf } from '@shardtool/format';
 import { shownLocation } from '@shardtool/storage';
 import type { CheckedOptions } from '../options.js';
 import { STATE_FOLDER } from '../output/pack-state.js';

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { LabelsError } from '../errors.js';
 import { sortByCodePoint } from '../source/file-table.js';
 

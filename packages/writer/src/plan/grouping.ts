@@ -1,4 +1,5 @@
-import { countOf, isImageExtension, isImageField, OptionError } from '@shardtool/format';
+import { countOf, OptionError } from '@shardtool/base';
+import { isImageExtension, isImageField } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { Chains, NONE } from './chains.js';

@@ -1,4 +1,5 @@
-import { OptionError, packedName, type SampleName } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { packedName, type SampleName } from '@shardtool/format';
 
 /** The options that say which files belong together. */
 export interface NamingOptions {

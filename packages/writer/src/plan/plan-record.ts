@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
-import { crc32, FileError, type ManifestColumn } from '@shardtool/format';
+import { crc32, FileError } from '@shardtool/base';
+import type { ManifestColumn } from '@shardtool/format';
 import { PlanRecordError } from '../errors.js';
 import { decodeShardPlan, encodeShardPlan, type ShardPlan } from './shard-plan.js';
 

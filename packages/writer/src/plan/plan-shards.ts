@@ -1,4 +1,4 @@
-import { OptionError, shuffle } from '@shardtool/format';
+import { OptionError, shuffle } from '@shardtool/base';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { addClasses, folderClass } from './classes.js';
 import { FATE } from './fates.js';

@@ -1,16 +1,13 @@
 import { readFile } from 'node:fs/promises';
+import { crc32Hex, FileError, ShardIndexError, ShardtoolError } from '@shardtool/base';
 import {
   asSalvaged,
-  crc32Hex,
   decodeShardIndex,
-  FileError,
   isImageAlone,
   layoutOf,
   openSource,
   type SalvagedIndex,
   type SamplePosition,
-  ShardIndexError,
-  ShardtoolError,
   type Source,
   salvageShardIndex,
   type WrittenLayout,

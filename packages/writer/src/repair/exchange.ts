@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, linkSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { makeFolder, type WrittenLayout } from '@shardtool/format';
+import { makeFolder } from '@shardtool/base';
+import type { WrittenLayout } from '@shardtool/format';
 import { shardPaths } from '../shard/shard-paths.js';
 
 /** The folder below the dataset's that keeps what was taken out, until somebody deletes it. */

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { FileError, isImageField, whyUnsafe } from '@shardtool/format';
+import { FileError } from '@shardtool/base';
+import { isImageField, whyUnsafe } from '@shardtool/format';
 import { type Payload, payloadIn } from './payload.js';
 
 /** The folder that the dataset was packed from. */

@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { crc32, FileError } from '@shardtool/format';
+import { crc32, FileError } from '@shardtool/base';
 import { HELD_BYTES } from '../shard/large-sample.js';
 import { fieldOf, type NewField } from '../shard/put-sample.js';
 import { PIECE_BYTES } from '../source/ahead/file-access.js';

@@ -1,13 +1,5 @@
-import {
-  crc32Hex,
-  type FieldPosition,
-  FileError,
-  fieldPayload,
-  isImageField,
-  ShardtoolError,
-  type Source,
-  sampleTooLarge,
-} from '@shardtool/format';
+import { crc32Hex, FileError, ShardtoolError } from '@shardtool/base';
+import { type FieldPosition, fieldPayload, isImageField, type Source, sampleTooLarge } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
 import { HELD_BYTES } from '../shard/large-sample.js';
 import type { ExpectedField, ExpectedSample } from './expected-samples.js';

@@ -1,20 +1,18 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { FileError, SampleSizeError, ShardtoolError } from '@shardtool/base';
 import {
   asSalvaged,
   besidePath,
   type ColumnType,
   type ColumnValue,
   classNumber,
-  FileError,
   headerOf,
   imageFieldOf,
   layoutOf,
   lmdbImages,
   type SalvagedIndex,
-  SampleSizeError,
   type ShardIndex,
-  ShardtoolError,
   sampleTooLarge,
   type WrittenLayout,
   writeShardIndex,

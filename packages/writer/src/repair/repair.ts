@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { OptionError, withSentences } from '@shardtool/base';
 import {
   BESIDE,
   besideAll,
@@ -12,10 +13,8 @@ import {
   MANIFEST_FILE,
   MAX_SAMPLE_BYTES,
   type Manifest,
-  OptionError,
   readManifest,
   readShardIndex,
-  withSentences,
   writtenLayoutOf,
 } from '@shardtool/format';
 import { requireLocal } from '@shardtool/storage';

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ManifestError, VersionError } from '@shardtool/base';
 import {
   createManifest,
   hasChecksum,
@@ -9,11 +10,9 @@ import {
   layoutOfName,
   MANIFEST_FILE,
   type Manifest,
-  ManifestError,
   type ManifestShard,
   type OutputLayoutName,
   readManifest,
-  VersionError,
   WRITTEN_LAYOUTS,
 } from '@shardtool/format';
 import { OutputNotEmptyError } from '../errors.js';

@@ -1,5 +1,6 @@
 import path, { join } from 'node:path';
-import { besidePath, DuplicateKeyError, indexPathOf, readShardIndex } from '@shardtool/format';
+import { DuplicateKeyError } from '@shardtool/base';
+import { besidePath, indexPathOf, readShardIndex } from '@shardtool/format';
 import { NoImagesError, PartsMissingError } from '../errors.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
 import type { Destination } from '../output/destination.js';

@@ -1,11 +1,10 @@
+import { ImageError, OptionError } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
   fieldType,
-  ImageError,
   imageFieldOf,
   isImageField,
-  OptionError,
   probeImage,
   readsBack,
 } from '@shardtool/format';

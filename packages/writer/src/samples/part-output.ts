@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { MANIFEST_FILE, PACK_NOTE_FILE, shardNameOf, writeDurably } from '@shardtool/format';
+import { writeDurably } from '@shardtool/base';
+import { MANIFEST_FILE, PACK_NOTE_FILE, shardNameOf } from '@shardtool/format';
 import { OutputLockedError, OutputNotEmptyError, PlanChangedError } from '../errors.js';
 import { OUTPUT_OPTIONS } from '../option-table.js';
 import type { CheckedOutputOptions } from '../options.js';

@@ -1,7 +1,4 @@
-/**
- * A writer as a child process of Python: each sample is a request, and its answer says that it was written, or why it cannot be.
- */
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { type Answer, errorHeader, serve } from '@shardtool/reader/bridge';
 import { z } from 'zod';
 import type { NewSample, NewValue } from './new-sample.js';

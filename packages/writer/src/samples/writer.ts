@@ -1,12 +1,5 @@
-import {
-  type ColumnType,
-  DuplicateKeyError,
-  MAX_PIXELS,
-  OptionError,
-  SampleCheck,
-  type WrittenLayout,
-  withSentences,
-} from '@shardtool/format';
+import { DuplicateKeyError, OptionError, withSentences } from '@shardtool/base';
+import { type ColumnType, MAX_PIXELS, SampleCheck, type WrittenLayout } from '@shardtool/format';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
 import type { PartialField } from '../output/commit.js';

@@ -1,13 +1,6 @@
 import { readSync } from 'node:fs';
-import {
-  CropIndexWriter,
-  FileError,
-  imageColumn,
-  openSource,
-  type ShardIndex,
-  type Source,
-  UnsupportedShardError,
-} from '@shardtool/format';
+import { FileError, UnsupportedShardError } from '@shardtool/base';
+import { CropIndexWriter, imageColumn, openSource, type ShardIndex, type Source } from '@shardtool/format';
 import type { CropIndexMaker, CropRefusal } from '@shardtool/reader';
 
 /** What a crop index has. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { OptionError } from '@shardtool/base';
 import {
   besidePath,
   type ChosenColumns,
@@ -13,7 +14,6 @@ import {
   type Manifest,
   type ManifestShard,
   manifestShards,
-  OptionError,
   openSource,
   plainName,
   shardsOfSplit,

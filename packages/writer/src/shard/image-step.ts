@@ -1,10 +1,10 @@
+import { ShardtoolError } from '@shardtool/base';
 import {
   fieldOfKind,
   type ImageHeader,
   type ImageKind,
   kindOfField,
   NPY_FIELD,
-  ShardtoolError,
   stripMetadata,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';

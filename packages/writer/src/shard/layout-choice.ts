@@ -1,8 +1,8 @@
+import { OptionError } from '@shardtool/base';
 import {
   isTableLayout,
   layoutOf,
   lmdbImages,
-  OptionError,
   type OutputLayout,
   type OutputLayoutName,
   type Table,

@@ -1,12 +1,12 @@
 import { closeSync, fdatasync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { makeFolder } from '@shardtool/base';
 import {
   besidePath,
   type ColumnType,
   checkWidsNames,
   IndexRows,
-  makeFolder,
   type OutputLayout,
   type ShardIndex,
   type ShardWriter,

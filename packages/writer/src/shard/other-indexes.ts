@@ -1,22 +1,20 @@
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { FileError, OptionError, writeDurably } from '@shardtool/base';
 import {
   BESIDE,
   besidePath,
   checkDaliName,
   checkWidsName,
   daliIndex,
-  FileError,
   isOfLayout,
   type LayoutName,
   MADE_BESIDE,
   type MadeBeside,
-  OptionError,
   type ShardIndex,
   type WidsShard,
   widsIndex,
-  writeDurably,
 } from '@shardtool/format';
 
 /** What is written beside shards where it is asked for: all but their own index. */

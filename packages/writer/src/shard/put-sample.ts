@@ -1,4 +1,5 @@
-import { crc32, type FieldSize, type IndexRows, type SampleRow, type ShardWriter } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
+import type { FieldSize, IndexRows, SampleRow, ShardWriter } from '@shardtool/format';
 
 /** One field of a sample on its way into a shard. */
 export interface NewField extends FieldSize {

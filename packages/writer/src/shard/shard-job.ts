@@ -1,11 +1,5 @@
-import {
-  type FieldSize,
-  ImageError,
-  IndexRows,
-  type OutputLayout,
-  SampleSizeError,
-  type ShardIndex,
-} from '@shardtool/format';
+import { ImageError, SampleSizeError } from '@shardtool/base';
+import { type FieldSize, IndexRows, type OutputLayout, type ShardIndex } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import type { FileAccess } from '../source/ahead/file-access.js';

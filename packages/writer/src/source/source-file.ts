@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs';
-import { FileError } from '@shardtool/format';
+import { FileError } from '@shardtool/base';
 import { BadFileError } from '../errors.js';
 import { type FileTable, pathAt } from './file-table.js';
 

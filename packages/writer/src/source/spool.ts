@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, readSync, rmdirSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder } from '@shardtool/format';
+import { makeFolder } from '@shardtool/base';
 import { asDiskFull } from '../disk-full.js';
 
 /** Where the bytes of a {@link Spool} go. */

@@ -1,4 +1,5 @@
-import { checkedCropIndex, countOf, imageColumn, openCropIndex, type ShardIndex } from '@shardtool/format';
+import { countOf } from '@shardtool/base';
+import { checkedCropIndex, imageColumn, openCropIndex, type ShardIndex } from '@shardtool/format';
 import { reasonOf, type ShardFaults } from './faults.js';
 
 /** Read at once, as far as one row is not longer. */

@@ -1,4 +1,5 @@
-import { crc32, crc32Hex, fieldPayload, isImageField, ShardtoolError } from '@shardtool/format';
+import { crc32, crc32Hex, ShardtoolError } from '@shardtool/base';
+import { fieldPayload, isImageField } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
 import type { ShardFaults } from './faults.js';
 import type { FrontToBack } from './front-to-back.js';

@@ -1,5 +1,6 @@
+import { countOf } from '@shardtool/base';
 import type { Manifest, ShardIndex } from '@shardtool/format';
-import { addTo, countOf } from '@shardtool/format';
+import { addTo } from '@shardtool/format';
 
 /** What the index of one shard adds to the totals of its dataset. */
 export interface ShardTotals {

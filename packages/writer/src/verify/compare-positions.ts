@@ -1,11 +1,5 @@
-import {
-  isImageAlone,
-  type SamplePosition,
-  type ShardIndex,
-  type ShardLayout,
-  ShardtoolError,
-  type Source,
-} from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
+import { isImageAlone, type SamplePosition, type ShardIndex, type ShardLayout, type Source } from '@shardtool/format';
 import { reasonOf, type ShardFaults } from './faults.js';
 
 /**

@@ -1,4 +1,4 @@
-import { ShardtoolError } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
 
 /** Something that is not as it was packed. Without a key it is the shard or its index as a whole. */
 export interface Fault {

@@ -1,4 +1,5 @@
-import { crc32, type Source } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
+import type { Source } from '@shardtool/format';
 
 /** One read. */
 const READ_BYTES = 4 * 2 ** 20;

@@ -1,6 +1,5 @@
+import { countOf, crc32Hex, ShardtoolError } from '@shardtool/base';
 import {
-  countOf,
-  crc32Hex,
   fetched,
   type LayoutName,
   layoutOf,
@@ -10,7 +9,6 @@ import {
   readShardIndex,
   type ShardIndex,
   type ShardLayout,
-  ShardtoolError,
   type Source,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';

@@ -1,13 +1,6 @@
 import { availableParallelism } from 'node:os';
-import {
-  hasChecksum,
-  MANIFEST_FILE,
-  MAX_PIXELS,
-  type Manifest,
-  OptionError,
-  OVERLAYS_FOLDER,
-  withSentences,
-} from '@shardtool/format';
+import { OptionError, withSentences } from '@shardtool/base';
+import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OVERLAYS_FOLDER } from '@shardtool/format';
 import { joinLocation, readWhole } from '@shardtool/storage';
 import { isSmallWork } from '../crew/small-work.js';
 import { thisThread, WorkerPool } from '../crew/worker-pool.js';

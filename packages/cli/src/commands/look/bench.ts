@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import { answerOn } from '../../bench/advice.js';
 import type { BenchResult } from '../../bench/bench.js';
 import { command } from '../../command.js';

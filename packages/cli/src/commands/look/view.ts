@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { ShardtoolError } from '@shardtool/format';
-import { visible } from '@shardtool/format/visible';
+import { ShardtoolError } from '@shardtool/base';
+import { visible } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { wholeNumber } from '../../options/flags.js';

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import type { CommitReport } from '@shardtool/writer';
 import { command } from '../../command.js';
 import { share } from '../../options/flags.js';

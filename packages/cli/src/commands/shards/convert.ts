@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import type { OpenOptions } from '@shardtool/reader';
 import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS } from '@shardtool/writer/option-table';

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { askedIndexes, OUTPUT_FLAGS, QUIET_FLAG } from '../../options/output-flags.js';
 import { print } from '../../terminal/outcome.js';

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';

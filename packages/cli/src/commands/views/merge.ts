@@ -1,6 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
@@ -41,7 +41,7 @@ export const mergeCommand = command({
     const text = `{\n  "mixture": [\n${listed}\n  ]${joined}\n}\n`;
     const [{ findRepeatedKeys, openMixture }, { FileError, remedyOf }] = await Promise.all([
       import('@shardtool/reader'),
-      import('@shardtool/format'),
+      import('@shardtool/base'),
     ]);
     // What cannot be opened is no mixture: nothing is written then.
     const opened = datasets.map((place) => ({ dataset: place }));
@@ -71,7 +71,7 @@ export const mergeCommand = command({
 
 /** Whole or not at all, and never in place of what is there. */
 async function writeNew(file: string, text: string): Promise<void> {
-  const { nameOnce } = await import('@shardtool/format');
+  const { nameOnce } = await import('@shardtool/base');
   const temporary = `${file}.${process.pid}.part`;
   try {
     await writeFile(temporary, text, { flag: 'wx' });

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import type { AddOverlayOptions, OverlaySummary } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { openGiven, readKeys } from '../../options/dataset-flags.js';

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
 import { newClassLines } from '../../terminal/new-classes.js';

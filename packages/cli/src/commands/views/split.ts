@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/format/visible';
+import { visible } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { share } from '../../options/flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';

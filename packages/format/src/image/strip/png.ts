@@ -1,4 +1,4 @@
-import { crc32 } from '../../checksum.js';
+import { crc32 } from '@shardtool/base';
 import { u32be } from '../header.js';
 import { Pieces } from './pieces.js';
 

@@ -1,5 +1,5 @@
+import { CutShardError } from '@shardtool/base';
 import { joinLocation, splitLocation } from '@shardtool/storage';
-import { CutShardError } from '../../errors.js';
 import { openSource, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
 import { becameShorter } from '../file-window.js';

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { FileError } from '../../errors.js';
+import { FileError } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { partAt } from '../part-at.js';
 

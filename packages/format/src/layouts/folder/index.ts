@@ -1,4 +1,4 @@
-import { OptionError } from '../../errors.js';
+import { OptionError } from '@shardtool/base';
 import type { ShardLayout } from '../layout.js';
 
 export { FilesSource } from './files-source.js';

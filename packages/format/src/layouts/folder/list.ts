@@ -1,6 +1,6 @@
 import { readdir, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { DuplicateKeyError, FileError } from '../../errors.js';
+import { DuplicateKeyError, FileError } from '@shardtool/base';
 import { isImageExtension, isImageField } from '../../image/kinds.js';
 import { packedName } from '../../sample/sample-name.js';
 

@@ -1,4 +1,4 @@
-import { UnsupportedShardError } from '../../errors.js';
+import { UnsupportedShardError } from '@shardtool/base';
 import { CLASS_NAMES, IMAGE_NAMES } from '../column-names.js';
 import type { ChosenColumns } from '../layout.js';
 import type { HdfDataset } from './file.js';

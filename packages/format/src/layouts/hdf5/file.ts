@@ -1,5 +1,5 @@
+import { DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import { isRemote, localPathOf } from '@shardtool/storage';
-import { DamagedShardError, UnsupportedShardError } from '../../errors.js';
 import type { Source } from '../../source.js';
 import { type HdfRequest, type HdfValues, hdfThread, type ListedDataset } from './thread.js';
 

@@ -1,9 +1,8 @@
 /** The thread in which the HDF5 library reads. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
+import { DamagedShardError, FileError, recordError, ShardtoolError, UnsupportedShardError } from '@shardtool/base';
 import type { Dataset, File, Group } from 'h5wasm';
-import { DamagedShardError, FileError, ShardtoolError, UnsupportedShardError } from '../../errors.js';
-import { recordError } from '../../threads/error-record.js';
 import { type Hdf5Library, loadHdf5, putFile } from './library.js';
 import type { HdfAnswer, HdfKind, HdfRequest, HdfThreadData, HdfValues, ListedDataset } from './thread.js';
 

@@ -1,4 +1,4 @@
-import { DamagedShardError } from '../../errors.js';
+import { DamagedShardError } from '@shardtool/base';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
 import { ArraySource, arrayReader, type ImageSource } from '../array-images.js';

@@ -1,4 +1,4 @@
-import { UnsupportedShardError } from '../../errors.js';
+import { UnsupportedShardError } from '@shardtool/base';
 
 export type Hdf5Library = typeof import('h5wasm');
 

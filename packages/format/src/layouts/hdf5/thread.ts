@@ -1,6 +1,4 @@
-import { DamagedShardError } from '../../errors.js';
-import { type ErrorRecord, reviveError } from '../../threads/error-record.js';
-import { WorkerThread } from '../../threads/worker-thread.js';
+import { DamagedShardError, type ErrorRecord, reviveError, WorkerThread } from '@shardtool/base';
 
 /** What a dataset is, as the thread lists it. */
 export interface ListedDataset {

@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, FileError } from '../../errors.js';
+import { CutShardError, DamagedShardError, FileError } from '@shardtool/base';
 import { openSource, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
 import { becameShorter } from '../file-window.js';

@@ -1,5 +1,5 @@
+import { FileError } from '@shardtool/base';
 import { joinLocation, splitLocation } from '@shardtool/storage';
-import { FileError } from '../../errors.js';
 import { openSource, type Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';
 import type { SamplePosition, ShardLayout } from '../layout.js';

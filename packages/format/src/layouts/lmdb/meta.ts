@@ -1,4 +1,4 @@
-import { DamagedShardError, UnsupportedShardError } from '../../errors.js';
+import { DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import { encodePageHeader, FIRST_DATA_PAGE, PageType, pageType, readU64, writeU64 } from './page.js';
 
 /** The two meta pages (mdb.c: MDB_meta, MDB_db). The one with the higher transaction counts. */

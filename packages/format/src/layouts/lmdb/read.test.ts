@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { crc32 } from 'node:zlib';
+import { ShardtoolError, UnsupportedShardError } from '@shardtool/base';
 import { expect, test } from 'vitest';
-import { ShardtoolError, UnsupportedShardError } from '../../errors.js';
 import { openSource, type Source } from '../../source.js';
 import { LmdbDatabase } from './read.js';
 

@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, UnsupportedShardError } from '../../errors.js';
+import { CutShardError, DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { becameShorter } from '../file-window.js';
 import { decodeMeta, META_BYTES, type Meta, newestMeta, pageBytesOf, type Tree } from './meta.js';

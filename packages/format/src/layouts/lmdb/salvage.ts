@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { ShardtoolError } from '../../errors.js';
+import { ShardtoolError } from '@shardtool/base';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { EntryNameError } from '../../errors.js';
+import { EntryNameError } from '@shardtool/base';
 import { fieldOfKind, imageKindOf, SIGNATURE_BYTES } from '../../image/kinds.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';

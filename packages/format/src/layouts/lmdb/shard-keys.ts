@@ -1,4 +1,4 @@
-import { HashTable, hashOfBytes } from '../../hash-table.js';
+import { HashTable, hashOfBytes } from '@shardtool/base';
 import { sortByBytes } from './byte-sort.js';
 import { compareKey } from './compare.js';
 

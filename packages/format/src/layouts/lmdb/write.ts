@@ -1,7 +1,5 @@
 import { ftruncateSync } from 'node:fs';
-import { crc32 } from '../../checksum.js';
-import { crc32Combine } from '../../crc32-combine.js';
-import { DuplicateKeyError, SampleSizeError } from '../../errors.js';
+import { crc32, crc32Combine, DuplicateKeyError, SampleSizeError } from '@shardtool/base';
 import { mapRules, SampleCheck } from '../../sample/sample-check.js';
 import { summedPayloads, type ValueEncoder } from '../../sample/sample-codec.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';

@@ -1,5 +1,5 @@
+import type { UnsupportedShardError } from '@shardtool/base';
 import { z } from 'zod';
-import type { UnsupportedShardError } from '../../errors.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';
 import type { SamplePosition, TableLayout } from '../layout.js';

@@ -1,7 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { crc32 } from '../../checksum.js';
-import { crc32Combine } from '../../crc32-combine.js';
-import { OptionError, UnsupportedEntryError } from '../../errors.js';
+import { crc32, crc32Combine, OptionError, UnsupportedEntryError } from '@shardtool/base';
 import { kindOfField } from '../../image/kinds.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';

@@ -1,4 +1,4 @@
-import { ShardtoolError } from '../../errors.js';
+import { ShardtoolError } from '@shardtool/base';
 import { KEY_ENTRY } from '../../sample/sample-codec.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';

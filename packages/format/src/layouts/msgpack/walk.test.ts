@@ -1,7 +1,7 @@
+import { DamagedShardError, ShardtoolError } from '@shardtool/base';
 import fc from 'fast-check';
 import { pack } from 'msgpackr';
 import { expect, test } from 'vitest';
-import { DamagedShardError, ShardtoolError } from '../../errors.js';
 import { fieldPayload } from '../../sample/field-payload.js';
 import type { SamplePosition } from '../layout.js';
 import { SampleWalk } from './walk.js';

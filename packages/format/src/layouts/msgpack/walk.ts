@@ -5,7 +5,7 @@ import {
   DuplicateKeyError,
   EntryNameError,
   UnsupportedEntryError,
-} from '../../errors.js';
+} from '@shardtool/base';
 import { KEY_ENTRY } from '../../sample/sample-codec.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';

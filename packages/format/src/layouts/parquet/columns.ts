@@ -1,5 +1,5 @@
+import { UnsupportedShardError } from '@shardtool/base';
 import { parquetSchema, type SchemaTree } from 'hyparquet';
-import { UnsupportedShardError } from '../../errors.js';
 import { classColumnOf, imageColumnOf } from '../column-names.js';
 import { decodeTable, isField, TABLE_MARK, type TableColumn } from '../table.js';
 import type { Footer } from './footer.js';

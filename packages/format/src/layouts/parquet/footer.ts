@@ -1,5 +1,5 @@
+import { CutShardError, DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import { type FileMetaData, parquetMetadata } from 'hyparquet';
-import { CutShardError, DamagedShardError, UnsupportedShardError } from '../../errors.js';
 import type { Source } from '../../source.js';
 
 /** What a file ends with: the length of its footer, and "PAR1". */

@@ -1,5 +1,5 @@
+import { UnsupportedShardError } from '@shardtool/base';
 import { readAhead } from '@shardtool/storage';
-import { UnsupportedShardError } from '../../errors.js';
 import type { Source } from '../../source.js';
 import { fieldOfColumn } from '../column-names.js';
 import { FileWindow } from '../file-window.js';

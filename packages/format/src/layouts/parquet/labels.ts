@@ -1,10 +1,10 @@
+import { UnsupportedShardError } from '@shardtool/base';
 import { parquetSchema } from 'hyparquet';
 import { assembleNested } from 'hyparquet/src/assemble.js';
 import { readColumn } from 'hyparquet/src/column.js';
 import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
 import { getTreePath } from 'hyparquet/src/schema.js';
 import { flatten } from 'hyparquet/src/utils.js';
-import { UnsupportedShardError } from '../../errors.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import { planRuns } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';

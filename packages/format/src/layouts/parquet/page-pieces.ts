@@ -1,4 +1,4 @@
-import { inLanes } from '@shardtool/storage';
+import { inLanes } from '@shardtool/base';
 import { planRuns, type ReadRun } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
 import { fill } from './footer.js';

@@ -1,6 +1,5 @@
+import { CutShardError, crc32, DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
-import { crc32 } from '../../checksum.js';
-import { CutShardError, DamagedShardError, UnsupportedShardError } from '../../errors.js';
 import type { Source } from '../../source.js';
 import type { FileWindow } from '../file-window.js';
 import { CODEC_NAMES, decompressed, UNCOMPRESSED } from './codecs.js';

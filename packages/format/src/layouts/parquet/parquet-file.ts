@@ -1,5 +1,4 @@
-import { crc32 } from '../../checksum.js';
-import { type DamagedShardError, UnsupportedShardError } from '../../errors.js';
+import { crc32, type DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
 import { keyOf } from '../column-names.js';

@@ -1,5 +1,5 @@
+import { type DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
-import { type DamagedShardError, UnsupportedShardError } from '../../errors.js';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import type { Source } from '../../source.js';
 import type { FileWindow } from '../file-window.js';

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { UnsupportedEntryError } from '../../errors.js';
+import { UnsupportedEntryError } from '@shardtool/base';
 import { MAGIC } from '../../parquet/footer.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';

@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, EntryNameError, UnsupportedEntryError } from '../../errors.js';
+import { CutShardError, DamagedShardError, EntryNameError, UnsupportedEntryError } from '@shardtool/base';
 
 // What can be wrong with an archive, in one sentence each. `offset` is that of the header it is about.
 

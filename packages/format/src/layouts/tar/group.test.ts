@@ -1,5 +1,5 @@
+import { DuplicateKeyError } from '@shardtool/base';
 import { expect, test } from 'vitest';
-import { DuplicateKeyError } from '../../errors.js';
 import type { SamplePosition } from '../layout.js';
 import { SampleGrouper } from './group.js';
 import type { TarEntry } from './walk.js';

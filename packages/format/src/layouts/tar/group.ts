@@ -1,4 +1,4 @@
-import { DuplicateKeyError } from '../../errors.js';
+import { DuplicateKeyError } from '@shardtool/base';
 import { splitEntryName } from '../../sample/sample-name.js';
 import type { FieldPosition, OnSkipped, SamplePosition } from '../layout.js';
 import { BLOCK_BYTES } from './header.js';

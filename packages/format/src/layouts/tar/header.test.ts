@@ -1,7 +1,7 @@
+import { DamagedShardError, EntryNameError, ShardtoolError } from '@shardtool/base';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { header } from '../../../../../test/tar-craft.js';
-import { DamagedShardError, EntryNameError, ShardtoolError } from '../../errors.js';
 import { decodeHeader, encodeHeader, padded } from './header.js';
 import { windowOn } from './window.js';
 

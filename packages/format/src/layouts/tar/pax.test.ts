@@ -1,8 +1,8 @@
+import { DamagedShardError, EntryNameError, ShardtoolError } from '@shardtool/base';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { anyCodePoint } from '../../../../../test/any-text.js';
 import { TIMES } from '../../../../../test/repetitions.js';
-import { DamagedShardError, EntryNameError, ShardtoolError } from '../../errors.js';
 import { decodePax, encodePaxRecord } from './pax.js';
 
 const decode = (text: string | Uint8Array) => decodePax(Buffer.from(text as string), 'a.tar', 512);

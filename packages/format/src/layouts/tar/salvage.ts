@@ -1,4 +1,4 @@
-import { ShardtoolError } from '../../errors.js';
+import { ShardtoolError } from '@shardtool/base';
 import { type Source, shiftedSource } from '../../source.js';
 import type { SamplePosition } from '../layout.js';
 import { SampleGrouper } from './group.js';

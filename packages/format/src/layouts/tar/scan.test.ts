@@ -1,6 +1,6 @@
+import { CutShardError, DamagedShardError } from '@shardtool/base';
 import { afterEach, expect, test, vi } from 'vitest';
 import { archive, entry, gnuLong, header } from '../../../../../test/tar-craft.js';
-import { CutShardError, DamagedShardError } from '../../errors.js';
 import type { Source } from '../../source.js';
 import { scanEntries } from './scan.js';
 import type { TarEntry } from './walk.js';

@@ -1,13 +1,13 @@
-import fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { archive, END, entry, gnuLong, header, pax, record } from '../../../../../test/tar-craft.js';
 import {
   CutShardError,
   DamagedShardError,
   EntryNameError,
   ShardtoolError,
   UnsupportedEntryError,
-} from '../../errors.js';
+} from '@shardtool/base';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { archive, END, entry, gnuLong, header, pax, record } from '../../../../../test/tar-craft.js';
 import { type TarEntry, TarWalk } from './walk.js';
 
 /** Walks `bytes` in windows of the sizes that `next` gives, but never less than is needed. */

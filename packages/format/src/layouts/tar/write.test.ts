@@ -2,9 +2,9 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { EntryNameError, FileError, OptionError, ShardtoolError } from '@shardtool/base';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { EntryNameError, FileError, OptionError, ShardtoolError } from '../../errors.js';
 import { packedName } from '../../sample/sample-name.js';
 import { openSource } from '../../source.js';
 import type { FinishedShard, SamplePosition } from '../layout.js';

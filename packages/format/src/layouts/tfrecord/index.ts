@@ -1,5 +1,4 @@
-import { maskedCrc32c } from '../../crc32c.js';
-import { CutShardError, DamagedShardError, UnsupportedShardError } from '../../errors.js';
+import { CutShardError, DamagedShardError, maskedCrc32c, UnsupportedShardError } from '@shardtool/base';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';

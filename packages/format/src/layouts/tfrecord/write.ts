@@ -1,4 +1,4 @@
-import { maskedCrc32c } from '../../crc32c.js';
+import { maskedCrc32c } from '@shardtool/base';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { SamplePlaces } from '../sample-places.js';

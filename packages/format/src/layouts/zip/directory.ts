@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, UnsupportedEntryError, UnsupportedShardError } from '../../errors.js';
+import { CutShardError, DamagedShardError, UnsupportedEntryError, UnsupportedShardError } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { becameShorter } from '../file-window.js';
 

@@ -1,5 +1,5 @@
+import { DuplicateKeyError, EntryNameError } from '@shardtool/base';
 import { splitOf } from '../../dataset/split-name.js';
-import { DuplicateKeyError, EntryNameError } from '../../errors.js';
 import { isImageExtension } from '../../image/kinds.js';
 import { packedName, whyUnsafe } from '../../sample/sample-name.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';

@@ -1,5 +1,5 @@
 import { inflateRawSync } from 'node:zlib';
-import { inLanes } from '@shardtool/storage';
+import { inLanes } from '@shardtool/base';
 import { planRuns } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
 import { partAt } from '../part-at.js';

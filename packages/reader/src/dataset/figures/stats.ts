@@ -1,3 +1,4 @@
+import { inTurn } from '@shardtool/base';
 import {
   type ImageKind,
   type IndexPart,
@@ -6,7 +7,6 @@ import {
   type LayoutName,
   type PartOfIndex,
 } from '@shardtool/format';
-import { inTurn } from '@shardtool/storage';
 import { KeyRepetitions, type RepeatedKeys } from '../keys/repeated-keys.js';
 import type { ShardFile } from '../shard-file.js';
 import type { StoredDataset } from '../stored-dataset.js';

@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { FileError, LabelsError } from '@shardtool/base';
 import {
   type ColumnValue,
-  FileError,
-  LabelsError,
   type LabelTable,
   type ListedSamples,
   labelOfColumn,

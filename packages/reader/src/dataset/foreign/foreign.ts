@@ -1,8 +1,8 @@
+import { FileError, ShardtoolError } from '@shardtool/base';
 import {
   buildShardIndex,
   type ChosenColumns,
   decodeShardIndex,
-  FileError,
   type FoundShard,
   findBeside,
   identityOf,
@@ -12,7 +12,6 @@ import {
   placeBeside,
   readShardIndex,
   type ShardIndex,
-  ShardtoolError,
   walkShardIndex,
   writeShardIndex,
 } from '@shardtool/format';

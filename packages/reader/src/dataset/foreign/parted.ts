@@ -1,3 +1,4 @@
+import { inLanes, ShardIndexError } from '@shardtool/base';
 import {
   type FoundShard,
   findBeside,
@@ -11,11 +12,10 @@ import {
   renumberClasses,
   rowsOfIndex,
   type ShardIndex,
-  ShardIndexError,
   type ShardPart,
   uniteClasses,
 } from '@shardtool/format';
-import { inLanes, isRemote, shownLocation } from '@shardtool/storage';
+import { isRemote, shownLocation } from '@shardtool/storage';
 import { Recent } from '../keys/recent.js';
 import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';

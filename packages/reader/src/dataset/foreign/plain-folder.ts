@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { inLanes } from '@shardtool/base';
 import {
   canonicalSplit,
   FilesSource,
@@ -10,7 +11,6 @@ import {
   shardsOfSplit,
   unknownColumns,
 } from '@shardtool/format';
-import { inLanes } from '@shardtool/storage';
 import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 import { type FolderLabels, readFolderLabels } from './folder-labels.js';

@@ -1,4 +1,4 @@
-import { HashTable, hashOfBytes } from '@shardtool/format';
+import { HashTable, hashOfBytes } from '@shardtool/base';
 
 /** Keys of a whole dataset, one behind the other, with a table from hash to sample number. */
 export class KeyTable {

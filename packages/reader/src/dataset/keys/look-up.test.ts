@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { crc32, type ShardIndex } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
+import type { ShardIndex } from '@shardtool/format';
 import { afterAll, expect, test } from 'vitest';
 import type { ShardFile } from '../shard-file.js';
 import { ShardFiles } from '../shard-files.js';

@@ -1,4 +1,4 @@
-import { HashTable, mixedBits } from '@shardtool/format';
+import { HashTable, mixedBits } from '@shardtool/base';
 
 /** Keys that were added more than once. */
 export interface RepeatedKeys {

@@ -1,4 +1,4 @@
-import { OptionError, ShardtoolError, visible, type Whereabouts } from '@shardtool/format';
+import { OptionError, ShardtoolError, visible, type Whereabouts } from '@shardtool/base';
 import { type Block, keyOf } from '../read/block.js';
 import { WHOLE_BATCH } from '../ring/job.js';
 import type { Engine } from '../work/engine.js';

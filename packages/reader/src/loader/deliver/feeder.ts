@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Bell } from '@shardtool/format';
-import { OptionError } from '@shardtool/format';
+import type { Bell } from '@shardtool/base';
+import { OptionError } from '@shardtool/base';
 import { columnsText } from '../../annotations/columns-text.js';
 import type { EpochPlan } from '../../order/batches.js';
 import { type Block, type BlockReader, placeOf } from '../read/block.js';

@@ -1,4 +1,5 @@
-import { changedSincePacked, crc32, type FieldColumns, fieldPayload } from '@shardtool/format';
+import { changedSincePacked, crc32 } from '@shardtool/base';
+import { type FieldColumns, fieldPayload } from '@shardtool/format';
 import { notAValue } from '../../dataset/field-bytes.js';
 import { type FieldValue, fieldValue } from '../../dataset/field-values.js';
 import { locate, placeOf } from '../read/block.js';

@@ -1,4 +1,4 @@
-import { OptionError, ShardtoolError } from '@shardtool/format';
+import { OptionError, ShardtoolError } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { LoaderReport } from '../deliver/statistics.js';
 import { closedError, Loader } from '../loader.js';

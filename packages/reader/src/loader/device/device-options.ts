@@ -1,4 +1,5 @@
-import { OptionError, parseShape } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { compileTransform, type StepInput, type TransformInput } from '../../transform/transform.js';
 import type { LoaderOptions } from '../options.js';

@@ -1,4 +1,4 @@
-import { ShardtoolError } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
 
 /** The read buffers are full, and nothing that is still to come will free them. */
 export class ReadBufferError extends ShardtoolError {}

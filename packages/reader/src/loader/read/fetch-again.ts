@@ -1,4 +1,5 @@
-import { crc32, fieldPayload } from '@shardtool/format';
+import { crc32 } from '@shardtool/base';
+import { fieldPayload } from '@shardtool/format';
 import type { Arena } from './arena.js';
 import { type Block, locate, placeOf } from './block.js';
 import type { ShardStore } from './load-shards.js';

@@ -1,5 +1,6 @@
-import { SampleSizeError, type ShardIndex } from '@shardtool/format';
-import { inLanes, type ReadCosts } from '@shardtool/storage';
+import { inLanes, SampleSizeError } from '@shardtool/base';
+import type { ShardIndex } from '@shardtool/format';
+import type { ReadCosts } from '@shardtool/storage';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, SEGMENT_BYTES } from './arena.js';

@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os';
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { Unit } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';

@@ -1,6 +1,6 @@
 import { fstatSync, ftruncateSync } from 'node:fs';
 import { constants } from 'node:os';
-import { FileError, nativeCalls } from '@shardtool/format';
+import { FileError, nativeCalls } from '@shardtool/base';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 
 /** WebAssembly memory begins and ends at multiples of its page, which is a multiple of every machine's. */

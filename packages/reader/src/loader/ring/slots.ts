@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 
 /** WebAssembly memory ends here: addresses are 32 bits wide. */
 const MEMORY_LIMIT_BYTES = 2 ** 32;

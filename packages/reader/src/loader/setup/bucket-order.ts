@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { z } from 'zod';
 import { countSizes, type SizedSamples } from '../../buckets/count-sizes.js';
 import { keepSizes, keptSizes } from '../../buckets/kept-sizes.js';

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { Size } from '../../transform/crops.js';
 import { planSample } from '../../transform/plan.js';

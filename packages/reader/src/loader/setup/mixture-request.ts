@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { defaultGroup, greatestCommonDivisor } from '../../mixture/defaults.js';
 import type { MixturePolicy } from '../../mixture/shares.js';
 import { resolveBatchSize } from '../../order/ranks.js';

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { selectableOf } from '../../dataset/selectable.js';
 import type { MixtureSource } from '../../mixture/plan-mixture.js';
 import type { MixedDataset, MixtureSettings } from '../../mixture/settings.js';

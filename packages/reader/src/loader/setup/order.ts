@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import { selectableOf } from '../../dataset/selectable.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { type EpochPlan, type PlanOptions, planEpoch } from '../../order/batches.js';

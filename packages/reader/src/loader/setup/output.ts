@@ -1,4 +1,5 @@
-import { imageFields, OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { imageFields } from '@shardtool/format';
 import { type CheckedAnnotations, checkAnnotations } from '../../annotations/options.js';
 import { layOutRecord } from '../../annotations/record.js';
 import { annotationSources, nameOfSource } from '../../annotations/sources.js';

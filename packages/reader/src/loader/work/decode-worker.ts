@@ -5,16 +5,8 @@
  */
 
 import { parentPort, workerData } from 'node:worker_threads';
-import {
-  changedSincePacked,
-  checkedCropIndex,
-  crc32,
-  cropIndexOf,
-  fieldPayload,
-  headerOf,
-  nameTable,
-  SampleDecodeError,
-} from '@shardtool/format';
+import { changedSincePacked, crc32, SampleDecodeError } from '@shardtool/base';
+import { checkedCropIndex, cropIndexOf, fieldPayload, headerOf, nameTable } from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import { readAnnotations } from '../../annotations/read.js';
 import { layOutRecord, writeRecord } from '../../annotations/record.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { WorkerThread } from '@shardtool/format';
+import { WorkerThread } from '@shardtool/base';
 
 /** MiB: nothing outlives a sample. */
 const YOUNG_GENERATION_MB = 4;

@@ -1,4 +1,4 @@
-import { Bell, OptionError } from '@shardtool/format';
+import { Bell, OptionError } from '@shardtool/base';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';

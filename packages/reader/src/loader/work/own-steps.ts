@@ -1,7 +1,7 @@
 /** A person's own code in the workers: on the fields of a sample, on its pixels, or on a whole batch. */
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { OptionError } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
 import type { Dtype } from '../../transform/values.js';
 
 /** Where the code is, as plain data. */

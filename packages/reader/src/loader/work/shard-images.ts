@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { FileError, SampleDecodeError } from '@shardtool/format';
+import { FileError, SampleDecodeError } from '@shardtool/base';
 import type { StoredImage } from '../../codec/npy.js';
 import type { Job } from '../ring/job.js';
 

@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import { blurScratchBytes } from '../../kernels/effects.js';
 import type { EffectEntry } from '../effects.js';
 import { uniform } from '../random.js';

@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import { asSize, centerCropRect, type Padding, randomCropRect, randomResizedCropRect } from '../crops.js';
 import { BYTE, PADDING, RANGE, SIZE, SWITCH } from './kinds.js';
 import { MASK_FILL } from './mask-fill.js';

@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
 import type { Values } from '../../codec/png-values.js';
 import { LARGEST_SIDE, type Size } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';

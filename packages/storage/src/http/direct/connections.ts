@@ -1,4 +1,4 @@
-import { FileError } from '../../errors.js';
+import { FileError } from '@shardtool/base';
 import { shownLocation } from '../../location/location.js';
 import { CONNECTIONS } from '../connecting.js';
 import type { HttpRequest } from '../exchange.js';

@@ -1,4 +1,4 @@
-import { nativeCalls } from '../../native-calls.js';
+import { nativeCalls } from '@shardtool/base';
 
 /** posix_fadvise(2), POSIX_FADV_WILLNEED of <fcntl.h> */
 const WILL_NEED = 3;

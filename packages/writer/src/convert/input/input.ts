@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { FileError, OptionError } from '@shardtool/format';
+import { FileError, OptionError } from '@shardtool/base';
 import { isRemote } from '@shardtool/storage';
 import type { Naming } from '../../plan/naming.js';
 import { type DatasetShards, findDatasetShards } from '../../shard/dataset-shards.js';

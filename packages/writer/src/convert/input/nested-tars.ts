@@ -1,12 +1,6 @@
 import { Readable } from 'node:stream';
-import {
-  openSource,
-  type Source,
-  type StreamedFile,
-  scanEntries,
-  streamFiles,
-  UnsupportedShardError,
-} from '@shardtool/format';
+import { UnsupportedShardError } from '@shardtool/base';
+import { openSource, type Source, type StreamedFile, scanEntries, streamFiles } from '@shardtool/format';
 import { isRemote, readAhead } from '@shardtool/storage';
 
 /** Read at once. */

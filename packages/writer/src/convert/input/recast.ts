@@ -1,3 +1,4 @@
+import { OptionError } from '@shardtool/base';
 import {
   type ColumnType,
   columnTypeOf,
@@ -5,7 +6,6 @@ import {
   isImageExtension,
   layoutOf,
   type Manifest,
-  OptionError,
   openShard,
   readShardIndex,
   type ShardIndex,

@@ -1,4 +1,5 @@
-import { type ChosenColumns, type ColumnType, type LayoutName, OptionError, stemOfShard } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { type ChosenColumns, type ColumnType, type LayoutName, stemOfShard } from '@shardtool/format';
 import type { Dataset, OpenOptions } from '@shardtool/reader';
 import type { DatasetShard, DatasetShards } from '../../shard/dataset-shards.js';
 import { numberedStem } from '../../shard/shard-paths.js';

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { DuplicateKeyError, UnsupportedShardError } from '@shardtool/format';
+import { DuplicateKeyError, UnsupportedShardError } from '@shardtool/base';
 import { folderClass } from '../../plan/classes.js';
 import type { Naming } from '../../plan/naming.js';
 import type { ShardRecord, ShardTarget } from '../../shard/new-shard.js';

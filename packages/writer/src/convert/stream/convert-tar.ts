@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { isTableLayout, OptionError, type OutputLayoutName, type WrittenLayoutName } from '@shardtool/format';
+import { OptionError } from '@shardtool/base';
+import { isTableLayout, type OutputLayoutName, type WrittenLayoutName } from '@shardtool/format';
 import { NoImagesError } from '../../errors.js';
 import type { CheckedConvertOptions } from '../../options.js';
 import type { Destination } from '../../output/destination.js';

@@ -1,12 +1,6 @@
 import type { Readable } from 'node:stream';
-import {
-  DamagedShardError,
-  DuplicateKeyError,
-  type SampleName,
-  ShardtoolError,
-  sampleTooLarge,
-  splitEntryName,
-} from '@shardtool/format';
+import { DamagedShardError, DuplicateKeyError, ShardtoolError } from '@shardtool/base';
+import { type SampleName, sampleTooLarge, splitEntryName } from '@shardtool/format';
 import type { Naming } from '../../plan/naming.js';
 import type { NewField } from '../../shard/put-sample.js';
 import { streamNested } from '../input/nested-tars.js';

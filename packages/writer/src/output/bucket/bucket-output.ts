@@ -2,17 +2,9 @@ import { setMaxListeners } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { crc32, FileError, MANIFEST_FILE, PACK_NOTE_FILE } from '@shardtool/format';
-import {
-  type Entry,
-  FileExistsError,
-  inLanes,
-  NoSuchFileError,
-  openStorage,
-  readWhole,
-  type Storage,
-  shownLocation,
-} from '@shardtool/storage';
+import { crc32, FileError, FileExistsError, inLanes, NoSuchFileError } from '@shardtool/base';
+import { MANIFEST_FILE, PACK_NOTE_FILE } from '@shardtool/format';
+import { type Entry, openStorage, readWhole, type Storage, shownLocation } from '@shardtool/storage';
 import { OutputNotEmptyError, PlanChangedError } from '../../errors.js';
 import type { ShardRecord } from '../../shard/new-shard.js';
 import type { Destination } from '../destination.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
-import { FileError, makeFolder } from '@shardtool/format';
+import { FileError, makeFolder } from '@shardtool/base';
 import type { Entry } from '@shardtool/storage';
 
 /** One folder for each place and part: two packs of the same meet in it, and what one that was killed left is taken away. */

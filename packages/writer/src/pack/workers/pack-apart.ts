@@ -1,6 +1,6 @@
 /** Packing in a process of its own, whose pool of threads has room for many calls and which can be left behind. */
 import { type ChildProcess, fork } from 'node:child_process';
-import { type ErrorRecord, reviveError, WorkerDiedError } from '@shardtool/format';
+import { type ErrorRecord, reviveError, WorkerDiedError } from '@shardtool/base';
 import * as errors from '../../errors.js';
 import type { PackOptions, PackProgress } from '../../options.js';
 import { MOST_IN_FLIGHT } from '../../source/ahead/in-flight.js';

@@ -1,5 +1,4 @@
-/** The process of a pack that has many calls in flight. */
-import { recordError } from '@shardtool/format';
+import { recordError } from '@shardtool/base';
 import type { PackProgress } from '../../options.js';
 import { packHere } from '../pack.js';
 import { type ApartJob, type ApartNews, STOP } from './pack-apart.js';

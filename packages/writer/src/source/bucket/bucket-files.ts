@@ -1,11 +1,5 @@
-import {
-  FileChangedError,
-  NoSuchFileError,
-  openStorage,
-  RefusedError,
-  type Source,
-  type Storage,
-} from '@shardtool/storage';
+import { FileChangedError, NoSuchFileError, RefusedError } from '@shardtool/base';
+import { openStorage, type Source, type Storage } from '@shardtool/storage';
 import { type ExpectedFile, type FileAccess, PIECE_BYTES } from '../ahead/file-access.js';
 import { BadFile, changedFile } from '../source-file.js';
 import type { FileFacts } from '../source-files.js';

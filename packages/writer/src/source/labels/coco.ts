@@ -1,4 +1,5 @@
-import { type ColumnValue, LabelsError } from '@shardtool/format';
+import { LabelsError } from '@shardtool/base';
+import type { ColumnValue } from '@shardtool/format';
 import { shownLocation } from '@shardtool/storage';
 import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from '../bucket/objects.js';
 import { pathBelow, readTextFile } from './list.js';

@@ -1,11 +1,5 @@
-import {
-  type ColumnValue,
-  LabelsError,
-  type LabelTable,
-  labelOfColumn,
-  readLabelTable,
-  readParquetLabels,
-} from '@shardtool/format';
+import { LabelsError } from '@shardtool/base';
+import { type ColumnValue, type LabelTable, labelOfColumn, readLabelTable, readParquetLabels } from '@shardtool/format';
 import { shownLocation } from '@shardtool/storage';
 import { codePointOrderOf, compareCodePoints } from '../file-table.js';
 import type { SourceFiles } from '../source-files.js';

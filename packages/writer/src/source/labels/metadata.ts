@@ -1,6 +1,6 @@
 import { access, existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { LabelsError } from '@shardtool/format';
+import { LabelsError } from '@shardtool/base';
 import { isRemote } from '@shardtool/storage';
 import type { InFlight } from '../ahead/in-flight.js';
 import { FILE_NAME } from './labels.js';

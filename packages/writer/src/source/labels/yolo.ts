@@ -1,7 +1,8 @@
 import { readFile, readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { countOf, isImageExtension, LabelsError } from '@shardtool/format';
-import { isRemote, NoSuchFileError, readWhole, shownLocation } from '@shardtool/storage';
+import { countOf, LabelsError, NoSuchFileError } from '@shardtool/base';
+import { isImageExtension } from '@shardtool/format';
+import { isRemote, readWhole, shownLocation } from '@shardtool/storage';
 import { SourceError } from '../../errors.js';
 import type { InFlight } from '../ahead/in-flight.js';
 import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from '../bucket/objects.js';

@@ -1,4 +1,4 @@
-import type { Bell } from '@shardtool/format';
+import type { Bell } from '@shardtool/base';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from '../arena.js';

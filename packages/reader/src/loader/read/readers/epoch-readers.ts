@@ -1,4 +1,4 @@
-import type { Bell } from '@shardtool/format';
+import type { Bell } from '@shardtool/base';
 import type { ShardFiles } from '../../../dataset/shard-files.js';
 import type { EpochPlan } from '../../../order/batches.js';
 import { firstNumbers } from '../../../order/units.js';

@@ -1,4 +1,4 @@
-import type { Bell } from '@shardtool/format';
+import type { Bell } from '@shardtool/base';
 import type { FoundSample } from '../../../order/batches.js';
 import { lastAtMost } from '../../../order/units.js';
 import type { Selection } from '../../../selection/selection.js';

@@ -1,4 +1,4 @@
-import { nativeCalls } from '../../../native-calls.js';
+import { nativeCalls } from '@shardtool/base';
 
 /** <sys/socket.h> of Linux. */
 const AF_UNIX = 1;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { anyCodePoint } from '../../../test/any-text.js';
 import { FileError } from './errors.js';
-import { sentence, visible } from './visible.js';
+import { sentence, visible } from './escape-controls.js';
 
 test('what steers a terminal is written out, and everything else stays', () => {
   expect(visible('a\u001b[2Jb\u0007c\u009bd\u202ee\tf\ng\u2066h\u007fi')).toBe(

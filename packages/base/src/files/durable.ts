@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { copyFile, link, open, rename, rm } from 'node:fs/promises';
-import { remedyOf } from '@shardtool/storage';
-import { FileError } from './errors.js';
+import { FileError } from '../errors.js';
+import { remedyOf } from '../system-error.js';
 
 /**
  * Writes a whole file under a temporary name, flushes it and renames it into place, so that the file is never seen half

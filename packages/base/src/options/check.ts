@@ -1,5 +1,6 @@
-import { didYouMean, parseSize } from '@shardtool/storage';
+import { didYouMean } from '../did-you-mean.js';
 import { OptionError } from '../errors.js';
+import { parseSize } from '../size.js';
 import type { CheckedValues, OptionDefaults, OptionEntry, OptionTable } from './entry.js';
 
 /** How errors name what the options belong to. */

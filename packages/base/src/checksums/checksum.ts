@@ -1,5 +1,5 @@
 import { crc32 as zlibCrc32 } from 'node:zlib';
-import { SampleChecksumError } from './errors.js';
+import { SampleChecksumError } from '../errors.js';
 import { NATIVE_CHECKSUMS } from './native-checksums.js';
 
 /** Two to three times as fast as Node's zlib from here on, in bytes; below, calling it costs more than it saves. */

@@ -1,5 +1,3 @@
-export { parseSize } from './size.js';
-
 /**
  * Characters that steer a terminal or end a line where they are meant to be part of a name: controls (ESC, BEL, TAB, newline,
  * and the C1 controls, of which terminals take U+009B for ESC [), marks of text direction, separators of lines, and halves

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FileError } from '../errors.js';
 import { flushFolder, nameOnce, writeDurably } from './durable.js';
-import { FileError } from './errors.js';
 
 let folder: string;
 beforeAll(async () => {

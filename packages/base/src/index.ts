@@ -1,0 +1,50 @@
+export { changedSincePacked, checkFieldCrc32, checkFieldSum, crc32, crc32Hex } from './checksums/checksum.js';
+export { crc32Combine } from './checksums/crc32-combine.js';
+export { maskedCrc32c } from './checksums/crc32c.js';
+export { inLanes } from './concurrency/in-lanes.js';
+export { inTurn } from './concurrency/in-turn.js';
+export { ReadsInFlight } from './concurrency/reads-in-flight.js';
+export { didYouMean } from './did-you-mean.js';
+export {
+  CropIndexError,
+  CutShardError,
+  DamagedShardError,
+  DuplicateKeyError,
+  EntryNameError,
+  FileChangedError,
+  FileError,
+  FileExistsError,
+  ImageError,
+  type ImageTrouble,
+  KeyLengthError,
+  LabelsError,
+  ManifestError,
+  NoSuchFileError,
+  NpyError,
+  OptionError,
+  RefusedError,
+  SampleChecksumError,
+  SampleDecodeError,
+  SampleSizeError,
+  ShardIndexError,
+  ShardtoolError,
+  UnfinishedPackError,
+  UnsupportedEntryError,
+  UnsupportedShardError,
+  VersionError,
+  type Whereabouts,
+  WorkerDiedError,
+} from './errors.js';
+export { countOf, formatCount, sentence, visible } from './escape-controls.js';
+export { flushFolder, nameOnce, writeDurably } from './files/durable.js';
+export { makeFolder } from './files/make-folder.js';
+export { HashTable, hashOfBytes, mixedBits } from './hash-table.js';
+export { nativeCalls } from './native-calls.js';
+export { allowed, checkGiven, defaultsOf, type OptionOwner, type OwnChecks } from './options/check.js';
+export type { CheckedValues, OptionDefaults, OptionEntry, OptionTable, OptionValue } from './options/entry.js';
+export { philox, shuffle } from './philox.js';
+export { parseSize } from './size.js';
+export { asFileError, remedyOf, withSentences } from './system-error.js';
+export { Bell } from './threads/bell.js';
+export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
+export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
