@@ -46,7 +46,7 @@ const LANES = {
   node: [
     'packages/reader/src/{loader,bridge}/**/*.test.ts',
     'packages/{base,storage}/src/**/*.test.ts',
-    'packages/writer/src/{crew,dedupe,output,source}/**/*.test.ts',
+    'packages/writer/src/{workers,dedupe,output,source}/**/*.test.ts',
     'packages/format/src/layouts/{file-window,write-buffer,tar/write}.test.ts',
     'test/loader-{lifetime,reading,slot-file,slow,stopping}.test.ts',
     'test/{codec-limits,codec-pixels,storage-http,storage-s3}.test.ts',

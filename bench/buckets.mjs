@@ -50,7 +50,7 @@ if (values['first-batch'] !== undefined) {
 }
 
 const folder = mkdtempSync(path.join(tmpdir(), 'shardtool-buckets-'));
-process.env.SHARDTOOL_BESIDE = path.join(folder, 'beside');
+process.env.SHARDTOOL_SIDECARS = path.join(folder, 'beside');
 try {
   await firstBatches();
   if (values.large !== '0') await against('2048x1536', Number(values.large), 1024, 8);
@@ -127,9 +127,9 @@ async function against(size, count, side, batchSize) {
   const shards = path.join(folder, `shards-${size}`);
   await pack(out, shards, { maxShardSamples: 500 });
   const buckets = { area: side * side, step: 64, maxRatio: 2 };
-  const { planOfBuckets } = await import('@shardtool/reader');
+  const { planAspectBuckets } = await import('@shardtool/reader');
   const dataset = await openDataset(shards);
-  const { sizes } = await planOfBuckets(dataset, { buckets, batchSize });
+  const { sizes } = await planAspectBuckets(dataset, { buckets, batchSize });
   const nearest = ({ width, height }) => {
     const far = (one) => Math.abs(Math.log((width * one.height) / (height * one.width)));
     return sizes.reduce((best, one, b) => (far(one) < far(sizes[best]) ? b : best), 0);

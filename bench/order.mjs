@@ -10,7 +10,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { planEpoch } from '#reader/epoch-order';
-import { mixingScore } from '#reader/mixing';
+import { shuffleQuality } from '#reader/mixing';
 import { rate as asRate, cost } from './figures.mjs';
 
 const HUGE = {
@@ -71,7 +71,7 @@ function ours(streams, blockSamples) {
     shard,
     class: ofClass,
     repeat,
-  } = mixingScore({
+  } = shuffleQuality({
     counts: new Float64Array(shards).fill(shardSamples),
     seed: 42,
     epoch: 0,

@@ -7,13 +7,13 @@ import {
   type LoaderState,
   openDataset,
   openMixture,
-  planOfBuckets,
+  planAspectBuckets,
 } from '@shardtool/reader';
 import { afterAll, expect, test, vi } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { TIMES } from './repetitions.js';
 
-vi.stubEnv('SHARDTOOL_BESIDE', path.join(emptyFolder(), 'beside'));
+vi.stubEnv('SHARDTOOL_SIDECARS', path.join(emptyFolder(), 'beside'));
 afterAll(() => vi.unstubAllEnvs());
 
 const folder = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples: 17 });
@@ -250,9 +250,9 @@ test('an image is resized to cover its size, and the crop says which part is sho
 });
 
 test('what was counted is kept, and counted anew where the file is damaged', async () => {
-  const before = process.env.SHARDTOOL_BESIDE;
+  const before = process.env.SHARDTOOL_SIDECARS;
   const beside = emptyFolder();
-  process.env.SHARDTOOL_BESIDE = beside;
+  process.env.SHARDTOOL_SIDECARS = beside;
   const files = () =>
     readdirSync(beside, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('buckets-'));
   await run({ lastBatch: 'drop' });
@@ -268,12 +268,12 @@ test('what was counted is kept, and counted anew where the file is damaged', asy
     expect((await run({})).map(({ numbers }) => numbers)).toEqual(whole.map(({ numbers }) => numbers));
     expect(readFileSync(kept)).toEqual(bytes);
   }
-  process.env.SHARDTOOL_BESIDE = before;
+  process.env.SHARDTOOL_SIDECARS = before;
 });
 
 test('a rule leaves out the sizes that too few samples are nearest to, and plan names them', async () => {
   await using dataset = await openDataset(folder);
-  const report = await planOfBuckets(dataset, {
+  const report = await planAspectBuckets(dataset, {
     buckets: { area: 1024, step: 8, maxRatio: 4 },
     batchSize: 4,
     worldSize: 2,

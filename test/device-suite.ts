@@ -116,22 +116,22 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
 
   test('masks keep their values, and more images become what the images become', async () => {
     await using dataset = await openDataset(maskedTar(10));
-    const fields = { masks: ['seg.png', 'mask.npy'], moreImages: ['depth.npy'] };
+    const fields = { masks: ['seg.png', 'mask.npy'], extraImages: ['depth.npy'] };
     const transform = [{ name: 'randomResizedCrop', size: 24 }, { name: 'randomHorizontalFlip' }, normalize] as const;
     const options = { ...onHost, ...fields, batchSize: 4, transform };
     const expected = [];
     await using host = dataset.loader(options);
-    for await (const { images, masks, moreImages } of host) {
-      const arrays = [images, masks['seg.png'], masks['mask.npy'], moreImages['depth.npy']];
+    for await (const { images, masks, extraImages } of host) {
+      const arrays = [images, masks['seg.png'], masks['mask.npy'], extraImages['depth.npy']];
       expected.push(arrays.map((array) => new Uint8Array(array!.buffer, array!.byteOffset, array!.byteLength).slice()));
     }
     await using loader = dataset.loader({ ...options, device: 'cuda:0' });
     let at = 0;
     for await (const batch of loader) {
-      const { images, masks, moreImages, size } = batch;
-      expect([Object.keys(masks), Object.keys(moreImages)]).toEqual([fields.masks, fields.moreImages]);
+      const { images, masks, extraImages, size } = batch;
+      expect([Object.keys(masks), Object.keys(extraImages)]).toEqual([fields.masks, fields.extraImages]);
       const [image, seg, mask, depth] = expected[at++]!;
-      const [segArray, maskArray, depthArray] = [masks['seg.png']!, masks['mask.npy']!, moreImages['depth.npy']!];
+      const [segArray, maskArray, depthArray] = [masks['seg.png']!, masks['mask.npy']!, extraImages['depth.npy']!];
       expect([segArray.dtype, segArray.shape]).toEqual(['uint8', [size, 24, 24]]);
       expect([depthArray.dtype, depthArray.shape]).toEqual(['float32', [size, 3, 24, 24]]);
       expect(Buffer.compare(await download(device, batch, segArray), seg!)).toBe(0);

@@ -211,7 +211,7 @@ test.each([
   [
     'a size beyond the file',
     header({ name: 'x.jpg', size: 1e9 }),
-    'CutShardError',
+    'TruncatedShardError',
     'is 1000000000 bytes long, but the shard ends',
   ],
   [

@@ -6,7 +6,7 @@ import {
   type InspectReport,
   inspect,
   openDataset,
-  planOf,
+  planDataset,
   splitDataset,
   subsetDataset,
 } from '@shardtool/reader';
@@ -103,7 +103,7 @@ test('the columns lie beside the shards, and where, overlays, subsets and splits
   expect((await addOverlay(shards, { name: 'clean', excludeWhere: copies })).excluded).toBe(5);
   await using clean = await openDataset(shards, { overlay: 'clean' });
   expect(clean.size).toBe(report.samples - 5);
-  expect((await planOf(clean, { where: 'inspect.aspect > 3' })).samples).toBe(1);
+  expect((await planDataset(clean, { where: 'inspect.aspect > 3' })).samples).toBe(1);
   expect((await subsetDataset(shards, { name: 'sharp', where: 'inspect.sharpness >= 40' })).samples).toBeGreaterThan(4);
   await splitDataset(shards, { shares: new Map([['val', 0.5]]), group: 'inspect.near' });
   const sides = await Promise.all(['train', 'val'].map((split) => keysOfSplit(split)));

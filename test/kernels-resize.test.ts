@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ScratchError } from '#reader/resize-kernel';
+import { DecodeBufferError } from '#reader/resize-kernel';
 import type { Axis } from '#reader/taps';
 import { GuardedKernel, noise, type Picture, wholeAxis } from './kernels-memory.js';
 import { resizeReference } from './kernels-reference.js';
@@ -156,7 +156,7 @@ test('tables that no longer fit make room for new ones', () => {
 test('a resize that needs more working memory than there is says how much', () => {
   const small = new GuardedKernel({ sourceColumns: 8, sourceRows: 8, width: 8, height: 8 }, 1 << 20);
   const resize = () => small.resize(noise(100, 100, 6), wholeAxis(100, 50), wholeAxis(100, 50), 'uint8-nhwc');
-  expect(resize).toThrow(ScratchError);
+  expect(resize).toThrow(DecodeBufferError);
   expect(resize).toThrow(/A resize of 100x100 pixels to 50x50 needs \d+ bytes of working memory, and there are \d+/);
 });
 

@@ -242,7 +242,7 @@ test.each<[LoaderOptions, RegExp]>([
   [{ annotations: { boxes: { columns: ['a', 'b', 'c', 'd'], path: 'e' } } }, /a path leads into a field/],
   [{ annotations: { polygons: { columns: ['a'] } } }, /polygons have no fixed number of columns/],
   [{ annotations: { boxes: { field: 'json', format: 'yxyx' } } as never }, /annotations.boxes.format is not right/],
-  [{ annotations: fromObjects, mix: { name: 'mixup' } }, /leave out moreImages, masks and annotations, or mix/],
+  [{ annotations: fromObjects, mix: { name: 'mixup' } }, /leave out extraImages, masks and annotations, or mix/],
 ])('%j is refused with a sentence', async (options, message) => {
   await expect(looked(tar, options, () => 0)).rejects.toThrow(message);
 });

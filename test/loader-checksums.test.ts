@@ -57,7 +57,7 @@ async function damaged(location: string): Promise<string> {
 const VALUES = FIELDS.slice(3);
 const stepFile = path.join(emptyFolder(), 'steps.mjs');
 writeFileSync(stepFile, 'export default (fields) => fields;');
-const stacked = { masks: ['seg.npy'], moreImages: ['right.npy'], fields: VALUES };
+const stacked = { masks: ['seg.npy'], extraImages: ['right.npy'], fields: VALUES };
 const streamed = { shuffleUnit: 'chunk', streams: 1, blockSamples: 4 } as const;
 const ways: readonly (readonly [string, LoaderOptions, readonly string[]])[] = [
   ['stacked, all of it kept in memory', stacked, FIELDS],

@@ -179,7 +179,13 @@ test('of several captions each epoch draws one, the same whatever the workers an
   await pack(folder, output, { workers: 1 });
   await using dataset = await openDataset(output);
   const captionsOf = async (options: LoaderOptions) => {
-    await using loader = dataset.loader({ transform: 'raw', batchSize: 5, textChoice: 'random', seed: 4, ...options });
+    await using loader = dataset.loader({
+      transform: 'raw',
+      batchSize: 5,
+      captionSampling: 'random',
+      seed: 4,
+      ...options,
+    });
     const seen = new Map<string, unknown[]>();
     let state: unknown;
     for await (const { keys, fields, index } of loader) {

@@ -64,7 +64,7 @@ test('a field or column that no sample has is an error with the nearest name', a
     'masks: no sample has "seg.png": the fields are cls, jpg.',
   );
   await expect(first({ image: 'jpeg' })).rejects.toThrow('image: no sample has "jpeg"; did you mean "jpg"?');
-  await expect(first({ moreImages: ['caption'] })).rejects.toThrow('moreImages: no sample has "caption"');
+  await expect(first({ extraImages: ['caption'] })).rejects.toThrow('extraImages: no sample has "caption"');
 });
 
 test('options are looked at when the loader is made: names, values, and the steps of the transform', async () => {

@@ -3,7 +3,7 @@ import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { BESIDE, besidePath, buildShardIndex, daliIndex, openSource, tar, widsIndex } from '@shardtool/format';
+import { buildShardIndex, daliIndex, openSource, SIDECARS, sidecarPath, tar, widsIndex } from '@shardtool/format';
 import { convert, indexShards, pack } from '@shardtool/writer';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { jpeg, newFolder, tree } from './pack-workbench.js';
@@ -23,7 +23,7 @@ beforeAll(async () => {
     const source = await openSource(path);
     const index = await buildShardIndex(tar, source);
     await source.close();
-    writeFileSync(besidePath('dali', path), daliIndex(index, file));
+    writeFileSync(sidecarPath('dali', path), daliIndex(index, file));
     const bytes = readFileSync(path);
     shards.push({
       file,
@@ -32,7 +32,7 @@ beforeAll(async () => {
       md5: createHash('md5').update(bytes).digest('hex'),
     });
   }
-  writeFileSync(join(folder, BESIDE.wids.fileName()), widsIndex(shards));
+  writeFileSync(join(folder, SIDECARS.wids.fileName()), widsIndex(shards));
 });
 
 function writeShard(path: string, firstPhoto: number): void {
@@ -94,7 +94,7 @@ md5 = [wids.wids.compute_file_md5sum(os.path.join(folder, os.path.basename(s["ur
 assert md5 == [s["md5sum"] for s in dataset.shards]
 stdout.write(json.dumps(found))
 `;
-  const found = runPython<[string, string, string][]>(program, [folder, BESIDE.wids.fileName()]);
+  const found = runPython<[string, string, string][]>(program, [folder, SIDECARS.wids.fileName()]);
   const wanted = [0, 5].flatMap((first) =>
     classes.flatMap((name, cls) =>
       readdirSync(join(photos, name))

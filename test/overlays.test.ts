@@ -9,8 +9,8 @@ import { OverlayError } from '@shardtool/format';
 import {
   addOverlay,
   checkOverlays,
-  datasetStats,
   dropOverlay,
+  getStats,
   listOverlays,
   openDataset,
   splitDataset,
@@ -60,7 +60,7 @@ test('an overlay leaves samples out and gives others another class, in every lay
     expect(sums()).toEqual(sumsBefore);
 
     await using dataset = await openDataset(shards, { overlay: 'clean' });
-    const stats = await datasetStats(dataset);
+    const stats = await getStats(dataset);
     expect(stats.samples).toBe(58);
     expect(Object.fromEntries(stats.classes.map(({ name, samples }) => [name, samples]))).toEqual(
       Object.fromEntries(dataset.classes.map((name, cls) => [name, dataset.classSamples[cls]])),

@@ -202,7 +202,10 @@ test('an object that is replaced or removed after it was listed is a bad file, a
 
 test('a bucket that there is not is named as such, and not as a place where a pack has not ended', async () => {
   server.fault = () => ({ status: 404, code: 'NoSuchBucket' });
-  const refused = { name: 'RefusedError', message: expect.stringContaining('there is no such bucket: check its name') };
+  const refused = {
+    name: 'RequestRejectedError',
+    message: expect.stringContaining('there is no such bucket: check its name'),
+  };
   await expect(openDataset('s3://none/shards')).rejects.toMatchObject(refused);
   await expect(pack('s3://none/set', newFolder())).rejects.toMatchObject(refused);
 });

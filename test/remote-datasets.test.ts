@@ -21,13 +21,13 @@ beforeAll(async () => {
   server = await faultyServer(root);
   fs.mkdirSync(path.join(root, 'foreign'));
   for (const tar of tars()) fs.copyFileSync(path.join(shards, tar), path.join(root, 'foreign', tar));
-  process.env.SHARDTOOL_BESIDE = path.join(emptyFolder(), 'beside');
+  process.env.SHARDTOOL_SIDECARS = path.join(emptyFolder(), 'beside');
   await using local = await openDataset(shards);
   expected = await epoch(local);
 });
 afterAll(async () => {
   await server.stop();
-  delete process.env.SHARDTOOL_BESIDE;
+  delete process.env.SHARDTOOL_SIDECARS;
 });
 beforeEach(() => {
   server.clear();

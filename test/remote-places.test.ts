@@ -144,7 +144,7 @@ test('a presigned URL opens a shard, and its query is in nothing that is printed
   const [tar] = fs.readdirSync(path.join(root, 'shards')).filter((name) => name.endsWith('.tar'));
   const signed = `${server.url}/shards/${tar}?X-Amz-Signature=abc123&X-Amz-Security-Token=token456`;
   const beside = emptyFolder();
-  vi.stubEnv('SHARDTOOL_BESIDE', beside);
+  vi.stubEnv('SHARDTOOL_SIDECARS', beside);
   const out = emptyFolder();
   const commands = [
     ['ls', signed, '--samples', '--json'],
@@ -175,7 +175,7 @@ test('a presigned URL opens a shard, and its query is in nothing that is printed
   ] as const;
   for (const fault of faults) {
     server.fault = () => fault;
-    vi.stubEnv('SHARDTOOL_BESIDE', emptyFolder());
+    vi.stubEnv('SHARDTOOL_SIDECARS', emptyFolder());
     const { code, stdout, stderr } = await shardtool('ls', signed);
     expect(code).not.toBe(0);
     expect(stderr).toContain(tar!);

@@ -155,7 +155,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
       process.env.AWS_SECRET_ACCESS_KEY = 'wrong-secret';
       const other = await openStorage('s3://bucket/', { endpointUrl: server.endpoint });
       const error: Error = await other.open('pre fix/long').catch((error) => error);
-      expect(error.name).toBe('RefusedError');
+      expect(error.name).toBe('RequestRejectedError');
       expect(error.message).toMatch(/^s3:\/\/bucket\/pre fix\/long cannot be read: access is denied/);
       expect(error.message).not.toContain('wrong-secret');
     });

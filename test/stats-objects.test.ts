@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { OptionError } from '@shardtool/base';
-import { type AnnotationOptions, countObjects, openDataset } from '@shardtool/reader';
+import { type AnnotationOptions, countAnnotations, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { annotatedTar, HEIGHT, shapesOf, WIDTH } from './annotated-tar.js';
 import { shardtool } from './cli-here.js';
@@ -13,7 +13,7 @@ const all = shapes.flat();
 
 async function counted(annotations: AnnotationOptions, location = tar) {
   await using dataset = await openDataset(location);
-  return await countObjects(dataset, annotations);
+  return await countAnnotations(dataset, annotations);
 }
 
 test('objects are counted by class and size, and images that have none', async () => {

@@ -1,6 +1,6 @@
 import { copyFileSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { datasetStats, openDataset } from '@shardtool/reader';
+import { getStats, openDataset } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
 import { describe, expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
@@ -9,7 +9,7 @@ import { jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 
 async function statsOf(location: string, keysAtOnce?: number) {
   await using dataset = await openDataset(location);
-  return datasetStats(dataset, keysAtOnce);
+  return getStats(dataset, keysAtOnce);
 }
 
 const formats = ['tar', 'msgpack', 'lmdb'] as const;

@@ -20,13 +20,13 @@ beforeAll(async () => {
   for (const name of tars()) fs.copyFileSync(path.join(shards, name), path.join(root, 'foreign', name));
   hub = await fakeHub(root);
   process.env.HF_ENDPOINT = hub.endpoint;
-  process.env.SHARDTOOL_BESIDE = emptyFolder();
+  process.env.SHARDTOOL_SIDECARS = emptyFolder();
   delete process.env.HF_TOKEN;
 });
 afterAll(async () => {
   await hub.stop();
   Object.assign(process.env, { HF_ENDPOINT, HF_TOKEN });
-  delete process.env.SHARDTOOL_BESIDE;
+  delete process.env.SHARDTOOL_SIDECARS;
 });
 afterEach(() => {
   vi.unstubAllEnvs();

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { encodeNpyImage } from '@shardtool/format';
-import { type Batch, type LoaderOptions, OwnStepError, openDataset } from '@shardtool/reader';
+import { type Batch, CustomStepError, type LoaderOptions, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { HEIGHT, maskedTar, palettePng, WIDTH } from './masked-tar.js';
@@ -25,14 +25,14 @@ test('images and masks share crop, flips and rotation, and masks keep their valu
     { name: 'randomVerticalFlip' },
     { name: 'randomRotation', degrees: [90, 90] },
   ] as const;
-  const options = { transform, masks: ['seg.png', 'mask.npy'], moreImages: ['depth.npy'] };
-  const batches = await looked(masked, options, ({ images, masks, moreImages, size, fields }) => {
+  const options = { transform, masks: ['seg.png', 'mask.npy'], extraImages: ['depth.npy'] };
+  const batches = await looked(masked, options, ({ images, masks, extraImages, size, fields }) => {
     let [off, inverted] = [0, 0];
     for (let at = 0; at < size * 24 * 24; at++) {
       // Within a square of 8 pixels red is exact; at its edges the image is interpolated.
       if (Math.abs(images![at * 3]! / 10 - masks['seg.png']![at]!) > 0.5) off++;
       for (const channel of [0, 1, 2]) {
-        if (Math.abs(images![at * 3 + channel]! + moreImages['depth.npy']![at * 3 + channel]! - 255) > 1) inverted++;
+        if (Math.abs(images![at * 3 + channel]! + extraImages['depth.npy']![at * 3 + channel]! - 255) > 1) inverted++;
       }
     }
     const values = new Set(masks['seg.png']);
@@ -158,7 +158,7 @@ test('a sample that a step leaves out is replaced by the next of its block, and 
 test('what a step throws arrives with the key and the stack, whatever onBadSample says', async () => {
   const steps = { pixels: { module: own, export: 'fail' } };
   const run = looked(masked, { transform: plain, steps, onBadSample: 'skip' }, () => 0);
-  await expect(run).rejects.toBeInstanceOf(OwnStepError);
+  await expect(run).rejects.toBeInstanceOf(CustomStepError);
   await expect(run).rejects.toThrow(
     /masked\.tar: sample "s6": the step "pixels" threw: seven is not allowed\nTypeError[\s\S]*steps\.mjs:\d+/,
   );
@@ -223,7 +223,7 @@ test('cutmix takes a rectangle of the row before, and its weight is what is left
 test('mixing needs images alone, and says so', async () => {
   const mix = { name: 'mixup' } as const;
   await expect(looked(masked, { transform: plain, mix, masks: ['seg.png'] }, () => 0)).rejects.toThrow(
-    /leave out moreImages, masks and annotations, or mix/,
+    /leave out extraImages, masks and annotations, or mix/,
   );
   await expect(looked(masked, { transform: plain, mix: { name: 'mixdown' } as never }, () => 0)).rejects.toThrow(
     /mixup.*cutmix/,

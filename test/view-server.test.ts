@@ -4,7 +4,7 @@ import { setMaxListeners } from 'node:events';
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { addOverlay, inspect, openDataset, showOverlay } from '@shardtool/reader';
+import { addOverlay, inspect, openDataset, readOverlay } from '@shardtool/reader';
 import { convert, pack } from '@shardtool/writer';
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { ViewServer } from '#cli/view-server';
@@ -474,14 +474,14 @@ test('marks become an overlay that every command takes, and the next ones lie on
   });
   await post('mark', { number: of('moon/moon_001'), mark: { kind: 'exclude' } }, own);
   await post('overlay', { name: 'next' }, own);
-  expect((await showOverlay(shards, 'next')).parent?.name).toBe('seen');
+  expect((await readOverlay(shards, 'next')).parent?.name).toBe('seen');
 });
 
 test('marks of a place that cannot be written become overlays of this machine, each on the last, above what it is seen through', async () => {
   const shards = await packedPhotos();
   await addOverlay(shards, { name: 'marks-1', excludeKeys: ['cat/cat_000'] });
   const remote = await faultyServer(shards);
-  vi.stubEnv('SHARDTOOL_BESIDE', path.join(emptyFolder(), 'beside'));
+  vi.stubEnv('SHARDTOOL_SIDECARS', path.join(emptyFolder(), 'beside'));
   try {
     const own = await serve(remote.url, { view: { overlay: 'marks-1' } });
     const { overlayName } = (await get('dataset', {}, own)).json<{ overlayName: string }>();

@@ -86,7 +86,7 @@ function decodedBatches(size, count) {
     size,
     shape: [size, SIDE, SIDE, 3],
     images: memory.subarray(slot * bytes, (slot + 1) * bytes),
-    moreImages: {},
+    extraImages: {},
     masks: {},
     offsets: null,
     release: () => {

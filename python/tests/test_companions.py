@@ -28,7 +28,7 @@ const crc = (array) => crc32(new Uint8Array(array.buffer, array.byteOffset, arra
 const each = (arrays) => Object.fromEntries(Object.entries(arrays).map(([name, array]) => [name, crc(array)]));
 for await (const batch of loader) {
   const mix = batch.mix && { ...batch.mix, otherLabels: [...batch.mix.otherLabels] };
-  const along = { more: each(batch.moreImages), masks: each(batch.masks), mix };
+  const along = { more: each(batch.extraImages), masks: each(batch.masks), mix };
   console.log(JSON.stringify({ images: crc(batch.images), ...along }));
 }
 await loader.close();
@@ -66,7 +66,7 @@ def test_more_images_and_masks_are_those_of_the_typescript_loader(along):
         along,
         {
             **names,
-            "moreImages": ["depth.png"],
+            "extraImages": ["depth.png"],
             "batchSize": 8,
             "seed": 2,
             "fields": [],
@@ -74,21 +74,21 @@ def test_more_images_and_masks_are_those_of_the_typescript_loader(along):
         },
     )
     with shardtool.Loader(
-        along, output="numpy", batch_size=8, seed=2, transform=TRAIN, more_images=["depth.png"], **names
+        along, output="numpy", batch_size=8, seed=2, transform=TRAIN, extra_images=["depth.png"], **names
     ) as loader:
         seen = [
             {
                 "images": crc(batch.images),
-                "more": {name: crc(images) for name, images in batch.more_images.items()},
+                "more": {name: crc(images) for name, images in batch.extra_images.items()},
                 "masks": {name: crc(mask) for name, mask in batch.masks.items()},
                 "mix": batch.mix,
             }
             for batch in loader
         ]
     assert seen == wanted
-    with shardtool.Loader(along, batch_size=8, transform=TRAIN, more_images=["depth.png"], **names) as loader:
+    with shardtool.Loader(along, batch_size=8, transform=TRAIN, extra_images=["depth.png"], **names) as loader:
         batch = next(iter(loader))
-        assert batch.more_images["depth.png"].shape == batch.images.shape == (8, 3, 24, 24)
+        assert batch.extra_images["depth.png"].shape == batch.images.shape == (8, 3, 24, 24)
         assert batch.masks["seg.png"].shape == (8, 24, 24) and int(batch.masks["seg.png"].max()) < 5
 
 

@@ -198,11 +198,11 @@ def along(tmp_path_factory):
 
 
 def test_simulated_masks_keep_their_values_and_more_images_are_normalized(simulated, along):
-    names = {"image": "jpg", "masks": ["seg.png"], "more_images": ["right.png"]}
+    names = {"image": "jpg", "masks": ["seg.png"], "extra_images": ["right.png"]}
     options = {**OPTIONS, **names, "transform": [{"name": "random_resized_crop", "size": 24}]}
     with shardtool.Loader(along, **options) as loader:
         expected = [
-            (batch.images.clone(), batch.masks["seg.png"].clone(), batch.more_images["right.png"].clone())
+            (batch.images.clone(), batch.masks["seg.png"].clone(), batch.extra_images["right.png"].clone())
             for batch in loader
         ]
     with shardtool.Loader(along, device="cuda", dtype="float16", mean=MEAN, std=STD, **options) as loader:
@@ -214,7 +214,7 @@ def test_simulated_masks_keep_their_values_and_more_images_are_normalized(simula
         assert batch.masks["seg.png"].dtype == torch.uint8 and torch.equal(batch.masks["seg.png"], mask)
         assert set(mask.unique().tolist()) <= {0, 1, 2, 3, 4}
         assert torch.equal(batch.images, expected_values(images, torch.float16))
-        assert torch.equal(batch.more_images["right.png"], expected_values(right, torch.float16))
+        assert torch.equal(batch.extra_images["right.png"], expected_values(right, torch.float16))
 
 
 def test_simulated_objects_are_on_the_device_and_cut_there(simulated, tmp_path):

@@ -62,7 +62,7 @@ def test_a_loop_ends_where_another_one_begins(loader):
     older = iter(loader)
     next(older)
     assert len(list(loader)) == 7
-    with pytest.raises(shardtool.LoopEndedError, match="another loop has begun"):
+    with pytest.raises(shardtool.StaleIteratorError, match="another loop has begun"):
         next(older)
     assert list(older) == []
 
@@ -105,7 +105,7 @@ def test_closing_ends_the_loop_under_way(small):
     iterator = iter(loader)
     next(iterator)
     loader.close()
-    with pytest.raises(shardtool.LoopEndedError, match="the loader was closed"):
+    with pytest.raises(shardtool.StaleIteratorError, match="the loader was closed"):
         next(iterator)
 
 

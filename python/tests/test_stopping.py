@@ -56,7 +56,7 @@ def test_closing_in_another_thread_at_any_moment_ends_the_loop(endless, start_ti
         loader.close()
         thread.join(30)
         assert not thread.is_alive()
-        assert [type(error) for error in ended] == [shardtool.LoopEndedError], ended
+        assert [type(error) for error in ended] == [shardtool.StaleIteratorError], ended
         assert children() == before
     assert len(next(iter(loader))) == 2
     loader.close()
@@ -102,7 +102,7 @@ def test_a_signal_handler_that_closes_the_loader_ends_the_loop(endless, start_ti
         for moment in range(MOMENTS):
             # Closed before its loop begins, the loader would only begin anew.
             batches = iter(loader)
-            with pressed(signal.SIGUSR1, start_time * 1.3 * moment / MOMENTS), pytest.raises(shardtool.LoopEndedError):
+            with pressed(signal.SIGUSR1, start_time * 1.3 * moment / MOMENTS), pytest.raises(shardtool.StaleIteratorError):
                 for _ in batches:
                     pass
             assert children() == before
@@ -122,5 +122,5 @@ def test_a_loader_closed_between_an_answer_and_its_memory_ends_the_loop(endless,
         return frame
 
     monkeypatch.setattr(ReaderProcess, "receive", receive_and_close)
-    with pytest.raises(shardtool.LoopEndedError):
+    with pytest.raises(shardtool.StaleIteratorError):
         next(batches)

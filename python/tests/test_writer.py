@@ -128,7 +128,7 @@ def test_leaving_by_an_error_makes_no_dataset(tmp_path):
     with shardtool.Writer(tmp_path / "out", overwrite=True) as writer:
         writer.add("a", JPEG)
     assert len(shardtool.Dataset(tmp_path / "out", output="numpy")) == 1
-    with pytest.raises(shardtool.LoopEndedError):
+    with pytest.raises(shardtool.StaleIteratorError):
         writer.add("b", JPEG)
 
 

@@ -1,7 +1,7 @@
 import { sentence } from './escape-controls.js';
 
 /** Where the trouble is. `offset` is in bytes from the start of the shard. */
-export interface Whereabouts {
+export interface ErrorContext {
   readonly shard?: string | undefined;
   readonly key?: string | undefined;
   readonly offset?: number | undefined;
@@ -12,13 +12,13 @@ export interface Whereabouts {
  * The base of every error that shardtool throws on purpose. The message is one sentence with the remedy, fit for a terminal;
  * `key` and `path` are exact.
  */
-export class ShardtoolError extends Error implements Whereabouts {
+export class ShardtoolError extends Error implements ErrorContext {
   readonly shard?: string | undefined;
   readonly key?: string | undefined;
   readonly offset?: number | undefined;
   readonly path?: string | undefined;
 
-  constructor(where: Whereabouts, message: string, options?: { cause?: unknown }) {
+  constructor(where: ErrorContext, message: string, options?: { cause?: unknown }) {
     super(sentence(message), options);
     this.name = new.target.name;
     this.shard = where.shard;
@@ -44,11 +44,11 @@ export class FileExistsError extends FileError {}
 export class FileChangedError extends FileError {}
 
 /** A server refused a request for good. */
-export class RefusedError extends FileError {
+export class RequestRejectedError extends FileError {
   /** HTTP status. */
   readonly status: number;
 
-  constructor(where: Whereabouts & { status: number }, message: string, options?: { cause?: unknown }) {
+  constructor(where: ErrorContext & { status: number }, message: string, options?: { cause?: unknown }) {
     super(where, message, options);
     this.status = where.status;
   }
@@ -58,7 +58,7 @@ export class RefusedError extends FileError {
 export class DamagedShardError extends ShardtoolError {}
 
 /** A shard ends before what it announces. */
-export class CutShardError extends DamagedShardError {}
+export class TruncatedShardError extends DamagedShardError {}
 
 /** A shard holds something that is no plain file: a link, a device, a sparse file. */
 export class UnsupportedEntryError extends ShardtoolError {}
@@ -70,7 +70,7 @@ export class EntryNameError extends ShardtoolError {}
 export class DuplicateKeyError extends ShardtoolError {
   readonly otherOffset: number | undefined;
 
-  constructor(where: Whereabouts & { otherOffset?: number }, message: string) {
+  constructor(where: ErrorContext & { otherOffset?: number }, message: string) {
     super(where, message);
     this.otherOffset = where.otherOffset;
   }
@@ -83,7 +83,7 @@ export class DuplicateKeyError extends ShardtoolError {
 export class SampleDecodeError extends ShardtoolError {
   readonly reason: string;
 
-  constructor(where: Whereabouts, reason: string, options?: { cause?: unknown }) {
+  constructor(where: ErrorContext, reason: string, options?: { cause?: unknown }) {
     super(
       where,
       where.key === undefined ? reason : `${where.shard ?? ''}: image "${where.key}" is bad: ${reason}`,
@@ -110,7 +110,7 @@ export class VersionError extends ShardtoolError {
   readonly found: number;
   readonly known: number;
 
-  constructor(where: Whereabouts & { found: number; known: number }, message: string) {
+  constructor(where: ErrorContext & { found: number; known: number }, message: string) {
     super(where, message);
     this.found = where.found;
     this.known = where.known;
@@ -124,7 +124,7 @@ export type ImageTrouble = 'empty' | 'not-an-image' | 'cut' | 'no-size' | 'too-l
 export class ImageError extends ShardtoolError {
   readonly trouble: ImageTrouble;
 
-  constructor(where: Whereabouts & { trouble: ImageTrouble }, message: string) {
+  constructor(where: ErrorContext & { trouble: ImageTrouble }, message: string) {
     super(where, message);
     this.trouble = where.trouble;
   }
@@ -138,7 +138,7 @@ export class SampleSizeError extends ShardtoolError {
   readonly bytes: number;
   readonly limit: number;
 
-  constructor(where: Whereabouts & { bytes: number; limit: number }, message: string) {
+  constructor(where: ErrorContext & { bytes: number; limit: number }, message: string) {
     super(where, message);
     this.bytes = where.bytes;
     this.limit = where.limit;
@@ -154,7 +154,7 @@ export class SampleChecksumError extends ShardtoolError {
   readonly expected: number;
   readonly actual: number;
 
-  constructor(where: Whereabouts & { field: string; expected: number; actual: number }, message: string) {
+  constructor(where: ErrorContext & { field: string; expected: number; actual: number }, message: string) {
     super(where, message);
     this.field = where.field;
     this.expected = where.expected;
@@ -172,7 +172,7 @@ export class WorkerDiedError extends ShardtoolError {}
 export class LabelsError extends ShardtoolError {
   readonly line: number | undefined;
 
-  constructor(where: Whereabouts & { line?: number | undefined }, message: string, options?: { cause?: unknown }) {
+  constructor(where: ErrorContext & { line?: number | undefined }, message: string, options?: { cause?: unknown }) {
     super(where, message, options);
     this.line = where.line;
   }

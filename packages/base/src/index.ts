@@ -7,10 +7,10 @@ export { ReadsInFlight } from './concurrency/reads-in-flight.js';
 export { didYouMean } from './did-you-mean.js';
 export {
   CropIndexError,
-  CutShardError,
   DamagedShardError,
   DuplicateKeyError,
   EntryNameError,
+  type ErrorContext,
   FileChangedError,
   FileError,
   FileExistsError,
@@ -22,17 +22,17 @@ export {
   NoSuchFileError,
   NpyError,
   OptionError,
-  RefusedError,
+  RequestRejectedError,
   SampleChecksumError,
   SampleDecodeError,
   SampleSizeError,
   ShardIndexError,
   ShardtoolError,
+  TruncatedShardError,
   UnfinishedPackError,
   UnsupportedEntryError,
   UnsupportedShardError,
   VersionError,
-  type Whereabouts,
   WorkerDiedError,
 } from './errors.js';
 export { countOf, formatCount, sentence, visible } from './escape-controls.js';
@@ -44,7 +44,7 @@ export { allowed, checkGiven, defaultsOf, type OptionOwner, type OwnChecks } fro
 export type { CheckedValues, OptionDefaults, OptionEntry, OptionTable, OptionValue } from './options/entry.js';
 export { philox, shuffle } from './philox.js';
 export { parseSize } from './size.js';
-export { asFileError, remedyOf, withSentences } from './system-error.js';
-export { Bell } from './threads/bell.js';
+export { asFileError, remedyOf, withMessages } from './system-error.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
+export { WakeSignal } from './threads/wake-signal.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';

@@ -32,7 +32,7 @@ export function remedyOf(error: unknown): string {
 }
 
 /** Does `work`; what the system refuses in it is thrown with a sentence: see {@link asFileError}. */
-export async function withSentences<T>(work: () => Promise<T>): Promise<T> {
+export async function withMessages<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

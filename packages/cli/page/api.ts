@@ -13,7 +13,7 @@ import type {
 import type { ModelState } from './link/state.js';
 
 /** The server said no, in a sentence. `column` counts from 1 in the text of `where`. */
-export class RefusedError extends Error {
+export class RequestRejectedError extends Error {
   readonly column: number | null;
 
   constructor({ message, column }: Refusal) {
@@ -35,9 +35,9 @@ async function ask(url: string, init: RequestInit): Promise<Response> {
     response = await fetch(url, init);
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new RefusedError({ message: 'The server does not answer: is "shardtool view" still running?' });
+    throw new RequestRejectedError({ message: 'The server does not answer: is "shardtool view" still running?' });
   }
-  if (!response.ok) throw new RefusedError((await response.json()) as Refusal);
+  if (!response.ok) throw new RequestRejectedError((await response.json()) as Refusal);
   return response;
 }
 
@@ -75,7 +75,7 @@ export const pictures = {
     address('model-mask', { number, field, transform, seed, epoch }),
 };
 
-/** Throws {@link RefusedError} where the image cannot be decoded. */
+/** Throws {@link RequestRejectedError} where the image cannot be decoded. */
 export async function fetchPicture(url: string, signal: AbortSignal): Promise<Blob> {
   return (await ask(url, { signal })).blob();
 }

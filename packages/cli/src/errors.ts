@@ -5,7 +5,6 @@
 
 export {
   CropIndexError,
-  CutShardError,
   DamagedShardError,
   DuplicateKeyError,
   EntryNameError,
@@ -18,12 +17,13 @@ export {
   NoSuchFileError,
   NpyError,
   OptionError,
-  RefusedError,
+  RequestRejectedError,
   SampleChecksumError,
   SampleDecodeError,
   SampleSizeError,
   ShardIndexError,
   ShardtoolError,
+  TruncatedShardError,
   UnfinishedPackError,
   UnsupportedEntryError,
   UnsupportedShardError,
@@ -34,14 +34,14 @@ export { CudaError, NoCudaError } from '@shardtool/cuda';
 export { OverlayError } from '@shardtool/format';
 export {
   BadSampleError,
+  CustomStepError,
   DatasetClosedError,
+  DecodeBufferError,
   LoaderClosedError,
   NoDevicePackageError,
-  NoSuchSampleError,
-  OwnStepError,
   ReadBufferError,
-  ScratchError,
-  ShardCutError,
+  SampleNotFoundError,
+  ShardLengthError,
   StateError,
   WhereError,
 } from '@shardtool/reader';

@@ -136,14 +136,14 @@ function textOf(
 ): (code: number) => { codeName: string; text: string } {
   const text = koffi.out(koffi.pointer('const char*', 1));
   const nameOf = library.func('cuGetErrorName', 'int', ['int', text]);
-  const sentenceOf = library.func('cuGetErrorString', 'int', ['int', text]);
+  const messageOf = library.func('cuGetErrorString', 'int', ['int', text]);
   const ask = (from: typeof nameOf, code: number): string | null => {
     const answer: (string | null)[] = [null];
     return from(code, answer) === SUCCESS ? (answer[0] ?? null) : null;
   };
   return (code) => ({
     codeName: ask(nameOf, code) ?? `error ${code}`,
-    text: ask(sentenceOf, code) ?? 'the driver has no text for it',
+    text: ask(messageOf, code) ?? 'the driver has no text for it',
   });
 }
 

@@ -1,4 +1,4 @@
-import { Bell } from '@shardtool/base';
+import { WakeSignal } from '@shardtool/base';
 import type { DevicePlan, DeviceReport, DeviceStage, HostBatches, Uploads } from '@shardtool/reader';
 import { Converter } from './converter.js';
 import { Device } from './device.js';
@@ -16,7 +16,7 @@ export class Stage implements DeviceStage {
   readonly slots: readonly DeviceSlot[];
   readonly freeSlots: DeviceSlot[];
   /** Rings when a slot or a batch is there, or will not be. */
-  readonly bell = new Bell();
+  readonly bell = new WakeSignal();
   /** What went wrong on the device: what fails after that says nothing new. */
   failure: unknown = null;
   #isClosed = false;

@@ -14,7 +14,7 @@ const LEAST_OBJECT_BYTES = 4096;
 /** One array of a batch: where it comes from, and where in the slot its values go. */
 interface Part {
   readonly kind: 'image' | 'mask' | 'object';
-  /** The option `moreImages` or `masks` names it; null for the image itself, and for what lies on it. */
+  /** The option `extraImages` or `masks` names it; null for the image itself, and for what lies on it. */
   readonly field: string | null;
   readonly bytes: Uint8Array;
   readonly offset: number;
@@ -146,7 +146,7 @@ export class Upload implements Uploads {
       bytes += Math.ceil(length / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
     };
     add('image', null, host.images as Uint8Array);
-    for (const [field, array] of Object.entries(host.moreImages)) add('image', field, array as Uint8Array);
+    for (const [field, array] of Object.entries(host.extraImages)) add('image', field, array as Uint8Array);
     for (const [field, array] of Object.entries(host.masks)) add('mask', field, array);
     for (const { values } of objectArrays(host)) {
       add('object', null, new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
@@ -235,7 +235,7 @@ export class Upload implements Uploads {
       polygons,
       ...images,
       images,
-      moreImages: named('image'),
+      extraImages: named('image'),
       masks: named('mask'),
       objects: deviceObjects(objectArrays(host), (i) => objectPlaces[i]!),
       ready: {

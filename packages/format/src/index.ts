@@ -6,21 +6,6 @@ export {
   cropIndexOf,
   openCropIndex,
 } from './crop-index/crop-index-file.js';
-export {
-  BESIDE,
-  BESIDE_NAMES,
-  type BesideName,
-  besideAll,
-  besidePath,
-  besideShard,
-  findBeside,
-  isOfLayout,
-  MADE_BESIDE,
-  type MadeBeside,
-  ownerOf,
-  placeBeside,
-  sideFolder,
-} from './dataset/beside.js';
 export { type ClassUnion, renumberClasses, uniteClasses } from './dataset/class-union.js';
 export {
   type FoundDataset,
@@ -44,6 +29,21 @@ export {
   readManifest,
   writeManifest,
 } from './dataset/manifest.js';
+export {
+  DERIVED_SIDECARS,
+  type DerivedSidecar,
+  findSidecars,
+  isOfLayout,
+  ownerOf,
+  placeSidecar,
+  SIDECAR_NAMES,
+  SIDECARS,
+  type SidecarName,
+  sidecarOfShard,
+  sidecarPath,
+  sidecarPaths,
+  sideFolder,
+} from './dataset/sidecars.js';
 export { canonicalSplit, shardsOfSplit, splitsOf } from './dataset/split-name.js';
 export {
   fieldOfKind,
@@ -109,7 +109,7 @@ export {
 } from './layouts/registry.js';
 export {
   type ColumnContent,
-  ENDING_COLUMN,
+  EXTENSION_COLUMN,
   KEY_COLUMN,
   type SampleValues,
   type Table,

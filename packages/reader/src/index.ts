@@ -1,6 +1,6 @@
 export { ShardtoolError, WorkerDiedError } from '@shardtool/base';
 export { columnsText } from './annotations/columns-text.js';
-export { countObjects, type ObjectStats } from './annotations/count.js';
+export { countAnnotations, type ObjectStats } from './annotations/count.js';
 export {
   type AnnotationOptions,
   type AnnotationSource,
@@ -11,7 +11,7 @@ export { readAnnotations } from './annotations/read.js';
 export type { BatchObjects, BatchPolygons } from './annotations/record.js';
 export { annotationSources, nameOfSource } from './annotations/sources.js';
 export type { BucketCrop, BucketsInput } from './buckets/options.js';
-export { type BucketsPlanOptions, type BucketsReport, planOfBuckets } from './buckets/report.js';
+export { type BucketsPlanOptions, type BucketsReport, planAspectBuckets } from './buckets/report.js';
 export { type Checker, createChecker } from './codec/check.js';
 export { CropIndexMaker } from './codec/crop-index/make.js';
 export { readMask } from './codec/mask.js';
@@ -20,14 +20,14 @@ export { Dataset } from './dataset/dataset.js';
 export { fieldBytes } from './dataset/field-bytes.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
 export type { Bin, DistributionSummary } from './dataset/figures/distribution.js';
-export { type DatasetStats, datasetStats, findRepeatedKeys } from './dataset/figures/stats.js';
+export { type DatasetStats, findDuplicateKeys, getStats } from './dataset/figures/stats.js';
 export type { RepeatedKeys } from './dataset/keys/repeated-keys.js';
 export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
 export { type DecodedSample, SampleDecoder, type SampleDecoderOptions } from './dataset/sample-decoder.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { selectableOf } from './dataset/selectable.js';
-export { DatasetClosedError, ShardCutError } from './dataset/shard-reads.js';
-export { NoSuchSampleError, type StoredDataset } from './dataset/stored-dataset.js';
+export { DatasetClosedError, ShardLengthError } from './dataset/shard-reads.js';
+export { SampleNotFoundError, type StoredDataset } from './dataset/stored-dataset.js';
 export { type InspectOptions, inspect } from './inspect/inspect.js';
 export type {
   InspectedSample,
@@ -37,8 +37,8 @@ export type {
   InspectReport,
 } from './inspect/report.js';
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
-export { ScratchError } from './kernels/tables.js';
-export { BadSampleError, OwnStepError } from './loader/deliver/bad-rows.js';
+export { DecodeBufferError } from './kernels/tables.js';
+export { BadSampleError, CustomStepError } from './loader/deliver/bad-rows.js';
 export type { Batch, BatchMix, ImageArray } from './loader/deliver/batch.js';
 export type { BadSample, LoaderReport, StorageReport } from './loader/deliver/statistics.js';
 export type {
@@ -67,18 +67,18 @@ export { ReadBufferError } from './loader/read/arena.js';
 export type { BatchCrop } from './loader/ring/batch-facts.js';
 export type {
   BatchStep,
+  CustomStep,
+  CustomSteps,
   FieldsStep,
-  OwnStep,
-  OwnSteps,
   PixelsContext,
   PixelsStep,
   StepBatch,
   StepContext,
-} from './loader/work/own-steps.js';
+} from './loader/work/custom-steps.js';
 export type { ClassLists } from './mixture/class-lists.js';
 export type { Mixture } from './mixture/mixture.js';
 export type { MixtureOptions, MixturePart } from './mixture/open-mixture.js';
-export { type MixturePlanOptions, type MixtureReport, planOfMixture } from './mixture/report.js';
+export { type MixturePlanOptions, type MixtureReport, planMixtureOf } from './mixture/report.js';
 export type { PlanReport, StorageEpoch, StorageNeeds } from './order/report.js';
 export { StateError } from './order/state.js';
 export {
@@ -92,15 +92,15 @@ export {
   checkOverlays,
   dropOverlay,
   listOverlays,
-  logOverlay,
   type OverlayFault,
   type OverlaySummary,
   overlayColumnTypes,
-  showOverlay,
+  overlayHistory,
+  readOverlay,
 } from './overlay/catalogue.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
-export { type DatasetPlanOptions, planOf } from './plan-dataset.js';
+export { type DatasetPlanOptions, planDataset } from './plan-dataset.js';
 export { compileWhere, type RowPredicate, type Where } from './selection/where.js';
 export { WhereError } from './selection/where-tokens.js';
 export type { GivenAnnotations } from './transform/annotations.js';

@@ -2,13 +2,13 @@ import { selectableOf } from './dataset/selectable.js';
 import type { StoredDataset } from './dataset/stored-dataset.js';
 import type { LoaderOptions } from './loader/options.js';
 import { orderDefaults } from './order/defaults.js';
-import type { MixingOptions } from './order/mixing.js';
 import { resolveBatchSize } from './order/ranks.js';
 import { type PlanReport, planReport } from './order/report.js';
+import type { ShuffleQualityOptions } from './order/shuffle-quality.js';
 import { type Selection, type SelectionRequest, selectSamples } from './selection/selection.js';
 import { compileTransform, type TransformInput } from './transform/transform.js';
 
-/** What {@link planOf} takes; what a loader takes, too, is like its option. */
+/** What {@link planDataset} takes; what a loader takes, too, is like its option. */
 export interface DatasetPlanOptions
   extends SelectionRequest,
     Pick<
@@ -39,7 +39,7 @@ export interface DatasetPlanOptions
 }
 
 /** What an epoch of a dataset will cost each rank, and how well it is mixed. Reads the indexes and no shard. */
-export async function planOf(dataset: StoredDataset, options: DatasetPlanOptions = {}): Promise<PlanReport> {
+export async function planDataset(dataset: StoredDataset, options: DatasetPlanOptions = {}): Promise<PlanReport> {
   const { worldSize = 1, transform = 'train224', shuffle = true, seed = 0, epoch = 0 } = options;
   const { globalBatch } = resolveBatchSize(options, worldSize);
   const { classes, keys, where, weights } = options;
@@ -72,7 +72,7 @@ export async function planOf(dataset: StoredDataset, options: DatasetPlanOptions
 }
 
 /** The class of each selected sample by its number in the order; undefined where the dataset has no classes. */
-async function classesInOrder(dataset: StoredDataset, selection: Selection): Promise<MixingOptions['classes']> {
+async function classesInOrder(dataset: StoredDataset, selection: Selection): Promise<ShuffleQualityOptions['classes']> {
   if (dataset.classSamples.length === 0) return undefined;
   const samples = Array.from(selection.counts).reduce((sum, count) => sum + count, 0);
   const of = new Int32Array(samples);

@@ -1,4 +1,4 @@
-import { ShardtoolError, type Whereabouts } from '@shardtool/base';
+import { type ErrorContext, ShardtoolError } from '@shardtool/base';
 
 export { LabelsError } from '@shardtool/base';
 
@@ -21,7 +21,7 @@ export class LinkLoopError extends ShardtoolError {}
 export class KeyCollisionError extends ShardtoolError {
   readonly paths: readonly string[];
 
-  constructor(where: Whereabouts & { paths: readonly string[] }, message: string) {
+  constructor(where: ErrorContext & { paths: readonly string[] }, message: string) {
     super({ ...where, path: where.paths[0] }, message);
     this.paths = where.paths;
   }

@@ -25,7 +25,7 @@ function importsOf(room: string): { file: string; from: string }[] {
     const rooms = imports
       .map(([, spec]) => path.relative(SOURCE, path.join(path.dirname(place), spec!)).split(path.sep))
       .flatMap(([from, ...within]) => (within.length > 0 ? [from!] : []));
-    return rooms.filter((from) => ![room, 'crew', 'dedupe'].includes(from)).map((from) => ({ file, from }));
+    return rooms.filter((from) => ![room, 'workers', 'dedupe'].includes(from)).map((from) => ({ file, from }));
   });
 }
 

@@ -106,8 +106,8 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     source: Any = None
     #: With ``buckets``: which part of its image each row shows.
     crop: Optional[Crop] = None
-    #: With ``more_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; valid as long.
-    more_images: Mapping[str, Array] = MappingProxyType({})
+    #: With ``extra_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; valid as long.
+    extra_images: Mapping[str, Array] = MappingProxyType({})
     masks: Mapping[str, Array] = MappingProxyType({})
     #: With ``mix``: how the images were mixed.
     mix: Optional[Mix] = None
@@ -240,7 +240,7 @@ def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Ba
     batch.source = None if source is None else to.values(source)
     if crops:
         batch.crop = Crop(*map(to.values, crops))
-    batch.more_images, batch.masks = _companions(header, memory, to)
+    batch.extra_images, batch.masks = _companions(header, memory, to)
     if header["mix"] is not None:
         others = np.frombuffer(take(4 * size), np.int32).astype(np.int64)
         batch.mix = Mix(header["mix"]["name"], header["mix"]["weight"], to.values(others))
@@ -278,7 +278,7 @@ def _companions(
         return to.values(memory().array(offset, "uint8", (shape[0], *height_width)))
 
     return (
-        {name: image(offset) for name, offset in header["moreImages"].items()},
+        {name: image(offset) for name, offset in header["extraImages"].items()},
         {name: mask(offset) for name, offset in header["masks"].items()},
     )
 

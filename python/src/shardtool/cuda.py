@@ -214,7 +214,7 @@ class DeviceBatches:
             return self._cuda.copy(tensor if in_slot and is_pinned else self._cuda.pinned(tensor))
 
         images = copy(host.images)
-        more_images = {name: copy(tensor) for name, tensor in host.more_images.items()}
+        extra_images = {name: copy(tensor) for name, tensor in host.extra_images.items()}
         masks = {name: copy(tensor) for name, tensor in host.masks.items()}
         labels = copy(host.labels, in_slot=False)
         objects = {name: copy(tensor, in_slot=False) for name, tensor in _objects(host).items()}
@@ -223,7 +223,7 @@ class DeviceBatches:
 
         batch: Batch = Batch([self._cuda.convert(self._values, images), labels, *host[2:]])
         batch.__dict__.update(host.__dict__)
-        batch.more_images = {name: self._cuda.convert(self._values, tensor) for name, tensor in more_images.items()}
+        batch.extra_images = {name: self._cuda.convert(self._values, tensor) for name, tensor in extra_images.items()}
         batch.masks = masks
         points = objects.pop("points", None)
         batch.__dict__.update(objects)
@@ -233,7 +233,7 @@ class DeviceBatches:
 
 
 def _tensors(batch: Batch) -> List[Any]:
-    along = [*batch.more_images.values(), *batch.masks.values(), *_objects(batch).values()]
+    along = [*batch.extra_images.values(), *batch.masks.values(), *_objects(batch).values()]
     return [batch.images, batch.labels, *along]
 
 

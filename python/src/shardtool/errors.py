@@ -58,7 +58,7 @@ class ReaderError(ShardtoolError, RuntimeError):
     """The reader process could not start, ended, or sent something that is no answer."""
 
 
-class LoopEndedError(ShardtoolError, RuntimeError):
+class StaleIteratorError(ShardtoolError, RuntimeError):
     """A loop over a loader went on after another one had begun, or after the loader was closed."""
 
 

@@ -70,7 +70,7 @@ def _plain(name: str, value: Any) -> Any:
         return os.path.abspath(os.fspath(value))
     if name == "repeat" and value == math.inf:
         return "Infinity"
-    if name in ("classes", "keys", "fields", "more_images", "masks"):
+    if name in ("classes", "keys", "fields", "extra_images", "masks"):
         if isinstance(value, (str, bytes)):
             raise TypeError(f"{name} is a list: [{value!r}].")
         return [_class(name, cls) for cls in value] if name == "classes" else list(value)

@@ -25,7 +25,7 @@ from typing import (
 
 from .batch import Array, Batch, Images, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
-from .errors import ForkedLoaderError, LoopEndedError, OptionError, warn
+from .errors import ForkedLoaderError, StaleIteratorError, OptionError, warn
 from .for_reader import options_for_reader, seen_for_reader
 from .location import Location, absolute
 from .loop import LoaderIterator
@@ -283,7 +283,7 @@ class Loader(Generic[Array, Images]):
     def close(self) -> None:
         """Ends the reader; batches stay as they are. The loader may be used again.
 
-        A loop that is under way, in another thread too, raises :class:`LoopEndedError`.
+        A loop that is under way, in another thread too, raises :class:`StaleIteratorError`.
         """
         with self._starting:
             self._loops += 1
@@ -329,7 +329,7 @@ class Loader(Generic[Array, Images]):
 
     def _check_closes(self, closes: int) -> None:
         if self._closes != closes:
-            raise LoopEndedError("The loader was closed while it started: begin a new loop.")
+            raise StaleIteratorError("The loader was closed while it started: begin a new loop.")
 
     def _open(self, reader: ReaderProcess) -> None:
         options = dict(self._options)
@@ -422,7 +422,7 @@ def _copied_to_pinned(batch: Batch, cuda: Cuda) -> Batch:
     """The batch in page-locked memory of its own."""
     copied: Batch = Batch([cuda.pinned(batch.images), *batch[1:]])
     copied.__dict__.update(batch.__dict__)
-    copied.more_images = {name: cuda.pinned(tensor) for name, tensor in batch.more_images.items()}
+    copied.extra_images = {name: cuda.pinned(tensor) for name, tensor in batch.extra_images.items()}
     copied.masks = {name: cuda.pinned(tensor) for name, tensor in batch.masks.items()}
     return copied
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, Optional
 
 from .batch import Array, Batch, Images
-from .errors import LoopEndedError
+from .errors import StaleIteratorError
 
 if TYPE_CHECKING:
     from .cuda import DeviceBatches
@@ -45,7 +45,7 @@ class LoaderIterator(Generic[Array, Images]):
         closes = loader._closes
         is_over = self._device_batches is not None and self._device_batches.is_over
         if loader._loops != self._number or (self._reader is not None and self._reader.is_closed and not is_over):
-            raise LoopEndedError("This loop cannot go on: the loader was closed since, or another loop has begun.")
+            raise StaleIteratorError("This loop cannot go on: the loader was closed since, or another loop has begun.")
         if self._reader is None:
             self._reader = loader._begin(closes)
             self._device_batches = loader._batches(self._reader)

@@ -82,8 +82,8 @@ class _CommonOptions(TypedDict, total=False):
     checksum: Literal["first-epoch", "always", "never"] | None
     #: The field that is the image. Default: the sample's first field of an image kind.
     image: str | None
-    #: Further fields that are images of the same size, transformed as the image is: ``batch.more_images``.
-    more_images: Sequence[str] | None
+    #: Further fields that are images of the same size, transformed as the image is: ``batch.extra_images``.
+    extra_images: Sequence[str] | None
     #: Fields that are masks of the image's size: they share its crop, flips and rotation, as ``batch.masks``.
     masks: Sequence[str] | None
     #: Boxes, keypoints and polygons that move with the image: ``batch.boxes`` and the like, ``batch.targets()``.
@@ -95,7 +95,7 @@ class _CommonOptions(TypedDict, total=False):
     #: Fields, and columns that came with the labels, that come along as ``batch.fields``. Default: none.
     fields: Sequence[str] | None
     #: ``random`` takes one of several captions (a JSON list, or lines), another one each epoch.
-    text_choice: Literal["random"] | None
+    caption_sampling: Literal["random"] | None
     #: Default ``raise``. ``skip`` marks the row not valid, ``substitute`` takes the next good sample of the same block.
     on_bad_sample: Literal["raise", "skip", "substitute"] | None
     #: Images of more pixels are bad samples. Default 178,956,970, as in Pillow.

@@ -12,7 +12,7 @@ import threading
 import weakref
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from .errors import LoopEndedError, ReaderError, ShardtoolError, error_of_reader
+from .errors import StaleIteratorError, ReaderError, ShardtoolError, error_of_reader
 from .frames import Frame, FrameDecoder, encode_frame
 from .node import find_node, find_program, why_not
 from .slot_file import SlotMemory, create_slot_file
@@ -130,7 +130,7 @@ class ReaderProcess:
         """Waits for the answer to a request.
 
         Raises what the reader says went wrong, and :class:`ReaderError` where it has ended. Where anything else ends
-        the wait (Ctrl-C, say), part of an answer may be lost: then the reader is ended, too. :class:`LoopEndedError`:
+        the wait (Ctrl-C, say), part of an answer may be lost: then the reader is ended, too. :class:`StaleIteratorError`:
         another thread, or a signal's handler, has closed it.
         """
         with self._using():
@@ -161,7 +161,7 @@ class ReaderProcess:
         return frame
 
     def memory(self) -> SlotMemory:
-        """The slot file, mapped as far as the reader has made it. :class:`LoopEndedError`: the reader was closed."""
+        """The slot file, mapped as far as the reader has made it. :class:`StaleIteratorError`: the reader was closed."""
         with self._using():
             self._check()
             if self._memory is None or len(self._memory) < os.fstat(self._slot_file).st_size:
@@ -205,7 +205,7 @@ class ReaderProcess:
     def _check(self) -> None:
         """Raises where the reader was closed meanwhile."""
         if self._is_ending or self.is_closed:
-            raise LoopEndedError("The loader was closed while something was asked of it: begin a new loop.")
+            raise StaleIteratorError("The loader was closed while something was asked of it: begin a new loop.")
 
     def _read_piece(self) -> None:
         """Waits for output. What the reader says on its standard error is kept, and never fills its pipe for long."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 import numpy as np
 
-from .errors import LoopEndedError, OptionError
+from .errors import StaleIteratorError, OptionError
 from .location import place
 from .node import find_program
 from .options import WRITER_OPTION_NAMES
@@ -159,7 +159,7 @@ class Writer:
 
     def _open(self) -> ReaderProcess:
         if self._process is None or self._process.is_closed:
-            raise LoopEndedError("This writer is closed; make a new one.")
+            raise StaleIteratorError("This writer is closed; make a new one.")
         return self._process
 
     def _end(self) -> None:

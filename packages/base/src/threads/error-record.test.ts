@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as errors from '../errors.js';
-import { CutShardError } from '../errors.js';
+import { TruncatedShardError } from '../errors.js';
 import { recordError, reviveError } from './error-record.js';
 
 /** Through the clone that goes to another thread. */
@@ -36,8 +36,8 @@ test('causes, errors of the language and of other packages keep their class, too
 });
 
 test('an error of a class that the other side does not know has the nearest one that it extends', () => {
-  class OfAnotherPackage extends CutShardError {}
+  class OfAnotherPackage extends TruncatedShardError {}
   const error = sent(new OfAnotherPackage({ shard: 's.tar', offset: 5 }, 'cut'));
-  expect(error).toBeInstanceOf(CutShardError);
+  expect(error).toBeInstanceOf(TruncatedShardError);
   expect(error).toMatchObject({ name: 'OfAnotherPackage', shard: 's.tar', offset: 5, message: 'cut' });
 });

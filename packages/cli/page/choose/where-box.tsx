@@ -1,7 +1,7 @@
 /** The expression that samples have to fit, and beside it what is wrong with it. */
 import { useEffect, useState } from 'preact/hooks';
 import type { ColumnInfo } from '../../src/view/protocol.js';
-import { RefusedError } from '../api.js';
+import { RequestRejectedError } from '../api.js';
 import { shown } from '../text.js';
 
 interface WhereBoxProps {
@@ -22,7 +22,7 @@ export function WhereBox({ where, columns, fault, onChange }: WhereBoxProps) {
     const pause = setTimeout(() => onChange(text), PAUSE_MS);
     return () => clearTimeout(pause);
   }, [text, where, onChange]);
-  const column = fault instanceof RefusedError ? fault.column : null;
+  const column = fault instanceof RequestRejectedError ? fault.column : null;
   return (
     <form
       class="where"

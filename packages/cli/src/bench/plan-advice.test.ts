@@ -9,8 +9,8 @@ const REPORT: PlanReport = {
   ...{ paddedRows: 48, droppedSamples: 0 },
   order: { unit: 'chunk', streams: 192, blockSamples: 8, shuffleBufferSize: 1536 },
   reads: { count: 1000, meanBytes: 1 << 20, largestBytes: 2 << 20 },
-  memory: { slabs: 1, slabBytes: 1, readBytes: 1, slotBytes: 1, totalBytes: 2 },
-  mixing: { shard: 1, class: 1, repeat: 1, sampledBatches: 50 },
+  memory: { buffers: 1, bufferBytes: 1, readBytes: 1, slotBytes: 1, totalBytes: 2 },
+  shuffleQuality: { shard: 1, class: 1, repeat: 1, sampledBatches: 50 },
   ...{ step: null, storage: null },
 };
 const advice = (changes: Partial<PlanReport>, isRemote = false) =>
@@ -19,17 +19,19 @@ const STEP = { stepMs: 87, images: 736, imagesPerRank: 736, bytes: 3e7, reads: 1
 
 test('a plan that nothing is wrong with has no advice', () => {
   expect(advice({}, true)).toEqual([]);
-  expect(advice({ mixing: { ...REPORT.mixing, shard: 9 } })).toEqual([]);
+  expect(advice({ shuffleQuality: { ...REPORT.shuffleQuality, shard: 9 } })).toEqual([]);
   expect(advice({ storage: { ...needs, first: epoch, later: epoch }, step: STEP })).toHaveLength(1);
 });
 
 test('batches of few classes are offered more streams', () => {
-  const mixing = { ...REPORT.mixing, class: 3.2 };
-  expect(advice({ mixing })).toEqual([expect.stringMatching(/3\.2 times as often of one class.*--streams 384/)]);
-  expect(advice({ mixing: { ...REPORT.mixing, class: null, shard: 2 } })).toEqual([
+  const shuffleQuality = { ...REPORT.shuffleQuality, class: 3.2 };
+  expect(advice({ shuffleQuality })).toEqual([
+    expect.stringMatching(/3\.2 times as often of one class.*--streams 384/),
+  ]);
+  expect(advice({ shuffleQuality: { ...REPORT.shuffleQuality, class: null, shard: 2 } })).toEqual([
     expect.stringContaining('of one shard'),
   ]);
-  expect(advice({ mixing, order: { ...REPORT.order, shuffleBufferSize: 10_000 } })).toEqual([]);
+  expect(advice({ shuffleQuality, order: { ...REPORT.order, shuffleBufferSize: 10_000 } })).toEqual([]);
 });
 
 test('an end of the epoch that wastes much, and small reads of a remote place, are told', () => {

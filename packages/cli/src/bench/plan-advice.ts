@@ -17,11 +17,17 @@ export interface PlanFacts {
 
 /** Sentences that name the option and what it is expected to bring; none where nothing is to be gained. */
 export function adviceOnPlan({ report, isRemote, cores }: PlanFacts): string[] {
-  return [mixing(report), endOfEpoch(report), storage(report), reads(report, isRemote), rate(report, cores)].flat();
+  return [
+    shuffleQuality(report),
+    endOfEpoch(report),
+    storage(report),
+    reads(report, isRemote),
+    rate(report, cores),
+  ].flat();
 }
 
 /** Shards that were packed in a random order may lie together in a batch: only classes tell, where they are known. */
-function mixing({ mixing: { shard, class: cls }, order, samples }: PlanReport): string[] {
+function shuffleQuality({ shuffleQuality: { shard, class: cls }, order, samples }: PlanReport): string[] {
   const score = cls ?? shard ?? 1;
   if (score <= MIXED || order.shuffleBufferSize >= samples) return [];
   return [

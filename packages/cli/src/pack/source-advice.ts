@@ -4,7 +4,7 @@ import { join } from 'node:path';
 /** Names that people give to the parts of a dataset, not to classes. */
 const SPLITS = new Set(['train', 'training', 'val', 'valid', 'validation', 'test', 'testing']);
 const IMAGES = new Set(['images', 'image', 'imgs', 'jpegimages']);
-const BESIDE_IMAGES = new Set(['masks', 'mask', 'labels', 'annotations', 'segmentation', 'segmentationclass']);
+const IMAGE_SIDECARS = new Set(['masks', 'mask', 'labels', 'annotations', 'segmentation', 'segmentationclass']);
 
 /** Tables that say what the images of a folder show; see `findMetadata` of the writer. */
 const TABLES = ['metadata.csv', 'metadata.jsonl'];
@@ -50,7 +50,7 @@ export function adviceOnClasses(
         `pack one of them (${source}/${splits[0]})${tables.length === 0 ? '' : `; ${tables.join(' and ')} then ${tables.length === 1 ? 'says' : 'say'} the classes`}`,
     ];
   }
-  if (names.some((name) => IMAGES.has(name)) && names.some((name) => BESIDE_IMAGES.has(name))) {
+  if (names.some((name) => IMAGES.has(name)) && names.some((name) => IMAGE_SIDECARS.has(name))) {
     return [
       `  the classes are called ${classes.join(', ')}: what lies in them seems to belong together. Files beside an ` +
         'image become its fields: --pair masks=seg.png takes masks/1.png as the field seg.png of images/1.jpg, and --yolo ' +

@@ -10,7 +10,7 @@ import type { DrawnObject, FieldDetail, Mark, SampleDetail } from './protocol.js
 const TEXT_CHARACTERS = 4000;
 const MOST_COLUMNS = 200;
 
-/** Throws NoSuchSampleError for a number that there is not, ShardCutError, SampleChecksumError, FileError. */
+/** Throws SampleNotFoundError for a number that there is not, ShardLengthError, SampleChecksumError, FileError. */
 export async function detailOf(
   dataset: Dataset,
   number: number,

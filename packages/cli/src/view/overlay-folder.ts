@@ -4,7 +4,7 @@ import { access, readdir, readFile, rename, stat, writeFile } from 'node:fs/prom
 import path from 'node:path';
 import { makeFolder } from '@shardtool/base';
 import { OVERLAYS_FOLDER, OverlayError, sideFolder } from '@shardtool/format';
-import { logOverlay } from '@shardtool/reader';
+import { overlayHistory } from '@shardtool/reader';
 import { joinLocation, localPathOf, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
 
 /** A dataset, and the overlay that it is seen through. */
@@ -76,7 +76,7 @@ export class OverlayFolder {
   /** Names of the overlays that the dataset is seen through, the lowest first. */
   async #below(): Promise<string[]> {
     const { location, overlay } = this.#place;
-    return overlay === undefined ? [] : (await logOverlay(location, overlay)).map(({ name }) => name);
+    return overlay === undefined ? [] : (await overlayHistory(location, overlay)).map(({ name }) => name);
   }
 }
 

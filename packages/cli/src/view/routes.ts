@@ -1,5 +1,5 @@
 import { OptionError } from '@shardtool/base';
-import { type AnnotationOptions, type Dataset, NoSuchSampleError } from '@shardtool/reader';
+import { type AnnotationOptions, type Dataset, SampleNotFoundError } from '@shardtool/reader';
 import { detailOf } from './detail.js';
 import type { Marks } from './marks.js';
 import type { ModelView } from './model.js';
@@ -91,7 +91,7 @@ function sampleNumber(dataset: Dataset, parameters: URLSearchParams): number {
 
 function checkNumber(dataset: Dataset, number: number): number {
   if (number < dataset.size) return number;
-  throw new NoSuchSampleError({}, `There is no sample ${number}: there are ${dataset.size}.`);
+  throw new SampleNotFoundError({}, `There is no sample ${number}: there are ${dataset.size}.`);
 }
 
 async function infoOf({ dataset, table, overlay, marks }: Viewed): Promise<DatasetInfo> {

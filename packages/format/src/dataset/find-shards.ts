@@ -20,10 +20,10 @@ import {
   layoutOfName,
   shardNameOf,
 } from '../layouts/registry.js';
-import { besidePath } from './beside.js';
 import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
 import { checkMayBeShard } from './other-files.js';
 import { shardsAmong, splitFolders, withoutIndexes } from './shard-names.js';
+import { sidecarPath } from './sidecars.js';
 import { canonicalSplit, datasetFolderOf } from './split-name.js';
 
 /** The note of a pack that is under way, was interrupted, or has made what lies beside it. */
@@ -124,7 +124,7 @@ export function manifestShards(location: string, { shards }: Pick<Manifest, 'sha
 
 /** The index of a shard of a pack. */
 export function indexPathOf(shardPath: string): string {
-  return besidePath('index', shardPath);
+  return sidecarPath('index', shardPath);
 }
 
 /**
@@ -184,7 +184,7 @@ async function findBelow(
   const deep = layoutNames().filter((name) => entryOf(name).isDeep && (layout ?? name) === name);
   for (const taken of deep) {
     const named = names.filter((name) => isShardName(entryOf(taken), name) && name.split('/').length <= DEEPEST + 1);
-    const there = entryOf(taken).mayBeBeside === undefined ? named : withoutIndexes(named, taken, names);
+    const there = entryOf(taken).maybeSidecar === undefined ? named : withoutIndexes(named, taken, names);
     if (there.length === 0) continue;
     const datasets = [...new Set(there.map(datasetFolderOf))].sort();
     if (datasets.length > 1) throw severalDatasets(location, datasets, 'give the folder of one of them');

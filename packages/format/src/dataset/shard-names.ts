@@ -9,7 +9,7 @@ export function shardsAmong(names: readonly string[], layout: LayoutName | undef
   const ofLayout = (name: LayoutName) => {
     const entry = entryOf(name);
     const found = names.filter((file) => isShardName(entry, file));
-    return entry.mayBeBeside === undefined ? found : withoutBeside(found, name, names);
+    return entry.maybeSidecar === undefined ? found : withoutSidecars(found, name, names);
   };
   const layouts = layoutNames().filter((name) => ofLayout(name).length > 0);
   const [taken, ...others] = layout === undefined ? layouts : [layout, ...layouts.filter((name) => name !== layout)];
@@ -19,7 +19,7 @@ export function shardsAmong(names: readonly string[], layout: LayoutName | undef
 /** Of shards in folders below, those that are no index of a shard beside them; a shard that is a folder shows by what lies in it. */
 export function withoutIndexes(shards: readonly string[], layout: LayoutName, names: readonly string[]): string[] {
   const folders = new Set(names.map((name) => name.slice(0, Math.max(0, name.lastIndexOf('/')))));
-  return withoutBeside(shards, layout, [...names, ...folders]);
+  return withoutSidecars(shards, layout, [...names, ...folders]);
 }
 
 /**
@@ -50,7 +50,7 @@ export function splitFolders(names: readonly string[]): string[] {
 }
 
 /** Those beside which no shard of another layout with the same stem lies: such a file is its index, or what its writer said of it. */
-function withoutBeside(files: readonly string[], layout: LayoutName, names: readonly string[]): string[] {
+function withoutSidecars(files: readonly string[], layout: LayoutName, names: readonly string[]): string[] {
   const stems = new Set<string>();
   for (const name of names) {
     const other = layoutOfName(name);

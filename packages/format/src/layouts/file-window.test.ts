@@ -1,4 +1,4 @@
-import { CutShardError } from '@shardtool/base';
+import { TruncatedShardError } from '@shardtool/base';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Source } from '../source.js';
@@ -54,5 +54,5 @@ test('looks that lie close together are served by large reads, looks far apart b
 test('a file that became shorter meanwhile is an error', async () => {
   const { source } = counted(true);
   const window = new FileWindow({ ...source, size: file.length + 10_000 });
-  await expect(async () => window.at(file.length - 5, 10)).rejects.toThrow(CutShardError);
+  await expect(async () => window.at(file.length - 5, 10)).rejects.toThrow(TruncatedShardError);
 });

@@ -1,4 +1,4 @@
-import { CutShardError } from '@shardtool/base';
+import { TruncatedShardError } from '@shardtool/base';
 import type { Source } from '../source.js';
 
 /** One large read. Larger ones gain nothing from the page cache, and fall out of the processor's. */
@@ -34,7 +34,7 @@ export class FileWindow {
   /**
    * The bytes of the file from `position` on: at least `needed`, which are few and lie inside the file. Valid until the
    * next call. They come at once where that needs no turn of the event loop, since a walk makes a hundred thousand hops a
-   * second. Throws {@link CutShardError} where the file has become shorter, and {@link FileError}.
+   * second. Throws {@link TruncatedShardError} where the file has become shorter, and {@link FileError}.
    */
   at(position: number, needed: number): Buffer | Promise<Buffer> {
     if (position >= this.#start && position + needed <= this.#end) {
@@ -70,7 +70,7 @@ export class FileWindow {
 }
 
 /** A file was cut while it was open. */
-export function becameShorter(shard: string, offset: number): CutShardError {
+export function becameShorter(shard: string, offset: number): TruncatedShardError {
   const message = `${shard}: it became shorter while it was read, at byte ${offset}; wait until it is written, and try again.`;
-  return new CutShardError({ shard, offset }, message);
+  return new TruncatedShardError({ shard, offset }, message);
 }

@@ -1,4 +1,4 @@
-import { CutShardError } from '@shardtool/base';
+import { TruncatedShardError } from '@shardtool/base';
 import type { Source } from '../source.js';
 import type { FileWindow } from './file-window.js';
 import { damaged } from './value-columns.js';
@@ -7,7 +7,7 @@ const WORD = 4;
 
 /**
  * How shards of MDS and of LitData begin: a number of samples, then the place of each and of the end (uint32, little-endian). Where each
- * sample begins, and the last one ends. Throws {@link CutShardError} and DamagedShardError.
+ * sample begins, and the last one ends. Throws {@link TruncatedShardError} and DamagedShardError.
  */
 export async function readPlaces(source: Source, window: FileWindow): Promise<Uint32Array> {
   const { location: shard, size } = source;
@@ -25,8 +25,8 @@ export async function readPlaces(source: Source, window: FileWindow): Promise<Ui
   return places;
 }
 
-function cut(shard: string, size: number): CutShardError {
-  return new CutShardError(
+function cut(shard: string, size: number): TruncatedShardError {
+  return new TruncatedShardError(
     { shard, offset: size },
     `${shard}: it ends at byte ${size}, before its last sample does; fetch or write it again.`,
   );

@@ -27,7 +27,7 @@ export interface LayoutEntry {
   readonly listFile?: string;
   listed?(text: string): Promise<readonly string[]>;
   /** Files of this name beside a shard of another layout with the same stem belong to that: our index is one. */
-  readonly mayBeBeside?: true;
+  readonly maybeSidecar?: true;
   /** Its shards may lie in folders below, by split. */
   readonly isDeep?: true;
   /** The split that a shard is of, by its name and the folders that it lies in; undefined where they say none. */

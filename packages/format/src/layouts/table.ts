@@ -41,7 +41,7 @@ export interface TableNames {
 /** As webdataset has it in its samples. */
 export const KEY_COLUMN = '__key__';
 /** The field that is the image, where samples have it under several names. */
-export const ENDING_COLUMN = '__ending__';
+export const EXTENSION_COLUMN = '__ending__';
 /** Under which shards keep what {@link encodeTable} gives. */
 export const TABLE_MARK = 'shardtool';
 

@@ -1,7 +1,7 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CutShardError, crc32, crc32Hex, DamagedShardError } from '@shardtool/base';
+import { crc32, crc32Hex, DamagedShardError, TruncatedShardError } from '@shardtool/base';
 import { afterAll, expect, test } from 'vitest';
 import type { SamplePosition, WrittenLayout } from '../layouts/layout.js';
 import { layoutOf, type WrittenLayoutName } from '../layouts/registry.js';
@@ -137,7 +137,7 @@ test('a shard that became shorter ends in an error that names it', async () => {
   const path = join(folder, 'short.bin');
   writeFileSync(path, 'abc');
   const layout = walking({ key: 'k', offset: 0, bytes: 9, fields: [{ name: 'txt', offset: 1, bytes: 8 }] });
-  await expect(build(layout, path)).rejects.toThrow(CutShardError);
+  await expect(build(layout, path)).rejects.toThrow(TruncatedShardError);
   await expect(build(layout, path)).rejects.toThrow('short.bin');
 });
 

@@ -20,7 +20,7 @@ const CLASS_FIELD = 'cls';
 /**
  * Makes the index of a shard from its headers alone: where everything lies, and what stands there of classes and labels.
  * Sizes of what nobody has read are 0, and checksums absent that the layout does not keep. Throws {@link DamagedShardError}
- * (CutShardError where the shard ends too early), UnsupportedShardError or UnsupportedEntryError for what is not read, FileError.
+ * (TruncatedShardError where the shard ends too early), UnsupportedShardError or UnsupportedEntryError for what is not read, FileError.
  */
 export function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
   return indexOfPositions(layout.headers?.(source) ?? layout.samples(source, onSkipped));

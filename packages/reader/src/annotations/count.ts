@@ -30,7 +30,7 @@ export interface ObjectStats {
 const AT_ONCE = 64;
 
 /** Counts the objects of all images; only what says where they are is read. Throws {@link OptionError}. */
-export async function countObjects(dataset: StoredDataset, options: AnnotationOptions): Promise<ObjectStats> {
+export async function countAnnotations(dataset: StoredDataset, options: AnnotationOptions): Promise<ObjectStats> {
   const annotations = checkAnnotations({ ...options, maxBoxes: 100_000, maxPoints: 10_000_000 });
   const names = annotationSources(annotations).flatMap(({ field, columns }) => columns ?? [field!]);
   await checkFieldsAndColumns('annotations', names, dataset);

@@ -14,7 +14,7 @@ function batchOf(parts: Partial<Batch>): Batch {
     images: null,
     dtype: 'uint8',
     shape: null,
-    moreImages: {},
+    extraImages: {},
     masks: {},
     offsets: null,
     boxes: null,
@@ -72,10 +72,10 @@ test('arrays of NumPy follow as bytes, and the header says what they are', () =>
 test('more images, masks and the mix of a batch are told', () => {
   const memory = new Uint8Array(64);
   const mix = { name: 'cutmix', weight: 0.25, otherLabels: Int32Array.of(-1, 3) } as const;
-  const along = { moreImages: { 'second.jpg': memory.subarray(5) }, masks: { 'seg.png': memory.subarray(9) }, mix };
+  const along = { extraImages: { 'second.jpg': memory.subarray(5) }, masks: { 'seg.png': memory.subarray(9) }, mix };
   const { header, parts } = frameBatch(batchOf({ images: memory, ...along }), 0, state, shown);
   expect(header).toMatchObject({
-    moreImages: { 'second.jpg': 5 },
+    extraImages: { 'second.jpg': 5 },
     masks: { 'seg.png': 9 },
     mix: { name: 'cutmix', weight: 0.25 },
   });

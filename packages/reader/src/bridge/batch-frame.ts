@@ -44,7 +44,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     dtype: shown.dtype,
     layout: shown.layout,
     images: images && { offset: images.byteOffset, shape },
-    moreImages: placesOf(batch.moreImages),
+    extraImages: placesOf(batch.extraImages),
     masks: placesOf(batch.masks),
     mix: mix && { name: mix.name, weight: mix.weight },
     list: list?.map(({ height, width }) => ({ height, width })) ?? null,

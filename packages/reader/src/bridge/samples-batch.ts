@@ -38,7 +38,7 @@ function facts(samples: readonly Pick<Sample, 'number' | 'key' | 'cls'>[], epoch
     images: null,
     dtype: null,
     shape: null,
-    moreImages: {},
+    extraImages: {},
     masks: {},
     ...NO_OBJECTS,
     list: null,

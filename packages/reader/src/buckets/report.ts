@@ -6,7 +6,7 @@ import type { LastBatch } from '../order/batches.js';
 import type { BucketBatch } from './batches.js';
 import { checkBuckets } from './options.js';
 
-/** What {@link planOfBuckets} takes; like the loader's options of the same names. */
+/** What {@link planAspectBuckets} takes; like the loader's options of the same names. */
 export type BucketsPlanOptions = Pick<
   LoaderOptions,
   | 'worldSize'
@@ -57,7 +57,7 @@ export interface BucketsReport {
 const FOLLOWED = 2 ** 22;
 
 /** What batches of several sizes will cost. Reads widths and heights from the indexes, and no shard. Throws OptionError. */
-export async function planOfBuckets(dataset: StoredDataset, options: BucketsPlanOptions): Promise<BucketsReport> {
+export async function planAspectBuckets(dataset: StoredDataset, options: BucketsPlanOptions): Promise<BucketsReport> {
   const { worldSize = 1 } = options;
   const checked = checkOptions({ ...options, worldSize, rank: 0 });
   const base = await setUpOrder(dataset, checked);

@@ -1,5 +1,5 @@
 /** The columns that `shardtool inspect` keeps beside a shard, as selections read them. */
-import { contentOf, findBeside, type InspectionFile, type PartOfIndex, readInspection } from '@shardtool/format';
+import { contentOf, findSidecars, type InspectionFile, type PartOfIndex, readInspection } from '@shardtool/format';
 import { INSPECT_PREFIX } from '../inspect/measures.js';
 import type { IndexPieces } from '../overlay/change-index.js';
 import type { ShardFile } from './shard-file.js';
@@ -8,9 +8,9 @@ import type { ShardFile } from './shard-file.js';
 export type LoadInspection = (wanted?: ReadonlySet<string>) => Promise<InspectionFile | null>;
 
 /** {@link LoadInspection} of the shard at `path`, whose index says what its images are. */
-export function inspectionBeside(path: string, loadFields: () => Promise<PartOfIndex<'fields'>>): LoadInspection {
+export function inspectionSidecar(path: string, loadFields: () => Promise<PartOfIndex<'fields'>>): LoadInspection {
   return async (wanted) => {
-    const file = await findBeside('inspection', path);
+    const file = await findSidecars('inspection', path);
     return file === null ? null : readInspection(file, contentOf(await loadFields()), wanted);
   };
 }

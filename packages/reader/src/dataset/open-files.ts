@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs';
 import { OptionError } from '@shardtool/base';
 import {
-  besidePath,
   type ChosenColumns,
   decodeShardIndex,
   type FoundDataset,
@@ -17,6 +16,7 @@ import {
   openShard,
   readShardIndex,
   shardsOfSplit,
+  sidecarPath,
   splitsOf,
 } from '@shardtool/format';
 import { isRemote, rememberPlace, type StorageOptions, shownLocation } from '@shardtool/storage';
@@ -24,7 +24,7 @@ import { readOverlays } from '../overlay/find.js';
 import { viewOf } from '../overlay/view.js';
 import { foreignParts } from './foreign/foreign.js';
 import { folderParts } from './foreign/plain-folder.js';
-import { inspectionBeside } from './inspection-columns.js';
+import { inspectionSidecar } from './inspection-columns.js';
 import type { ReadFile, ShardFile } from './shard-file.js';
 import { type DatasetParts, StoredDataset, type StoredParts } from './stored-dataset.js';
 
@@ -173,8 +173,8 @@ function packedParts(
         ...(isExpanded && { open: () => openShard(manifest.format, path) }),
         loadIndex: (read) => loadIndex(path, read),
         loadParts: (parts) => readShardIndex(indexPathOf(path), { parts }),
-        findCropIndex: async () => besidePath('crops', path),
-        loadInspection: inspectionBeside(path, () => readShardIndex(indexPathOf(path), { parts: ['fields'] })),
+        findCropIndex: async () => sidecarPath('crops', path),
+        loadInspection: inspectionSidecar(path, () => readShardIndex(indexPathOf(path), { parts: ['fields'] })),
       }),
     ),
   };

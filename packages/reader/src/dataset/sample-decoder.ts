@@ -68,7 +68,7 @@ export class SampleDecoder {
 
   /**
    * The sample of this number or key. What is drawn at random follows from seed, epoch and number, as in a loader.
-   * Rejects with {@link NoSuchSampleError}, with {@link BadSampleError} where it cannot be decoded, and with
+   * Rejects with {@link SampleNotFoundError}, with {@link BadSampleError} where it cannot be decoded, and with
    * SampleChecksumError where its bytes have changed. `objects` lie on the image as it is stored: some steps go by them. `masks`
    * names fields that are masks of the image.
    */

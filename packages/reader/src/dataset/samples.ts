@@ -141,8 +141,8 @@ export async function fetchAgain(
   target: Uint8Array,
 ): Promise<void> {
   const isChanged = error instanceof SampleChecksumError || error instanceof DamagedShardError;
-  if (!isChanged || files.readAnew === undefined) throw error;
-  await files.readAnew(shard, offset, target);
+  if (!isChanged || files.readAgain === undefined) throw error;
+  await files.readAgain(shard, offset, target);
 }
 
 /** The sample of a row of an index, whose bytes lie in `buffer`; that begins at byte `offset` of the shard. */

@@ -34,7 +34,7 @@ function shards(openMs: number) {
 test('where looking takes a while, nobody looks for another crop index when the first is missing', async () => {
   const { files, asked, findAll } = shards(SLOW_OPEN_MS);
   await files.measure();
-  expect(files.isFar).toBe(true);
+  expect(files.isSlow).toBe(true);
   expect(await findAll()).toEqual(Array(6).fill(null));
   expect(asked).toEqual(['0.tar']);
   await files.close();

@@ -65,8 +65,8 @@ export class ShardFiles implements ShardStore {
   }
 
   /** Each read takes a while, on this machine or elsewhere: many are worth having under way, and bytes are worth choosing. */
-  get isFar(): boolean {
-    return this.#reads.isFar;
+  get isSlow(): boolean {
+    return this.#reads.isSlow;
   }
 
   /** Shards lie where each request takes a while. */
@@ -95,11 +95,11 @@ export class ShardFiles implements ShardStore {
   }
 
   async #findCrops(shard: number): Promise<ShardCrops | null> {
-    if (this.isFar && this.#firstCrops !== null) await this.#firstCrops;
+    if (this.isSlow && this.#firstCrops !== null) await this.#firstCrops;
     if (this.#lacksCrops) return null;
     const found = this.files[shard]!.findCropIndex().then(async (path) => {
       const crops = await readCrops(path, await this.index(shard));
-      this.#lacksCrops ||= crops === null && this.isFar;
+      this.#lacksCrops ||= crops === null && this.isSlow;
       return crops;
     });
     this.#firstCrops ??= found.catch(() => {});
@@ -123,8 +123,8 @@ export class ShardFiles implements ShardStore {
   }
 
   /** Bytes that came wrong from afar may come right another time. */
-  get readAnew(): ShardStore['readAnew'] {
-    return this.isFar ? (shard, offset, target) => this.read(shard, offset, target) : undefined;
+  get readAgain(): ShardStore['readAgain'] {
+    return this.isSlow ? (shard, offset, target) => this.read(shard, offset, target) : undefined;
   }
 
   async crops(shard: number): Promise<CropColumns | null> {

@@ -12,7 +12,7 @@ import { Recent } from './keys/recent.js';
 import type { ReadFile, ShardFile } from './shard-file.js';
 
 /** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */
-export class ShardCutError extends ShardtoolError {}
+export class ShardLengthError extends ShardtoolError {}
 
 /** A dataset was closed while something was being read from it. */
 export class DatasetClosedError extends ShardtoolError {}
@@ -79,7 +79,7 @@ export class ShardReads {
   }
 
   /** Each read takes a while, on this machine or elsewhere: many are worth having under way, and bytes are worth choosing. */
-  get isFar(): boolean {
+  get isSlow(): boolean {
     return this.isRemote || this.#isSlow;
   }
 
@@ -91,7 +91,7 @@ export class ShardReads {
 
   /** Reads that are worth having under way now. */
   get parallel(): number {
-    return this.isFar ? this.#flight.limit : LOCAL.parallel;
+    return this.isSlow ? this.#flight.limit : LOCAL.parallel;
   }
 
   /** What came from afar so far; null where nothing does. */
@@ -140,7 +140,7 @@ export class ShardReads {
     return this.#isSlow ? (path) => this.#slowThreads().readFile(path) : undefined;
   }
 
-  /** Fills `target` from `offset` on. Throws {@link ShardCutError}, FileChangedError, {@link FileError}, {@link DatasetClosedError}. */
+  /** Fills `target` from `offset` on. Throws {@link ShardLengthError}, FileChangedError, {@link FileError}, {@link DatasetClosedError}. */
   async read(shard: number, offset: number, target: Uint8Array): Promise<void> {
     this.throwIfClosed();
     const { maxReadBytes } = this.costs;
@@ -153,14 +153,14 @@ export class ShardReads {
   }
 
   async #readPiece(shard: number, offset: number, target: Uint8Array): Promise<void> {
-    if (!this.isFar) return this.#readFrom(shard, offset, target);
+    if (!this.isSlow) return this.#readFrom(shard, offset, target);
     return this.#flight.run(target.length, () => this.#readFrom(shard, offset, target));
   }
 
   /** Into shared memory by threads, where that is slow work; else here. */
   async #readBytes(shard: number, offset: number, target: Uint8Array): Promise<number> {
     const file = this.#files[shard]!;
-    if (!this.isFar || file.open !== undefined || !(target.buffer instanceof SharedArrayBuffer)) {
+    if (!this.isSlow || file.open !== undefined || !(target.buffer instanceof SharedArrayBuffer)) {
       const source = await this.#sources.get(shard);
       const got = await source.readAt(offset, target);
       this.#checkVersion(shard, source.version);
@@ -217,7 +217,7 @@ export class ShardReads {
       );
     }
     if (got < target.length) {
-      throw new ShardCutError(
+      throw new ShardLengthError(
         { shard: name, path: shownLocation(path), offset: offset + got },
         `${name} ends at byte ${offset + got}, but its index names bytes up to ${offset + target.length}: it was cut or ` +
           'replaced since it was packed. Run "shardtool verify" on the dataset.',

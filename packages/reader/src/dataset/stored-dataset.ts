@@ -8,7 +8,7 @@ import type { ShardFile } from './shard-file.js';
 import { ShardFiles } from './shard-files.js';
 
 /** There is no sample with the key or number that was asked for. */
-export class NoSuchSampleError extends ShardtoolError {}
+export class SampleNotFoundError extends ShardtoolError {}
 
 /** The keys of so many shards are read at once. */
 const KEY_READS = 8;
@@ -99,13 +99,13 @@ export class StoredDataset implements AsyncDisposable {
 
   /**
    * One sample, by key or by number; its bytes are its own. The first look-up by key reads all keys. Throws
-   * {@link NoSuchSampleError}.
+   * {@link SampleNotFoundError}.
    */
   async get(keyOrNumber: string | number, options: { readonly checksum?: boolean } = {}): Promise<Sample> {
     const number = typeof keyOrNumber === 'number' ? keyOrNumber : await this.numberOf(keyOrNumber);
     if (!Number.isInteger(number) || number < 0 || number >= this.size) {
       const name = typeof keyOrNumber === 'number' ? `number ${keyOrNumber}` : `the key "${keyOrNumber}"`;
-      throw new NoSuchSampleError(
+      throw new SampleNotFoundError(
         { path: this.location, ...(typeof keyOrNumber === 'string' && { key: keyOrNumber }) },
         `${this.location} has no sample with ${name}; "shardtool ls ${this.location} --samples" lists the ${this.size} it has.`,
       );

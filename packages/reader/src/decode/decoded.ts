@@ -42,7 +42,7 @@ export interface StoredMask {
 }
 
 /** A further image or a mask of a sample, of the size of its image. */
-export interface CompanionImage extends StoredMask {
+export interface ExtraFieldImage extends StoredMask {
   readonly kind: 'image' | 'mask';
   /** Address of the finished row: as long as that of the image, or one byte a pixel. */
   readonly target: number;

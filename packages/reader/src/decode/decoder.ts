@@ -11,14 +11,14 @@ import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { EffectKernels } from '../kernels/effects.js';
 import { halfFloatTable } from '../kernels/half-float.js';
 import type { KernelMemory } from '../kernels/kernel-memory.js';
-import { ResizeKernel, ScratchError, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
+import { DecodeBufferError, ResizeKernel, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import type { Size } from '../transform/crops.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
 import { SampleRandom } from '../transform/random.js';
 import { hasEffects } from '../transform/transform.js';
 import { valueBytes } from '../transform/values.js';
-import type { CompanionImage, DecodedImage, SampleIdentity, ShownPart, StoredMask } from './decoded.js';
+import type { DecodedImage, ExtraFieldImage, SampleIdentity, ShownPart, StoredMask } from './decoded.js';
 import { eraseValues } from './erase-values.js';
 import { inputOf, type PassTools, runPasses } from './passes.js';
 import { type DecodedTransforms, kernelBytesWithin } from './scratch-size.js';
@@ -121,7 +121,7 @@ export class Decoder {
     bytes: Uint8Array,
     sample: SampleIdentity,
     target: number,
-    companions: readonly CompanionImage[] = [],
+    extraFields: readonly ExtraFieldImage[] = [],
     cropIndex: Uint8Array | null = null,
     given: GivenAnnotations | null = null,
   ): void | Promise<void> {
@@ -131,11 +131,11 @@ export class Decoder {
     if (image.pixels instanceof Promise) {
       return image.pixels.then((pixels) => {
         this.#finish(image, pixels, target);
-        return this.#decodeCompanions(image, sample, companions, given);
+        return this.#decodeExtraFields(image, sample, extraFields, given);
       });
     }
     this.#finish(image, image.pixels, target);
-    if (companions.length > 0) return this.#decodeCompanions(image, sample, companions, given);
+    if (extraFields.length > 0) return this.#decodeExtraFields(image, sample, extraFields, given);
   }
 
   /** As {@link decode}, of an image that is still where it is stored: of an uncompressed one only the crop is read. */
@@ -189,13 +189,13 @@ export class Decoder {
     this.#codecs.other.close();
   }
 
-  async #decodeCompanions(
+  async #decodeExtraFields(
     first: ImageUnderWay<unknown>,
     sample: SampleIdentity,
-    companions: readonly CompanionImage[],
+    extraFields: readonly ExtraFieldImage[],
     given: GivenAnnotations | null,
   ): Promise<void> {
-    for (const { field, kind, bytes, target } of companions) {
+    for (const { field, kind, bytes, target } of extraFields) {
       if (kind === 'mask') {
         this.#scratch.memory.set(this.#maskOf({ field, bytes }, first), target);
         continue;
@@ -272,7 +272,7 @@ export class Decoder {
         eraseValues(plan.erased, plan, this.#options.transform, { effects, scratch }, target);
       }
     } catch (cause) {
-      if (!(cause instanceof ScratchError)) throw cause;
+      if (!(cause instanceof DecodeBufferError)) throw cause;
       throw new SampleDecodeError({}, `${cause.message} Use fewer workers or a smaller batch.`, { cause });
     }
   }

@@ -1,4 +1,4 @@
-import { OptionError, withSentences } from '@shardtool/base';
+import { OptionError, withMessages } from '@shardtool/base';
 import type { Dataset } from '../dataset/dataset.js';
 import { openDataset } from '../dataset/open.js';
 import { findCopies } from './copies.js';
@@ -21,7 +21,7 @@ const MOST = 48;
  * a dataset is not there, cannot be read, or the columns cannot be written, DamagedShardError and ShardIndexError of its shards.
  */
 export async function inspect(location: string, options: InspectOptions = {}): Promise<InspectReport> {
-  return withSentences(async () => {
+  return withMessages(async () => {
     await using dataset = await openOne(location);
     await using other = options.against === undefined ? null : await openOne(options.against);
     const { measures, known, isKept } = await measureDataset(dataset, options);

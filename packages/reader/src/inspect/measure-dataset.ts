@@ -1,5 +1,5 @@
 /** Measures every image of a dataset in a loader's workers, and keeps the measures beside each shard. */
-import { contentOf, type InspectionColumn, placeBeside, writeInspection } from '@shardtool/format';
+import { contentOf, type InspectionColumn, placeSidecar, writeInspection } from '@shardtool/format';
 import { Dataset } from '../dataset/dataset.js';
 import type { ShardFile } from '../dataset/shard-file.js';
 import { INSPECTED_SIDE, takeMeasured } from './measure.js';
@@ -158,6 +158,6 @@ export async function keepColumns(
   totals: readonly number[],
 ): Promise<void> {
   if (loadInspection === undefined) return;
-  const place = await placeBeside('inspection', path);
+  const place = await placeSidecar('inspection', path);
   await writeInspection(place, { content: contentOf(await loadParts(['fields'])), totals, columns });
 }

@@ -1,5 +1,5 @@
 import { crc32 } from '@shardtool/base';
-import type { FieldsStep, PixelsStep } from '../loader/work/own-steps.js';
+import type { FieldsStep, PixelsStep } from '../loader/work/custom-steps.js';
 import { measure, putMeasured } from './measure.js';
 
 /** A worker has one image at a time. */

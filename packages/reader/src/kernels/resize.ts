@@ -4,10 +4,10 @@
 
 import { readFileSync } from 'node:fs';
 import type { KernelMemory } from './kernel-memory.js';
-import { columnTable, mostTaps, padded, rowTable, ScratchError, type Table, TableCache } from './tables.js';
+import { columnTable, DecodeBufferError, mostTaps, padded, rowTable, type Table, TableCache } from './tables.js';
 import type { Axis } from './taps.js';
 
-export { ScratchError };
+export { DecodeBufferError };
 
 /** The bytes of one result: `uint8-nhwc` [height, width, 3], `uint8-nchw` and `float32-nchw` [3, height, width]. */
 export type PixelLayout = 'uint8-nhwc' | 'uint8-nchw' | 'float32-nchw';
@@ -141,7 +141,7 @@ export class ResizeKernel {
 
   /**
    * Writes x.count * y.count pixels of 3 channels to the target, and nothing besides but the working memory. Throws
-   * {@link ScratchError} where that is too small.
+   * {@link DecodeBufferError} where that is too small.
    */
   resize({ source, stride, x, y, layout, normalization, target }: Resize): void {
     const columns = this.#columns.get(x);
@@ -177,8 +177,8 @@ export class ResizeKernel {
     }
   }
 
-  #tooSmall(x: Table, y: Table, bytes: number): ScratchError {
-    return new ScratchError(
+  #tooSmall(x: Table, y: Table, bytes: number): DecodeBufferError {
+    return new DecodeBufferError(
       {},
       `A resize of ${x.hi - x.lo}x${y.hi - y.lo} pixels to ${x.axis.count}x${y.axis.count} needs ` +
         `${2 * TABLES_BYTES + bytes} bytes of working memory, and there are ${2 * TABLES_BYTES + this.#buffersBytes}: ` +

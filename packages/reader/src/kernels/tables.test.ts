@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TIMES } from '../../../../test/repetitions.js';
-import { columnTable, mostTaps, rowTable, ScratchError, TableCache } from './tables.js';
+import { columnTable, DecodeBufferError, mostTaps, rowTable, TableCache } from './tables.js';
 import { type Axis, axisTaps } from './taps.js';
 
 const whole = (source: number, output: number): Axis => ({ source, output, first: 0, count: output, flip: false });
@@ -52,7 +52,7 @@ test('a full cache begins anew, and its tables stay inside it', () => {
 
 test('a table larger than its cache is refused before it is made', () => {
   const cache = new TableCache(memory(), 0, 4 << 20, columnTable);
-  expect(() => cache.get(whole(150_000_000, 224))).toThrow(ScratchError);
+  expect(() => cache.get(whole(150_000_000, 224))).toThrow(DecodeBufferError);
   expect(() => cache.get(whole(150_000_000, 224))).toThrow('A resize from 150000000 to 224 pixels needs a table of');
   expect(cache.get(whole(65_535, 1)).taps).toBe(65_536);
 });

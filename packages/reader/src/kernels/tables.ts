@@ -3,7 +3,7 @@ import type { KernelMemory } from './kernel-memory.js';
 import { type Axis, type AxisTaps, axisTaps, mirrored, NARROW_BITS, sourceRange } from './taps.js';
 
 /** A resize needs more working memory than its kernel was given. */
-export class ScratchError extends ShardtoolError {}
+export class DecodeBufferError extends ShardtoolError {}
 
 /** A table in memory, and what the caller of the kernel must know about it. */
 export interface Table {
@@ -65,7 +65,7 @@ export class TableCache {
     this.#make = make;
   }
 
-  /** The table of an axis. It stays where it is until the next call. Throws {@link ScratchError} if it is too large. */
+  /** The table of an axis. It stays where it is until the next call. Throws {@link DecodeBufferError} if it is too large. */
   get(axis: Axis): Table {
     const hash = hashAxis(axis);
     const known = this.#tables.get(hash);
@@ -81,7 +81,7 @@ export class TableCache {
     const { lo, hi } = sourceRange(axis);
     const bytes = tableBytes(axis.count, mostTaps(hi - lo, axis.count), WIDE_WEIGHT_BYTES);
     if (bytes <= this.#words.byteLength) return;
-    throw new ScratchError(
+    throw new DecodeBufferError(
       {},
       `A resize from ${axis.source} to ${axis.output} pixels needs a table of ${bytes} bytes, and there is room for ` +
         `${this.#words.byteLength}: make the image smaller first.`,

@@ -186,7 +186,7 @@ export class Loader<Content extends BatchContent = BatchContent>
 
   /** Where indexes come from afar, those of the first batch come while the workers start. */
   #fetchFirst({ order, store }: LoaderSetup, place: Place): void {
-    if (this.#running !== null || !this.#dataset.files.isFar || order.unit === 'sample') return;
+    if (this.#running !== null || !this.#dataset.files.isSlow || order.unit === 'sample') return;
     const plan = order.plan(place);
     fetchFirstIndexes({ plan: plan.under ?? plan, selection: order.selection(place.epoch) }, store);
   }
@@ -210,7 +210,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   async #startEngine({ order, output, store, memory }: LoaderSetup, giveUp: AbortSignal): Promise<Running> {
     const { files } = this.#dataset;
     const { checksum, readConcurrency, slotFile } = this.#options;
-    const { decoder, companions, annotations, steps, mixing, isUncompressedOnly } = output;
+    const { decoder, extraFields, annotations, steps, shuffleQuality, isUncompressedOnly } = output;
     const engineOptions = {
       plan: memory.slots,
       rows: order.batchSize,
@@ -218,10 +218,10 @@ export class Loader<Content extends BatchContent = BatchContent>
       heldBytes: memory.heldBytes,
       decoder: decoder && { ...decoder, seeds: order.origin.seeds },
       list: output.batch.kind === 'list',
-      companions,
+      extraFields,
       annotations,
       steps,
-      mixing,
+      shuffleQuality,
       shardPaths: isUncompressedOnly && !files.isRemote ? files.files.map(({ path }) => path) : [],
       slotFile,
     };
@@ -233,7 +233,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       held: engine.held,
       holdBytes: this.#options.holdBytes,
       bell: engine.bell,
-      slabs: memory.readBuffers.slabs,
+      buffers: memory.readBuffers.buffers,
       readConcurrency,
       all: order.all,
       history: this.#history,

@@ -163,10 +163,10 @@ export const LOADER_OPTIONS = {
     commands: ['bench', 'preview'],
     help: 'The field that is the image',
   },
-  moreImages: {
+  extraImages: {
     kind: 'texts',
     default: [],
-    help: 'Further fields that are images of the same size and share its transform, as `batch.moreImages`',
+    help: 'Further fields that are images of the same size and share its transform, as `batch.extraImages`',
   },
   masks: {
     kind: 'texts',
@@ -185,7 +185,7 @@ export const LOADER_OPTIONS = {
   },
   steps: {
     kind: 'own',
-    type: 'OwnSteps',
+    type: 'CustomSteps',
     must: "is { fields, pixels, batch }, each of them { module: './steps.mjs', export, options }",
     python: 'Mapping[str, Mapping[str, Any]]',
     shown: null,
@@ -204,7 +204,7 @@ export const LOADER_OPTIONS = {
     shown: 'all but image and class; in Python none',
     help: 'Fields, and columns of the labels, that come along as `batch.fields`',
   },
-  textChoice: {
+  captionSampling: {
     kind: 'choice',
     values: ['random'],
     shown: 'all texts',

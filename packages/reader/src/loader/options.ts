@@ -2,10 +2,10 @@ import { type CheckedValues, checkGiven, type OwnChecks } from '@shardtool/base'
 import { type AnnotationOptions, checkAnnotations } from '../annotations/options.js';
 import { type BucketsInput, checkBuckets } from '../buckets/options.js';
 import type { Weights } from '../selection/weights.js';
-import { checkMixing, type MixInput } from '../transform/mix.js';
+import { checkMix, type MixInput } from '../transform/mix.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { LOADER_OPTIONS } from './option-table.js';
-import { isOwnSteps, type OwnSteps } from './work/own-steps.js';
+import { type CustomSteps, isCustomSteps } from './work/custom-steps.js';
 
 /** What {@link Dataset.loader} takes. Everything is optional. */
 export interface LoaderOptions {
@@ -71,9 +71,9 @@ export interface LoaderOptions {
   readonly image?: string | undefined;
   /**
    * Further fields that are images of the same size: they are cropped, turned and coloured as the image is, and come as
-   * `batch.moreImages`.
+   * `batch.extraImages`.
    */
-  readonly moreImages?: readonly string[] | undefined;
+  readonly extraImages?: readonly string[] | undefined;
   /**
    * Fields that are masks of the image's size (gray or palette PNG, uint8 npy): they share its crop, flips and rotation, keep
    * their values, and come as `batch.masks`.
@@ -88,7 +88,7 @@ export interface LoaderOptions {
    * Your own code, which runs in the workers: on the fields of a sample before they are decoded, on its finished pixels, on
    * the whole batch. A step that returns null for a sample leaves it out: the next one of its block takes its row.
    */
-  readonly steps?: OwnSteps | undefined;
+  readonly steps?: CustomSteps | undefined;
   /** Mixes each image with the one before it, and says how in `batch.mix`. Of several, each batch gets one. */
   readonly mix?: MixInput | readonly MixInput[] | undefined;
   /**
@@ -100,7 +100,7 @@ export interface LoaderOptions {
    * `random` takes one of several captions: of a field that holds a JSON list of texts, or lines, each epoch draws one. Default: all
    * come, as they are stored.
    */
-  readonly textChoice?: 'random' | undefined;
+  readonly captionSampling?: 'random' | undefined;
   /** Default `raise`. `skip` marks the row not valid, `substitute` takes the next good sample of the same block. */
   readonly onBadSample?: 'raise' | 'skip' | 'substitute' | undefined;
   /** Images of more pixels are bad samples. Default 178,956,970, as in Pillow. */
@@ -160,7 +160,7 @@ type OwnNames = { [Name in keyof Table]: Table[Name] extends { kind: 'own' } ? N
 /** {@link LoaderOptions}, checked and with their defaults. */
 export type CheckedOptions = Omit<CheckedValues<Table>, OwnNames> & {
   readonly [Name in Exclude<OwnNames, 'steps'>]: LoaderOptions[Name] | undefined;
-} & { readonly steps: OwnSteps };
+} & { readonly steps: CustomSteps };
 
 const OWNER = { name: 'A loader', wrong: (option: string) => `The loader's option ${option} is not right` };
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
@@ -168,7 +168,7 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   weights: isWeights,
   order: isNumbers,
   annotations: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  steps: isOwnSteps,
+  steps: isCustomSteps,
   buckets: (value) => typeof value === 'object' && value !== null,
   mix: (value) => typeof value === 'object' && value !== null,
   state: () => true,
@@ -183,7 +183,7 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
   const { steps = {}, ...checked } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
   const { transform, mix, annotations, buckets } = checked;
   if (transform !== undefined && transform !== 'raw') compileTransform(transform);
-  checkMixing(mix);
+  checkMix(mix);
   if (annotations !== undefined) checkAnnotations(annotations);
   if (buckets !== undefined) checkBuckets(buckets);
   return { ...checked, steps };

@@ -60,7 +60,7 @@ export async function setUp(dataset: StoredDataset, options: CheckedOptions): Pr
   const { cache, cacheSize } = options;
   const cached = cache === undefined ? null : cachedStore(dataset, order, new CacheFolder(cache, cacheSize));
   // A crop index is more to fetch, and where reads are slow there mostly is time to decode.
-  const cropIndex = !output.usesCropIndex ? 'unused' : files.isFar && options.cropIndex !== true ? 'far' : 'used';
+  const cropIndex = !output.usesCropIndex ? 'unused' : files.isSlow && options.cropIndex !== true ? 'far' : 'used';
   const store = cropIndex === 'used' ? (cached ?? files) : withoutCrops(cached ?? files);
   const memory = await setUpMemory(dataset, store, order, output, options);
   return { order, buckets, output, store, cropIndex, cached, memory };

@@ -6,7 +6,7 @@ import type { LastBatch } from '../order/batches.js';
 import type { Unit } from '../order/units.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 
-/** What {@link planOfMixture} takes; like the loader's options of the same names. */
+/** What {@link planMixtureOf} takes; like the loader's options of the same names. */
 export interface MixturePlanOptions
   extends Pick<
     LoaderOptions,
@@ -53,9 +53,9 @@ export interface MixtureReport {
 }
 
 /** What an epoch of a mixture costs each rank. Reads indexes only where samples are chosen. Throws {@link OptionError}. */
-export async function planOfMixture(dataset: StoredDataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
+export async function planMixtureOf(dataset: StoredDataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
   const { mixture } = dataset;
-  if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: planOf plans it.`);
+  if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: planDataset plans it.`);
   const { worldSize = 1, transform = 'train224', prefetchBatches = 4, ...others } = options;
   const order = await setUpMixtureOrder(mixture, checkOptions({ ...others, worldSize, rank: 0 }));
   const plan = order.plan({ epoch: 0, position: 0 });

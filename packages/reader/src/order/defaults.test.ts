@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { orderDefaults } from './defaults.js';
-import { slabCount } from './slabs.js';
+import { bufferCount } from './slabs.js';
 
 test('every usual number of ranks sees one order', () => {
   for (const worldSize of [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192]) {
@@ -36,6 +36,6 @@ test('without shuffling a rank reads one stream', () => {
 
 test('a rank holds a block a stream, one more, and those of the samples in its batch slots', () => {
   const options = { streams: 192, blockSamples: 32, batchSize: 64, prefetchBatches: 4 };
-  expect(slabCount({ ...options, worldSize: 1 })).toBe(201);
-  expect(slabCount({ ...options, worldSize: 8, batchSize: 65 })).toBe(34);
+  expect(bufferCount({ ...options, worldSize: 1 })).toBe(201);
+  expect(bufferCount({ ...options, worldSize: 8, batchSize: 65 })).toBe(34);
 });

@@ -21,8 +21,8 @@ test('an epoch over eight ranks: batches, padding, reads and memory', () => {
   expect([report.paddedRows, report.droppedSamples]).toEqual([2502 * 512 - 1_281_000, 0]);
   expect(report.order).toEqual({ unit: 'shard', streams: 192, blockSamples: 32, shuffleBufferSize: 6144 });
   expect(report.memory).toEqual({
-    slabs: 33,
-    slabBytes: 1_600_000,
+    buffers: 33,
+    bufferBytes: 1_600_000,
     readBytes: 33 * 1_600_000,
     slotBytes: 4 * 64 * 150_528,
     totalBytes: 33 * 1_600_000 + 4 * 64 * 150_528,
@@ -32,7 +32,7 @@ test('an epoch over eight ranks: batches, padding, reads and memory', () => {
   expect(report.reads.count).toBeLessThan(1.1 * blocks);
   expect(report.reads.meanBytes * report.reads.count).toBeGreaterThan(0.99 * (1_281_000 / 8) * 50_000);
   expect(report.reads.largestBytes).toBe(32 * 50_000);
-  expect(report.mixing.shard).toBeLessThan(5);
+  expect(report.shuffleQuality.shard).toBeLessThan(5);
   expect(report.step).toBeNull();
 });
 
@@ -74,7 +74,7 @@ test('dropped samples and marked rows are counted over all ranks', () => {
 
 test('a dataset that fits the buffers is read once and kept', () => {
   const { memory, reads } = planReport({ ...imagenet, counts: [500, 0, 20], shardBytes: [5000, 0, 100] });
-  expect(memory).toMatchObject({ slabs: 0, readBytes: 5100 });
+  expect(memory).toMatchObject({ buffers: 0, readBytes: 5100 });
   expect(reads).toEqual({ count: 2, meanBytes: 2550, largestBytes: 5000 });
 });
 

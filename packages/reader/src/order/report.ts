@@ -1,8 +1,8 @@
 import { type LastBatch, type PlanOptions, planEpoch, type Unit } from './batches.js';
 import { blockAt, type EpochOrder, epochOrder, streamLength } from './epoch-order.js';
 import { fetchShare } from './fetch-share.js';
-import { type MixingOptions, type MixingScore, mixingScore } from './mixing.js';
-import { slabCount } from './slabs.js';
+import { type ShuffleQuality, type ShuffleQualityOptions, shuffleQuality } from './shuffle-quality.js';
+import { bufferCount } from './slabs.js';
 
 export interface PlanReportOptions extends Omit<PlanOptions, 'rank' | 'position'> {
   /** Encoded bytes of the selected samples of each shard. */
@@ -10,7 +10,7 @@ export interface PlanReportOptions extends Omit<PlanOptions, 'rank' | 'position'
   readonly prefetchBatches: number;
   /** Bytes that a decoded row takes in a batch slot: 224 * 224 * 3 for uint8. */
   readonly rowBytes: number;
-  readonly classes?: MixingOptions['classes'];
+  readonly classes?: ShuffleQualityOptions['classes'];
   /** What a training step takes, in milliseconds. */
   readonly stepMs?: number | undefined;
   /** Bytes a second that a machine gets from where the shards are. */
@@ -45,13 +45,13 @@ export interface PlanReport {
   readonly reads: { readonly count: number; readonly meanBytes: number; readonly largestBytes: number };
   /** Of one rank. `slabs` is 0 where the whole dataset is kept in memory, which `readBytes` then is. */
   readonly memory: {
-    readonly slabs: number;
-    readonly slabBytes: number;
+    readonly buffers: number;
+    readonly bufferBytes: number;
     readonly readBytes: number;
     readonly slotBytes: number;
     readonly totalBytes: number;
   };
-  readonly mixing: MixingScore;
+  readonly shuffleQuality: ShuffleQuality;
   /** What keeps a training step of `stepMs` fed; null without it. */
   readonly step: StepNeeds | null;
   /** Whether a machine with this bandwidth is going to wait for storage; null without `stepMs` and `bandwidth`. */
@@ -100,9 +100,9 @@ export function planReport(options: PlanReportOptions): PlanReport {
   const reads = unit === 'sample' ? wholeReads(options) : blockReads(order, options);
   const passes = order.samples === 0 ? 0 : samples / order.samples;
 
-  const slabs = unit === 'sample' ? 0 : slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches });
-  const slabBytes = Math.ceil(blockSamples * meanSampleBytes);
-  const readBytes = unit === 'sample' ? bytes : slabs * slabBytes;
+  const buffers = unit === 'sample' ? 0 : bufferCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches });
+  const bufferBytes = Math.ceil(blockSamples * meanSampleBytes);
+  const readBytes = unit === 'sample' ? bytes : buffers * bufferBytes;
   const slotBytes = prefetchBatches * batchSize * options.rowBytes;
   const machineBytes = (bytes * passes) / (options.machines ?? 1);
   return {
@@ -121,8 +121,8 @@ export function planReport(options: PlanReportOptions): PlanReport {
       meanBytes: Math.round(reads.count === 0 ? 0 : bytes / reads.count),
       largestBytes: Math.round(reads.largestBytes),
     },
-    memory: { slabs, slabBytes, readBytes, slotBytes, totalBytes: readBytes + slotBytes },
-    mixing: mixingScore({ ...options, unit }),
+    memory: { buffers, bufferBytes, readBytes, slotBytes, totalBytes: readBytes + slotBytes },
+    shuffleQuality: shuffleQuality({ ...options, unit }),
     step:
       stepMs === undefined
         ? null

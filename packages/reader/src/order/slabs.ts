@@ -1,4 +1,4 @@
-export interface SlabOptions {
+export interface BufferOptions {
   readonly streams: number;
   readonly worldSize: number;
   readonly blockSamples: number;
@@ -11,6 +11,6 @@ export interface SlabOptions {
  * Blocks that one rank holds at once: one for each of its streams and one that is being read; and since a block's memory
  * is free only when its last sample is decoded, as many as the samples in the batch slots fill.
  */
-export function slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches }: SlabOptions): number {
+export function bufferCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches }: BufferOptions): number {
   return streams / worldSize + 1 + Math.ceil((prefetchBatches * batchSize) / blockSamples);
 }

@@ -36,7 +36,7 @@ export async function listOverlays(location: string): Promise<OverlaySummary[]> 
 }
 
 /** An overlay and all that it lies on, the lowest first: the history of what was changed. */
-export async function logOverlay(location: string, overlay: string): Promise<OverlaySummary[]> {
+export async function overlayHistory(location: string, overlay: string): Promise<OverlaySummary[]> {
   return (await readOverlays(location, overlay)).map(summaryOf);
 }
 
@@ -66,7 +66,7 @@ const SAMPLE_OF: Readonly<Record<ColumnType, readonly ColumnValue[]>> = {
 };
 
 /** One overlay with all its entries. */
-export async function showOverlay(location: string, overlay: string): Promise<Overlay> {
+export async function readOverlay(location: string, overlay: string): Promise<Overlay> {
   return (await readOverlays(location, overlay)).at(-1)!;
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkMixing, drawMix } from './mix.js';
+import { checkMix, drawMix } from './mix.js';
 import { FIRST_NUMBER, SampleRandom } from './random.js';
 
 const size = { width: 20, height: 10 };
@@ -7,8 +7,8 @@ const random = new SampleRandom(1);
 const numbersOf = (number: number) => random.start(0, number, 0, FIRST_NUMBER.mix);
 
 test.each([0.2, 1, 3])('the weights of mixup have the mean and the variance of Beta(%d, %d)', (alpha) => {
-  const mixing = checkMixing({ name: 'mixup', alpha });
-  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixing, size, numbersOf(i))!.weight);
+  const shuffleQuality = checkMix({ name: 'mixup', alpha });
+  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(shuffleQuality, size, numbersOf(i))!.weight);
   const mean = weights.reduce((sum, weight) => sum + weight) / weights.length;
   const variance = weights.reduce((sum, weight) => sum + (weight - mean) ** 2, 0) / weights.length;
   expect(Math.abs(mean - 0.5)).toBeLessThan(0.02);
@@ -16,9 +16,9 @@ test.each([0.2, 1, 3])('the weights of mixup have the mean and the variance of B
 });
 
 test('the rectangle of cutmix lies in the image, and the weight is what it leaves', () => {
-  const mixing = checkMixing([{ name: 'cutmix' }]);
+  const shuffleQuality = checkMix([{ name: 'cutmix' }]);
   for (let i = 0; i < 500; i++) {
-    const { rect, weight } = drawMix(mixing, size, numbersOf(i))!;
+    const { rect, weight } = drawMix(shuffleQuality, size, numbersOf(i))!;
     const { x, y, width, height } = rect!;
     expect(Math.min(x, y, width, height)).toBeGreaterThanOrEqual(0);
     expect(x + width).toBeLessThanOrEqual(20);
@@ -28,19 +28,19 @@ test('the rectangle of cutmix lies in the image, and the weight is what it leave
 });
 
 test('of several, each batch gets one; without any, none', () => {
-  const mixing = checkMixing([{ name: 'mixup' }, { name: 'cutmix' }]);
-  const names = Array.from({ length: 200 }, (_, i) => drawMix(mixing, size, numbersOf(i))!.name);
+  const shuffleQuality = checkMix([{ name: 'mixup' }, { name: 'cutmix' }]);
+  const names = Array.from({ length: 200 }, (_, i) => drawMix(shuffleQuality, size, numbersOf(i))!.name);
   expect(names.filter((name) => name === 'mixup').length).toBeGreaterThan(60);
   expect(names.filter((name) => name === 'cutmix').length).toBeGreaterThan(60);
-  expect(drawMix(checkMixing(undefined), size, numbersOf(0))).toBeNull();
+  expect(drawMix(checkMix(undefined), size, numbersOf(0))).toBeNull();
 });
 
 test('the numbers of mixing are not those of the transform', () => {
   const first = new SampleRandom(1).start(0, 7, 0);
   const transform = Array.from({ length: 100 }, () => first.next());
   const second = numbersOf(7);
-  const mixing = Array.from({ length: 100 }, () => second.next());
-  expect(transform.some((value) => mixing.includes(value))).toBe(false);
+  const shuffleQuality = Array.from({ length: 100 }, () => second.next());
+  expect(transform.some((value) => shuffleQuality.includes(value))).toBe(false);
   for (let i = 100; i < FIRST_NUMBER.mix; i++) first.next();
-  expect(first.next()).toBe(mixing[0]);
+  expect(first.next()).toBe(shuffleQuality[0]);
 });

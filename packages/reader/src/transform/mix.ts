@@ -16,10 +16,10 @@ const mixSchema = () =>
   z.strictObject({ name: z.enum(['mixup', 'cutmix']), alpha: z.number().positive().max(1000).default(1) });
 type Mix = z.output<ReturnType<typeof mixSchema>>;
 /** Of several, each batch gets one. */
-export type Mixing = readonly Mix[];
+export type ShuffleQualityReport = readonly Mix[];
 
 /** Fills in the defaults. Throws {@link OptionError}. */
-export function checkMixing(input: MixInput | readonly MixInput[] | undefined): Mixing {
+export function checkMix(input: MixInput | readonly MixInput[] | undefined): ShuffleQualityReport {
   if (input === undefined) return [];
   return (Array.isArray(input) ? input : [input]).map((one) =>
     parseShape(mixSchema(), one, ({ where, what }) => {
@@ -39,9 +39,16 @@ export interface DrawnMix {
 }
 
 /** Draws one number to choose where there are several, then the weight, then for cutmix two for the middle of the rectangle. */
-export function drawMix(mixing: Mixing, { width, height }: Size, random: Random): DrawnMix | null {
-  if (mixing.length === 0) return null;
-  const { name, alpha } = mixing.length === 1 ? mixing[0]! : mixing[Math.floor(random.next() * mixing.length)]!;
+export function drawMix(
+  shuffleQuality: ShuffleQualityReport,
+  { width, height }: Size,
+  random: Random,
+): DrawnMix | null {
+  if (shuffleQuality.length === 0) return null;
+  const { name, alpha } =
+    shuffleQuality.length === 1
+      ? shuffleQuality[0]!
+      : shuffleQuality[Math.floor(random.next() * shuffleQuality.length)]!;
   const weight = beta(alpha, random);
   if (name === 'mixup') return { name, weight, rect: null };
   // v2.CutMix `make_params`: a rectangle of the part that is left, cut off at the edges.

@@ -55,7 +55,7 @@ const SIZES = [
   [130, 90],
 ] as const;
 
-function planOf(...given: Parameters<typeof planSample>) {
+function planDataset(...given: Parameters<typeof planSample>) {
   const { passes, width, height, erased } = planSample(...given);
   return { passes, width, height, erased };
 }
@@ -65,7 +65,7 @@ test.each(Object.entries(PINNED))('the plans of "%s" are those of version 1', (_
   const random = new SampleRandom(2 ** 40 + 42);
   const plans = SIZES.flatMap(([width, height], size) =>
     Array.from({ length: 20 }, (_, sample) =>
-      planOf(transform, width, height, random.start(sample % 3, sample * 7 + size, sample % 2)),
+      planDataset(transform, width, height, random.start(sample % 3, sample * 7 + size, sample % 2)),
     ),
   );
   // Numbers to nine digits: the last bits of a sine are the engine's.

@@ -18,7 +18,7 @@ export const FIRST_NUMBER = {
   mix: 12_288,
   batchStep: 14_336,
   /** The last 256: one for each field. */
-  textChoice: 16_128,
+  captionSampling: 16_128,
 } as const;
 
 /** A sample has 2^14 numbers; its occurrence takes the upper 20 bits of the counter's first word. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { FileChangedError, FileError, NoSuchFileError, RefusedError } from '@shardtool/base';
+import { FileChangedError, FileError, NoSuchFileError, RequestRejectedError } from '@shardtool/base';
 import type { Expected, Source, StorageCounts } from '../storage.js';
 import { type ContentRange, parseContentRange } from './content-range.js';
 import { type Answer, exchange, type HttpRequest } from './exchange.js';
@@ -300,7 +300,7 @@ export async function throwRefused(
     ? 'there is no such bucket: check its name and the endpoint'
     : (WHY[status] ?? 'the server refuses');
   const path = file.location;
-  const Kind = status === 404 && !isBucket ? NoSuchRemoteFile : RefusedError;
+  const Kind = status === 404 && !isBucket ? RemoteFileNotFound : RequestRejectedError;
   throw new Kind(
     { path, status },
     `${path} cannot be ${doing}: ${why} (${status}${typeof more === 'string' ? `, ${more}` : ''}).`,
@@ -308,7 +308,7 @@ export async function throwRefused(
 }
 
 /** A 404 is a missing file first, whatever refused it. */
-class NoSuchRemoteFile extends NoSuchFileError {
+class RemoteFileNotFound extends NoSuchFileError {
   constructor({ path }: { readonly path: string; readonly status: number }, message: string) {
     super({ path }, message);
     this.name = 'NoSuchFileError';

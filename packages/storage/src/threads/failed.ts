@@ -3,7 +3,7 @@ import {
   FileError,
   NoSuchFileError,
   OptionError,
-  RefusedError,
+  RequestRejectedError,
   ShardtoolError,
 } from '@shardtool/base';
 
@@ -27,7 +27,7 @@ const KINDS = { FileError, NoSuchFileError, FileChangedError, OptionError, Shard
 
 /** The error that was thrown there. */
 export function revived({ name, message, path, offset }: Failed): Error {
-  if (name === 'RefusedError') return new RefusedError({ path, offset, status: 0 }, message);
+  if (name === 'RequestRejectedError') return new RequestRejectedError({ path, offset, status: 0 }, message);
   const Kind = KINDS[name as keyof typeof KINDS] ?? FileError;
   return new Kind({ path, offset }, message);
 }

@@ -1,9 +1,6 @@
 import path from 'node:path';
 import { makeFolder } from '@shardtool/base';
 import { entryOf, isTableLayout, layoutOf, type OutputLayoutName, type Table } from '@shardtool/format';
-import { isSmallWork } from '../crew/small-work.js';
-import { WorkerCrew } from '../crew/worker-crew.js';
-import { thisThread } from '../crew/worker-pool.js';
 import type { CheckedConvertOptions } from '../options.js';
 import type { Destination } from '../output/destination.js';
 import { hiddenFolder, type OutputFolder } from '../output/output-folder.js';
@@ -14,6 +11,9 @@ import type { DatasetShard, DatasetShards } from '../shard/dataset-shards.js';
 import { outputLayoutOf } from '../shard/layout-choice.js';
 import type { Report } from '../shard/shard-job.js';
 import { filesOfShard } from '../shard/shard-paths.js';
+import { isSmallWork } from '../workers/small-work.js';
+import { WorkerGroup } from '../workers/worker-group.js';
+import { thisThread } from '../workers/worker-pool.js';
 import type { ConvertJob, NumberedShard } from './convert-job.js';
 import type { Recasted } from './input/input.js';
 import type { ViewedShards } from './input/view.js';
@@ -61,8 +61,8 @@ export async function convertDataset(
     samples: shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), 0),
     bytes: sumOfBytes(shards),
   };
-  const crew = createCrew(options, { ...work, shards: shards.length }, isElsewhere);
-  return withProgress(crew, options, async (ticker) => {
+  const pool = createWorkers(options, { ...work, shards: shards.length }, isElsewhere);
+  return withProgress(pool, options, async (ticker) => {
     ticker.begin('convert', work.samples, work.bytes);
     const done: NumberedShard[] = [];
     try {
@@ -75,13 +75,13 @@ export async function convertDataset(
           recast: input.recast ?? null,
         }),
       );
-      await crew.run(jobs, async (shard) => {
+      await pool.run(jobs, async (shard) => {
         done.push(shard);
         const { stem } = input.shards[shard.shard]!;
         if (!shard.isKept) await destination.sendShard(filesOfShard(layout, stem, otherIndexes), noteName(stem));
       });
     } catch (error) {
-      await crew.close();
+      await pool.close();
       folder.removeTemporaryFiles(layout);
       throw error;
     }
@@ -120,11 +120,11 @@ function checkRoom(folder: OutputFolder, shards: readonly DatasetShard[], goesOn
 }
 
 /** Those that convert. This thread is one of them, unless it has much to send meanwhile. */
-function createCrew(
+function createWorkers(
   options: CheckedConvertOptions,
   { samples, bytes, shards }: { readonly samples: number; readonly bytes: number; readonly shards: number },
   isElsewhere: boolean,
-): WorkerCrew<ConvertJob, NumberedShard> {
+): WorkerGroup<ConvertJob, NumberedShard> {
   const isDefault = options.isWorkersDefault || options.workers === 1;
   const isSmall = isDefault && isPlain(options) && isSmallWork({ files: samples, bytes });
   const size = isSmall ? 1 : Math.max(1, Math.min(options.workers, shards));
@@ -133,7 +133,7 @@ function createCrew(
     ...thisThread(async (job: ConvertJob) => (await import('./convert-job.js')).convertNumbered(job, report)),
     isEnough: false,
   });
-  return new WorkerCrew(new URL('./convert-worker.js', import.meta.url), size, isElsewhere && !isSmall ? null : own);
+  return new WorkerGroup(new URL('./convert-worker.js', import.meta.url), size, isElsewhere && !isSmall ? null : own);
 }
 
 /** No image is decoded or index made of whole shards. */

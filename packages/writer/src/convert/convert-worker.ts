@@ -1,6 +1,7 @@
 /** A worker thread of a conversion. */
-import { report } from '../crew/crew-member.js';
-import { answer, takeMessages } from '../crew/worker-jobs.js';
+
+import { answer, takeMessages } from '../workers/worker-jobs.js';
+import { report } from '../workers/worker-report.js';
 import { type ConvertJob, convertNumbered, type NumberedShard } from './convert-job.js';
 
 takeMessages((job: ConvertJob) => {

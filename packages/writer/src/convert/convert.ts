@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { OptionError, withSentences } from '@shardtool/base';
+import { OptionError, withMessages } from '@shardtool/base';
 import { entryOf, isTableLayout, type OutputLayoutName, PACK_NOTE_FILE } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import { type CheckedConvertOptions, checkConvertOptions, type OutputOptions } from '../options.js';
@@ -45,7 +45,7 @@ export async function convert(
   output: string,
   options: ConvertOptions = {},
 ): Promise<ConvertReport> {
-  return withSentences(() => convertTo(source, output, options));
+  return withMessages(() => convertTo(source, output, options));
 }
 
 async function convertTo(

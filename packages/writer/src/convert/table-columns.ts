@@ -1,6 +1,6 @@
 import {
   type ColumnContent,
-  ENDING_COLUMN,
+  EXTENSION_COLUMN,
   fieldType,
   isImageField,
   KEY_COLUMN,
@@ -52,7 +52,7 @@ export async function tableOf(
   if (images.length > 0) {
     const isOptional = images.reduce((sum, name) => sum + survey.having(name), 0) < survey.samples;
     add(names.image, 'image', images.length === 1 ? images[0]! : '', isOptional);
-    if (images.length > 1) add(ENDING_COLUMN, 'ending', '', isOptional);
+    if (images.length > 1) add(EXTENSION_COLUMN, 'ending', '', isOptional);
   }
   const isReclassed = view !== undefined || (recast !== undefined && recast.from !== 'field');
   if (classes.length > 0 || survey.hasClass || survey.having('cls') > 0) add(names.cls, 'class', '', false);

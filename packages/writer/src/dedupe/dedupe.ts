@@ -5,8 +5,8 @@ import { pipeline } from 'node:stream/promises';
 import { makeFolder, writeDurably } from '@shardtool/base';
 import type { AppendBase } from '../pack/append.js';
 import { hashInWorkers, type PackWorkers } from '../pack/workers/pack-workers.js';
-import { FATE } from '../plan/fates.js';
 import type { Grouping } from '../plan/grouping.js';
+import { OUTCOME } from '../plan/outcomes.js';
 import type { PackPlan } from '../plan/plan-shards.js';
 import type { ProgressTicker } from '../progress.js';
 import type { SourceFiles } from '../source/source-files.js';
@@ -18,7 +18,7 @@ export const DUPLICATES_FILE = 'duplicates.jsonl';
 
 /** What of a plan's images is there more than once. */
 export interface Duplicates {
-  /** `FATE.duplicate` for each image of the file table that another one stands for. */
+  /** `OUTCOME.duplicate` for each image of the file table that another one stands for. */
   readonly leftOut: Uint8Array;
   readonly count: number;
   /** Duplicates whose class is another one than that of the image that stands for them. */
@@ -135,7 +135,7 @@ async function writeList(
 
   function* lines(): Generator<string> {
     for (const { file, standsFor } of table.duplicates()) {
-      leftOut[file] = FATE.duplicate;
+      leftOut[file] = OUTCOME.duplicate;
       count++;
       const other =
         typeof standsFor === 'number'

@@ -1,12 +1,11 @@
 import { closeSync, existsSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
-import { FileError, UnsupportedShardError, withSentences } from '@shardtool/base';
+import { FileError, UnsupportedShardError, withMessages } from '@shardtool/base';
 import {
-  besidePath,
   buildShardIndex,
   checkWidsNames,
-  findBeside,
   findShards,
+  findSidecars,
   indexPathOf,
   type LayoutName,
   layoutOf,
@@ -14,10 +13,11 @@ import {
   MANIFEST_FILE,
   openShard,
   ownerOf,
-  placeBeside,
+  placeSidecar,
   readManifest,
   readShardIndex,
   type ShardIndex,
+  sidecarPath,
   type WidsShard,
   writeManifest,
   writeShardIndex,
@@ -61,7 +61,7 @@ export interface IndexOptions extends Partial<AddedColumns> {
  * {@link OptionError} where an index is asked for that the layout does not have.
  */
 export async function indexShards(locations: readonly string[], options: IndexOptions = {}): Promise<IndexReport> {
-  return withSentences(() => indexAll(locations, options));
+  return withMessages(() => indexAll(locations, options));
 }
 
 async function indexAll(locations: readonly string[], options: IndexOptions): Promise<IndexReport> {
@@ -133,7 +133,7 @@ async function columnsOf(
 
 /** Beside a shard of a pack it is noted, so that it goes when the shards are replaced, and comes with those that are added. */
 async function indexCrops({ path: shard, format, index, isPacked }: ShardToIndex): Promise<CropIndexCounts> {
-  const place = isPacked ? besidePath('crops', shard) : await placeBeside('crops', shard);
+  const place = isPacked ? sidecarPath('crops', shard) : await placeSidecar('crops', shard);
   if (isPacked && (await ownerOf('crops', place)) === 'other') {
     throw new FileError({ path: place }, `${place} was not written by shardtool, so it stays; move it away.`);
   }
@@ -186,8 +186,8 @@ async function shardsAt(location: string, overwrite: boolean): Promise<ShardToIn
         const index = indexPathOf(shard);
         return { path: shard, format: layout, index, isKept: existsSync(index), isPacked: true };
       }
-      const kept = overwrite ? null : await findBeside('index', shard);
-      const index = kept ?? (await placeBeside('index', shard));
+      const kept = overwrite ? null : await findSidecars('index', shard);
+      const index = kept ?? (await placeSidecar('index', shard));
       return { path: shard, format: layout, index, isKept: kept !== null, isPacked: false };
     }),
   );

@@ -2,14 +2,14 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, s
 import { dirname, join, resolve } from 'node:path';
 import { FileError, makeFolder, OptionError, remedyOf } from '@shardtool/base';
 import {
-  besideAll,
-  besideShard,
   entryOf,
   MANIFEST_FILE,
   type OutputLayout,
   type OutputLayoutName,
   ownerOf,
   PACK_NOTE_FILE,
+  sidecarOfShard,
+  sidecarPaths,
 } from '@shardtool/format';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
@@ -169,13 +169,13 @@ export class OutputFolder {
     const hidden = layout.shardFolder && { ...layout, shardFolder: hiddenFolder(layout.shardFolder) };
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
     for (const file of [MANIFEST_FILE, ...LIST_FILES]) this.#remove(file, `${file}${TEMPORARY}`);
-    this.#remove(...besideAll(note.otherIndexes), ...listOf(note.format));
+    this.#remove(...sidecarPaths(note.otherIndexes), ...listOf(note.format));
     const stems = [...note.shards, ...readPartNotes(this.path).flatMap((part) => part.stems)];
     for (const paths of stems.flatMap((stem) =>
       [layout, ...(hidden ? [hidden] : [])].map((one) => shardPaths(one, stem)),
     )) {
-      this.#remove(paths.file, ...besideShard(paths.file, ['index', ...note.otherIndexes]));
-      const [findings] = besideShard(paths.file, ['inspection']);
+      this.#remove(paths.file, ...sidecarOfShard(paths.file, ['index', ...note.otherIndexes]));
+      const [findings] = sidecarOfShard(paths.file, ['inspection']);
       if ((await ownerOf('inspection', join(this.path, findings!))) === 'shardtool') this.#remove(findings!);
       this.#removeTemporary(paths);
     }
@@ -205,13 +205,13 @@ export class OutputFolder {
     const taken = new Set(readdirSync(this.path));
     const ofFolder = [
       ...[MANIFEST_FILE, QUARANTINE_FILE, PACK_NOTE_FILE],
-      ...[...besideAll(otherIndexes), ...listOf(layout.name)],
+      ...[...sidecarPaths(otherIndexes), ...listOf(layout.name)],
       ...(layout.shardFolder === undefined ? [] : [layout.shardFolder, hiddenFolder(layout.shardFolder)]),
     ];
     const wanted = this.#shards.length === 0 ? ofFolder : [];
     for (const stem of stems) {
       const { file, folder } = shardPaths(layout, stem);
-      wanted.push(folder ?? file, ...besideShard(file, ['index', ...otherIndexes]));
+      wanted.push(folder ?? file, ...sidecarOfShard(file, ['index', ...otherIndexes]));
     }
     const inTheWay = wanted.filter((file) => taken.has(file));
     if (inTheWay.length > 0) throw notEmpty(this.path, inTheWay);

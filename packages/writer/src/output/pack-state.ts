@@ -19,10 +19,10 @@ export function shardNotePath(output: string, stem: string): string {
 
 /** The same below the output folder. */
 export function noteName(stem: string): string {
-  return `${STATE_FOLDER}/${stem}${NOTE_ENDING}`;
+  return `${STATE_FOLDER}/${stem}${NOTE_EXTENSION}`;
 }
 
-export const NOTE_ENDING = '.json';
+export const NOTE_EXTENSION = '.json';
 
 /** The header of the record that lies in an output folder; null where there is none. Throws {@link PlanRecordError}. */
 export function findPlan(output: string): PlanHeader | null {

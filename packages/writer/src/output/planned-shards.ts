@@ -6,7 +6,7 @@ import type { PlanHeader } from '../plan/plan-record.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import type { ShardResult } from '../shard/shard-job.js';
 import { numberedStem } from '../shard/shard-paths.js';
-import { NOTE_ENDING, STATE_FOLDER } from './pack-state.js';
+import { NOTE_EXTENSION, STATE_FOLDER } from './pack-state.js';
 import { checkBadShare } from './quarantine.js';
 import { hasSize, readShardNote } from './shard-note.js';
 
@@ -36,7 +36,7 @@ export function countMissing(output: string, header: PlanHeader): number {
 /** Opening the folder, as reading it does, is what makes a network file system look again. */
 function missingStems(output: string, header: PlanHeader): string[] {
   const noted = new Set(readdirSync(join(output, STATE_FOLDER)));
-  return stemsOf(header).filter((stem) => !noted.has(`${stem}${NOTE_ENDING}`));
+  return stemsOf(header).filter((stem) => !noted.has(`${stem}${NOTE_EXTENSION}`));
 }
 
 /**

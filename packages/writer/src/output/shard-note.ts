@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32, crc32Hex, writeDurably } from '@shardtool/base';
-import { besideShard } from '@shardtool/format';
+import { sidecarOfShard } from '@shardtool/format';
 import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
 import { shardPaths } from '../shard/shard-paths.js';
 import { shardNotePath } from './pack-state.js';
@@ -87,7 +87,7 @@ export function isAsNoted(
   const paths = shardPaths(layout, stem);
   const file = join(output, paths.file);
   if (!hasSize(file, bytes)) return false;
-  if (besideShard(file, otherIndexes).some((beside) => !existsSync(beside))) return false;
+  if (sidecarOfShard(file, otherIndexes).some((beside) => !existsSync(beside))) return false;
   try {
     if (crc32OfFile(join(output, paths.index)) !== indexCrc32) return false;
     return !recheck || crc32OfFile(file) === expected;

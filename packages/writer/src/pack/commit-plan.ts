@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { withSentences } from '@shardtool/base';
+import { withMessages } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { PACK_DEFAULTS } from '../options.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
@@ -42,7 +42,7 @@ export async function commitParts(
   output: string,
   { maxBad = PACK_DEFAULTS.maxBad }: CommitOptions = {},
 ): Promise<CommitReport> {
-  return withSentences(async () => {
+  return withMessages(async () => {
     const destination = await openDestination(output, { part: 'commit', staging: undefined, signal: undefined });
     try {
       return await namingPlace(destination, async () => {

@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { fateOf } from '../plan/fates.js';
+import { outcomeOf } from '../plan/outcomes.js';
 import type { PackPlan } from '../plan/plan-shards.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
 import { hasObjects } from '../source/bucket/objects.js';
@@ -18,20 +18,20 @@ const MOST_COUNTED = 50;
 const OTHERS = 'others';
 
 /** The files that are in no sample by what they are, in the order of their paths. */
-export function* skippedFiles(files: SourceFiles, { fate }: PackPlan): Generator<SkippedFile> {
+export function* skippedFiles(files: SourceFiles, { outcomes }: PackPlan): Generator<SkippedFile> {
   const reader = files.reader();
-  for (let file = 0; file < fate.length; file++) {
-    const { isSkipped, reason } = fateOf(fate[file]!);
+  for (let file = 0; file < outcomes.length; file++) {
+    const { isSkipped, reason } = outcomeOf(outcomes[file]!);
     if (isSkipped) yield { path: reader.path(file), reason };
   }
 }
 
 /** How many files were skipped, by their ending or the reason. */
-export function countSkipped(files: SourceFiles, { fate }: PackPlan): Record<string, number> {
+export function countSkipped(files: SourceFiles, { outcomes }: PackPlan): Record<string, number> {
   const reader = files.reader();
   const counts = new Map<string, number>();
-  for (let file = 0; file < fate.length; file++) {
-    const { isSkipped, counted } = fateOf(fate[file]!);
+  for (let file = 0; file < outcomes.length; file++) {
+    const { isSkipped, counted } = outcomeOf(outcomes[file]!);
     if (!isSkipped) continue;
     const name = counted ?? extname(reader.path(file)).slice(1).toLowerCase();
     const known = counts.has(name) || counts.size < MOST_COUNTED ? name : OTHERS;

@@ -40,11 +40,11 @@ export async function packSplits(
     const report = await packOne(join(source, name), below(output, name), { ...options, classes });
     splits.push({ name, report });
   }
-  return { ...sumOf(splits), besideSplits: besideSplits(source, names) };
+  return { ...sumOf(splits), splitSidecars: splitSidecars(source, names) };
 }
 
 /** What lies beside the parts, and so is in none of them. */
-function besideSplits(source: string, names: readonly string[]): string[] {
+function splitSidecars(source: string, names: readonly string[]): string[] {
   return sortByCodePoint(readdirSync(source).filter((name) => !name.startsWith('.') && !names.includes(name)));
 }
 

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OptionError, withSentences } from '@shardtool/base';
-import { besidePath, readManifest } from '@shardtool/format';
+import { OptionError, withMessages } from '@shardtool/base';
+import { readManifest, sidecarPath } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
 import { type CheckedOptions, checkOptions, imageStepOptions, type PackOptions } from '../options.js';
 import { type Destination, folderDestination, namingPlace, openDestination } from '../output/destination.js';
@@ -48,7 +48,7 @@ import { createPackWorkers, type OwnShare } from './workers/pack-workers.js';
  * wrong; without dataset.json the folder then says that its pack did not end.
  */
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
-  return withSentences(() =>
+  return withMessages(() =>
     checkOptions(options).splits ? packSplits(source, output, options, packFrom) : packFrom(source, output, options),
   );
 }
@@ -255,7 +255,7 @@ async function checkMade(work: PackWork): Promise<PackReport> {
 async function checkCommitted(work: PackWork): Promise<PackReport> {
   const { folder, destination, layout, output, options } = work;
   const { shards } = await readManifest(output);
-  await destination.fetchFiles(shards.map(({ file }) => besidePath('index', file)));
+  await destination.fetchFiles(shards.map(({ file }) => sidecarPath('index', file)));
   const prepared = await prepare(work);
   try {
     if (!(await isDatasetOf(output, layout, options.name, prepared))) folder.refuseDataset();

@@ -6,8 +6,8 @@ import { NoImagesError } from '../errors.js';
 import { changesBytes } from '../options.js';
 import { listBeforePack } from '../output/lists.js';
 import { checkBadShare } from '../output/quarantine.js';
-import { FATE } from '../plan/fates.js';
 import { Naming } from '../plan/naming.js';
+import { OUTCOME } from '../plan/outcomes.js';
 import type { BaseFacts, PlanFacts } from '../plan/plan-record.js';
 import { entryBytes, type PackPlan, planShards } from '../plan/plan-shards.js';
 import { type FileLabels, type ShardPlan, shardPlanOf } from '../plan/shard-plan.js';
@@ -81,7 +81,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       if (options.onBad === 'stop') throw taken[0]!.error;
       const leftOut = duplicates?.leftOut ?? new Uint8Array(files.count);
       const reader = files.reader();
-      for (const { path } of taken) leftOut[reader.find(path)] = FATE.collides;
+      for (const { path } of taken) leftOut[reader.find(path)] = OUTCOME.collides;
       plan = planShards(files, { ...planOptions, leftOut });
     }
     const shards = () => shardPlans(files, plan, labels);

@@ -57,7 +57,7 @@ export interface PackReport {
   /** Of a pack of several parts: what each made. The rest is the sum of these. */
   readonly splits?: readonly { readonly name: string; readonly report: PackReport }[];
   /** Of a pack of several parts: files and folders of the source that are in none of them. */
-  readonly besideSplits?: readonly string[];
+  readonly splitSidecars?: readonly string[];
   /** Of a dataset that grows: what has become of the files that it has; changed.jsonl lists them. Absent where nothing has changed. */
   readonly changes?: SourceChanges;
   /** Of a dataset that grows: options that were left out and are as it was made with, by name. */

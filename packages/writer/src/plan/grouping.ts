@@ -3,9 +3,9 @@ import { isImageExtension, isImageField } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { Chains, NONE } from './chains.js';
-import { FATE } from './fates.js';
 import { ImagesOfStem, stemOf } from './images-of-stem.js';
 import type { Naming } from './naming.js';
+import { OUTCOME } from './outcomes.js';
 
 /** Files grouped to samples, which are numbered in the order of their images' paths. */
 export interface Grouping {
@@ -18,8 +18,8 @@ export interface Grouping {
 /** All files of a source, in samples or not. */
 export interface GroupedFiles {
   readonly grouping: Grouping;
-  /** Of each file: a number of {@link FATE}. */
-  readonly fate: Uint8Array;
+  /** Of each file: a number of {@link OUTCOME}. */
+  readonly outcomes: Uint8Array;
   /** Files that would end at the key and field of another one, which stands in their place; by their numbers. */
   readonly collisions: ReadonlyMap<number, number>;
   /** Folders right below the source that hold the images of paired folders beside them: they are no classes. */
@@ -28,8 +28,8 @@ export interface GroupedFiles {
 
 export interface GroupOptions {
   readonly naming: Naming;
-  /** {@link FATE}.packed for an image that is packed, else why not. */
-  readonly imageFate: (file: number) => number;
+  /** {@link OUTCOME}.packed for an image that is packed, else why not. */
+  readonly imageOutcome: (file: number) => number;
   /** Whether a file says what the others show, and so is in no sample. */
   readonly isLabels: (file: number) => boolean;
   /** Files at one key: an error, or the first by its path stays. */
@@ -56,13 +56,13 @@ export function groupFiles(files: SourceFiles, options: GroupOptions): GroupedFi
   for (let file = 0; file < files.count; file++) groups.take(file);
   groups.close();
   if (naming.rules.length > 0) refuseUnmet(files, naming, groups.met);
-  const imageFolders = naming.hasCompanions ? groups.joinCompanions() : new Set<string>();
+  const imageFolders = naming.hasExtraFields ? groups.joinExtraFields() : new Set<string>();
   const grouping = groups.chains.inOrder();
   const equal = groups.sawDots ? equalKeys(files, options, grouping) : new Map<number, number>();
-  if (equal.size === 0) return { grouping, fate: groups.fate, collisions: groups.collisions, imageFolders };
+  if (equal.size === 0) return { grouping, outcomes: groups.outcomes, collisions: groups.collisions, imageFolders };
   const collisions = new Map([...groups.collisions, ...equal]);
-  for (const image of equal.keys()) groups.fate[image] = FATE.collides;
-  return { grouping: withoutImages(grouping, groups.fate), fate: groups.fate, collisions, imageFolders };
+  for (const image of equal.keys()) groups.outcomes[image] = OUTCOME.collides;
+  return { grouping: withoutImages(grouping, groups.outcomes), outcomes: groups.outcomes, collisions, imageFolders };
 }
 
 /** Takes files in the order of their paths, which leaves only a few groups open at a time. */
@@ -71,7 +71,7 @@ class OpenGroups {
   sawDots = false;
   /** Of the rules of the naming, those that some file fits. */
   readonly met = new Set<string>();
-  readonly fate: Uint8Array;
+  readonly outcomes: Uint8Array;
   readonly collisions = new Map<number, number>();
   readonly chains: Chains;
   readonly #all: SourceFiles;
@@ -82,7 +82,7 @@ class OpenGroups {
   readonly #open: Group[] = [];
 
   constructor(files: SourceFiles, options: GroupOptions) {
-    this.fate = new Uint8Array(files.count);
+    this.outcomes = new Uint8Array(files.count);
     this.chains = new Chains(files.count);
     this.#all = files;
     this.#files = files.reader();
@@ -91,31 +91,31 @@ class OpenGroups {
   }
 
   take(file: number): void {
-    const { naming, imageFate, isLabels } = this.#options;
+    const { naming, imageOutcome, isLabels } = this.#options;
     if (isLabels(file)) {
-      this.fate[file] = FATE.labels;
+      this.outcomes[file] = OUTCOME.labels;
       return;
     }
     const path = this.#files.path(file);
     while (this.#open.length > 0 && !isOfStem(path, this.#open.at(-1)!.stem)) this.#end(this.#open.pop()!);
-    const companion = naming.companionOf(path);
-    if (companion !== null) {
-      // Its image may come much later: see joinCompanions.
-      this.met.add(companion.rule);
+    const extraField = naming.extraFieldOf(path);
+    if (extraField !== null) {
+      // Its image may come much later: see joinExtraFields.
+      this.met.add(extraField.rule);
       return;
     }
     const name = naming.nameOf(path);
     if (name === null) {
-      this.fate[file] = FATE.noEnding;
+      this.outcomes[file] = OUTCOME.noExtension;
       return;
     }
     const isSidecar = naming.isSidecar(name.field);
     if (isSidecar) this.met.add(name.field);
     const isImage = !isSidecar && isImageExtension(name.field);
-    const fate = isImage ? imageFate(file) : FATE.packed;
-    if (fate !== FATE.packed) {
-      this.fate[file] = fate;
-      this.#groupOf(stemOf(path, name.field)).unpacked = fate === FATE.inDataset ? fate : FATE.ofUnpacked;
+    const outcomes = isImage ? imageOutcome(file) : OUTCOME.packed;
+    if (outcomes !== OUTCOME.packed) {
+      this.outcomes[file] = outcomes;
+      this.#groupOf(stemOf(path, name.field)).unpacked = outcomes === OUTCOME.inDataset ? outcomes : OUTCOME.ofUnpacked;
     } else if (isImage && !isImageField(name.field)) {
       // An image of a kind that is refused gets no key, so it is in nobody's way.
       this.chains.add(file, [file]);
@@ -127,26 +127,26 @@ class OpenGroups {
   }
 
   /** Joins the files to their images that belong to those of other stems. Returns the folders of such images. */
-  joinCompanions(): Set<string> {
+  joinExtraFields(): Set<string> {
     const { naming } = this.#options;
     const images = new ImagesOfStem(this.#all, naming);
     const folders = new Set<string>();
     for (let file = 0; file < this.#all.count; file++) {
-      const companion = naming.companionOf(this.#files.path(file));
-      if (companion === null || this.fate[file] === FATE.labels) continue;
-      const found = companion.stem === null ? null : images.of(companion, companion.stem);
+      const extraField = naming.extraFieldOf(this.#files.path(file));
+      if (extraField === null || this.outcomes[file] === OUTCOME.labels) continue;
+      const found = extraField.stem === null ? null : images.of(extraField, extraField.stem);
       if (found === null) {
-        this.fate[file] = companion.stem === null ? FATE.otherEnding : FATE.unpaired;
+        this.outcomes[file] = extraField.stem === null ? OUTCOME.otherExtension : OUTCOME.unpaired;
         continue;
       }
-      if (found.folder !== null && companion.above === '') folders.add(found.folder);
+      if (found.folder !== null && extraField.above === '') folders.add(found.folder);
       if (!this.chains.isImage(found.image)) {
-        this.fate[file] = this.fate[found.image] === FATE.inDataset ? FATE.inDataset : FATE.ofUnpacked;
+        this.outcomes[file] = this.outcomes[found.image] === OUTCOME.inDataset ? OUTCOME.inDataset : OUTCOME.ofUnpacked;
         continue;
       }
       const twin = this.chains
         .of(found.image)
-        .find((member) => naming.fieldOf(this.#earlier.path(member)) === companion.field);
+        .find((member) => naming.fieldOf(this.#earlier.path(member)) === extraField.field);
       if (twin === undefined) this.chains.append(found.image, file);
       else this.#collide(naming.keyOf(this.#earlier.path(found.image)), twin, file);
     }
@@ -172,14 +172,14 @@ class OpenGroups {
   #collide(key: string, first: number, second: number): void {
     if (this.#options.onCollision === 'stop')
       throw collision(key, this.#earlier.path(first), this.#earlier.path(second));
-    this.fate[second] = FATE.collides;
+    this.outcomes[second] = OUTCOME.collides;
     this.collisions.set(second, first);
   }
 
   #groupOf(stem: string): Group {
     let group = this.#open.find((candidate) => candidate.stem === stem);
     if (group === undefined) {
-      group = { stem, members: [], image: NONE, unpacked: FATE.packed };
+      group = { stem, members: [], image: NONE, unpacked: OUTCOME.packed };
       this.#open.push(group);
     }
     return group;
@@ -194,7 +194,7 @@ class OpenGroups {
       );
       return;
     }
-    for (const { file } of members) this.fate[file] = unpacked === FATE.packed ? FATE.noImage : unpacked;
+    for (const { file } of members) this.outcomes[file] = unpacked === OUTCOME.packed ? OUTCOME.noImage : unpacked;
   }
 }
 
@@ -227,15 +227,15 @@ function equalKeys(files: SourceFiles, { naming, onCollision }: GroupOptions, gr
 }
 
 /** The samples whose images are not marked; the files of the others are marked as theirs. */
-function withoutImages({ samples, fileStart, files }: Grouping, fate: Uint8Array): Grouping {
+function withoutImages({ samples, fileStart, files }: Grouping, outcomes: Uint8Array): Grouping {
   const starts = [0];
   const kept: number[] = [];
   for (let sample = 0; sample < samples; sample++) {
     const members = files.subarray(fileStart[sample]!, fileStart[sample + 1]!);
-    if (fate[members[0]!] === FATE.packed) {
+    if (outcomes[members[0]!] === OUTCOME.packed) {
       kept.push(...members);
       starts.push(kept.length);
-    } else for (const file of members.subarray(1)) fate[file] = FATE.ofUnpacked;
+    } else for (const file of members.subarray(1)) outcomes[file] = OUTCOME.ofUnpacked;
   }
   return { samples: starts.length - 1, fileStart: Uint32Array.from(starts), files: Uint32Array.from(kept) };
 }

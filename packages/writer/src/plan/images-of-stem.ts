@@ -1,7 +1,7 @@
 import { isImageField } from '@shardtool/format';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { NONE } from './chains.js';
-import type { Companion, Naming } from './naming.js';
+import type { ExtraField, Naming } from './naming.js';
 
 /** The path without its field, and without the dot before that. */
 export function stemOf(path: string, field: string): string {
@@ -21,7 +21,7 @@ export class ImagesOfStem {
   }
 
   /** `folder` is where the image lies, beside the paired folder; null where that is another place. */
-  of({ above }: Companion, stem: string): { readonly image: number; readonly folder: string | null } | null {
+  of({ above }: ExtraField, stem: string): { readonly image: number; readonly folder: string | null } | null {
     const here = this.#imageWith(above === null ? stem : above + stem);
     if (here !== NONE || above === null) return here === NONE ? null : { image: here, folder: null };
     for (const folder of this.#foldersIn(above)) {
@@ -37,7 +37,7 @@ export class ImagesOfStem {
     for (let file = this.#files.firstFrom(start); file < this.#files.count; file++) {
       const path = this.#files.path(file);
       if (!path.startsWith(start)) return NONE;
-      const name = this.#naming.companionOf(path) === null ? this.#naming.nameOf(path) : null;
+      const name = this.#naming.extraFieldOf(path) === null ? this.#naming.nameOf(path) : null;
       if (name === null || this.#naming.isSidecar(name.field) || !isImageField(name.field)) continue;
       if (stemOf(path, name.field) === stem) return file;
     }

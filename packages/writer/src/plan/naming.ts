@@ -10,7 +10,7 @@ export interface NamingOptions {
 }
 
 /** A file that belongs to an image which has another stem, or lies elsewhere. */
-export interface Companion {
+export interface ExtraField {
   /** Its field in the sample of that image. */
   readonly field: string;
   /** The option that says so, as it was given. */
@@ -49,12 +49,12 @@ export class Naming {
   }
 
   /** What files with an ending are called in their sample. */
-  static fieldOfEnding(ending: string): string {
+  static fieldOfExtension(ending: string): string {
     return ending.replace(SUFFIX, '');
   }
 
   /** Whether files may belong to images of other stems, or in other folders. */
-  get hasCompanions(): boolean {
+  get hasExtraFields(): boolean {
     return this.#suffixes.length + this.#pairs.length > 0;
   }
 
@@ -75,7 +75,7 @@ export class Naming {
 
   /** What a file of a sample is called there. */
   fieldOf(path: string): string {
-    return this.companionOf(path)?.field ?? this.nameOf(path)!.field;
+    return this.extraFieldOf(path)?.field ?? this.nameOf(path)!.field;
   }
 
   /** Whether a file with this field is never the image of a sample. */
@@ -83,8 +83,8 @@ export class Naming {
     return this.#isSidecar.has(field);
   }
 
-  companionOf(path: string): Companion | null {
-    if (!this.hasCompanions) return null;
+  extraFieldOf(path: string): ExtraField | null {
+    if (!this.hasExtraFields) return null;
     for (const { rule, folder, field, endings } of this.#pairs) {
       const at = path.startsWith(`${folder}/`) ? 0 : path.indexOf(`/${folder}/`) + 1;
       if (at === 0 && !path.startsWith(`${folder}/`)) continue;
@@ -95,7 +95,7 @@ export class Naming {
       const stem = stemBefore(path, [suffix]);
       // Behind a dot it is a field as any other: 1.__proto__.png.
       if (stem !== null && !stem.endsWith('.'))
-        return { field: Naming.fieldOfEnding(suffix), rule: suffix, above: null, stem };
+        return { field: Naming.fieldOfExtension(suffix), rule: suffix, above: null, stem };
     }
     return null;
   }

@@ -37,7 +37,7 @@ interface SampleOfPlan {
   readonly label: string | null;
 }
 
-function planOf(samples: readonly SampleOfPlan[]): ShardPlan {
+function planDataset(samples: readonly SampleOfPlan[]): ShardPlan {
   const members = samples.flatMap(({ files }) => files);
   const files = tableOf(members);
   const fileStart = new Uint32Array(samples.length + 1);
@@ -59,7 +59,7 @@ function tableOf(members: SampleOfPlan['files']): FileTable {
   };
 }
 
-/** A plan in the terms of {@link planOf}. */
+/** A plan in the terms of {@link planDataset}. */
 function samplesOf(plan: ShardPlan): SampleOfPlan[] {
   return Array.from({ length: plan.samples }, (_, s) => ({
     files: Array.from({ length: plan.fileStart[s + 1]! - plan.fileStart[s]! }, (__, i) => {
@@ -85,18 +85,18 @@ const sample = fc.record({
 test('the plan of a shard comes back as it was from its bytes', () => {
   fc.assert(
     fc.property(fc.array(sample, { maxLength: 6 }), (samples) => {
-      const bytes = encodeShardPlan(planOf(samples));
+      const bytes = encodeShardPlan(planDataset(samples));
       expect(samplesOf(decodeShardPlan(Uint8Array.from(bytes)))).toEqual(samples);
     }),
   );
 });
 
 const SHARDS = [
-  planOf([
+  planDataset([
     { files: [{ path: 'cat/1.jpg', bytes: 500, mtimeMs: 1.5 }], cls: 0, label: 'a' },
     { files: [{ path: 'dog/1.jpg', bytes: 300, mtimeMs: 2 }], cls: 1, label: null },
   ]),
-  planOf([
+  planDataset([
     {
       files: [
         { path: 'cat/2.jpg', bytes: -1, mtimeMs: 0 },
@@ -130,12 +130,12 @@ test('the digest of a plan is that of its record, and changes with every option,
   const [first, second] = SHARDS.map(samplesOf) as [SampleOfPlan[], SampleOfPlan[]];
   const changed = (change: object): ShardPlan[] => {
     const files = [{ ...first[0]!.files[0]!, ...change }];
-    return [planOf([{ ...first[0]!, ...change, files }, first[1]!]), planOf(second)];
+    return [planDataset([{ ...first[0]!, ...change, files }, first[1]!]), planDataset(second)];
   };
   const others = [{ path: 'cat/3.jpg' }, { bytes: 501 }, { mtimeMs: 9 }, { cls: 1 }, { label: 'x' }].map((c) =>
     changed(c),
   );
-  others.push([SHARDS[1]!, SHARDS[0]!], [SHARDS[0]!], [planOf([...first, ...second])]);
+  others.push([SHARDS[1]!, SHARDS[0]!], [SHARDS[0]!], [planDataset([...first, ...second])]);
   for (const other of others) expect(encodePlan(FACTS, other).digest).not.toBe(digest);
   expect(encodePlan({ ...FACTS, options: { seed: 2 } }, SHARDS).digest).not.toBe(digest);
   expect(encodePlan({ ...FACTS, classes: ['dog', 'cat'] }, SHARDS).digest).not.toBe(digest);

@@ -1,9 +1,9 @@
 import { OptionError, shuffle } from '@shardtool/base';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { addClasses, folderClass } from './classes.js';
-import { FATE } from './fates.js';
 import { type GroupedFiles, type Grouping, groupFiles } from './grouping.js';
 import { Naming } from './naming.js';
+import { OUTCOME } from './outcomes.js';
 
 /**
  * Which sample goes to which shard, the same for every number of workers: plain numbers, 20 bytes a sample of one file.
@@ -24,8 +24,8 @@ export interface PackPlan {
   readonly sourceBytes: number;
   /** Size of all shards as tars, at most, in bytes. */
   readonly shardBytes: number;
-  /** What became of each file: a number of `FATE`. */
-  readonly fate: Uint8Array;
+  /** What became of each file: a number of `OUTCOME`. */
+  readonly outcomes: Uint8Array;
   /** Files that were left out, since the other one has their key; by their numbers. */
   readonly collisions: ReadonlyMap<number, number>;
 }
@@ -45,7 +45,7 @@ export interface PlanOptions {
   readonly classes: readonly string[] | null;
   /** What a labels file says; then only the images that it names are packed. */
   readonly labels: PlannedLabels | null;
-  /** `FATE.duplicate` for each image that is not packed because another one stands for it, `FATE.collides` for one whose key the dataset has. */
+  /** `OUTCOME.duplicate` for each image that is not packed because another one stands for it, `OUTCOME.collides` for one whose key the dataset has. */
   readonly leftOut?: Uint8Array | undefined;
   /** Of a dataset that grows: its classes, which come first, and 1 for each file that is packed already. */
   readonly base?: { readonly classes: readonly string[]; readonly packed: Uint8Array } | undefined;
@@ -72,15 +72,15 @@ const PACK_STREAM = 0xfffffffd;
  */
 export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   const { labels, base, leftOut } = options;
-  const imageFate = (file: number) => {
-    if (labels !== null && labels.rowOfFile[file] === -1) return FATE.noRow;
-    if (base?.packed[file] === 1) return FATE.inDataset;
-    return leftOut?.[file] ?? FATE.packed;
+  const imageOutcome = (file: number) => {
+    if (labels !== null && labels.rowOfFile[file] === -1) return OUTCOME.noRow;
+    if (base?.packed[file] === 1) return OUTCOME.inDataset;
+    return leftOut?.[file] ?? OUTCOME.packed;
   };
   const naming = new Naming(options);
   const isLabels = (file: number) => labels?.ownFiles?.has(file) ?? false;
-  const grouped = groupFiles(files, { naming, imageFate, isLabels, onCollision: options.onBad ?? 'stop' });
-  const { fate, collisions } = grouped;
+  const grouped = groupFiles(files, { naming, imageOutcome, isLabels, onCollision: options.onBad ?? 'stop' });
+  const { outcomes, collisions } = grouped;
   const { classes, cls } = numberClasses(files, grouped, options);
   const grouping = withoutClassFiles(files, grouped, cls);
   const { sizes, sourceBytes, shardBytes } = measureSamples(files, grouping, cls, labels);
@@ -97,13 +97,13 @@ export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
     shardStart,
     sourceBytes,
     shardBytes: shardBytes + shards * END_OF_ARCHIVE,
-    fate,
+    outcomes,
     collisions,
   };
 }
 
 /** A class of its own goes before the one in a file beside the image. */
-function withoutClassFiles(files: SourceFiles, { grouping, fate }: GroupedFiles, cls: Int32Array): Grouping {
+function withoutClassFiles(files: SourceFiles, { grouping, outcomes }: GroupedFiles, cls: Int32Array): Grouping {
   const { samples } = grouping;
   if (grouping.files.length === samples) return grouping;
   const reader = files.reader();
@@ -115,7 +115,7 @@ function withoutClassFiles(files: SourceFiles, { grouping, fate }: GroupedFiles,
     for (let member = image; member < grouping.fileStart[sample + 1]!; member++) {
       const file = grouping.files[member]!;
       if (cls[sample] !== -1 && member > image && isClassFile(reader.path(file))) {
-        fate[file] = FATE.classFile;
+        outcomes[file] = OUTCOME.classFile;
         continue;
       }
       kept[used++] = file;

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { FileError, SampleSizeError, ShardtoolError } from '@shardtool/base';
 import {
   asSalvaged,
-  besidePath,
   type ColumnType,
   type ColumnValue,
   classNumber,
@@ -14,6 +13,7 @@ import {
   type SalvagedIndex,
   type ShardIndex,
   sampleTooLarge,
+  sidecarPath,
   type WrittenLayout,
   writeShardIndex,
   writtenLayoutOf,
@@ -82,10 +82,10 @@ export async function repairShard(
   const evidence = await gatherEvidence(shard);
   try {
     const remade = await remake(shard, evidence, setting);
-    if (remade === null) return await writeAnew(shard, evidence, setting, loadChecker);
+    if (remade === null) return await rewriteShard(shard, evidence, setting, loadChecker);
     if (!setting.decode) return await writeIndexes(shard, remade, setting);
     const index = asSalvaged(remade.index, setting.columnTypes);
-    const repaired = await writeAnew(shard, { ...evidence, index }, setting, loadChecker);
+    const repaired = await rewriteShard(shard, { ...evidence, index }, setting, loadChecker);
     return { ...repaired, isFileNew: repaired.takenOut.length > 0, lostColumns: remade.lost };
   } finally {
     await evidence.source?.close();
@@ -119,7 +119,7 @@ async function writeIndexes(
     await writeShardIndex(join(workFolder, paths.index), index);
     if (otherIndexes.includes('dali')) await writeDaliIndex(join(workFolder, paths.file), index);
     if (otherIndexes.includes('crops'))
-      await makeCropIndex(besidePath('crops', join(workFolder, paths.file)), index, path);
+      await makeCropIndex(sidecarPath('crops', join(workFolder, paths.file)), index, path);
   } catch (error) {
     throw asDiskFull(error, workFolder);
   }
@@ -145,7 +145,7 @@ export function recordOfIndex(
   return { ...known, samples: index.samples, maxSampleBytes: longestSpan(index), classCounts, fieldCounts };
 }
 
-async function writeAnew(
+async function rewriteShard(
   shard: DatasetShard,
   evidence: Evidence,
   setting: RepairSetting,

@@ -1,7 +1,7 @@
 /** Verifies shards and repairs them, one message a shard. */
 import { workerData } from 'node:worker_threads';
-import { answer, takeMessages } from '../crew/worker-jobs.js';
 import type { VerifyAnswer } from '../verify/verify.js';
+import { answer, takeMessages } from '../workers/worker-jobs.js';
 import { type RepairAnswer, RepairJobs, type ShardWork } from './repair-job.js';
 import type { RepairSetting } from './repair-shard.js';
 

@@ -1,10 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { OptionError, withSentences } from '@shardtool/base';
+import { OptionError, withMessages } from '@shardtool/base';
 import {
-  BESIDE,
-  besideAll,
-  besideShard,
   findShards,
   hasSameValues,
   isOfLayout,
@@ -15,10 +12,12 @@ import {
   type Manifest,
   readManifest,
   readShardIndex,
+  SIDECARS,
+  sidecarOfShard,
+  sidecarPaths,
   writtenLayoutOf,
 } from '@shardtool/format';
 import { requireLocal } from '@shardtool/storage';
-import { thisThread, WorkerPool } from '../crew/worker-pool.js';
 import { commitDataset } from '../output/commit.js';
 import { lockFolder } from '../output/lock.js';
 import { forgetMadeFrom } from '../output/pack-note.js';
@@ -35,6 +34,7 @@ import {
   type VerifyProgress,
   verifyIn,
 } from '../verify/verify.js';
+import { thisThread, WorkerPool } from '../workers/worker-pool.js';
 import { exchangeShard, keepReplaced } from './exchange.js';
 import { type RepairAnswer, RepairJobs, type ShardWork } from './repair-job.js';
 import { type RepairedShard, type RepairSetting, recordOfIndex } from './repair-shard.js';
@@ -95,7 +95,7 @@ const WORK_FOLDER = 'repair.part';
  * before anything is replaced, {@link SampleSizeError} for a sample that has to be held and is larger than is allowed.
  */
 export async function repair(location: string, options: RepairOptions = {}): Promise<RepairReport> {
-  return withSentences(() => repairDataset(location, options));
+  return withMessages(() => repairDataset(location, options));
 }
 
 async function repairDataset(location: string, options: RepairOptions): Promise<RepairReport> {
@@ -107,7 +107,7 @@ async function repairDataset(location: string, options: RepairOptions): Promise<
     throw new OptionError({}, message);
   }
   requireLocal(location, 'Repairing', 'copy it here, repair the copy, and put that in its place');
-  await refuseForeign(location);
+  await refuseImported(location);
   const unlock = lockFolder(location);
   const work = join(location, WORK_FOLDER);
   try {
@@ -120,7 +120,7 @@ async function repairDataset(location: string, options: RepairOptions): Promise<
 }
 
 /** A damaged manifest is no reason to refuse. */
-async function refuseForeign(location: string): Promise<void> {
+async function refuseImported(location: string): Promise<void> {
   if (existsSync(join(location, MANIFEST_FILE))) return;
   // Throws where there is nothing, or a pack that did not end.
   await findShards(location);
@@ -168,7 +168,7 @@ async function repairLocked(location: string, work: string, options: RepairOptio
   const facts = { format, classes: [...names, ...nameless.map(String)], columns, otherIndexes };
   const text = () => readFileSync(join(location, MANIFEST_FILE), 'utf8');
   const before = text();
-  await keepReplaced(location, BESIDE.wids.fileName(), () =>
+  await keepReplaced(location, SIDECARS.wids.fileName(), () =>
     keepReplaced(location, MANIFEST_FILE, async () => {
       await commitDataset(location, records, facts);
     }),
@@ -245,8 +245,8 @@ async function faultyShards(
 /** Indexes for other loaders that lie in the folder. */
 function otherIndexesOf(location: string, format: LayoutName, shards: readonly DatasetShard[]): OtherIndex[] {
   const has = (name: OtherIndex) =>
-    besideAll([name]).some((file) => existsSync(join(location, file))) ||
-    shards.some(({ path }) => besideShard(path, [name]).some((file) => existsSync(file)));
+    sidecarPaths([name]).some((file) => existsSync(join(location, file))) ||
+    shards.some(({ path }) => sidecarOfShard(path, [name]).some((file) => existsSync(file)));
   return OTHER_INDEXES.filter((name) => isOfLayout(name, format) && has(name));
 }
 

@@ -1,6 +1,6 @@
 import path, { join } from 'node:path';
 import { DuplicateKeyError } from '@shardtool/base';
-import { besidePath, indexPathOf, readShardIndex } from '@shardtool/format';
+import { indexPathOf, readShardIndex, sidecarPath } from '@shardtool/format';
 import { NoImagesError, PartsMissingError } from '../errors.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
 import type { Destination } from '../output/destination.js';
@@ -41,7 +41,7 @@ export async function joinParts(destination: Destination): Promise<readonly Part
       `No sample was written to ${output} by any of its ${part.count} parts, so there is no dataset.`,
     );
   }
-  await destination.fetchFiles(stems.map((stem) => besidePath('index', shardPaths(layout, stem).shard)));
+  await destination.fetchFiles(stems.map((stem) => sidecarPath('index', shardPaths(layout, stem).shard)));
   const target = { output, layout, otherIndexes, columnTypes: new Map(), maxSampleBytes: 0 };
   const shards = notes.flatMap((note) => note.stems.map((stem) => shardOf(note, stem, target)));
   await refuseRepeatedKeys(output, shards);

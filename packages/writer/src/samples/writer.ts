@@ -1,4 +1,4 @@
-import { DuplicateKeyError, OptionError, withSentences } from '@shardtool/base';
+import { DuplicateKeyError, OptionError, withMessages } from '@shardtool/base';
 import { type ColumnType, MAX_PIXELS, SampleCheck, type WrittenLayout } from '@shardtool/format';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
@@ -85,7 +85,7 @@ export class Writer implements AsyncDisposable {
    * {@link DiskFullError} or FileError where none can be written.
    */
   async add(sample: NewSample): Promise<void> {
-    return withSentences(async () => {
+    return withMessages(async () => {
       this.#checkOpen();
       const { key, fields, columns } = encodeSample(sample, this.#rules);
       void this.#begin();
@@ -98,7 +98,7 @@ export class Writer implements AsyncDisposable {
    * there was no sample, with {@link DuplicateKeyError} where two parts have the same key, and with what {@link Writer.add} does.
    */
   async close(): Promise<WriterReport> {
-    return withSentences(async () => {
+    return withMessages(async () => {
       this.#checkOpen();
       this.#isOver = true;
       this.#samples.close();

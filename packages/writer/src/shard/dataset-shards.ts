@@ -2,12 +2,11 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { OptionError } from '@shardtool/base';
 import {
-  besidePath,
   type ChosenColumns,
   type ClassUnion,
   type FoundShard,
-  findBeside,
   findShards,
+  findSidecars,
   indexPathOf,
   type LayoutName,
   layoutWith,
@@ -17,6 +16,7 @@ import {
   openSource,
   plainName,
   shardsOfSplit,
+  sidecarPath,
   splitsOf,
   stemOfShard,
   uniteClasses,
@@ -130,7 +130,7 @@ async function classesOf(
 export function packedShards(location: string, manifest: Manifest): DatasetShards {
   const { format, classes, columns } = manifest;
   const found = manifestShards(location, manifest);
-  const hasCrops = found.some(({ path }) => existsSync(besidePath('crops', path)));
+  const hasCrops = found.some(({ path }) => existsSync(sidecarPath('crops', path)));
   return {
     classes: classes.map(({ name }) => name),
     columns,
@@ -143,7 +143,7 @@ export function packedShards(location: string, manifest: Manifest): DatasetShard
         format,
         bytes: record!.bytes,
         indexPath: indexPathOf(path),
-        cropsPath: hasCrops ? besidePath('crops', path) : null,
+        cropsPath: hasCrops ? sidecarPath('crops', path) : null,
         record,
       };
     }),
@@ -157,7 +157,7 @@ async function foreignShard(
 ): Promise<DatasetShard> {
   // Where there is no such file, opening it says so.
   const bytes = (await stat(path).catch(() => null))?.size ?? 0;
-  const [indexPath, cropsPath] = [await findBeside('index', path), await findBeside('crops', path)];
+  const [indexPath, cropsPath] = [await findSidecars('index', path), await findSidecars('crops', path)];
   // One that lies in a folder below is named by it.
   const stem = stemOfShard(plainName(name)).replaceAll('/', '-');
   return { name, stem, path, format, bytes, indexPath, cropsPath, record, classNumbers };

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeFolder } from '@shardtool/base';
 import {
-  besidePath,
   type ColumnType,
   checkWidsNames,
   IndexRows,
   type OutputLayout,
   type ShardIndex,
   type ShardWriter,
+  sidecarPath,
   writeShardIndex,
 } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
@@ -91,7 +91,7 @@ export async function createShard(
       if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
       if (otherIndexes.includes('wids')) checkWidsNames(index, file);
       const crops = otherIndexes.includes('crops')
-        ? { crops: await writeCropIndex(besidePath('crops', path), index, readerOf(fd)) }
+        ? { crops: await writeCropIndex(sidecarPath('crops', path), index, readerOf(fd)) }
         : {};
       const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
       await flushed;

@@ -3,24 +3,24 @@ import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs
 import { basename, join } from 'node:path';
 import { FileError, OptionError, writeDurably } from '@shardtool/base';
 import {
-  BESIDE,
-  besidePath,
   checkDaliName,
   checkWidsName,
+  DERIVED_SIDECARS,
+  type DerivedSidecar,
   daliIndex,
   isOfLayout,
   type LayoutName,
-  MADE_BESIDE,
-  type MadeBeside,
   type ShardIndex,
+  SIDECARS,
+  sidecarPath,
   type WidsShard,
   widsIndex,
 } from '@shardtool/format';
 
 /** What is written beside shards where it is asked for: all but their own index. */
-export type OtherIndex = Exclude<MadeBeside, 'index'>;
+export type OtherIndex = Exclude<DerivedSidecar, 'index'>;
 
-export const OTHER_INDEXES = MADE_BESIDE.filter((name) => name !== 'index');
+export const OTHER_INDEXES = DERIVED_SIDECARS.filter((name) => name !== 'index');
 
 /** Short enough to stay in the processor's cache. */
 const PIECE_BYTES = 1 << 20;
@@ -57,12 +57,12 @@ export function md5Of(fd: number): string {
  * else lies there that is not the same.
  */
 export async function writeDaliIndex(tar: string, index: ShardIndex, isOurs = true): Promise<void> {
-  await writeOther(besidePath('dali', tar), daliIndex(index, basename(tar)), isOurs);
+  await writeOther(sidecarPath('dali', tar), daliIndex(index, basename(tar)), isOurs);
 }
 
 /** The same for all tars of a folder, and wids. Throws OptionError where no sample is left, EntryNameError. */
 export async function writeWidsIndex(folder: string, shards: readonly WidsShard[], isOurs = true): Promise<void> {
-  await writeOther(join(folder, BESIDE.wids.fileName()), widsIndex(shards), isOurs);
+  await writeOther(join(folder, SIDECARS.wids.fileName()), widsIndex(shards), isOurs);
 }
 
 async function writeOther(file: string, text: string, isOurs: boolean): Promise<void> {
@@ -91,7 +91,7 @@ export function readWidsIndex(
 /** Name and md5 of each shard that the index has; none where there is no index, or one that cannot be read. */
 function widsSums(folder: string): [string, string][] {
   try {
-    const { shardlist } = JSON.parse(readFileSync(join(folder, BESIDE.wids.fileName()), 'utf8'));
+    const { shardlist } = JSON.parse(readFileSync(join(folder, SIDECARS.wids.fileName()), 'utf8'));
     return (shardlist as { url: string; md5sum: string }[]).map(({ url, md5sum }) => [url, md5sum]);
   } catch {
     return [];

@@ -36,7 +36,7 @@ export interface ShardSetting extends ShardTarget {
   /** How they are asked for then. */
   readonly access: FileAccess;
   /** Called after each sample, and waited for where it says so; null where nobody else needs the thread. */
-  readonly breathe: (() => Promise<void> | null) | null;
+  readonly yieldIfDue: (() => Promise<void> | null) | null;
 }
 
 /** One shard to be written. */
@@ -158,7 +158,7 @@ async function putSamples(
   rows: IndexRows,
   report: Report,
 ): Promise<PutSamples> {
-  const { sample: options, step, flight, access, checkTimes, maxSampleBytes, breathe } = setting;
+  const { sample: options, step, flight, access, checkTimes, maxSampleBytes, yieldIfDue } = setting;
   // What is refused is not read ahead.
   const heldBytes = Math.min(writer.writeInPieces === undefined ? MOST_HELD_BYTES : HELD_BYTES, maxSampleBytes);
   const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes, heldBytes);
@@ -188,7 +188,7 @@ async function putSamples(
         badBytes += bytes;
       }
       report(sample.files.length, bytes);
-      const others = breathe?.() ?? null;
+      const others = yieldIfDue?.() ?? null;
       if (others !== null) await others;
     }
   } finally {

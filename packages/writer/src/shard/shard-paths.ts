@@ -1,4 +1,4 @@
-import { besidePath, besideShard, type OutputLayout } from '@shardtool/format';
+import { type OutputLayout, sidecarOfShard, sidecarPath } from '@shardtool/format';
 import type { OtherIndex } from './other-indexes.js';
 
 /** Where a shard lies below the folder of its dataset. */
@@ -25,7 +25,7 @@ export function shardPaths(
   stem: string,
 ): ShardPaths {
   const shard = (layout.shardFolder === undefined ? '' : `${layout.shardFolder}/`) + stem + layout.extension;
-  const others = { index: besidePath('index', shard), beside: besideShard(shard) };
+  const others = { index: sidecarPath('index', shard), beside: sidecarOfShard(shard) };
   return layout.innerFile === undefined
     ? { shard, file: shard, folder: null, ...others }
     : { shard, file: `${shard}/${layout.innerFile}`, folder: shard, ...others };
@@ -37,7 +37,7 @@ export function filesOfShard(
   stem: string,
   otherIndexes: readonly OtherIndex[],
 ): string[] {
-  return [...besideShard(shardPaths(layout, stem).shard, ['index', ...otherIndexes]), shardPaths(layout, stem).file];
+  return [...sidecarOfShard(shardPaths(layout, stem).shard, ['index', ...otherIndexes]), shardPaths(layout, stem).file];
 }
 
 /** A file carries this at the end of its name until it is whole; `writeDurably` uses the same. */

@@ -1,6 +1,6 @@
 /** Verifies shards, one message a shard. */
 import { workerData } from 'node:worker_threads';
-import { answer, takeMessages } from '../crew/worker-jobs.js';
+import { answer, takeMessages } from '../workers/worker-jobs.js';
 import type { VerifyAnswer, VerifyJob } from './verify.js';
 import { verifyShard } from './verify-shard.js';
 

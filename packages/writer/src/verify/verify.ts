@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
-import { OptionError, withSentences } from '@shardtool/base';
+import { OptionError, withMessages } from '@shardtool/base';
 import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OVERLAYS_FOLDER } from '@shardtool/format';
 import { joinLocation, readWhole } from '@shardtool/storage';
-import { isSmallWork } from '../crew/small-work.js';
-import { thisThread, WorkerPool } from '../crew/worker-pool.js';
 import { type DatasetShard, findDatasetShards } from '../shard/dataset-shards.js';
+import { isSmallWork } from '../workers/small-work.js';
+import { thisThread, WorkerPool } from '../workers/worker-pool.js';
 import { DatasetTotals } from './check-totals.js';
 import type { Fault } from './faults.js';
 import type { ShardToVerify, ShardVerdict } from './verify-shard.js';
@@ -45,7 +45,7 @@ export interface VerifyReport {
  * or their headers alone; and the overlays of the dataset. Throws {@link OptionError}, and where there is no dataset or its manifest cannot be read.
  */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
-  return withSentences(() => verifyDataset(location, options));
+  return withMessages(() => verifyDataset(location, options));
 }
 
 async function verifyDataset(location: string, options: VerifyOptions): Promise<VerifyReport> {
@@ -87,7 +87,7 @@ async function verifyShards(
 ): Promise<VerifyReport> {
   const data: VerifyWorkerData = { decode: options.decode ?? false, maxPixels: MAX_PIXELS };
   const script = new URL('./verify-worker.js', import.meta.url);
-  const own = data.decode || !isDoneHere(options.workers, shards) ? null : OWN_MEMBER;
+  const own = data.decode || !isDoneHere(options.workers, shards) ? null : CALLER_THREAD;
   const size = own === null ? poolSize(options.workers, shards) : 0;
   const pool = new WorkerPool<VerifyJob, VerifyAnswer>(script, size, () => data, own);
   try {
@@ -97,7 +97,7 @@ async function verifyShards(
   }
 }
 
-const OWN_MEMBER = thisThread<VerifyJob, VerifyAnswer>(async ({ number, shard }) => {
+const CALLER_THREAD = thisThread<VerifyJob, VerifyAnswer>(async ({ number, shard }) => {
   return { number, verdict: await (await import('./verify-shard.js')).verifyShard(shard, null) };
 });
 

@@ -37,24 +37,24 @@ export const planCommand = command({
       ),
   handler: async ({ dataset: location, json, stepMs, bandwidth, cacheSize, machines, transform: named, ...given }) => {
     checkStorage({ stepMs, bandwidth, cacheSize, machines, worldSize: given.worldSize });
-    const { planOf, planOfBuckets, planOfMixture } = await import('@shardtool/reader');
+    const { planDataset, planAspectBuckets, planMixtureOf } = await import('@shardtool/reader');
     const { buckets, ...asked } = loaderOptions('plan', given);
     const options = { ...asked, transform: await readTransform(named, buckets) };
     await using dataset = await openGiven(location, given);
     if (buckets !== undefined) {
       refuseForBuckets({ stepMs });
-      const report = await planOfBuckets(dataset, { ...asked, buckets });
+      const report = await planAspectBuckets(dataset, { ...asked, buckets });
       await print(json ? JSON.stringify(report) : describeBuckets(report));
       return;
     }
     if (dataset.mixture !== null) {
       const { where, streams, ...others } = options;
       refuseForMixture({ where, streams, stepMs, bandwidth, cacheSize });
-      const mixed = await planOfMixture(dataset, others);
+      const mixed = await planMixtureOf(dataset, others);
       await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
       return;
     }
-    const report = await planOf(dataset, { ...options, stepMs, bandwidth, cacheSize, machines });
+    const report = await planDataset(dataset, { ...options, stepMs, bandwidth, cacheSize, machines });
     const { isRemote } = await import('@shardtool/storage');
     const advice = adviceOnPlan({ report, isRemote: isRemote(location), cores: availableParallelism() });
     await print(json ? JSON.stringify({ ...report, advice }) : [describe(report), ...advice].join('\n'));
@@ -135,7 +135,7 @@ function describeMixture(report: MixtureReport): string {
 }
 
 function describe(report: PlanReport): string {
-  const { order, reads, memory, mixing, step } = report;
+  const { order, reads, memory, shuffleQuality, step } = report;
   const score = (value: number | null) => (value === null ? 'unknown' : value.toFixed(2));
   const lines = [
     `${countOf(report.samples, 'sample')} in ${countOf(report.shards, 'shard')}; ${countOf(report.worldSize, 'rank')} with ` +
@@ -145,8 +145,8 @@ function describe(report: PlanReport): string {
       `buffer ${countOf(order.shuffleBufferSize, 'sample')})`,
     `a rank reads ${countOf(reads.count, 'piece')} of ${formatSize(reads.meanBytes)} an epoch (the largest ${formatSize(reads.largestBytes)})`,
     `a rank holds ${formatSize(memory.totalBytes)}: read buffers ${formatSize(memory.readBytes)}, batch slots ${formatSize(memory.slotBytes)}`,
-    `mixing, as a multiple of a perfect shuffle: shard ${score(mixing.shard)}, class ${score(mixing.class)}, repeat ` +
-      `${score(mixing.repeat)} (from ${countOf(mixing.sampledBatches, 'batch', 'batches')})`,
+    `mixing, as a multiple of a perfect shuffle: shard ${score(shuffleQuality.shard)}, class ${score(shuffleQuality.class)}, repeat ` +
+      `${score(shuffleQuality.repeat)} (from ${countOf(shuffleQuality.sampledBatches, 'batch', 'batches')})`,
   ];
   if (step !== null) {
     lines.push(

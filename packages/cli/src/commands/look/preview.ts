@@ -65,7 +65,7 @@ function describe({ images, sizes, bad, classes }: Shown, output: string): strin
   ].join('\n');
 }
 
-const ENDINGS = ['.png', '.jpg', '.jpeg', '.webp'];
+const EXTENSIONS = ['.png', '.jpg', '.jpeg', '.webp'];
 
 function gridOf(given: unknown): Grid {
   const match = /^(\d{1,3})x(\d{1,3})$/.exec(String(given));
@@ -77,8 +77,8 @@ function gridOf(given: unknown): Grid {
 /** Where the picture goes. Throws {@link UsageError} for a kind that is not written, and where there is no such folder. */
 function outputOf(given: unknown): string {
   const output = String(given);
-  if (!ENDINGS.includes(path.extname(output).toLowerCase())) {
-    throw new UsageError(`--output takes a file that ends with ${ENDINGS.join(', ')}, and not "${output}".`);
+  if (!EXTENSIONS.includes(path.extname(output).toLowerCase())) {
+    throw new UsageError(`--output takes a file that ends with ${EXTENSIONS.join(', ')}, and not "${output}".`);
   }
   const folder = path.dirname(output);
   if (!existsSync(folder)) throw new UsageError(`The folder ${folder} of --output does not exist: make it first.`);

@@ -26,11 +26,11 @@ export const statsCommand = command({
       .example('$0 stats shards --annotations a.json', 'With boxes: of each class, their sizes, images without any')
       .example("$0 stats shards --json | jq '.classes | min_by(.samples)'", 'The smallest class'),
   handler: async ({ dataset: location, classes, annotations, json, ...seen }) => {
-    const { countObjects, datasetStats } = await import('@shardtool/reader');
+    const { countAnnotations, getStats } = await import('@shardtool/reader');
     const places = await readAnnotationsFlag(annotations);
     await using dataset = await openGiven(location, seen);
-    const stats = await datasetStats(dataset);
-    const objects = places === undefined ? null : await countObjects(dataset, places);
+    const stats = await getStats(dataset);
+    const objects = places === undefined ? null : await countAnnotations(dataset, places);
     const lines = [...describe(stats, classes, location), ...(objects === null ? [] : objectLines(objects, classes))];
     await print(json ? JSON.stringify({ ...stats, ...(objects && { objects }) }) : lines.join('\n'));
   },

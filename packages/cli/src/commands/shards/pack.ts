@@ -93,7 +93,7 @@ export const packCommand = command({
         const [from, to] = [source, output].map((place) => (name === '' ? place : `${place}/${name}`));
         await print(describe(part, from!, to!, { ...options, hasOtherBytes: changesBytes(options) }));
       }
-      const beside = report.besideSplits ?? [];
+      const beside = report.splitSidecars ?? [];
       if (beside.length > 0) await print(`Left out beside them: ${beside.map((name) => visible(name)).join(', ')}.`);
     }
     if (split === undefined) return;

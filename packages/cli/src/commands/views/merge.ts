@@ -39,7 +39,7 @@ export const mergeCommand = command({
     const listed = parts.map((part) => `    ${JSON.stringify(part)}`).join(',\n');
     const joined = classLists === 'name' ? '' : `,\n  "classLists": "${classLists}"`;
     const text = `{\n  "mixture": [\n${listed}\n  ]${joined}\n}\n`;
-    const [{ findRepeatedKeys, openMixture }, { FileError, remedyOf }] = await Promise.all([
+    const [{ findDuplicateKeys, openMixture }, { FileError, remedyOf }] = await Promise.all([
       import('@shardtool/reader'),
       import('@shardtool/base'),
     ]);
@@ -47,7 +47,7 @@ export const mergeCommand = command({
     const opened = datasets.map((place) => ({ dataset: place }));
     await using dataset = await openMixture(opened, { classLists });
     const { size, classes } = dataset;
-    const repeated = await findRepeatedKeys(dataset);
+    const repeated = await findDuplicateKeys(dataset);
     await writeNew(output, text).catch((cause: NodeJS.ErrnoException) => {
       if (cause.code === 'EEXIST') {
         throw new UsageError(`${output} cannot be written: it is there already, and stays as it is.`);

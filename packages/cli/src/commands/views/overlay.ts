@@ -60,7 +60,7 @@ export const overlayCommand = command({
     const { action, dataset: location, name, json } = given;
     if (action === 'list') return list(location, json);
     if (name === undefined) throw new UsageError(`overlay ${action} takes the name of an overlay behind the dataset.`);
-    const { addOverlay, dropOverlay, logOverlay, showOverlay } = await import('@shardtool/reader');
+    const { addOverlay, dropOverlay, overlayHistory, readOverlay } = await import('@shardtool/reader');
     if (action === 'add') {
       const report = await addOverlay(location, await optionsOf(name, given));
       if (json) return print(JSON.stringify(report));
@@ -77,10 +77,10 @@ export const overlayCommand = command({
       return print(json ? JSON.stringify({ kept }) : `Dropped; ${visible(kept)} has it still.`);
     }
     if (action === 'log') {
-      const chain = await logOverlay(location, name);
+      const chain = await overlayHistory(location, name);
       return print(json ? JSON.stringify(chain) : chain.map(line).join('\n'));
     }
-    const { entries, ...header } = await showOverlay(location, name);
+    const { entries, ...header } = await readOverlay(location, name);
     await print(JSON.stringify(header));
     for (const entry of entries) await print(JSON.stringify(entry));
   },

@@ -1,4 +1,4 @@
-import { CutShardError } from '@shardtool/base';
+import { TruncatedShardError } from '@shardtool/base';
 import { joinLocation, splitLocation } from '@shardtool/storage';
 import { openSource, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
@@ -40,7 +40,7 @@ async function opened(source: Source): Promise<ArraySource> {
   const record = labels + 3 * PLANE;
   if (size === 0 || size % record !== 0) {
     const message = `${shard}: it has ${size} bytes, which is no number of records of ${record} bytes as CIFAR-${isFine ? 100 : 10} has them; fetch it again.`;
-    throw new CutShardError({ shard, offset: size }, message);
+    throw new TruncatedShardError({ shard, offset: size }, message);
   }
   const count = size / record;
   const read = async (first: number, records: number): Promise<Uint8Array> => {
@@ -58,7 +58,7 @@ async function opened(source: Source): Promise<ArraySource> {
       cls[first + i] = bytes[i * record + labels - 1]!;
     }
   }
-  const names = await namesBeside(joinLocation(folder, isFine ? 'fine_label_names.txt' : 'batches.meta.txt'));
+  const names = await sidecarNames(joinLocation(folder, isFine ? 'fine_label_names.txt' : 'batches.meta.txt'));
   return new ArraySource(source, {
     ...{ count, width: SIDE, height: SIDE, cls, classes: names },
     columns: isFine ? new Map([['coarse_label', coarse]]) : new Map(),
@@ -77,7 +77,7 @@ async function opened(source: Source): Promise<ArraySource> {
 }
 
 /** One name a line; none where there is no such file. */
-async function namesBeside(location: string): Promise<readonly string[]> {
+async function sidecarNames(location: string): Promise<readonly string[]> {
   const source = await openSource(location).catch(() => null);
   if (source === null) return [];
   try {

@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, FileError } from '@shardtool/base';
+import { DamagedShardError, FileError, TruncatedShardError } from '@shardtool/base';
 import { openSource, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
 import { becameShorter } from '../file-window.js';
@@ -102,8 +102,8 @@ async function read(source: Source, offset: number, bytes: number): Promise<Buff
   return buffer;
 }
 
-function cut(shard: string, size: number, what: string): CutShardError {
-  return new CutShardError(
+function cut(shard: string, size: number, what: string): TruncatedShardError {
+  return new TruncatedShardError(
     { shard, offset: size },
     `${shard}: it has ${size} bytes, and says that it holds ${what}; fetch it again.`,
   );

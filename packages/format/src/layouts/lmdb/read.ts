@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, UnsupportedShardError } from '@shardtool/base';
+import { DamagedShardError, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { becameShorter } from '../file-window.js';
 import { decodeMeta, META_BYTES, type Meta, newestMeta, pageBytesOf, type Tree } from './meta.js';
@@ -183,10 +183,10 @@ export class LmdbDatabase {
     return new DamagedShardError({ shard, offset }, message);
   }
 
-  #cut(page: number): CutShardError {
+  #cut(page: number): TruncatedShardError {
     const { location: shard, size } = this.#source;
     const message = `${shard}: page ${page} lies behind the end of the shard, at byte ${size}; it has been cut off: fetch or write it again.`;
-    return new CutShardError({ shard, offset: size }, message);
+    return new TruncatedShardError({ shard, offset: size }, message);
   }
 
   #unsupported(page: number, trouble: string): UnsupportedShardError {
@@ -236,7 +236,7 @@ async function readWhole(
   return target;
 }
 
-function tooShort({ location, size }: Source): CutShardError {
+function tooShort({ location, size }: Source): TruncatedShardError {
   const message = `${location}: it has ${size} bytes, too few for a database of LMDB; it is damaged or no shard: fetch or write it again.`;
-  return new CutShardError({ shard: location, offset: size }, message);
+  return new TruncatedShardError({ shard: location, offset: size }, message);
 }

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import {
-  CutShardError,
   DamagedShardError,
   DuplicateKeyError,
   EntryNameError,
+  TruncatedShardError,
   UnsupportedEntryError,
 } from '@shardtool/base';
 import { KEY_ENTRY } from '../../sample/sample-codec.js';
@@ -208,7 +208,7 @@ export class SampleWalk {
     const message =
       `${this.#range.shard}: the sample at byte ${offset} is longer than what is left of the shard, which ends at byte ` +
       `${this.#range.end}; it has been cut off: fetch or write it again.`;
-    return new CutShardError(this.#where(offset), message);
+    return new TruncatedShardError(this.#where(offset), message);
   }
 
   #unsupported(first: number): Error {

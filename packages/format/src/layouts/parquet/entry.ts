@@ -6,7 +6,7 @@ export const PARQUET = {
   extension: '.parquet',
   isWritten: 'by convert',
   shardFolder: 'data',
-  mayBeBeside: true,
+  maybeSidecar: true,
   isDeep: true,
   splitOf,
   /** As `push_to_hub` has it. */

@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, UnsupportedShardError } from '@shardtool/base';
+import { DamagedShardError, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import { type FileMetaData, parquetMetadata } from 'hyparquet';
 import type { Source } from '../../source.js';
 
@@ -25,7 +25,7 @@ export interface Chunk {
   readonly values: number;
 }
 
-/** The bytes of the footer, without what follows it: one read, two where it is longer than most are. Throws {@link CutShardError} and {@link DamagedShardError}. */
+/** The bytes of the footer, without what follows it: one read, two where it is longer than most are. Throws {@link TruncatedShardError} and {@link DamagedShardError}. */
 export async function readFooterBytes(source: Source): Promise<Uint8Array> {
   const { location: shard, size } = source;
   if (size < 2 * TAIL_BYTES) throw notParquet(shard, size);
@@ -92,18 +92,18 @@ export function chunkOf({ meta_data }: Footer['row_groups'][number]['columns'][n
   };
 }
 
-/** Throws {@link CutShardError} where the file ends before. */
+/** Throws {@link TruncatedShardError} where the file ends before. */
 export async function fill(source: Source, offset: number, target: Uint8Array): Promise<void> {
   const read = await source.readAt(offset, target);
   if (read === target.length) return;
   const { location: shard } = source;
   const message = `${shard}: it became shorter while it was read, at byte ${offset + read}; wait until it is written, and try again.`;
-  throw new CutShardError({ shard, offset: offset + read }, message);
+  throw new TruncatedShardError({ shard, offset: offset + read }, message);
 }
 
-function notParquet(shard: string, size: number): CutShardError {
+function notParquet(shard: string, size: number): TruncatedShardError {
   const message = `${shard}: it does not end as a Parquet file does, so it is none, or was cut at byte ${size}; fetch or write it again.`;
-  return new CutShardError({ shard, offset: size }, message);
+  return new TruncatedShardError({ shard, offset: size }, message);
 }
 
 export function damaged(shard: string, offset: number, what: string, cause?: unknown): DamagedShardError {

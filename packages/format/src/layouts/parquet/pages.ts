@@ -1,4 +1,4 @@
-import { CutShardError, crc32, DamagedShardError, UnsupportedShardError } from '@shardtool/base';
+import { crc32, DamagedShardError, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import type { Source } from '../../source.js';
 import type { FileWindow } from '../file-window.js';
@@ -70,7 +70,7 @@ export async function readPages(window: FileWindow, shard: string, chunk: Chunk)
 
 /** Whether bytes are not what was written. Of a file that became shorter nothing can be said. */
 export function isDamage(error: unknown): error is DamagedShardError {
-  return error instanceof DamagedShardError && !(error instanceof CutShardError);
+  return error instanceof DamagedShardError && !(error instanceof TruncatedShardError);
 }
 
 async function readHeaders(window: FileWindow, shard: string, chunk: Chunk, pages: Page[]): Promise<void> {

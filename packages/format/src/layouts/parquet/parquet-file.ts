@@ -109,7 +109,7 @@ export class ParquetFile {
         const fields: FieldPosition[] = [];
         for (const { page, bytes, field, fields: names, lost } of columns) {
           if (page[row]! < 0) continue;
-          const name = names[field[row]!]! || this.#endingOf(labels, row);
+          const name = names[field[row]!]! || this.#extensionOf(labels, row);
           const place = { name, offset: base + at, bytes: bytes[row]! };
           // Readers go by checksums: one that what stands for a lost value cannot have tells them, and the others then have theirs.
           if (isDamaged) fields.push({ ...place, ...(await this.#sumOf(source, group, at, place, lost.get(row))) });
@@ -167,7 +167,7 @@ export class ParquetFile {
   }
 
   /** The name of an image that its own column does not say. */
-  #endingOf({ endings }: Labels, row: number): string {
+  #extensionOf({ endings }: Labels, row: number): string {
     const refuse = (why: string) => damaged(this.location, 0, `row ${row} has an image whose name ${why}`);
     const name = keyOf(String(endings?.[row] ?? ''), refuse);
     if (name.includes('/')) throw refuse('holds a slash');

@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, EntryNameError, UnsupportedEntryError } from '@shardtool/base';
+import { DamagedShardError, EntryNameError, TruncatedShardError, UnsupportedEntryError } from '@shardtool/base';
 
 // What can be wrong with an archive, in one sentence each. `offset` is that of the header it is about.
 
@@ -33,18 +33,24 @@ export function unsupported(shard: string, offset: number, path: string, kind: s
   return new UnsupportedEntryError({ shard, path, offset }, message);
 }
 
-export function cutInPayload(shard: string, offset: number, path: string, bytes: number, left: number): CutShardError {
+export function cutInPayload(
+  shard: string,
+  offset: number,
+  path: string,
+  bytes: number,
+  left: number,
+): TruncatedShardError {
   const message =
     `${shard}: ${JSON.stringify(path)} at byte ${offset} is ${bytes} bytes long, ` +
     `but the shard ends after ${left} of them; it has been cut off: fetch or write it again.`;
-  return new CutShardError({ shard, path, offset }, message);
+  return new TruncatedShardError({ shard, path, offset }, message);
 }
 
-export function cutBeforeEnd(shard: string, size: number): CutShardError {
+export function cutBeforeEnd(shard: string, size: number): TruncatedShardError {
   const message =
     `${shard}: it ends at byte ${size} without the zeros that end an archive, so samples may be missing; ` +
     `fetch or write it again (or append 1,024 zero bytes, if it is known to be whole).`;
-  return new CutShardError({ shard, offset: size }, message);
+  return new TruncatedShardError({ shard, offset: size }, message);
 }
 
 export function moreBehindEnd(shard: string, offset: number): DamagedShardError {

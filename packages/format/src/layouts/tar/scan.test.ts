@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError } from '@shardtool/base';
+import { DamagedShardError, TruncatedShardError } from '@shardtool/base';
 import { afterEach, expect, test, vi } from 'vitest';
 import { archive, entry, gnuLong, header } from '../../../../../test/tar-craft.js';
 import type { Source } from '../../source.js';
@@ -110,6 +110,6 @@ test('a file that became shorter after it was opened is an error, and no endless
   for (const now of [false, true]) {
     const { source: from } = source(bytes, { now });
     const shrunk = { ...from, size: bytes.length + 4096 };
-    await expect(scan(shrunk)).rejects.toThrowError(CutShardError);
+    await expect(scan(shrunk)).rejects.toThrowError(TruncatedShardError);
   }
 });

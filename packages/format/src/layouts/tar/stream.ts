@@ -14,7 +14,7 @@ export interface StreamedFile extends TarEntry {
 /**
  * Yields the files of an archive that can only be read from its beginning to its end, by the same rules as one that lies
  * on a disk. Holds one piece. Throws DamagedShardError for a header that is not right, UnsupportedEntryError for
- * links and devices, EntryNameError for names that lead out of their folder, CutShardError where the stream ends too early.
+ * links and devices, EntryNameError for names that lead out of their folder, TruncatedShardError where the stream ends too early.
  */
 export async function* streamFiles(chunks: AsyncIterable<Uint8Array>, shard: string): AsyncGenerator<StreamedFile> {
   const walk = new TarWalk(shard, Number.POSITIVE_INFINITY);

@@ -1,8 +1,8 @@
 import {
-  CutShardError,
   DamagedShardError,
   EntryNameError,
   ShardtoolError,
+  TruncatedShardError,
   UnsupportedEntryError,
 } from '@shardtool/base';
 import fc from 'fast-check';
@@ -124,12 +124,14 @@ test.each(['/etc/a.jpg', '../a.jpg', 'a/../../b.jpg', 'a/..', ''])(
 
 test('a size beyond the end of the file is an error that names file, size and what there is', () => {
   const error = failure(archive(entry({ name: 'big.jpg', size: 1_000_000 }, 'x')));
-  expect(error).toBeInstanceOf(CutShardError);
+  expect(error).toBeInstanceOf(TruncatedShardError);
   expect(error).toMatchObject({ offset: 0, path: 'big.jpg' });
   expect(error.message).toContain('1000000 bytes long, but the shard ends after 1536');
   const huge = entry({ sizeField: Uint8Array.of(0x80, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) }, 'x');
-  expect(failure(archive(huge))).toBeInstanceOf(CutShardError);
-  expect(failure(archive(pax(record('size', '99999999999999999999')), entry({}, 'x')))).toBeInstanceOf(CutShardError);
+  expect(failure(archive(huge))).toBeInstanceOf(TruncatedShardError);
+  expect(failure(archive(pax(record('size', '99999999999999999999')), entry({}, 'x')))).toBeInstanceOf(
+    TruncatedShardError,
+  );
 });
 
 test('records of more than 1 MiB, and records that no file follows, are errors', () => {
@@ -144,7 +146,7 @@ test('an archive cut anywhere before its zeros is an error, and what is left of 
   const zeros = whole.length - END.length;
   for (let length = 0; length < zeros + 512; length++) {
     const error = failure(whole.subarray(0, length));
-    expect(error, String(length)).toBeInstanceOf(CutShardError);
+    expect(error, String(length)).toBeInstanceOf(TruncatedShardError);
     expect(error.offset).toBeLessThanOrEqual(length);
   }
   for (let length = zeros + 512; length <= whole.length; length++) {
@@ -162,7 +164,7 @@ test('zeros behind the end are padding, anything else there is an error, since a
 
 test('an archive without files, and a file that is none, compressed or empty', () => {
   expect(names(archive())).toEqual([]);
-  expect(failure(Buffer.alloc(0))).toBeInstanceOf(CutShardError);
+  expect(failure(Buffer.alloc(0))).toBeInstanceOf(TruncatedShardError);
   expect(failure(Buffer.alloc(5000, 'no tar'))).toMatchObject({ offset: 0 });
   expect(failure(Buffer.concat([Buffer.of(0x1f, 0x8b, 8), Buffer.alloc(5000, 1)])).message).toMatch(
     /"shardtool convert" reads it.*gunzip/,

@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, maskedCrc32c, UnsupportedShardError } from '@shardtool/base';
+import { DamagedShardError, maskedCrc32c, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
@@ -175,7 +175,7 @@ async function troubleOf(work: () => Promise<void>): Promise<DamagedShardError |
     await work();
     return null;
   } catch (error) {
-    if (!(error instanceof DamagedShardError) || error instanceof CutShardError) throw error;
+    if (!(error instanceof DamagedShardError) || error instanceof TruncatedShardError) throw error;
     return error;
   }
 }
@@ -344,9 +344,9 @@ class Naming {
   }
 }
 
-function cut(shard: string, offset: number): CutShardError {
+function cut(shard: string, offset: number): TruncatedShardError {
   const message = `${shard}: its last record, at byte ${offset}, ends before it should; fetch or write the file again.`;
-  return new CutShardError({ shard, offset }, message);
+  return new TruncatedShardError({ shard, offset }, message);
 }
 
 function damaged(shard: string, offset: number, what: string): DamagedShardError {

@@ -1,4 +1,4 @@
-import { CutShardError, DamagedShardError, UnsupportedEntryError, UnsupportedShardError } from '@shardtool/base';
+import { DamagedShardError, TruncatedShardError, UnsupportedEntryError, UnsupportedShardError } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { becameShorter } from '../file-window.js';
 
@@ -38,7 +38,7 @@ const READ_BYTES = 4 << 20;
 
 /**
  * Reads the central directory of a zip, zip64 included: its files in the order in which they lie, folders left out. Throws
- * {@link CutShardError}, {@link DamagedShardError}, {@link UnsupportedEntryError} for encrypted files and for other methods than stored and
+ * {@link TruncatedShardError}, {@link DamagedShardError}, {@link UnsupportedEntryError} for encrypted files and for other methods than stored and
  * deflated, {@link UnsupportedShardError} for a zip in several pieces.
  */
 export async function readDirectory(source: Source): Promise<ZipEntry[]> {
@@ -154,9 +154,9 @@ export async function fill(source: Source, offset: number, target: Uint8Array): 
   if (read < target.length) throw becameShorter(source.location, offset + read);
 }
 
-function cut(shard: string, size: number): CutShardError {
+function cut(shard: string, size: number): TruncatedShardError {
   const message = `${shard}: it does not end as a zip does, so it is none, or was cut at byte ${size}; fetch or write it again.`;
-  return new CutShardError({ shard, offset: size }, message);
+  return new TruncatedShardError({ shard, offset: size }, message);
 }
 
 function damaged(shard: string, offset: number, what: string, cause?: unknown): DamagedShardError {

@@ -46,7 +46,7 @@ const INDEXES_AT_ONCE = 8;
  * Sums up a dataset from its indexes alone, one after the other. `keysAtOnce` bounds the memory: a dataset with more
  * samples has its keys read several times. Throws FileError, ShardIndexError and VersionError of an index.
  */
-export async function datasetStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<DatasetStats> {
+export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<DatasetStats> {
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
   const keys = new KeyRepetitions(parts);
   const totals = new Totals();
@@ -78,7 +78,7 @@ export async function datasetStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_
 }
 
 /** Keys that come more than once in a dataset, or in several that are mixed. Reads the keys of all indexes. */
-export async function findRepeatedKeys(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<RepeatedKeys> {
+export async function findDuplicateKeys(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<RepeatedKeys> {
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
   const keys = new KeyRepetitions(parts);
   for (let part = 0; part < parts; part++) await addKeys(dataset, keys, part);

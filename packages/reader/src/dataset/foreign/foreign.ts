@@ -4,19 +4,19 @@ import {
   type ChosenColumns,
   decodeShardIndex,
   type FoundShard,
-  findBeside,
+  findSidecars,
   identityOf,
   type LayoutName,
   layoutWith,
   openShard,
-  placeBeside,
+  placeSidecar,
   readShardIndex,
   type ShardIndex,
   walkShardIndex,
   writeShardIndex,
 } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
-import { inspectionBeside } from '../inspection-columns.js';
+import { inspectionSidecar } from '../inspection-columns.js';
 import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 import { partedParts } from './parted.js';
@@ -90,8 +90,8 @@ async function openForeign(
   const source = await openShard(layout, path, columns);
   try {
     // An index has columns as their usual names say.
-    const indexPath = columns === undefined ? await findBeside('index', path) : null;
-    const findCropIndex = () => findBeside('crops', path);
+    const indexPath = columns === undefined ? await findSidecars('index', path) : null;
+    const findCropIndex = () => findSidecars('crops', path);
     const bytes = source.size;
     const reading = await layoutWith(layout, columns);
     const { expand, isOpenedByWalk = false } = reading;
@@ -111,7 +111,7 @@ async function openForeign(
           loadIndex: async () => index,
           loadParts: async () => index,
           findCropIndex,
-          loadInspection: inspectionBeside(path, async () => index),
+          loadInspection: inspectionSidecar(path, async () => index),
         },
         contents: index,
         content: contentOf(index),
@@ -129,7 +129,7 @@ async function openForeign(
           read === undefined ? readShardIndex(indexPath) : decodeShardIndex(await read(indexPath), indexPath),
         loadParts: (parts) => readShardIndex(indexPath, { parts }),
         findCropIndex,
-        loadInspection: inspectionBeside(path, () => readShardIndex(indexPath, { parts: ['fields'] })),
+        loadInspection: inspectionSidecar(path, () => readShardIndex(indexPath, { parts: ['fields'] })),
       },
       contents,
       content: contentOf(contents),
@@ -142,7 +142,7 @@ async function openForeign(
 /** Walking a remote shard means to fetch all of it: its index is kept on this machine, where that can be done. */
 async function keep(path: string, index: ShardIndex): Promise<void> {
   try {
-    await writeShardIndex(await placeBeside('index', path), index);
+    await writeShardIndex(await placeSidecar('index', path), index);
   } catch (error) {
     if (!(error instanceof ShardtoolError) && (error as NodeJS.ErrnoException).code === undefined) throw error;
   }

@@ -1,7 +1,7 @@
 import { inLanes, ShardIndexError } from '@shardtool/base';
 import {
   type FoundShard,
-  findBeside,
+  findSidecars,
   type IndexPart,
   identityOf,
   indexOfPositions,
@@ -48,7 +48,7 @@ export async function partedParts(
       sizes.set(path, opened.size);
       return opened;
     });
-    const [parted, indexPath] = await Promise.all([opening, findBeside('index', path)]);
+    const [parted, indexPath] = await Promise.all([opening, findSidecars('index', path)]);
     return { ...parted, indexPath };
   });
   const { classes, numbers } = uniteClasses(shards.map((shard) => shard.classes));

@@ -1,4 +1,4 @@
-import { OptionError, ShardtoolError, visible, type Whereabouts } from '@shardtool/base';
+import { type ErrorContext, OptionError, ShardtoolError, visible } from '@shardtool/base';
 import { type Block, keyOf } from '../read/block.js';
 import { WHOLE_BATCH } from '../ring/job.js';
 import type { Engine } from '../work/engine.js';
@@ -7,8 +7,8 @@ import type { PendingBatch, Trouble } from './pending-batch.js';
 import type { Statistics } from './statistics.js';
 
 /** A person's own step threw: `cause` has its message, and the stack where it was thrown in the worker, which follows here. */
-export class OwnStepError extends ShardtoolError {
-  constructor(where: Whereabouts, message: string, cause: Error) {
+export class CustomStepError extends ShardtoolError {
+  constructor(where: ErrorContext, message: string, cause: Error) {
     super(where, message, { cause });
     this.message += `\n${visible(cause.stack ?? '', '\n')}`;
   }
@@ -154,20 +154,20 @@ export function stepError(
   pending: PendingBatch,
   { row, reason, stack }: Trouble,
   options: Pick<BadRowOptions, 'shardName'>,
-): OwnStepError {
+): CustomStepError {
   const cause = Object.assign(new Error(reason), { stack });
   const at = Math.max(0, row);
   const { shard, key } = whereabouts(pending.blocks[at]!, pending.items[at]!, options);
   const where = row === WHOLE_BATCH ? `the batch that begins with sample "${key}"` : `sample "${key}"`;
-  return new OwnStepError({ shard, key }, `${shard}: ${where}: ${reason}`, cause);
+  return new CustomStepError({ shard, key }, `${shard}: ${where}: ${reason}`, cause);
 }
 
 function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRowOptions): void {
   pending.valid[row] = 0;
   for (const values of Object.values(pending.fields)) values[row] = null;
   const { slot, rows, bucket } = pending;
-  engine.plan.rowBytes[bucket]!.companions.forEach((rowBytes, i) => {
-    engine.companionBytes(slot, i, rows, bucket).fill(0, row * rowBytes, (row + 1) * rowBytes);
+  engine.plan.rowBytes[bucket]!.extraFields.forEach((rowBytes, i) => {
+    engine.extraFieldBytes(slot, i, rows, bucket).fill(0, row * rowBytes, (row + 1) * rowBytes);
   });
   if (output.kind === 'pixels') {
     const { image } = engine.plan.rowBytes[bucket]!;

@@ -49,8 +49,8 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   readonly dtype: Content['dtype'];
   /** [n, height, width, 3] or [n, 3, height, width]. */
   readonly shape: Content['shape'];
-  /** Pixels of further image fields by name, of the same dtype and shape; `moreImages` names them. */
-  readonly moreImages: Readonly<Record<string, Exclude<Content['images'], null>>>;
+  /** Pixels of further image fields by name, of the same dtype and shape; `extraImages` names them. */
+  readonly extraImages: Readonly<Record<string, Exclude<Content['images'], null>>>;
   /** Values of masks by field name, uint8 [n, height, width]. */
   readonly masks: Readonly<Record<string, Uint8Array>>;
   /** With `collate: 'list'`: an array for each image. */

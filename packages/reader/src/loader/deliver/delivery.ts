@@ -11,7 +11,7 @@ export interface DeliveryOptions {
   readonly engine: Engine;
   readonly badRows: BadRowOptions;
   /** Null: texts come as they are. */
-  readonly textChoice: TextChoice | null;
+  readonly captionSampling: TextChoice | null;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
 }
@@ -161,7 +161,7 @@ export class Delivery {
 
   #readFields(pending: PendingBatch, row: number): void {
     if (isSkipped(pending, row)) return;
-    const { engine, textChoice } = this.#options;
-    readFields(pending, row, engine, textChoice);
+    const { engine, captionSampling } = this.#options;
+    readFields(pending, row, engine, captionSampling);
   }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Bell } from '@shardtool/base';
+import type { WakeSignal } from '@shardtool/base';
 import { OptionError } from '@shardtool/base';
 import { columnsText } from '../../annotations/columns-text.js';
 import type { EpochPlan } from '../../order/batches.js';
@@ -9,8 +9,8 @@ import type { BatchReader } from '../read/readers/bucket-reader.js';
 import { keptImageColumn } from '../read/readers/image-column.js';
 import type { BatchFacts } from '../ring/batch-facts.js';
 import type { ColumnTexts } from '../ring/column-texts.js';
-import type { Companion, PartTable } from '../ring/companions.js';
 import type { Control } from '../ring/control.js';
+import type { ExtraField, PartTable } from '../ring/extra-fields.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
 import type { SampleOrigin } from '../setup/order.js';
 import { PendingBatch } from './pending-batch.js';
@@ -27,12 +27,12 @@ export interface FedEpoch {
 
 export interface FeederOptions {
   readonly control: Control;
-  readonly bell: Bell;
+  readonly bell: WakeSignal;
   /** All batch slots; and those that no batch has, which come back by {@link Feeder.freeSlot}. */
   readonly slots: number;
   readonly freeSlots: number[];
   readonly image: string | undefined;
-  readonly companions: readonly Companion[];
+  readonly extraFields: readonly ExtraField[];
   readonly parts: PartTable;
   readonly texts: ColumnTexts;
   readonly facts: BatchFacts;
@@ -156,7 +156,7 @@ export class Feeder implements Demand {
 
   /** Publishes the job of one row, from the block and item that `pending` names for it. */
   push(pending: PendingBatch, row: number): void {
-    const { control, origin, image, companions, facts, whole } = this.#options;
+    const { control, origin, image, extraFields, facts, whole } = this.#options;
     const block = pending.blocks[row]!;
     const item = pending.items[row]!;
     const shard = block.shard[item]!;
@@ -191,7 +191,7 @@ export class Feeder implements Demand {
       facts.setLabel(pending.slot, row, pending.labels[row]!);
       if (row === 0) facts.setFirst(pending.slot, job);
     }
-    const unplaced = companions.length === 0 ? null : this.#placeParts(block, item, job, pending.checksum);
+    const unplaced = extraFields.length === 0 ? null : this.#placeParts(block, item, job, pending.checksum);
     if (unplaced === null) control.push(job);
     else this.#options.onUnusable(pending, row, unplaced);
   }
@@ -205,10 +205,10 @@ export class Feeder implements Demand {
 
   /** Why the sample cannot be used; null where it can. */
   #placeParts(block: Block, item: number, { slot, row }: Job, checksum: boolean): string | null {
-    const { companions, parts, texts } = this.#options;
+    const { extraFields, parts, texts } = this.#options;
     const { index, stretches } = block.shards.get(block.shard[item]!)!;
     const indexRow = block.row[item]!;
-    for (const [i, { field, columns }] of companions.entries()) {
+    for (const [i, { field, columns }] of extraFields.entries()) {
       if (columns !== undefined) {
         const place = texts.put(slot, columnsText(index.columns, columns, indexRow));
         if (place === null) return `its column "${field}" is too long beside those of the other rows of its batch`;

@@ -5,7 +5,7 @@ import type { Size } from '../../transform/crops.js';
 import type { Dtype } from '../../transform/values.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
 import { keptImageColumn } from '../read/readers/image-column.js';
-import type { Companion } from '../ring/companions.js';
+import type { ExtraField } from '../ring/extra-fields.js';
 import type { Engine } from '../work/engine.js';
 import type { Batch } from './batch.js';
 import type { PendingBatch } from './pending-batch.js';
@@ -26,7 +26,7 @@ export interface FinishedBatchOptions {
   readonly engine: Engine;
   readonly image: string | undefined;
   readonly output: BatchOutput;
-  readonly companions: readonly Companion[];
+  readonly extraFields: readonly ExtraField[];
   readonly annotations: CheckedAnnotations | null;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
@@ -49,7 +49,7 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     images: bytes && valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8'),
     dtype: output.kind === 'pixels' ? output.dtype : null,
     shape: output.kind === 'pixels' ? shapeOf(output, rows, pending.bucket) : null,
-    ...companionsOf(pending, options),
+    ...extraFieldsOf(pending, options),
     ...objectsOf(pending, options),
     list: output.kind === 'list' ? pending.list : null,
     encoded: output.kind === 'raw' ? encodedImages(pending, options) : null,
@@ -81,23 +81,23 @@ function shapeOf(
   return layout === 'nhwc' ? [rows, height, width, 3] : [rows, 3, height, width];
 }
 
-function companionsOf(
+function extraFieldsOf(
   { slot, rows, bucket }: PendingBatch,
-  { engine, output, companions }: FinishedBatchOptions,
-): Pick<Batch, 'moreImages' | 'masks'> {
-  const moreImages = nameTable<Uint8Array | Float32Array>();
+  { engine, output, extraFields }: FinishedBatchOptions,
+): Pick<Batch, 'extraImages' | 'masks'> {
+  const extraImages = nameTable<Uint8Array | Float32Array>();
   const masks = nameTable<Uint8Array>();
-  for (const [i, { field, kind }] of companions.entries()) {
-    const bytes = engine.companionBytes(slot, i, rows, bucket);
+  for (const [i, { field, kind }] of extraFields.entries()) {
+    const bytes = engine.extraFieldBytes(slot, i, rows, bucket);
     if (kind === 'mask') masks[field] = bytes;
-    else if (kind === 'image') moreImages[field] = valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8');
+    else if (kind === 'image') extraImages[field] = valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8');
   }
-  return { moreImages, masks };
+  return { extraImages, masks };
 }
 
-function objectsOf({ slot, rows, bucket }: PendingBatch, { engine, annotations, companions }: FinishedBatchOptions) {
+function objectsOf({ slot, rows, bucket }: PendingBatch, { engine, annotations, extraFields }: FinishedBatchOptions) {
   if (annotations === null) return NO_OBJECTS;
-  const bytes = engine.companionBytes(slot, companions.length, rows, bucket);
+  const bytes = engine.extraFieldBytes(slot, extraFields.length, rows, bucket);
   return readRecords(bytes, rows, layOutRecord(annotations), annotations);
 }
 

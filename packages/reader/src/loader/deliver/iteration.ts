@@ -35,12 +35,12 @@ export class Iteration {
 
   constructor(options: IterationOptions) {
     const { engine, output, statistics, onBadSample, release, origin, shardName } = options;
-    const { whole, image, companions, annotations, fields } = output;
+    const { whole, image, extraFields, annotations, fields } = output;
     this.#options = options;
     const delivery = new Delivery({
       engine,
       whole,
-      textChoice: output.drawsTexts ? new TextChoice(origin.seeds) : null,
+      captionSampling: output.drawsTexts ? new TextChoice(origin.seeds) : null,
       badRows: { engine, statistics, shardName, onBadSample, output: output.batch },
     });
     this.#delivery = delivery;
@@ -48,7 +48,7 @@ export class Iteration {
       engine,
       image,
       output: output.batch,
-      companions,
+      extraFields,
       annotations,
       whole,
       isMixture: origin.sourceOfShard !== null,
@@ -59,7 +59,7 @@ export class Iteration {
       slots: engine.plan.slots,
       freeSlots: engine.freeSlots,
       image,
-      companions,
+      extraFields,
       parts: engine.parts,
       texts: engine.texts,
       facts: engine.facts,

@@ -15,12 +15,12 @@ export function readFields(
   pending: PendingBatch,
   row: number,
   engine: Pick<Engine, 'encoded'>,
-  textChoice: TextChoice | null,
+  captionSampling: TextChoice | null,
 ): void {
   const block = pending.blocks[row]!;
   const item = pending.items[row]!;
   const { index, indexRow, stretches } = locate(block, item);
-  const choose = textChoice?.of({
+  const choose = captionSampling?.of({
     source: pending.sources[row]!,
     pass: block.pass,
     number: pending.numbers[row]!,

@@ -20,7 +20,7 @@ export class TextChoice {
 
   /** Chooses for the fields of a sample, one after the other. */
   of({ source, pass, number, occurrence }: Sample): (value: FieldValue) => FieldValue {
-    const random = this.#randoms[source]!.start(pass, number, occurrence, FIRST_NUMBER.textChoice);
+    const random = this.#randoms[source]!.start(pass, number, occurrence, FIRST_NUMBER.captionSampling);
     return (value) => {
       // Drawn for every field, so that none depends on what another one holds.
       const drawn = random.next();

@@ -66,8 +66,8 @@ type HostPart =
 export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   /** [n, 3, height, width] or [n, height, width, 3]. */
   readonly images: DeviceArray;
-  /** Like `images`, by field name; the option `moreImages` names them. */
-  readonly moreImages: Readonly<Record<string, DeviceArray>>;
+  /** Like `images`, by field name; the option `extraImages` names them. */
+  readonly extraImages: Readonly<Record<string, DeviceArray>>;
   /** Values of masks by field name, uint8 [n, height, width]. */
   readonly masks: Readonly<Record<string, DeviceArray>>;
   /** With the option `annotations`; null without. */

@@ -74,7 +74,7 @@ export class CachedStore implements ShardStore {
   }
 
   /** What has kept these bytes wrong is dropped: whoever needs the piece next fetches it. */
-  async readAnew(shard: number, offset: number, target: Uint8Array): Promise<void> {
+  async readAgain(shard: number, offset: number, target: Uint8Array): Promise<void> {
     const { files, cache } = this.#options;
     for (const { name } of await this.#piecesOf(shard, offset, target.length)) {
       await this.#fetching.get(name)?.settled;
@@ -96,7 +96,7 @@ export class CachedStore implements ShardStore {
       index: (shard) => store.index(shard),
       checkSizes: (shard, index, rows) => store.checkSizes(shard, index, rows),
       read: (shard, offset, target) => store.#read(shard, offset, target, pass),
-      readAnew: (shard, offset, target) => store.readAnew(shard, offset, target),
+      readAgain: (shard, offset, target) => store.readAgain(shard, offset, target),
       crops: (shard) => store.crops(shard),
       readCrops: (shard, offset, target) => store.readCrops(shard, offset, target),
     };

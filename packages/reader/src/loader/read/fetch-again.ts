@@ -22,10 +22,10 @@ export function isChanged(block: Block, item: number, arena: Arena): boolean {
 
 /** Fetches a sample once more, into its place; false where the store cannot do better than before. */
 export async function fetchSampleAgain(block: Block, item: number, store: ShardStore, arena: Arena): Promise<boolean> {
-  if (store.readAnew === undefined) return false;
+  if (store.readAgain === undefined) return false;
   const { index, indexRow, stretches } = locate(block, item);
   const offset = index.offset[indexRow]!;
   const bytes = index.bytes[indexRow]!;
-  await store.readAnew(block.shard[item]!, offset, arena.view(placeOf(block, stretches, offset), bytes));
+  await store.readAgain(block.shard[item]!, offset, arena.view(placeOf(block, stretches, offset), bytes));
   return true;
 }

@@ -26,7 +26,7 @@ export interface ShardStore {
    * {@link read}, past whatever has kept these bytes, and that forgets them. Absent where the same disk would give the same
    * bytes again.
    */
-  readonly readAnew?: ((shard: number, offset: number, target: Uint8Array) => Promise<void>) | undefined;
+  readonly readAgain?: ((shard: number, offset: number, target: Uint8Array) => Promise<void>) | undefined;
   /** Throws `SampleSizeError` for a row of the shard that has more bytes than are to be read. */
   checkSizes?(shard: number, index: ShardIndex, rows: Iterable<number>): void;
   /** What reads cost here; without it they are those of a local disk. */
@@ -58,8 +58,8 @@ export function withoutCrops(store: ShardStore): ShardStore {
     index: (shard) => store.index(shard),
     checkSizes: (shard, index, rows) => store.checkSizes?.(shard, index, rows),
     read: (shard, offset, target) => store.read(shard, offset, target),
-    get readAnew() {
-      return store.readAnew?.bind(store);
+    get readAgain() {
+      return store.readAgain?.bind(store);
     },
     crops: async () => null,
     readCrops: (shard, offset, target) => store.readCrops(shard, offset, target),
@@ -74,7 +74,7 @@ export interface LoadedShards {
 
 /** Reads of one block that are under way at once. */
 const READS_AT_ONCE = 4;
-const FAR_READS_AT_ONCE = 32;
+const REMOTE_CONCURRENT_READS = 32;
 const INDEXES_AHEAD = 32;
 
 /** What it takes to load these rows: indexes are read, shards are not. */
@@ -104,13 +104,13 @@ function largerThanSegment({ key, bytes }: ShardIndex, row: number): SampleSizeE
 
 /** The same parts; where indexes take a while, those of the next are on their way. */
 function* aheadOf(parts: Iterable<ShardRows>, store: PlannedStore): Generator<ShardRows, undefined> {
-  const isFar = (store.parallel ?? 0) > READS_AT_ONCE;
+  const isSlow = (store.parallel ?? 0) > READS_AT_ONCE;
   const waiting: ShardRows[] = [];
   for (const part of parts) {
     // What goes wrong is heard when its turn comes.
-    if (isFar) store.index(part.shard).catch(() => {});
+    if (isSlow) store.index(part.shard).catch(() => {});
     waiting.push(part);
-    if (!isFar || waiting.length > INDEXES_AHEAD) yield waiting.shift()!;
+    if (!isSlow || waiting.length > INDEXES_AHEAD) yield waiting.shift()!;
   }
   yield* waiting;
 }
@@ -174,7 +174,7 @@ export async function load(
   const reads = readsOfShards(shards, store.costs, samples);
   if (reads.length === 1) return readInto(reads[0]!, place, store, arena);
   // The store itself says how many of them are under way.
-  const atOnce = (store.costs?.parallel ?? 0) > READS_AT_ONCE ? FAR_READS_AT_ONCE : READS_AT_ONCE;
+  const atOnce = (store.costs?.parallel ?? 0) > READS_AT_ONCE ? REMOTE_CONCURRENT_READS : READS_AT_ONCE;
   await inLanes(reads, atOnce, (read) => readInto(read, place, store, arena));
 }
 
@@ -211,8 +211,8 @@ async function readInto(read: ShardRead, place: number, store: ShardStore, arena
     from === 'shard' ? store.read(shard, offset, target) : store.readCrops(shard, offset, target);
   if (stretches.length === 1) return fill(arena.view(place + stretches[0]!.at, bytes));
   // Threads read into shared memory alone.
-  const isFar = (store.costs?.parallel ?? 0) > READS_AT_ONCE;
-  const buffer = isFar ? new Uint8Array(new SharedArrayBuffer(bytes)) : new Uint8Array(bytes);
+  const isSlow = (store.costs?.parallel ?? 0) > READS_AT_ONCE;
+  const buffer = isSlow ? new Uint8Array(new SharedArrayBuffer(bytes)) : new Uint8Array(bytes);
   await fill(buffer);
   for (const stretch of stretches) {
     const at = stretch.offset - offset;

@@ -11,7 +11,7 @@ import { STRETCH_BYTES } from './readers/stretches.js';
 /** Memory for encoded samples, in bytes. */
 export interface ReadBufferPlan {
   /** Blocks in memory at once. */
-  readonly slabs: number;
+  readonly buffers: number;
   /** What so many blocks of samples of mean size take; or all samples, where they are kept in memory. */
   readonly expectedBytes: number;
   /** No more than this is taken. */
@@ -29,7 +29,7 @@ export interface ReadBufferOptions {
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
   /** Blocks in memory at once, and samples in them. */
-  readonly held: { readonly slabs: number; readonly samples: number };
+  readonly held: { readonly buffers: number; readonly samples: number };
   /** By default half of the machine's memory. */
   readonly limitBytes: number | undefined;
 }
@@ -43,12 +43,12 @@ const LOOKED_INTO = 16;
 /** Throws {@link OptionError} where the limit is too small; it names the smallest. Reads few indexes, or none. */
 export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadBufferPlan> {
   const { held, unit } = options;
-  const { slabs } = held;
+  const { buffers } = held;
   const limitBytes = options.limitBytes ?? Math.floor(totalmem() / 2);
   if (unit === 'sample') {
     const expectedBytes = await residentBytes(options);
     if (limitBytes < expectedBytes) throw tooSmall(options, limitBytes, expectedBytes);
-    return { slabs, expectedBytes, limitBytes, reservedBytes: expectedBytes };
+    return { buffers, expectedBytes, limitBytes, reservedBytes: expectedBytes };
   }
   const { expectedBytes, reservedBytes } = await streamingBytes(options);
   if (limitBytes < expectedBytes) {
@@ -56,7 +56,7 @@ export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadB
     if (limitBytes < least) throw tooSmall(options, limitBytes, least);
   }
   const reserved = options.limitBytes === undefined ? reservedBytes : totalmem();
-  return { slabs, expectedBytes, limitBytes, reservedBytes: Math.min(limitBytes, reserved) };
+  return { buffers, expectedBytes, limitBytes, reservedBytes: Math.min(limitBytes, reserved) };
 }
 
 /** All samples, and what is left over at the ends of segments. */

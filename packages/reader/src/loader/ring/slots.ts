@@ -11,7 +11,7 @@ const SMALLEST_SCRATCH_BYTES = 16 * 2 ** 20;
 /** Bytes of one finished row: of the image, and of each of more images and masks. */
 export interface RowBytes {
   readonly image: number;
-  readonly companions: readonly number[];
+  readonly extraFields: readonly number[];
 }
 
 /**
@@ -25,7 +25,7 @@ export interface MemoryPlan {
   /** By the number of a batch's size, how long its rows are. */
   readonly rowBytes: readonly RowBytes[];
   /** Where in a slot the rows of each of more images and masks begin. */
-  readonly companions: readonly number[];
+  readonly extraFields: readonly number[];
   readonly workers: number;
   readonly scratchBytes: number;
   readonly pages: number;
@@ -45,9 +45,9 @@ export function planMemory(options: {
 }): MemoryPlan {
   const { slots, rows, rowBytes, workers } = options;
   let slotBytes = rows * Math.max(...rowBytes.map(({ image }) => image));
-  const companions = rowBytes[0]!.companions.map((_, i) => {
+  const extraFields = rowBytes[0]!.extraFields.map((_, i) => {
     const offset = aligned(slotBytes);
-    slotBytes = offset + rows * Math.max(...rowBytes.map((one) => one.companions[i]!));
+    slotBytes = offset + rows * Math.max(...rowBytes.map((one) => one.extraFields[i]!));
     return offset;
   });
   const slotTotal = slots * (aligned(slotBytes) + GUARD_BYTES);
@@ -61,7 +61,7 @@ export function planMemory(options: {
     );
   }
   const total = slotTotal + workers * (scratchBytes + GUARD_BYTES);
-  return { slots, slotBytes, rowBytes, companions, workers, scratchBytes, pages: Math.ceil(total / PAGE_BYTES) };
+  return { slots, slotBytes, rowBytes, extraFields, workers, scratchBytes, pages: Math.ceil(total / PAGE_BYTES) };
 }
 
 /** Address of a slot's first byte. */

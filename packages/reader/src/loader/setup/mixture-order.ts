@@ -8,7 +8,7 @@ import type { EpochPlan, PlannedBlock } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
 import { epochOrder } from '../../order/epoch-order.js';
 import { resolveRanks } from '../../order/ranks.js';
-import { slabCount } from '../../order/slabs.js';
+import { bufferCount } from '../../order/slabs.js';
 import { StateError } from '../../order/state.js';
 import { unitOf } from '../../order/units.js';
 import { MIXTURE_VERSION } from '../../order/words.js';
@@ -157,13 +157,13 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
     unit,
     all: union.selection,
     held: (prefetchBatches) => {
-      const slabs = sources.map(({ streams, blockSamples }, d) => {
+      const buffers = sources.map(({ streams, blockSamples }, d) => {
         const rows = Math.ceil((batchSize * samples[d]!) / Math.max(1, total(samples)));
-        return slabCount({ streams, worldSize, blockSamples, batchSize: rows, prefetchBatches });
+        return bufferCount({ streams, worldSize, blockSamples, batchSize: rows, prefetchBatches });
       });
       return {
-        slabs: total(slabs),
-        samples: total(slabs.map((count, d) => count * sources[d]!.blockSamples)),
+        buffers: total(buffers),
+        samples: total(buffers.map((count, d) => count * sources[d]!.blockSamples)),
       };
     },
     // What is left of a larger dataset comes in later epochs.

@@ -5,11 +5,11 @@ import { type EpochPlan, type PlanOptions, planEpoch } from '../../order/batches
 import { orderDefaults } from '../../order/defaults.js';
 import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
 import { resolveBatchSize, resolveRanks } from '../../order/ranks.js';
-import { slabCount } from '../../order/slabs.js';
+import { bufferCount } from '../../order/slabs.js';
 import { type DatasetState, takeUpState } from '../../order/state.js';
 import { type Unit, unitOf } from '../../order/units.js';
 import { ORDER_VERSION } from '../../order/words.js';
-import { selectInOrder } from '../../selection/own-order.js';
+import { selectInOrder } from '../../selection/custom-order.js';
 import {
   checkEpochSamples,
   type Selection,
@@ -59,7 +59,7 @@ export interface LoaderOrder {
   /** The epochs from a place on, without end. */
   upcoming(place: Place): Iterable<UpcomingEpoch>;
   /** Blocks that this rank holds at once where so many batches are made ahead, and samples in them. */
-  held(prefetchBatches: number): { readonly slabs: number; readonly samples: number };
+  held(prefetchBatches: number): { readonly buffers: number; readonly samples: number };
   /** Whether an epoch that begins at a place goes through every sample. */
   readsAll(place: Place): boolean;
   stateAt(place: Place): OrderState;
@@ -202,8 +202,8 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
       }
     },
     held: (prefetchBatches) => {
-      const slabs = slabCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches });
-      return { slabs, samples: slabs * blockSamples };
+      const buffers = bufferCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches });
+      return { buffers, samples: buffers * blockSamples };
     },
     readsAll: ({ position }) => position === 0,
     stateAt: ({ epoch, position }) => ({

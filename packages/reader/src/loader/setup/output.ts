@@ -9,16 +9,16 @@ import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { Size } from '../../transform/crops.js';
-import { checkMixing, type Mixing } from '../../transform/mix.js';
+import { checkMix, type ShuffleQualityReport } from '../../transform/mix.js';
 import { entryOf } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import { type CompiledTransform, compileTransform, coverTransforms } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
 import type { BatchOutput } from '../deliver/finished-batch.js';
 import type { CheckedOptions } from '../options.js';
-import type { Companion } from '../ring/companions.js';
+import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
-import { type OwnStep, type OwnSteps, resolveStep } from '../work/own-steps.js';
+import { type CustomStep, type CustomSteps, resolveStep } from '../work/custom-steps.js';
 import { commonShape } from './common-shape.js';
 
 /** What becomes of a sample, and of a batch. */
@@ -33,7 +33,7 @@ export interface LoaderOutput {
   /** The field that is the image; undefined: the sample's first of an image kind. */
   readonly image: string | undefined;
   /** What comes along with each image. */
-  readonly companions: readonly Companion[];
+  readonly extraFields: readonly ExtraField[];
   /** Where the objects on images stand; null where they are not asked for. */
   readonly annotations: CheckedAnnotations | null;
   /** Names of the fields that come as values. */
@@ -41,8 +41,8 @@ export interface LoaderOutput {
   /** Of several texts in a field one is drawn. */
   readonly drawsTexts: boolean;
   /** A person's own code, its paths whole. */
-  readonly steps: OwnSteps;
-  readonly mixing: Mixing;
+  readonly steps: CustomSteps;
+  readonly shuffleQuality: ShuffleQualityReport;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
   /** Bytes of finished rows, by the number of a batch's size; behind the companions, of a row's objects. */
@@ -73,10 +73,10 @@ type OutputRequest = {
   | 'mix'
   | 'steps'
   | 'annotations'
-  | 'moreImages'
+  | 'extraImages'
   | 'masks'
   | 'fields'
-  | 'textChoice'
+  | 'captionSampling'
   | 'image'
   | 'maxPixels'
   | 'cropIndex'
@@ -89,24 +89,24 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
     options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
   if (transform !== null && annotations?.boxes === undefined) refuseBoxSteps(transform);
   const { batch, decoder } = await outputOf(dataset, transform, options);
-  const mixing = checkMixing(options.mix);
+  const shuffleQuality = checkMix(options.mix);
   const steps = stepsOf(options.steps);
-  const companions = companionsOf(options, batch);
-  if (annotations !== null) companions.push(...annotated(annotations, batch, dataset));
+  const extraFields = extraFieldsOf(options, batch);
+  if (annotations !== null) extraFields.push(...annotated(annotations, batch, dataset));
   checkFields('image', options.image === undefined ? [] : [options.image], dataset);
-  checkFields('moreImages', options.moreImages, dataset);
+  checkFields('extraImages', options.extraImages, dataset);
   checkFields('masks', options.masks, dataset);
   if (annotations !== null) await checkFieldsAndColumns('annotations', sourceNames(annotations), dataset);
   if (options.fields !== undefined) await checkFieldsAndColumns('fields', options.fields, dataset);
-  const fields = options.fields ?? fieldsOf(dataset, companions);
+  const fields = options.fields ?? fieldsOf(dataset, extraFields);
   if (options.fields === undefined) checkFieldsAlike(dataset, fields);
-  if (steps.fields !== undefined) companions.push(...fields.map((field) => ({ field, kind: 'field' as const })));
+  if (steps.fields !== undefined) extraFields.push(...fields.map((field) => ({ field, kind: 'field' as const })));
   const hasSteps = Object.keys(steps).length > 0;
-  if (batch.kind !== 'pixels' && (hasSteps || mixing.length > 0))
+  if (batch.kind !== 'pixels' && (hasSteps || shuffleQuality.length > 0))
     throw needsPixels(hasSteps ? 'steps' : 'mix', options);
-  if (mixing.length > 0) checkMixable(mixing, transform!, companions);
+  if (shuffleQuality.length > 0) checkMixable(shuffleQuality, transform!, extraFields);
   const objectBytes = annotations === null ? [] : [layOutRecord(annotations).bytes];
-  const withObjects = ({ image, companions }: RowBytes) => ({ image, companions: [...companions, ...objectBytes] });
+  const withObjects = ({ image, extraFields }: RowBytes) => ({ image, extraFields: [...extraFields, ...objectBytes] });
   const codec = decoder === null ? null : await chooseCodec();
   return {
     batch,
@@ -115,31 +115,31 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
     codec,
     decode: options.decode,
     image: options.image,
-    companions,
+    extraFields,
     annotations,
     fields,
-    drawsTexts: options.textChoice === 'random',
+    drawsTexts: options.captionSampling === 'random',
     steps,
-    mixing,
-    whole: mixing.length > 0 || steps.batch !== undefined,
-    rowBytes: rowBytesOf(batch, companions).map(withObjects),
-    isUncompressedOnly: isUncompressedOnly(dataset, batch, options, companions.length + fields.length),
+    shuffleQuality,
+    whole: shuffleQuality.length > 0 || steps.batch !== undefined,
+    rowBytes: rowBytesOf(batch, extraFields).map(withObjects),
+    isUncompressedOnly: isUncompressedOnly(dataset, batch, options, extraFields.length + fields.length),
     usesCropIndex: options.cropIndex !== false && codec?.name === 'turbojpeg',
   };
 }
 
 /** More images and masks, where the batch has a place for them. */
-function companionsOf(options: OutputRequest, output: BatchOutput): Companion[] {
-  const { moreImages, masks } = options;
-  const companions: Companion[] = [
-    ...moreImages.map((field) => ({ field, kind: 'image' as const })),
+function extraFieldsOf(options: OutputRequest, output: BatchOutput): ExtraField[] {
+  const { extraImages, masks } = options;
+  const extraFields: ExtraField[] = [
+    ...extraImages.map((field) => ({ field, kind: 'image' as const })),
     ...masks.map((field) => ({ field, kind: 'mask' as const })),
   ];
-  const twice = companions.find(({ field }, i) => companions.findIndex((other) => other.field === field) < i);
+  const twice = extraFields.find(({ field }, i) => extraFields.findIndex((other) => other.field === field) < i);
   if (twice !== undefined)
-    throw new OptionError({}, `The field "${twice.field}" is named twice in moreImages and masks.`);
-  if (companions.length === 0 || output.kind === 'pixels') return companions;
-  throw needsPixels(masks.length > 0 ? 'masks' : 'moreImages', options);
+    throw new OptionError({}, `The field "${twice.field}" is named twice in extraImages and masks.`);
+  if (extraFields.length === 0 || output.kind === 'pixels') return extraFields;
+  throw needsPixels(masks.length > 0 ? 'masks' : 'extraImages', options);
 }
 
 /** Fields and columns that have the objects. */
@@ -151,14 +151,14 @@ function sourceNames(annotations: CheckedAnnotations): string[] {
 }
 
 /** The fields and columns that have the objects, where images are decoded. */
-function annotated(annotations: CheckedAnnotations, output: BatchOutput, { fields }: StoredDataset): Companion[] {
+function annotated(annotations: CheckedAnnotations, output: BatchOutput, { fields }: StoredDataset): ExtraField[] {
   if (output.kind === 'raw') {
     throw new OptionError(
       {},
       "What lies on images moves as they are decoded: leave out annotations, or transform 'raw'.",
     );
   }
-  const byName = new Map<string, Companion>();
+  const byName = new Map<string, ExtraField>();
   for (const source of annotationSources(annotations)) {
     const name = nameOfSource(source);
     const isField = source.field !== undefined && fields.includes(source.field);
@@ -191,25 +191,29 @@ function needsPixels(option: string, { transform }: OutputRequest): OptionError 
 }
 
 /** The steps that there are, with whole paths. */
-function stepsOf(steps: OutputRequest['steps']): OwnSteps {
+function stepsOf(steps: OutputRequest['steps']): CustomSteps {
   const resolved = Object.entries(steps).flatMap(([name, step]) =>
-    step === undefined ? [] : [[name, resolveStep(step as OwnStep)] as const],
+    step === undefined ? [] : [[name, resolveStep(step as CustomStep)] as const],
   );
   return Object.fromEntries(resolved);
 }
 
-function checkMixable(mixing: Mixing, { dtype }: CompiledTransform, companions: readonly Companion[]): void {
-  if (companions.some(({ kind }) => kind !== 'field')) {
-    throw new OptionError({}, 'mix takes images and labels: leave out moreImages, masks and annotations, or mix.');
+function checkMixable(
+  shuffleQuality: ShuffleQualityReport,
+  { dtype }: CompiledTransform,
+  extraFields: readonly ExtraField[],
+): void {
+  if (extraFields.some(({ kind }) => kind !== 'field')) {
+    throw new OptionError({}, 'mix takes images and labels: leave out extraImages, masks and annotations, or mix.');
   }
-  if (dtype === 'float16' && mixing.some(({ name }) => name === 'mixup')) {
+  if (dtype === 'float16' && shuffleQuality.some(({ name }) => name === 'mixup')) {
     throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
   }
 }
 
 /** The fields that come as values, unless others are asked for. */
-function fieldsOf(dataset: StoredDataset, companions: readonly Companion[]): string[] {
-  const pixels = new Set([...imageFields(dataset.fields), ...companions.map(({ field }) => field), 'cls']);
+function fieldsOf(dataset: StoredDataset, extraFields: readonly ExtraField[]): string[] {
+  const pixels = new Set([...imageFields(dataset.fields), ...extraFields.map(({ field }) => field), 'cls']);
   return dataset.fields.filter((field) => !pixels.has(field));
 }
 
@@ -264,11 +268,11 @@ async function outputOf(
 }
 
 /** By the number of a batch's size. Encoded images, and those of a list, lie elsewhere. */
-function rowBytesOf(output: BatchOutput, companions: readonly Companion[]): RowBytes[] {
-  if (output.kind !== 'pixels') return [{ image: 0, companions: companions.map(() => 0) }];
+function rowBytesOf(output: BatchOutput, extraFields: readonly ExtraField[]): RowBytes[] {
+  if (output.kind !== 'pixels') return [{ image: 0, extraFields: extraFields.map(() => 0) }];
   return output.sizes.map(({ width, height }) => {
     const image = width * height * 3 * valueBytes(output.dtype);
     const bytesOf = { image, mask: width * height, field: 0, annotation: 0, columns: 0 };
-    return { image, companions: companions.map(({ kind }) => bytesOf[kind]) };
+    return { image, extraFields: extraFields.map(({ kind }) => bytesOf[kind]) };
   });
 }

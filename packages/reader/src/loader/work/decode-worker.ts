@@ -11,21 +11,21 @@ import type { CheckedAnnotations } from '../../annotations/options.js';
 import { readAnnotations } from '../../annotations/read.js';
 import { layOutRecord, writeRecord } from '../../annotations/record.js';
 import { notAValue } from '../../dataset/field-bytes.js';
-import type { CompanionImage } from '../../decode/decoded.js';
+import type { ExtraFieldImage } from '../../decode/decoded.js';
 import { createDecoder, type Decoder, type DecoderOptions, OtherSize } from '../../decode/decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { GivenAnnotations } from '../../transform/annotations.js';
-import type { Mixing } from '../../transform/mix.js';
+import type { ShuffleQualityReport } from '../../transform/mix.js';
 import { arenaView } from '../read/arena.js';
 import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
 import { ColumnTexts } from '../ring/column-texts.js';
-import { type Companion, type Part, PartTable } from '../ring/companions.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
+import { type ExtraField, type Part, PartTable } from '../ring/extra-fields.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, WHOLE_BATCH } from '../ring/job.js';
 import { type MemoryPlan, scratchAddress, slotAddress } from '../ring/slots.js';
-import type { OwnSteps } from './own-steps.js';
+import type { CustomSteps } from './custom-steps.js';
 import { ShardImages } from './shard-images.js';
-import { DroppedSample, loadWorkSteps, OwnStepFailure, type WorkSteps } from './work-steps.js';
+import { CustomStepFailure, DroppedSample, loadWorkSteps, type WorkSteps } from './work-steps.js';
 
 export interface DecodeWorkerData {
   readonly worker: number;
@@ -39,15 +39,15 @@ export interface DecodeWorkerData {
   readonly list: boolean;
   /** Rows of a full batch. */
   readonly rows: number;
-  readonly companions: readonly Companion[];
+  readonly extraFields: readonly ExtraField[];
   readonly annotations: CheckedAnnotations | null;
   /** Memory of a {@link PartTable}. */
   readonly parts: SharedArrayBuffer;
   /** Memory of {@link ColumnTexts}. */
   readonly texts: readonly SharedArrayBuffer[];
   readonly facts: BatchFactsBuffers;
-  readonly steps: OwnSteps;
-  readonly mixing: Mixing;
+  readonly steps: CustomSteps;
+  readonly shuffleQuality: ShuffleQualityReport;
   /** The files of the shards, where workers may read images themselves; else none. */
   readonly shardPaths: readonly string[];
 }
@@ -81,7 +81,7 @@ export type WorkerMessage = { readonly kind: 'ready' } | BadRow | ListImage;
 const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
 const shardImages = new ShardImages(data.shardPaths);
-const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.companions.length }, data.parts);
+const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.extraFields.length }, data.parts);
 const texts = new ColumnTexts({ slots: data.plan.slots, rows: data.rows }, data.texts);
 const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
 
@@ -114,7 +114,7 @@ async function run(): Promise<void> {
     try {
       await steps.wholeBatch(job.slot, control.slots.rows(job.slot), job.bucket);
     } catch (error) {
-      if (!(error instanceof OwnStepFailure)) throw error;
+      if (!(error instanceof CustomStepFailure)) throw error;
       post({ kind: 'bad', slot: job.slot, row: WHOLE_BATCH, reason: error.message, stack: error.stack });
     }
     control.slots.finishWhole(job.slot);
@@ -152,8 +152,8 @@ function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null):
   if (decoder === null) return;
   if (job.orientation === 0) job.orientation = headerOf(bytes)?.orientation ?? 1;
   const cropIndex = job.cropBytes === 0 ? null : cropIndexAt(job);
-  const isPlain = data.companions.length === 0 && !steps?.hasRowSteps;
-  const { images, fields, given } = isPlain ? NOTHING : companionsOf(job);
+  const isPlain = data.extraFields.length === 0 && !steps?.hasRowSteps;
+  const { images, fields, given } = isPlain ? NOTHING : extraFieldsOf(job);
   if (data.list) {
     return decoder.decodeToArray(bytes, job, cropIndex, given).then(({ pixels, height, width }) => {
       writeObjects(job, decoder);
@@ -172,9 +172,9 @@ function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null):
 /** Puts what lies on the image into its row of the slot. */
 function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decoder): void {
   if (placed === null) return;
-  const part = data.companions.length;
-  const { companions, rowBytes } = data.plan;
-  const address = slotAddress(data.plan, slot) + companions[part]! + row * rowBytes[bucket]!.companions[part]!;
+  const part = data.extraFields.length;
+  const { extraFields, rowBytes } = data.plan;
+  const address = slotAddress(data.plan, slot) + extraFields[part]! + row * rowBytes[bucket]!.extraFields[part]!;
   writeRecord(placed, record!, annotations!.boxFormat, data.memory.buffer, address);
 }
 
@@ -189,7 +189,8 @@ function report(error: unknown, { slot, row }: Job): void {
   if (error instanceof OtherSize) post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true });
   else if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: error.reason });
   else if (error instanceof DroppedSample) post({ kind: 'bad', slot, row, reason: error.message, dropped: true });
-  else if (error instanceof OwnStepFailure) post({ kind: 'bad', slot, row, reason: error.message, stack: error.stack });
+  else if (error instanceof CustomStepFailure)
+    post({ kind: 'bad', slot, row, reason: error.message, stack: error.stack });
   else throw error;
 }
 
@@ -207,18 +208,18 @@ function finish(job: Job, decoder: Decoder | null): boolean {
 
 /** What comes along with an image. */
 interface Accompanied {
-  readonly images: readonly CompanionImage[];
+  readonly images: readonly ExtraFieldImage[];
   /** The bytes of the fields that a step looks at. */
   readonly fields: Readonly<Record<string, Uint8Array>>;
   readonly given: GivenAnnotations | null;
 }
 const NOTHING: Accompanied = { images: [], fields: {}, given: null };
 
-function companionsOf(job: Job): Accompanied {
-  const images: CompanionImage[] = [];
+function extraFieldsOf(job: Job): Accompanied {
+  const images: ExtraFieldImage[] = [];
   const fields = nameTable<Uint8Array>();
   const annotated = nameTable<Uint8Array>();
-  for (const [i, { field, kind }] of data.companions.entries()) {
+  for (const [i, { field, kind }] of data.extraFields.entries()) {
     const part = parts.get(job.slot, job.row, i);
     if (part === null) {
       if (kind === 'field') continue;
@@ -232,8 +233,8 @@ function companionsOf(job: Job): Accompanied {
     if (kind === 'field') fields[field] = bytes;
     else if (kind === 'annotation') annotated[field] = bytes;
     else {
-      const rowBytes = data.plan.rowBytes[job.bucket]!.companions[i]!;
-      const target = slotAddress(data.plan, job.slot) + data.plan.companions[i]! + job.row * rowBytes;
+      const rowBytes = data.plan.rowBytes[job.bucket]!.extraFields[i]!;
+      const target = slotAddress(data.plan, job.slot) + data.plan.extraFields[i]! + job.row * rowBytes;
       images.push({ field, kind, bytes, target });
     }
   }

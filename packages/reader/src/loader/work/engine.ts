@@ -1,18 +1,18 @@
-import { Bell, OptionError } from '@shardtool/base';
+import { OptionError, WakeSignal } from '@shardtool/base';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
-import type { Mixing } from '../../transform/mix.js';
+import type { ShuffleQualityReport } from '../../transform/mix.js';
 import { Arena, arenaView } from '../read/arena.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import { ColumnTexts } from '../ring/column-texts.js';
-import { type Companion, PartTable } from '../ring/companions.js';
 import { Control } from '../ring/control.js';
+import { type ExtraField, PartTable } from '../ring/extra-fields.js';
 import { layOverFile } from '../ring/slot-file.js';
 import { type MemoryPlan, slotAddress } from '../ring/slots.js';
+import type { CustomSteps } from './custom-steps.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
 import { DecodeWorkers } from './decode-workers.js';
-import type { OwnSteps } from './own-steps.js';
 
 export interface EngineOptions {
   readonly plan: MemoryPlan;
@@ -24,12 +24,12 @@ export interface EngineOptions {
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
   readonly list: boolean;
   /** What comes along with each image. */
-  readonly companions: readonly Companion[];
+  readonly extraFields: readonly ExtraField[];
   /** Where the objects on images stand; their rows of a slot lie behind those of all companions. */
   readonly annotations: CheckedAnnotations | null;
   /** A person's own code, its paths whole. */
-  readonly steps: OwnSteps;
-  readonly mixing: Mixing;
+  readonly steps: CustomSteps;
+  readonly shuffleQuality: ShuffleQualityReport;
   /** The files of the shards, where workers may read images themselves; else none. */
   readonly shardPaths: readonly string[];
   /** The file whose memory the slots are to be, if any. */
@@ -44,7 +44,7 @@ export class Engine {
   readonly held: Arena;
   readonly memory: KernelMemory;
   readonly plan: MemoryPlan;
-  readonly bell: Bell;
+  readonly bell: WakeSignal;
   readonly parts: PartTable;
   readonly texts: ColumnTexts;
   readonly facts: BatchFacts;
@@ -57,10 +57,10 @@ export class Engine {
   /** `giveUp` ends a start that is under way, with the signal's reason. */
   static async start(options: EngineOptions, giveUp: AbortSignal): Promise<Engine> {
     const { plan } = options;
-    const bell = new Bell();
+    const bell = new WakeSignal();
     const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
-    const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: options.companions.length });
-    const hasTexts = options.companions.some(({ kind }) => kind === 'columns');
+    const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: options.extraFields.length });
+    const hasTexts = options.extraFields.some(({ kind }) => kind === 'columns');
     const texts = new ColumnTexts({ slots: hasTexts ? plan.slots : 0, rows: options.rows });
     const facts = new BatchFacts({
       slots: plan.slots,
@@ -88,13 +88,13 @@ export class Engine {
         decoder: options.decoder,
         list: options.list,
         rows: options.rows,
-        companions: options.companions,
+        extraFields: options.extraFields,
         annotations: options.annotations,
         parts: parts.buffer,
         texts: texts.buffers,
         facts: facts.buffers,
         steps: options.steps,
-        mixing: options.mixing,
+        shuffleQuality: options.shuffleQuality,
         shardPaths: options.shardPaths,
       }),
       onMessage: (message) => {
@@ -163,9 +163,9 @@ export class Engine {
   }
 
   /** The bytes of a slot that `rows` rows of a companion take. */
-  companionBytes(slot: number, companion: number, rows: number, bucket: number): Uint8Array {
-    const offset = this.plan.companions[companion]!;
-    const rowBytes = this.plan.rowBytes[bucket]!.companions[companion]!;
+  extraFieldBytes(slot: number, extraField: number, rows: number, bucket: number): Uint8Array {
+    const offset = this.plan.extraFields[extraField]!;
+    const rowBytes = this.plan.rowBytes[bucket]!.extraFields[extraField]!;
     return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot) + offset, rows * rowBytes);
   }
 

@@ -1,6 +1,6 @@
 /** What a worker does besides decoding: a person's own steps, and mixing. */
 import { nameTable } from '@shardtool/format';
-import type { CompanionImage } from '../../decode/decoded.js';
+import type { ExtraFieldImage } from '../../decode/decoded.js';
 import type { Decoder } from '../../decode/decoder.js';
 import { EffectKernels } from '../../kernels/effects.js';
 import type { GivenAnnotations } from '../../transform/annotations.js';
@@ -9,8 +9,6 @@ import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import type { Job } from '../ring/job.js';
 import { type RowBytes, slotAddress } from '../ring/slots.js';
-import type { DecodeWorkerData } from './decode-worker.js';
-import { mixRows } from './mix-rows.js';
 import {
   type BatchStep,
   type FieldsStep,
@@ -19,13 +17,15 @@ import {
   type PixelsStep,
   type StepBatch,
   type StepContext,
-} from './own-steps.js';
+} from './custom-steps.js';
+import type { DecodeWorkerData } from './decode-worker.js';
+import { mixRows } from './mix-rows.js';
 
 /** A person's own step left the sample out. */
 export class DroppedSample extends Error {}
 
 /** A person's own step threw; the stack is of what it threw. */
-export class OwnStepFailure extends Error {
+export class CustomStepFailure extends Error {
   override readonly stack: string;
 
   constructor(step: string, thrown: unknown) {
@@ -51,7 +51,7 @@ export interface WorkSteps {
   /** Decodes a row between the steps on its fields and on its pixels. Rejects with {@link DroppedSample} too. */
   row(
     image: StepImage,
-    companions: readonly CompanionImage[],
+    extraFields: readonly ExtraFieldImage[],
     fields: Readonly<Record<string, Uint8Array>>,
     job: Job,
     target: number,
@@ -65,7 +65,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
   const fields = await loadStep<FieldsStep>('fields', data.steps.fields);
   const pixels = await loadStep<PixelsStep>('pixels', data.steps.pixels);
   const batch = await loadStep<BatchStep>('batch', data.steps.batch);
-  if (fields === null && pixels === null && batch === null && data.mixing.length === 0) return null;
+  if (fields === null && pixels === null && batch === null && data.shuffleQuality.length === 0) return null;
   const { transform, seeds, outputSize, covers } = data.decoder!;
   const { dtype, layout } = transform;
   const sizeOf = (bucket: number) => covers?.[bucket]?.outputShape ?? outputSize!;
@@ -74,7 +74,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
     return layout === 'nhwc' ? [height, width, 3] : [3, height, width];
   };
   const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
-  const kernels = data.mixing.length > 0 ? new EffectKernels(data.memory) : null;
+  const kernels = data.shuffleQuality.length > 0 ? new EffectKernels(data.memory) : null;
 
   const contextOf = (identity: Identity, from: number, options: unknown): StepContext => {
     const random = new SampleRandom(seeds[identity.source]!).start(
@@ -92,18 +92,18 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
 
   return {
     hasRowSteps: fields !== null || pixels !== null,
-    async row({ bytes: image, cropIndex, given: annotations }, companions, values, job, target) {
+    async row({ bytes: image, cropIndex, given: annotations }, extraFields, values, job, target) {
       let encoded = image;
-      let others = companions;
+      let others = extraFields;
       if (fields !== null) {
-        const more = companions.map(({ field, bytes }) => [field, bytes] as const);
+        const more = extraFields.map(({ field, bytes }) => [field, bytes] as const);
         const given = nameTable([...Object.entries(values), ...more, ['image', image] as const]);
         const changed = await calling('fields', fields, (run) =>
           run(given, contextOf(job, FIRST_NUMBER.fieldsStep, fields.options)),
         );
         if (changed === null) throw new DroppedSample('the step "fields" left it out');
         encoded = changed.image ?? image;
-        others = companions.map((one) => ({
+        others = extraFields.map((one) => ({
           ...one,
           bytes: (Object.hasOwn(changed, one.field) ? changed[one.field] : undefined) ?? one.bytes,
         }));
@@ -131,7 +131,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
           shape: [rows, ...shapeOf(bucket)],
           dtype,
           labels: facts.labels(slot, rows),
-          ...companionsAt(slot, rows, rowBytes),
+          ...extraFieldsAt(slot, rows, rowBytes),
         };
         await calling('batch', batch, (run) => run(whole, contextOf(identity, FIRST_NUMBER.batchStep, batch.options)));
       }
@@ -143,22 +143,26 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         FIRST_NUMBER.mix,
       );
       const size = sizeOf(bucket);
-      const mix = drawMix(data.mixing, size, random);
+      const mix = drawMix(data.shuffleQuality, size, random);
       facts.setMix(slot, mix);
       if (mix !== null) mixRows(kernels, mix, { address, rows, ...size }, transform, decoder.spare(rowBytes.image));
     },
   };
 
-  function companionsAt(slot: number, rows: number, { companions }: RowBytes): Pick<StepBatch, 'masks' | 'moreImages'> {
+  function extraFieldsAt(
+    slot: number,
+    rows: number,
+    { extraFields }: RowBytes,
+  ): Pick<StepBatch, 'masks' | 'extraImages'> {
     const masks = nameTable<Uint8Array>();
-    const moreImages = nameTable<Uint8Array | Float32Array>();
-    for (const [i, { field, kind }] of data.companions.entries()) {
-      const rowBytes = companions[i]!;
-      const address = slotAddress(data.plan, slot) + data.plan.companions[i]!;
-      if (kind === 'image') moreImages[field] = valuesAt(address, rows * rowBytes);
+    const extraImages = nameTable<Uint8Array | Float32Array>();
+    for (const [i, { field, kind }] of data.extraFields.entries()) {
+      const rowBytes = extraFields[i]!;
+      const address = slotAddress(data.plan, slot) + data.plan.extraFields[i]!;
+      if (kind === 'image') extraImages[field] = valuesAt(address, rows * rowBytes);
       else if (kind === 'mask') masks[field] = new Uint8Array(data.memory.buffer, address, rows * rowBytes);
     }
-    return { masks, moreImages };
+    return { masks, extraImages };
   }
 }
 
@@ -170,6 +174,6 @@ async function calling<Kind extends (...values: never[]) => unknown, Result>(
   try {
     return await call(step.run);
   } catch (error) {
-    throw new OwnStepFailure(name, error);
+    throw new CustomStepFailure(name, error);
   }
 }

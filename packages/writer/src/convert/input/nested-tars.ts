@@ -65,7 +65,7 @@ async function open(location: string): Promise<Source> {
 
 /**
  * The files of a tar that comes as a stream; where its first file is a tar, the files of all tars in it, each in a folder of
- * that tar's name. Throws DamagedShardError, CutShardError, UnsupportedEntryError or EntryNameError for an archive that is not right, and
+ * that tar's name. Throws DamagedShardError, TruncatedShardError, UnsupportedEntryError or EntryNameError for an archive that is not right, and
  * {@link UnsupportedShardError} for other files beside such tars.
  */
 export async function* streamNested(chunks: AsyncIterable<Uint8Array>, shard: string): AsyncGenerator<StreamedFile> {

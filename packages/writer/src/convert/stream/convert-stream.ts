@@ -20,7 +20,7 @@ export interface ConvertedStream {
 /**
  * Writes the samples of a tar that comes as a stream to new shards, in the order of the stream. Of a large sample 64 MiB are in
  * memory, and the rest lies on the disk meanwhile. Throws DamagedShardError for an archive that is
- * damaged (CutShardError: cut), EntryNameError, UnsupportedEntryError, SampleSizeError, DiskFullError, FileError, and
+ * damaged (TruncatedShardError: cut), EntryNameError, UnsupportedEntryError, SampleSizeError, DiskFullError, FileError, and
  * {@link DuplicateKeyError} for a key that came before. `classes`: where these are known, the class of a sample is its first folder.
  */
 export async function convertStream(

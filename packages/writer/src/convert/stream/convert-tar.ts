@@ -93,7 +93,7 @@ export async function convertTarStream(
 /** Throws where an ending that was named is that of no file: masks would have become images, or fields of another name. */
 function refuseUnmet(naming: Naming, shards: readonly ShardRecord[], name: string): void {
   const found = new Set(shards.flatMap(({ fieldCounts }) => [...fieldCounts.keys()]));
-  const rule = naming.fields.find((candidate) => !found.has(Naming.fieldOfEnding(candidate)));
+  const rule = naming.fields.find((candidate) => !found.has(Naming.fieldOfExtension(candidate)));
   if (rule === undefined) return;
   const there = [...found].sort().join(', ');
   throw new OptionError(

@@ -57,11 +57,11 @@ export async function* streamSamples(
 /** As WebDataset names it, or as packing does. */
 function nameOf(path: string, naming: Naming | null): SampleName | null {
   if (naming === null) return splitEntryName(path);
-  const companion = naming.companionOf(path);
-  if (companion === null) return naming.nameOf(path);
-  if (companion.stem === null) return null;
+  const extraField = naming.extraFieldOf(path);
+  if (extraField === null) return naming.nameOf(path);
+  if (extraField.stem === null) return null;
   // Any ending gives the key of what has the stem.
-  return { key: naming.keyOf(`${companion.stem}.x`), field: companion.field };
+  return { key: naming.keyOf(`${extraField.stem}.x`), field: extraField.field };
 }
 
 function refuseTwice({ key, fields }: StreamedSample, field: string, shard: string): void {

@@ -1,14 +1,14 @@
 /** The files of a dataset in a bucket: which are read on this machine, and in which order they may go. */
-import { BESIDE_NAMES, besideAll, entryOf, MANIFEST_FILE, OUTPUT_LAYOUTS, PACK_NOTE_FILE } from '@shardtool/format';
+import { entryOf, MANIFEST_FILE, OUTPUT_LAYOUTS, PACK_NOTE_FILE, SIDECAR_NAMES, sidecarPaths } from '@shardtool/format';
 import { LIST_FILES } from '../lists.js';
-import { NOTE_ENDING, STATE_FOLDER } from '../pack-state.js';
+import { NOTE_EXTENSION, STATE_FOLDER } from '../pack-state.js';
 import { isPartNote } from '../part-notes.js';
 
 export const PLAN = `${STATE_FOLDER}/plan`;
 /** What is read on this machine, and not only looked at; notes beside them. */
 const READ_HERE = new Set([MANIFEST_FILE, PACK_NOTE_FILE, PLAN, ...LIST_FILES]);
 /** What lies beside shards and dataset.json, one for all. */
-export const BESIDE_SHARDS = [PACK_NOTE_FILE, ...LIST_FILES, ...besideAll(BESIDE_NAMES), ...layoutLists()];
+export const SHARD_SIDECARS = [PACK_NOTE_FILE, ...LIST_FILES, ...sidecarPaths(SIDECAR_NAMES), ...layoutLists()];
 
 /** What layouts have beside all shards. */
 function layoutLists(): string[] {
@@ -20,7 +20,7 @@ export function isReadHere(name: string): boolean {
 }
 
 export function isNote(name: string): boolean {
-  return name.startsWith(`${STATE_FOLDER}/`) && name.endsWith(NOTE_ENDING);
+  return name.startsWith(`${STATE_FOLDER}/`) && name.endsWith(NOTE_EXTENSION);
 }
 
 /**

@@ -10,7 +10,7 @@ import type { ShardRecord } from '../../shard/new-shard.js';
 import type { Destination } from '../destination.js';
 import { isLockFile } from '../parts.js';
 import { addToNote, readNoteText } from '../shard-note.js';
-import { BESIDE_SHARDS, inTurnOfRemoval, isNote, isReadHere, PLAN } from './bucket-files.js';
+import { inTurnOfRemoval, isNote, isReadHere, PLAN, SHARD_SIDECARS } from './bucket-files.js';
 import { keepSize, showBySize, stagingFolder } from './staging-folder.js';
 
 /** Shards that are sent at a time, each in several parts. */
@@ -112,7 +112,7 @@ export class BucketOutput implements Destination {
   }
 
   async sendNotes(): Promise<void> {
-    for (const name of BESIDE_SHARDS) {
+    for (const name of SHARD_SIDECARS) {
       const path = join(this.folder, name);
       if (!existsSync(path) || this.#isShown(name)) continue;
       if (name === PACK_NOTE_FILE && !this.#there.has(name)) {

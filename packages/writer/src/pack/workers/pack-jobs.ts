@@ -36,7 +36,7 @@ import { sourceKind } from '../../source/source-kinds.js';
 
 /** What {@link ShardSetting} is made of in each worker. */
 export interface PackSetting
-  extends Omit<ShardSetting, 'layout' | 'sample' | 'step' | 'flight' | 'access' | 'breathe'> {
+  extends Omit<ShardSetting, 'layout' | 'sample' | 'step' | 'flight' | 'access' | 'yieldIfDue'> {
   readonly flight: FlightSetting | null;
   readonly layout: LayoutChoice;
   /** The source folder, with a "/" at its end. */
@@ -115,7 +115,7 @@ const NO_RECORD = -1;
 /** One of those that share a pack's work, in a thread of its own or in the one that packs. */
 export class PackJobs {
   readonly #report: Report;
-  readonly #breathe: ShardSetting['breathe'];
+  readonly #yieldIfDue: ShardSetting['yieldIfDue'];
   #listing: Listing | null = null;
   #session: Promise<Session> | undefined;
   /** Settled when the shard that came last needs no more of this thread. */
@@ -124,7 +124,7 @@ export class PackJobs {
   /** With `isShared` the thread has other things to do, too, and comes to them all the time. */
   constructor(report: Report, isShared: boolean) {
     this.#report = report;
-    this.#breathe = isShared ? breather(BREATH_MS) : null;
+    this.#yieldIfDue = isShared ? breather(BREATH_MS) : null;
   }
 
   take(news: PackNews): void {
@@ -135,7 +135,7 @@ export class PackJobs {
       return;
     }
     this.close();
-    this.#session = open(news, this.#breathe);
+    this.#session = open(news, this.#yieldIfDue);
     this.#session.catch(() => undefined);
   }
 
@@ -234,14 +234,22 @@ export class PackJobs {
   }
 }
 
-async function open(given: PackSetting, breathe: ShardSetting['breathe']): Promise<Session> {
+async function open(given: PackSetting, yieldIfDue: ShardSetting['yieldIfDue']): Promise<Session> {
   const { layout: choice, root, step, limits, naming, flight, ...rest } = given;
   const layout = await layoutOfChoice(choice);
   const sample = { root, naming: new Naming(naming), imageOnly: layout.imageOnly ?? false, limits };
   const ahead = flight && new InFlight(flight);
   const access = sourceKind(root).files(root);
-  const pause = ahead === null ? breathe : breather(ANSWERS_MS);
-  const setting = { ...rest, layout, sample, step: await createImageStep(step), flight: ahead, access, breathe: pause };
+  const pause = ahead === null ? yieldIfDue : breather(ANSWERS_MS);
+  const setting = {
+    ...rest,
+    layout,
+    sample,
+    step: await createImageStep(step),
+    flight: ahead,
+    access,
+    yieldIfDue: pause,
+  };
   return { given, setting, plan: given.isCheck ? NO_RECORD : openSync(planPath(given.output), 'r') };
 }
 

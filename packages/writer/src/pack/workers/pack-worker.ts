@@ -1,6 +1,7 @@
 /** A worker thread of a pack. */
-import { report } from '../../crew/crew-member.js';
-import { answer, sayFree, takeMessages } from '../../crew/worker-jobs.js';
+
+import { answer, sayFree, takeMessages } from '../../workers/worker-jobs.js';
+import { report } from '../../workers/worker-report.js';
 import { type PackJob, PackJobs, type PackNews, type PackResult } from './pack-jobs.js';
 
 const jobs = new PackJobs(report, false);

@@ -1,17 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
-import { isSmallWork } from '../../crew/small-work.js';
-import { WorkerCrew } from '../../crew/worker-crew.js';
-import type { Member } from '../../crew/worker-pool.js';
 import type { HashedFiles, HashPartsJob } from '../../dedupe/hash-files.js';
 import type { Report } from '../../shard/shard-job.js';
 import type { InFlight } from '../../source/ahead/in-flight.js';
 import { createMeasureTurn, isMeasured, measureAhead, measureSlices } from '../../source/folder/measure.js';
 import type { SourceFiles } from '../../source/source-files.js';
 import { sourceKind } from '../../source/source-kinds.js';
+import { isSmallWork } from '../../workers/small-work.js';
+import { WorkerGroup } from '../../workers/worker-group.js';
+import type { Member } from '../../workers/worker-pool.js';
 import { type PackJob, PackJobs, type PackNews, type PackResult } from './pack-jobs.js';
 
 /** Those that share the work of one pack. */
-export type PackWorkers = WorkerCrew<PackJob, PackResult>;
+export type PackWorkers = WorkerGroup<PackJob, PackResult>;
 
 /** What the thread that packs does of the work itself: a share of it, all of it where that is little, or none. */
 export type OwnShare = 'some' | 'all-of-little' | 'none';
@@ -19,11 +19,11 @@ export type OwnShare = 'some' | 'all-of-little' | 'none';
 /** `size` threads, of which this one is one where it has a share. With `isEnough`, or all of little, others wait for their `start`. */
 export function createPackWorkers(size: number, share: OwnShare, isEnough: boolean): PackWorkers {
   const isSubstitute = share === 'all-of-little';
-  const own = (report: Report) => ({ member: ownMember(report), isEnough: isEnough || isSubstitute, isSubstitute });
-  return new WorkerCrew(new URL('./pack-worker.js', import.meta.url), size, share === 'none' ? null : own);
+  const own = (report: Report) => ({ member: callerThread(report), isEnough: isEnough || isSubstitute, isSubstitute });
+  return new WorkerGroup(new URL('./pack-worker.js', import.meta.url), size, share === 'none' ? null : own);
 }
 
-function ownMember(report: Report): Member<PackJob, PackResult> {
+function callerThread(report: Report): Member<PackJob, PackResult> {
   const jobs = new PackJobs(report, true);
   return {
     post: (news) => jobs.take(news as PackNews),

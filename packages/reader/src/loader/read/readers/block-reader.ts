@@ -1,4 +1,4 @@
-import type { Bell } from '@shardtool/base';
+import type { WakeSignal } from '@shardtool/base';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from '../arena.js';
@@ -35,9 +35,9 @@ export interface StreamingOptions {
   readonly store: ShardStore;
   readonly arena: Arena;
   /** Rung by all who change something: this reader, those that share the arena, and the batches. */
-  readonly bell: Bell;
+  readonly bell: WakeSignal;
   /** Blocks in memory at once, as long as none more is waited for. */
-  readonly slabs: number;
+  readonly buffers: number;
   /** Blocks that are being read at once; without it, as many as are worth it. */
   readonly readConcurrency: number | undefined;
   readonly opening: Opening;
@@ -173,7 +173,7 @@ export class StreamingReader implements BlockReader {
   /** The next block, and what it takes to load it. Where indexes take a while, those of the next blocks are on their way. */
   #nextPlanned(): PlannedLoad | null {
     const { blocks, selection, store } = this.#options;
-    const ahead = this.#isFar ? INDEXES_AHEAD : 1;
+    const ahead = this.#isSlow ? INDEXES_AHEAD : 1;
     while (this.#planned.length < ahead) {
       if (this.#planned.length > 0 && this.#isAfterFirst(this.#planned.at(-1)!.block.ordinal + 1)) break;
       const next = blocks.next();
@@ -197,17 +197,17 @@ export class StreamingReader implements BlockReader {
     return store.forPass?.(pass) ?? store;
   }
 
-  get #isFar(): boolean {
+  get #isSlow(): boolean {
     return (this.#options.store.parallel ?? 0) > NEAR_READS;
   }
 
   #mayRead(ordinal: number): boolean {
-    const { slabs, store, opening } = this.#options;
+    const { buffers, store, opening } = this.#options;
     // What the first batches need is little of each block.
     const most = opening.items.has(ordinal)
       ? Number.POSITIVE_INFINITY
       : (this.#options.readConcurrency ?? store.parallel ?? NEAR_READS);
-    return this.#reading < most && (this.#live < slabs || this.#wanted >= ordinal);
+    return this.#reading < most && (this.#live < buffers || this.#wanted >= ordinal);
   }
 
   /** Reads all of the blocks of which the first batches have what they need, in their order. */

@@ -1,4 +1,4 @@
-import type { Bell } from '@shardtool/base';
+import type { WakeSignal } from '@shardtool/base';
 import type { ShardFiles } from '../../../dataset/shard-files.js';
 import type { EpochPlan } from '../../../order/batches.js';
 import { firstNumbers } from '../../../order/units.js';
@@ -24,8 +24,8 @@ export interface EpochReadersOptions {
   /** Where single samples lie, and how much of those may be of samples that wait. */
   readonly held: Arena;
   readonly holdBytes: number;
-  readonly bell: Bell;
-  readonly slabs: number;
+  readonly bell: WakeSignal;
+  readonly buffers: number;
   readonly readConcurrency: number | undefined;
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
@@ -71,7 +71,7 @@ export class EpochReaders {
     const { history, checksum: checked, canStayInShards } = this.#options;
     const { hasReadAll, wasCached } = history.begin(whole);
     const checksum = checked === 'always' || (checked === 'first-epoch' && !hasReadAll);
-    const inShards = wasCached && !checksum && canStayInShards && !this.#options.files.isFar;
+    const inShards = wasCached && !checksum && canStayInShards && !this.#options.files.isSlow;
     const { plan, selection } = epoch;
     if (plan.under === undefined) {
       const reader = await this.#reader(epoch, demand, least, inShards);
@@ -115,7 +115,7 @@ export class EpochReaders {
     least: () => Promise<number>,
     inShards: boolean,
   ): Promise<BlockReader> {
-    const { files, store, arena, bell, slabs, readConcurrency } = this.#options;
+    const { files, store, arena, bell, buffers, readConcurrency } = this.#options;
     files.throwIfClosed();
     const first = firstNumbers(selection.counts);
     const blocks = plan.blocks();
@@ -131,7 +131,7 @@ export class EpochReaders {
       store,
       arena,
       bell,
-      slabs,
+      buffers,
       readConcurrency,
       opening: this.#openingOf(plan),
       demand,
@@ -140,8 +140,8 @@ export class EpochReaders {
   }
 
   #openingOf(plan: EpochPlan): Opening {
-    const { isFar, isRemote } = this.#options.files;
-    if (!isFar) return NO_OPENING;
+    const { isSlow, isRemote } = this.#options.files;
+    if (!isSlow) return NO_OPENING;
     // Threads of slow files put reads in front themselves; those that have none open the files of the next batches.
     return isRemote ? openingOf(plan) : { ...openingOf(plan), first: 0 };
   }

@@ -1,4 +1,4 @@
-import type { Bell } from '@shardtool/base';
+import type { WakeSignal } from '@shardtool/base';
 import type { FoundSample } from '../../../order/batches.js';
 import { lastAtMost } from '../../../order/units.js';
 import type { Selection } from '../../../selection/selection.js';
@@ -71,7 +71,7 @@ export function onlyRow(
 export interface ReadSinglesOptions {
   readonly store: ShardStore;
   readonly arena: Arena;
-  readonly bell: Bell;
+  readonly bell: WakeSignal;
   readonly demand: Demand;
   /** Lets go of what only waits; false where nothing does. */
   makeRoom(): boolean;

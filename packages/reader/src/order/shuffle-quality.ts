@@ -12,7 +12,7 @@ import { firstNumbers, lastAtMost } from './units.js';
  * How well batches are mixed, each as a multiple of what a perfect shuffle has: 1 is perfect, more is worse. Null where
  * there is nothing to compare with, or too little to tell.
  */
-export interface MixingScore {
+export interface ShuffleQuality {
   /** Pairs in a batch that are of one shard. */
   readonly shard: number | null;
   /** Pairs in a batch that are of one class; null where classes are not given. */
@@ -23,7 +23,7 @@ export interface MixingScore {
   readonly sampledBatches: number;
 }
 
-export interface MixingOptions extends OrderOptions {
+export interface ShuffleQualityOptions extends OrderOptions {
   readonly globalBatch: number;
   /** The class of each sample, by its number in the order, and how many samples each class has. */
   readonly classes?: { of(number: number): number; readonly counts: ArrayLike<number> } | undefined;
@@ -39,7 +39,7 @@ const SPREAD = 0.6180339887498949;
 const FEW_PAIRS = 10;
 
 /** Looks at batches spread over the epoch: at most 50, and the more the smaller the blocks are. */
-export function mixingScore(options: MixingOptions): MixingScore {
+export function shuffleQuality(options: ShuffleQualityOptions): ShuffleQuality {
   const order = epochOrder(options);
   const next = epochOrder({ ...options, epoch: (options.epoch + 1) % 2 ** 32 });
   const { counts, classes } = options;

@@ -4,7 +4,7 @@ import { firstNumbers } from '../order/units.js';
 import type { Selection, Subset } from './selection.js';
 
 /** The samples that an order of the caller's own names, each as often as it does. */
-export interface OwnOrder {
+export interface CustomOrder {
   readonly subset: Subset;
   /** By position of a pass: the number of its sample among the selected ones, where one that comes more often has several. */
   readonly positions: Uint32Array;
@@ -16,7 +16,7 @@ const MOST_POSITIONS = 2 ** 32 - 1;
  * What `order` selects: numbers of samples in the order on disk, from 0 on, as often as each is to come. `counts`: samples of each
  * shard. Throws {@link OptionError} for an empty order and for what is no number of a sample.
  */
-export function selectInOrder(order: ArrayLike<number>, counts: ArrayLike<number>): OwnOrder {
+export function selectInOrder(order: ArrayLike<number>, counts: ArrayLike<number>): CustomOrder {
   const first = firstNumbers(counts);
   const samples = first[counts.length]!;
   if (order.length === 0) throw new OptionError({}, 'order names no sample: give at least one, or leave it out.');

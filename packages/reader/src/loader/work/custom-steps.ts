@@ -5,7 +5,7 @@ import { OptionError } from '@shardtool/base';
 import type { Dtype } from '../../transform/values.js';
 
 /** Where the code is, as plain data. */
-export interface OwnStep {
+export interface CustomStep {
   /** Path of a JavaScript module, from the working directory on, or a file: URL. */
   readonly module: string;
   /** Name of the function that it exports. Default `default`. */
@@ -14,13 +14,13 @@ export interface OwnStep {
   readonly options?: unknown;
 }
 
-export interface OwnSteps {
+export interface CustomSteps {
   /** A {@link FieldsStep}. */
-  readonly fields?: OwnStep;
+  readonly fields?: CustomStep;
   /** A {@link PixelsStep}. */
-  readonly pixels?: OwnStep;
+  readonly pixels?: CustomStep;
   /** A {@link BatchStep}. */
-  readonly batch?: OwnStep;
+  readonly batch?: CustomStep;
 }
 
 /** What every step is told. */
@@ -65,7 +65,7 @@ export interface StepBatch {
   readonly dtype: Dtype;
   readonly labels: Int32Array;
   readonly masks: Readonly<Record<string, Uint8Array>>;
-  readonly moreImages: Readonly<Record<string, Uint8Array | Float32Array>>;
+  readonly extraImages: Readonly<Record<string, Uint8Array | Float32Array>>;
 }
 
 /** On a whole batch, in place, before it is mixed. */
@@ -81,8 +81,8 @@ export interface LoadedStep<Kind extends Step> {
 const PLACES = ['fields', 'pixels', 'batch'];
 const PARTS = ['module', 'export', 'options'];
 
-/** Whether somebody's value is {@link OwnSteps}, without any other name in it. */
-export function isOwnSteps(value: unknown): value is OwnSteps {
+/** Whether somebody's value is {@link CustomSteps}, without any other name in it. */
+export function isCustomSteps(value: unknown): value is CustomSteps {
   return isRecord(value) && Object.entries(value).every(([place, step]) => PLACES.includes(place) && isStep(step));
 }
 
@@ -98,7 +98,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** Makes paths whole: a worker may have another idea of what they are relative to. */
-export function resolveStep(step: OwnStep): OwnStep {
+export function resolveStep(step: CustomStep): CustomStep {
   const { module } = step;
   return { ...step, module: module.startsWith('file:') ? module : pathToFileURL(path.resolve(module)).href };
 }
@@ -106,7 +106,7 @@ export function resolveStep(step: OwnStep): OwnStep {
 /** Loads the function in this thread. Throws {@link OptionError} where there is none. */
 export async function loadStep<Kind extends Step>(
   kind: string,
-  step: OwnStep | undefined,
+  step: CustomStep | undefined,
 ): Promise<LoadedStep<Kind> | null> {
   if (step === undefined) return null;
   const name = step.export ?? 'default';

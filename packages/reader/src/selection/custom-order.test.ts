@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { planEpoch } from '../order/batches.js';
 import { firstNumbers, lastAtMost } from '../order/units.js';
-import { selectInOrder } from './own-order.js';
+import { selectInOrder } from './custom-order.js';
 
 /** The samples that come at each position, as the plans of all ranks have them. */
 function delivered(order: readonly number[], counts: readonly number[], worldSize: number, streams: number): number[] {

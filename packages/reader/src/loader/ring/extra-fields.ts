@@ -6,7 +6,7 @@ import { UNCHECKED } from './job.js';
  * step looks at, and what has the objects on it, which may be columns of the index. Where their bytes lie is written into shared memory beside the ring of jobs, so that a job itself stays as
  * small as it is.
  */
-export interface Companion {
+export interface ExtraField {
   readonly field: string;
   readonly kind: 'image' | 'mask' | 'field' | 'annotation' | 'columns';
   /** Of the kind `columns`: their names, or that of one that holds JSON. */

@@ -5,22 +5,22 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { encodeShardIndex, type ShardIndex } from '../shard-index/shard-index.js';
+import { indexPathOf } from './find-shards.js';
 import {
-  besideAll,
-  besidePath,
-  besideShard,
-  findBeside,
+  findSidecars,
   isOfLayout,
   ownerOf,
-  placeBeside,
+  placeSidecar,
+  sidecarOfShard,
+  sidecarPath,
+  sidecarPaths,
   sideFolder,
-} from './beside.js';
-import { indexPathOf } from './find-shards.js';
+} from './sidecars.js';
 
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'shardtool-beside-'));
-  vi.stubEnv('SHARDTOOL_BESIDE', path.join(folder, 'side'));
+  vi.stubEnv('SHARDTOOL_SIDECARS', path.join(folder, 'side'));
 });
 afterAll(() => {
   vi.unstubAllEnvs();
@@ -54,17 +54,17 @@ test('an index lies beside its shard under the name of the shard', () => {
 
 test('all files that a shard can have beside it are known from its name or its file', () => {
   const files = ['000000.parquet', '000000.idx', '000000.crops', '000000.inspect'];
-  expect(besideShard('000000.tar')).toEqual(files);
-  expect(besideShard('000000.lmdb')).toEqual(files);
-  expect(besideShard('000000.lmdb/data.mdb')).toEqual(files);
-  expect(besidePath('wids', 'shards/000000.tar')).toBe(path.join('shards', 'shardindex.json'));
+  expect(sidecarOfShard('000000.tar')).toEqual(files);
+  expect(sidecarOfShard('000000.lmdb')).toEqual(files);
+  expect(sidecarOfShard('000000.lmdb/data.mdb')).toEqual(files);
+  expect(sidecarPath('wids', 'shards/000000.tar')).toBe(path.join('shards', 'shardindex.json'));
 });
 
 test('of kinds that are asked for, some lie beside each shard, and one is for all of a folder', () => {
-  expect(besideShard('shards/000000.tar', ['crops', 'wids', 'dali'])).toEqual(
+  expect(sidecarOfShard('shards/000000.tar', ['crops', 'wids', 'dali'])).toEqual(
     ['000000.crops', '000000.idx'].map((file) => path.join('shards', file)),
   );
-  expect(besideAll(['crops', 'wids', 'dali'])).toEqual(['shardindex.json']);
+  expect(sidecarPaths(['crops', 'wids', 'dali'])).toEqual(['shardindex.json']);
 });
 
 test('indexes for other loaders are of tars, our own of every layout', () => {
@@ -75,38 +75,38 @@ test('indexes for other loaders are of tars, our own of every layout', () => {
 
 test('where nothing lies beside a shard, the index goes under its name and is found there', async () => {
   writeFileSync(at('0.tar'), '');
-  expect(await findBeside('index', at('0.tar'))).toBeNull();
-  const place = await placeBeside('index', at('0.tar'));
+  expect(await findSidecars('index', at('0.tar'))).toBeNull();
+  const place = await placeSidecar('index', at('0.tar'));
   expect(place).toBe(at('0.parquet'));
   writeFileSync(place, OURS);
   expect(await ownerOf('index', place)).toBe('shardtool');
-  expect(await findBeside('index', at('0.tar'))).toBe(place);
-  expect(await placeBeside('index', at('0.tar'))).toBe(place);
+  expect(await findSidecars('index', at('0.tar'))).toBe(place);
+  expect(await placeSidecar('index', at('0.tar'))).toBe(place);
 });
 
 test('a Parquet file of other software is no index, and ours goes under another name beside it', async () => {
   writeFileSync(at('0.tar'), '');
   writeFileSync(at('0.parquet'), THEIRS);
   expect(await ownerOf('index', at('0.parquet'))).toBe('other');
-  expect(await findBeside('index', at('0.tar'))).toBeNull();
-  const place = await placeBeside('index', at('0.tar'));
+  expect(await findSidecars('index', at('0.tar'))).toBeNull();
+  const place = await placeSidecar('index', at('0.tar'));
   expect(place).toBe(at('0.tar.shardtool'));
   writeFileSync(place, OURS);
-  expect(await findBeside('index', at('0.tar'))).toBe(place);
+  expect(await findSidecars('index', at('0.tar'))).toBe(place);
 });
 
 test('an index that is older than its shard is not that of the shard', async () => {
   writeFileSync(at('0.parquet'), OURS);
   writeFileSync(at('0.tar'), '');
   utimesSync(at('0.parquet'), 1, 1);
-  expect(await findBeside('index', at('0.tar'))).toBeNull();
+  expect(await findSidecars('index', at('0.tar'))).toBeNull();
 });
 
 test('where every name beside the shard is taken, a folder of this machine keeps the index', async () => {
   writeFileSync(at('0.tar'), '');
   for (const taken of ['0.parquet', '0.tar.shardtool']) writeFileSync(at(taken), THEIRS);
   const side = path.join(sideFolder(at('')), '0.parquet');
-  expect(await placeBeside('index', at('0.tar'))).toBe(side);
+  expect(await placeSidecar('index', at('0.tar'))).toBe(side);
   expect(existsSync(path.dirname(side))).toBe(true);
 });
 
@@ -115,12 +115,12 @@ test('the index of a remote shard is kept in a folder of this machine, by the ve
   const server = http.createServer((_, response) => response.writeHead(200, { etag, 'content-length': 5 }).end());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const remote = `http://127.0.0.1:${(server.address() as AddressInfo).port}/d/0.tar`;
-  const place = await placeBeside('index', remote);
+  const place = await placeSidecar('index', remote);
   expect(path.dirname(place)).toBe(sideFolder(path.posix.dirname(remote)));
   writeFileSync(place, OURS);
-  expect(await findBeside('index', remote)).toBe(place);
+  expect(await findSidecars('index', remote)).toBe(place);
   etag = '"2"';
-  expect(await findBeside('index', remote)).toBeNull();
+  expect(await findSidecars('index', remote)).toBeNull();
   server.closeAllConnections();
   server.close();
 });
@@ -128,6 +128,6 @@ test('the index of a remote shard is kept in a folder of this machine, by the ve
 test('what other software writes too is ours only where the note of the pack says so', async () => {
   writeFileSync(at('0.idx'), 'v1.2 0\n');
   expect(await ownerOf('dali', at('0.idx'))).toBe('other');
-  await expect(placeBeside('dali', at('0.tar'))).rejects.toThrow('0.idx was not written by shardtool, so it stays');
-  expect(await placeBeside('dali', at('0.tar'), true)).toBe(at('0.idx'));
+  await expect(placeSidecar('dali', at('0.tar'))).rejects.toThrow('0.idx was not written by shardtool, so it stays');
+  expect(await placeSidecar('dali', at('0.tar'), true)).toBe(at('0.idx'));
 });

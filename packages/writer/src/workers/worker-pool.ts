@@ -78,7 +78,7 @@ class PoolWorker<Job, Result> implements Member<Job, Result> {
 }
 
 /** The thread that makes the pool, as one of its members. */
-export interface OwnMember<Job, Result> {
+export interface CallerThread<Job, Result> {
   readonly member: Member<Job, Result>;
   /** No other thread is started before {@link WorkerPool.start}. */
   readonly isEnough: boolean;
@@ -90,7 +90,7 @@ export interface OwnMember<Job, Result> {
 export function thisThread<Job, Result>(
   work: (job: Job) => Promise<Result>,
   end: () => Promise<void> = async () => undefined,
-): OwnMember<Job, Result> {
+): CallerThread<Job, Result> {
   return { member: { post: () => undefined, run: work, end }, isEnough: true };
 }
 
@@ -116,7 +116,7 @@ export class WorkerPool<Job, Result> {
     script: URL,
     size: number,
     dataOf: (worker: number) => unknown,
-    own: OwnMember<Job, Result> | null = null,
+    own: CallerThread<Job, Result> | null = null,
   ) {
     this.#start = () => Array.from({ length: size }, (_, i) => new PoolWorker(script, `Worker ${i}`, dataOf(i)));
     this.#own = own === null ? [] : [own.member];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type MixingOptions, mixingScore } from './mixing.js';
+import { type ShuffleQualityOptions, shuffleQuality } from './shuffle-quality.js';
 
 /** 400 shards of 250 samples; 50 classes, sorted. */
 const options = {
@@ -10,10 +10,10 @@ const options = {
   blockSamples: 32,
   globalBatch: 256,
   classes: { of: (number: number) => Math.floor(number / 2000), counts: Array<number>(50).fill(2000) },
-} satisfies MixingOptions;
+} satisfies ShuffleQualityOptions;
 
 test('single samples as units are a perfect shuffle', () => {
-  const { shard, class: ofClass, repeat, sampledBatches } = mixingScore({ ...options, unit: 'sample' });
+  const { shard, class: ofClass, repeat, sampledBatches } = shuffleQuality({ ...options, unit: 'sample' });
   expect(sampledBatches).toBe(50);
   expect(shard).toBeCloseTo(1, 1);
   expect(ofClass).toBeCloseTo(1, 1);
@@ -22,26 +22,26 @@ test('single samples as units are a perfect shuffle', () => {
 });
 
 test('the score grows as streams get fewer, and is that of a batch out of one shard without shuffling', () => {
-  const [defaults, few] = [mixingScore(options), mixingScore({ ...options, streams: 16, blockSamples: 400 })];
+  const [defaults, few] = [shuffleQuality(options), shuffleQuality({ ...options, streams: 16, blockSamples: 400 })];
   expect(defaults.shard).toBeLessThan(3);
   expect(few.shard).toBeGreaterThan(2 * defaults.shard!);
-  const none = mixingScore({ ...options, streams: 1, shuffle: false });
+  const none = shuffleQuality({ ...options, streams: 1, shuffle: false });
   expect(none.shard).toBeGreaterThan(250);
   expect(none.class).toBeGreaterThan(45);
   expect(none.repeat).toBeGreaterThan(350);
 });
 
 test('what cannot be compared is null', () => {
-  const { class: ofClass } = mixingScore({ ...options, counts: [600, 600], classes: undefined });
+  const { class: ofClass } = shuffleQuality({ ...options, counts: [600, 600], classes: undefined });
   expect(ofClass).toBeNull();
-  const single = mixingScore({ ...options, counts: [1], classes: undefined });
+  const single = shuffleQuality({ ...options, counts: [1], classes: undefined });
   expect(single).toEqual({ shard: null, class: null, repeat: null, sampledBatches: 1 });
-  const empty = mixingScore({ ...options, counts: [], classes: undefined });
+  const empty = shuffleQuality({ ...options, counts: [], classes: undefined });
   expect(empty).toEqual({ shard: null, class: null, repeat: null, sampledBatches: 0 });
-  expect(mixingScore({ ...options, counts: Array<number>(5000).fill(1), classes: undefined }).shard).toBeNull();
+  expect(shuffleQuality({ ...options, counts: Array<number>(5000).fill(1), classes: undefined }).shard).toBeNull();
 });
 
 test('large blocks and batches are looked at fewer times, so that the score stays quick', () => {
-  const large = mixingScore({ ...options, blockSamples: 4096, globalBatch: 8192, unit: 'shard' });
+  const large = shuffleQuality({ ...options, blockSamples: 4096, globalBatch: 8192, unit: 'shard' });
   expect(large.sampledBatches).toBe(4);
 });

@@ -1,24 +1,24 @@
-import { type OwnMember, WorkerPool } from './worker-pool.js';
+import { type CallerThread, WorkerPool } from './worker-pool.js';
 
-/** What every worker of a crew shares with the main thread; `progress` has two numbers a worker: files and bytes done. */
-export interface CrewData {
+/** What every worker of a group shares with the main thread; `progress` has two numbers a worker: files and bytes done. */
+export interface WorkerSetup {
   readonly worker: number;
   /** Not 0 at index 0: end as soon as the sample in hand is done. */
   readonly control: Int32Array;
   readonly progress: Float64Array;
 }
 
-/** See {@link WorkerCrew.count}. */
+/** See {@link WorkerGroup.count}. */
 type Count = (files: number, bytes: number) => void;
 
-/** The crew was told to end; the error that counts is another one. */
-export class CrewStopped extends Error {}
+/** The group was stopped because of an error elsewhere. */
+export class WorkersStopped extends Error {}
 
 /**
- * Worker threads that say how far they are and can be stopped. Their script uses `crew-member`. With `own` the thread that
+ * Worker threads that say how far they are and can be stopped. Their script uses `worker-report`. With `own` the thread that
  * makes them does jobs, too: one thread less is started then, unless it only stands for them. Whoever makes them closes them.
  */
-export class WorkerCrew<Job, Result> {
+export class WorkerGroup<Job, Result> {
   /** How many threads it starts. */
   readonly size: number;
   /** Threads, once they are started, do everything. */
@@ -27,13 +27,13 @@ export class WorkerCrew<Job, Result> {
   readonly #control = new Int32Array(new SharedArrayBuffer(4));
   readonly #progress: Float64Array;
 
-  constructor(script: URL, size: number, own: ((count: Count) => OwnMember<Job, Result>) | null = null) {
+  constructor(script: URL, size: number, own: ((count: Count) => CallerThread<Job, Result>) | null = null) {
     const member = own?.((files, bytes) => this.count(files, bytes)) ?? null;
     this.hasSubstitute = member?.isSubstitute ?? false;
     this.size = member === null || this.hasSubstitute ? size : size - 1;
     // The last two are the main thread's.
     this.#progress = new Float64Array(new SharedArrayBuffer((this.size + 1) * 16));
-    const dataOf = (worker: number): CrewData => ({ worker, control: this.#control, progress: this.#progress });
+    const dataOf = (worker: number): WorkerSetup => ({ worker, control: this.#control, progress: this.#progress });
     this.#pool = new WorkerPool(script, this.size, dataOf, member);
   }
 
@@ -48,11 +48,11 @@ export class WorkerCrew<Job, Result> {
     return { files, bytes };
   }
 
-  /** Counts what the main thread itself has done. Throws where the crew is to end. */
+  /** Counts what the main thread itself has done. Throws if the group is stopped. */
   count(files: number, bytes: number): void {
     this.#progress[this.size * 2]! += files;
     this.#progress[this.size * 2 + 1]! += bytes;
-    if (Atomics.load(this.#control, 0) !== 0) throw new CrewStopped();
+    if (Atomics.load(this.#control, 0) !== 0) throw new WorkersStopped();
   }
 
   /** Tells every worker something that it does not answer. */
@@ -74,7 +74,7 @@ export class WorkerCrew<Job, Result> {
     return this.#pool.waits;
   }
 
-  /** There is work for more than this thread: see {@link OwnMember}. */
+  /** There is work for more than this thread: see {@link CallerThread}. */
   start(): void {
     this.#pool.start();
   }

@@ -8,7 +8,7 @@ import { isRemote, joinLocation, openStorage, splitLocation } from '@shardtool/s
 import { entryOf, type LayoutName, layoutNames, stemOfShard } from '../layouts/registry.js';
 
 /** One kind of file that lies beside shards: its name, which shards have it, and how ours is told. */
-export interface BesideKind {
+export interface SidecarKind {
   /** One a shard, or one for all shards of a folder. */
   readonly of: 'shard' | 'folder';
   /** Only tars have one. */
@@ -33,7 +33,7 @@ export interface BesideKind {
  * takes none over, but makes those of the new shards. What is found out of shards later on is in the way of nothing, goes with its
  * shard, and counts only as long as it is of the bytes that lie there.
  */
-export const BESIDE = {
+export const SIDECARS = {
   /** Our index. */
   index: {
     of: 'shard',
@@ -69,18 +69,20 @@ export const BESIDE = {
     otherName: (shard) => `${shard}.inspect`,
     mark: 'shardtool.inspect',
   },
-} satisfies Record<string, BesideKind>;
+} satisfies Record<string, SidecarKind>;
 
-export type BesideName = keyof typeof BESIDE;
+export type SidecarName = keyof typeof SIDECARS;
 
 /** Those that are made with a shard, or of it when `shardtool index` is asked: a pack notes them. */
-export type MadeBeside = Exclude<BesideName, 'inspection'>;
+export type DerivedSidecar = Exclude<SidecarName, 'inspection'>;
 
 /** All of them, in the order of the table. */
-export const BESIDE_NAMES = Object.keys(BESIDE) as BesideName[];
+export const SIDECAR_NAMES = Object.keys(SIDECARS) as SidecarName[];
 
-/** Those of {@link MadeBeside}. */
-export const MADE_BESIDE = BESIDE_NAMES.filter((name): name is MadeBeside => kindOf(name).isFoundOut !== true);
+/** Those of {@link DerivedSidecar}. */
+export const DERIVED_SIDECARS = SIDECAR_NAMES.filter(
+  (name): name is DerivedSidecar => kindOf(name).isFoundOut !== true,
+);
 
 /** Who wrote the file at a path. */
 export type Owner = 'nobody' | 'shardtool' | 'other';
@@ -88,37 +90,37 @@ export type Owner = 'nobody' | 'shardtool' | 'other';
 /** Where the pieces of a mark stand: the footer of an index is a few KiB. */
 const MARK_BYTES = 1 << 20;
 
-function kindOf(name: BesideName): BesideKind {
-  return BESIDE[name];
+function kindOf(name: SidecarName): SidecarKind {
+  return SIDECARS[name];
 }
 
 /** Whether shards of this layout can have such a file. */
-export function isOfLayout(kind: BesideName, layout: LayoutName): boolean {
+export function isOfLayout(kind: SidecarName, layout: LayoutName): boolean {
   return layout === 'tar' || kindOf(kind).isOfTars !== true;
 }
 
-/** Those of these kinds that a shard has for itself: their paths, as {@link besidePath} gives them. */
-export function besideShard(shardPath: string, kinds: readonly BesideName[] = BESIDE_NAMES): string[] {
-  return kinds.filter((kind) => kindOf(kind).of === 'shard').map((kind) => besidePath(kind, shardPath));
+/** Those of these kinds that a shard has for itself: their paths, as {@link sidecarPath} gives them. */
+export function sidecarOfShard(shardPath: string, kinds: readonly SidecarName[] = SIDECAR_NAMES): string[] {
+  return kinds.filter((kind) => kindOf(kind).of === 'shard').map((kind) => sidecarPath(kind, shardPath));
 }
 
 /** Those of these kinds that all shards of a folder have together: their names. */
-export function besideAll(kinds: readonly BesideName[]): string[] {
+export function sidecarPaths(kinds: readonly SidecarName[]): string[] {
   return kinds.filter((kind) => kindOf(kind).of === 'folder').map((kind) => kindOf(kind).fileName(''));
 }
 
 /**
  * The name beside a shard, as `pack` gives it: `shards/000000.parquet` for `shards/000000.tar` and for
  * `shards/000000.lmdb/data.mdb`. In the folder of a pack it is ours, since a pack does not begin where it is taken; of
- * shards that other software wrote {@link findBeside} and {@link placeBeside} say where ours is.
+ * shards that other software wrote {@link findSidecars} and {@link placeSidecar} say where ours is.
  */
-export function besidePath(kind: BesideName, shardPath: string): string {
+export function sidecarPath(kind: SidecarName, shardPath: string): string {
   const { folder, shard } = splitShardPath(shardPath);
   return joinLocation(folder, kindOf(kind).fileName(shard));
 }
 
 /** A file of ours beside a shard of other software; null where there is none, or where the shard is newer and may be another one. */
-export async function findBeside(kind: BesideName, shardPath: string): Promise<string | null> {
+export async function findSidecars(kind: SidecarName, shardPath: string): Promise<string | null> {
   const { folder, shard } = splitShardPath(shardPath);
   // Nothing of ours lies beside what is remote: where this machine keeps nothing for its folder, no request is made.
   if (isRemote(shardPath) && (await stat(sideFolder(folder)).catch(() => null)) === null) return null;
@@ -136,7 +138,7 @@ export async function findBeside(kind: BesideName, shardPath: string): Promise<s
  * something else has that, or in {@link sideFolder} (which is made) where nothing can be written beside the shard. Throws
  * {@link FileError} where both names are taken, or where none but the one name would do. `isNoted`: pack.json names it.
  */
-export async function placeBeside(kind: BesideName, shardPath: string, isNoted = false): Promise<string> {
+export async function placeSidecar(kind: SidecarName, shardPath: string, isNoted = false): Promise<string> {
   const { folder, shard } = splitShardPath(shardPath);
   for (const file of placesOf(kind, folder, shard, await versionOf(shardPath))) {
     if ((await ownerOf(kind, file, isNoted)) === 'other') continue;
@@ -144,7 +146,7 @@ export async function placeBeside(kind: BesideName, shardPath: string, isNoted =
     if (target === sideFolder(folder)) makeFolder(target);
     if (await isWritable(target)) return file;
   }
-  const first = besidePath(kind, shardPath);
+  const first = sidecarPath(kind, shardPath);
   throw new FileError(
     { path: first },
     `${first} was not written by shardtool, so it stays, and there is no other place for what was to be there; move it away.`,
@@ -153,18 +155,18 @@ export async function placeBeside(kind: BesideName, shardPath: string, isNoted =
 
 /**
  * The folder on this machine that keeps what cannot lie beside shards, since their folder is read-only or remote:
- * one for each folder of shards, below `SHARDTOOL_BESIDE`, or else below the user's cache folder.
+ * one for each folder of shards, below `SHARDTOOL_SIDECARS`, or else below the user's cache folder.
  */
 export function sideFolder(folder: string): string {
   const cache = process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache');
-  const base = process.env.SHARDTOOL_BESIDE || path.join(cache, 'shardtool', 'beside');
+  const base = process.env.SHARDTOOL_SIDECARS || path.join(cache, 'shardtool', 'beside');
   // What follows "?" in an address may be a secret, and is not what tells one place from another.
   const place = isRemote(folder) ? folder.replace(/\?.*$/s, '') : path.resolve(folder);
   return path.join(base, createHash('sha256').update(place).digest('hex').slice(0, 32));
 }
 
 /** Who wrote what lies at `file`: the file itself says so, or, for kinds without a mark, the pack's note (`isNoted`). */
-export async function ownerOf(kind: BesideName, file: string, isNoted = false): Promise<Owner> {
+export async function ownerOf(kind: SidecarName, file: string, isNoted = false): Promise<Owner> {
   const handle = await open(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
     throw new FileError({ path: file }, `${file} cannot be opened (${error.message}).`, { cause: error });
@@ -193,7 +195,7 @@ async function versionOf(shardPath: string): Promise<string> {
 }
 
 /** In the order in which they are looked at. */
-function placesOf(kind: BesideName, folder: string, shard: string, version: string): string[] {
+function placesOf(kind: SidecarName, folder: string, shard: string, version: string): string[] {
   const { fileName, otherName } = kindOf(kind);
   const names = [fileName(shard), ...(otherName === undefined ? [] : [otherName(shard)])].filter(
     (name) => name !== shard,
