@@ -255,6 +255,10 @@ test('what cannot be mixed is one sentence before the first batch', async () => 
   expect(await failure([first, { dataset: b }])).toMatch(/has no weight and others of the mixture have/);
   expect(await failure(parts, { end: 'd' })).toMatch(/end is "d": it is 'first', 'last', or one of a, b, c/);
   expect(await failure(parts, { perBatch: [1, 2, 3] })).toMatch(/weights and perBatch/);
+  const unweighed = [{ dataset: a }, { dataset: b }];
+  expect(await failure(unweighed, { perBatch: [8, 800] }, { batchSize: undefined })).toMatch(
+    /^OptionError: perBatch takes 800 rows of dataset 1 for each batch/,
+  );
   expect(await failure([{ dataset: a, where: 'width > 9999' }, second])).toMatch(/OptionError/);
   expect(await failure(parts, {}, { weights: { a: 2 } })).toMatch(/weigh the datasets instead/);
   expect(await failure(parts, {}, { where: 'width > 1' })).toMatch(/give it with the dataset/);

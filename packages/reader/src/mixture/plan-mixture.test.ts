@@ -89,11 +89,13 @@ const mixtures = fc
   .map(({ ranks, groupOfRanks, batchOfRanks, sources, policy, end, ...rest }) => {
     const group = ranks * groupOfRanks;
     const sizes = sources.map(({ counts }) => counts.reduce((a, b) => a + b));
+    const rows = sources.map((source) => source.rows * group);
+    const hasBatch = end === 'last' || sizes.every((size, d) => size >= rows[d]!);
     const of = {
       once: {},
       repeat: { repeat: sources.map(({ repeat }) => repeat) },
       weights: { weights: sources.map(({ weight }) => weight), end },
-      perBatch: { perBatch: sources.map(({ rows }) => rows * group), end },
+      perBatch: hasBatch ? { perBatch: rows, end } : {},
     }[policy];
     let samples = epochCounts(sizes, of);
     // An epoch of thousands shows nothing that one of hundreds does not.

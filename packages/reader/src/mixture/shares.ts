@@ -26,6 +26,28 @@ export interface MixturePolicy {
  */
 export function epochCounts(sizes: readonly number[], policy: MixturePolicy = {}): number[] {
   checkPolicy(sizes, policy);
+  const counts = countsOf(sizes, policy);
+  if (counts.some((count) => count > 0)) return counts;
+  const { perBatch, epochSamples } = policy;
+  if (perBatch === undefined) {
+    throw new OptionError({}, 'repeat leaves no sample of any dataset in an epoch: give at least one dataset more.');
+  }
+  const rows = perBatch.reduce((a, b) => a + b, 0);
+  if (epochSamples !== undefined) {
+    throw new OptionError(
+      {},
+      `epochSamples is ${epochSamples}, and perBatch makes batches of ${rows} rows: give at least ${rows}.`,
+    );
+  }
+  const short = typeof policy.end === 'number' ? policy.end : sizes.findIndex((size, d) => size < perBatch[d]!);
+  throw new OptionError(
+    {},
+    `perBatch takes ${perBatch[short]} rows of dataset ${short} for each batch, and that has ${sizes[short]} samples: take ` +
+      "fewer, or set end to 'last' or to a larger dataset.",
+  );
+}
+
+function countsOf(sizes: readonly number[], policy: MixturePolicy): number[] {
   const { repeat, weights, perBatch, epochSamples, end = 'first' } = policy;
   if (perBatch !== undefined) {
     const batches = batchesOf(sizes, perBatch, end, epochSamples);
