@@ -15,6 +15,16 @@ test.each([0.2, 1, 3])('the weights of mixup have the mean and the variance of B
   expect(Math.abs(variance - 1 / (4 * (2 * alpha + 1)))).toBeLessThan(0.01);
 });
 
+test.each([0.1, 0.009, 0.002, 1e-5, 1e-300])('mixup with an alpha of %d keeps almost all of one image', (alpha) => {
+  const mixing = checkMixing({ name: 'mixup', alpha });
+  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixing, size, numbersOf(i))!.weight);
+  const mean = weights.reduce((sum, weight) => sum + weight) / weights.length;
+  expect(Math.abs(mean - 0.5)).toBeLessThan(0.03);
+  // Of Beta(alpha, alpha) about 2 alpha ln 9 / 2 lies between 0.1 and 0.9.
+  const between = weights.filter((weight) => weight > 0.1 && weight < 0.9).length / weights.length;
+  expect(Math.abs(between - alpha * Math.log(9))).toBeLessThan(0.02 + alpha / 5);
+});
+
 test('the rectangle of cutmix lies in the image, and the weight is what it leaves', () => {
   const shuffleQuality = checkMix([{ name: 'cutmix' }]);
   for (let i = 0; i < 500; i++) {

@@ -69,14 +69,22 @@ export function drawMix(
 /** A number with the distribution Beta(alpha, alpha). */
 function beta(alpha: number, random: Random): number {
   if (alpha === 1) return random.next();
-  const a = gamma(alpha, random);
-  const b = gamma(alpha, random);
-  return a + b === 0 ? 0.5 : a / (a + b);
+  if (alpha > 1) {
+    const a = gamma(alpha, random);
+    return a / (a + gamma(alpha, random));
+  }
+  // A gamma variable below 1 is one of shape + 1 times a power of a uniform number.
+  const a = { base: gamma(alpha + 1, random), uniform: positive(random) };
+  const b = { base: gamma(alpha + 1, random), uniform: positive(random) };
+  const [first, second] = [a, b].map(({ base, uniform }) => base * uniform ** (1 / alpha)) as [number, number];
+  if (first + second > 0) return first / (first + second);
+  // With a small alpha both powers are too small for a float64. Their ratio, from the logarithms, is not.
+  const ratio = (b.base / a.base) * Math.exp((Math.log(b.uniform) - Math.log(a.uniform)) / alpha);
+  return 1 / (1 + ratio);
 }
 
-/** Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. */
+/** Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. The shape is 1 or more. */
 function gamma(shape: number, random: Random): number {
-  if (shape < 1) return gamma(shape + 1, random) * positive(random) ** (1 / shape);
   const d = shape - 1 / 3;
   const c = 1 / Math.sqrt(9 * d);
   for (let attempt = 0; attempt < 1000; attempt++) {
