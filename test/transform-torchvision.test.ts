@@ -126,6 +126,29 @@ test.each(Object.keys(LISTS))('the list "%s" takes a mask where torchvision v2 t
   }
 });
 
+test('a quarter turn that expands moves every pixel to its place, also if one side is odd', () => {
+  const picture = { width: 5, height: 4, pixels: Uint8Array.from({ length: 60 }, (_, i) => i * 4) };
+  const values = Uint8Array.from({ length: 20 }, (_, i) => i + 1);
+  for (const [degrees, from] of [
+    [90, (x: number, y: number) => x * 5 + (4 - y)],
+    [270, (x: number, y: number) => (3 - x) * 5 + y],
+  ] as const) {
+    const rows = Array.from({ length: 20 }, (_, i) => from(i % 4, Math.floor(i / 4)));
+    for (const interpolation of ['nearest', 'bilinear'] as const) {
+      const list: StepInput[] = [{ name: 'randomRotation', degrees: [degrees, degrees], expand: true, interpolation }];
+      expect(bench.list(picture, list, { next: () => 0 })).toEqual({
+        width: 4,
+        height: 5,
+        bytes: Uint8Array.from(rows.flatMap((row) => [...picture.pixels.subarray(row * 3, row * 3 + 3)])),
+      });
+      const { passes } = planSample(compileTransform(list), 5, 4, { next: () => 0 });
+      expect(transformMask({ width: 5, height: 4, values }, passes).values).toEqual(
+        Uint8Array.from(rows, (row) => values[row]!),
+      );
+    }
+  }
+});
+
 function valuesOf(bytes: Uint8Array, name: string): ArrayLike<number> {
   if (name === 'classical') return new Float32Array(bytes.buffer);
   if (name === 'classical in float16') return Float32Array.from(new Uint16Array(bytes.buffer), floatOfHalf);

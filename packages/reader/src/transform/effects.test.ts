@@ -37,6 +37,12 @@ test('a rotation draws its angle, and turns counter-clockwise', () => {
 test('multiples of 90 degrees are exact, and a turned rectangle has the size of its box', () => {
   expect(rotationOf(360, [0, 0]).map((value) => value + 0)).toEqual([1, 0, 0, 0, 1, 0]);
   expect(rotatedSize(rotationOf(90, [0, 0]), { width: 30, height: 20 })).toEqual({ width: 20, height: 30 });
+  for (const degrees of [90, -90, 270, 450]) {
+    expect(rotatedSize(rotationOf(degrees, [0, 0]), { width: 40, height: 33 })).toEqual({ width: 33, height: 40 });
+  }
+  for (const degrees of [0, 180]) {
+    expect(rotatedSize(rotationOf(degrees, [0, 0]), { width: 40, height: 33 })).toEqual({ width: 40, height: 33 });
+  }
   expect(rotatedSize(rotationOf(45, [0, 0]), { width: 10, height: 10 })).toEqual({ width: 16, height: 16 });
 });
 

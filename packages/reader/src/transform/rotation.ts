@@ -21,8 +21,12 @@ function sinCos(degrees: number): readonly [number, number] {
   return [Math.sin(radians), Math.cos(radians)];
 }
 
-/** The size that holds all of the turned image (v2.functional `_compute_affine_output_size_tensor`, in its float32). */
+/**
+ * The size that holds all of the turned image (v2.functional `_compute_affine_output_size_tensor`, in its float32). A quarter
+ * turn about the middle swaps the sides, where the corners alone would say a pixel more if one side is odd.
+ */
 export function rotatedSize([a, b, c, d, e, f]: Affine, { width, height }: Size): Size {
+  if (a === 0 && c === 0 && f === 0) return { width: height, height: width };
   const corners = [-0.5, 0.5].flatMap((x) => [-0.5, 0.5].map((y) => [x * width, y * height] as const));
   return {
     width: span(corners.map(([x, y]) => a * x + b * y + c + width / 2)),
