@@ -13,6 +13,7 @@ import {
   getStats,
   listOverlays,
   openDataset,
+  planOf,
   splitDataset,
   subsetDataset,
 } from '@shardtool/reader';
@@ -208,6 +209,16 @@ test('a split has its share of each class, no sample on both sides, and stays as
   expect(before.size).toBe(90);
   await using val = await openDataset(shards, { overlay: 'split', split: 'val' });
   expect(val.classSamples).toEqual([6, 6, 6]);
+  await using whole = await openDataset(shards);
+  const settings = { transform: 'train224', batchSize: 2, workers: 1 } as const;
+  await using loaderOfAll = whole.loader(settings);
+  await using loaderOfVal = val.loader(settings);
+  const { blockSamples } = await loaderOfAll.info();
+  expect((await loaderOfVal.info()).blockSamples, 'images of like sizes: the block of the whole dataset').toBe(blockSamples);
+  const { memory, reads } = await planOf(val, settings);
+  const planned = await planOf(whole, settings);
+  expect(memory.readBytes).toBeLessThan(planned.memory.readBytes / 3);
+  expect(reads.largestBytes).toBeLessThan(planned.reads.largestBytes);
 
   mkdirSync(path.join(images, 'new'));
   for (let i = 0; i < 30; i++) {

@@ -1,4 +1,5 @@
 import { selectableOf } from './dataset/selectable.js';
+import { sampleBytesOf } from './dataset/shard-file.js';
 import type { StoredDataset } from './dataset/stored-dataset.js';
 import type { LoaderOptions } from './loader/options.js';
 import { orderDefaults } from './order/defaults.js';
@@ -45,12 +46,12 @@ export async function planDataset(dataset: StoredDataset, options: DatasetPlanOp
   const { classes, keys, where, weights } = options;
   const subset = await selectSamples({ classes, keys, where, weights }, selectableOf(dataset, { where }));
   const selection = subset.draw({ seed, epoch });
-  const meanSampleBytes = dataset.size === 0 ? 1 : dataset.bytes / dataset.size;
+  const { meanSampleBytes } = dataset;
   const shape = compileTransform(transform).outputShape ?? { width: 224, height: 224 };
   return planReport({
     counts: selection.counts,
-    shardBytes: Float64Array.from(dataset.shards, ({ bytes, samples }, shard) =>
-      samples === 0 ? 0 : (bytes / samples) * selection.counts[shard]!,
+    shardBytes: Float64Array.from(dataset.shards, (file, shard) =>
+      file.samples === 0 ? 0 : (sampleBytesOf(file) / file.samples) * selection.counts[shard]!,
     ),
     seed,
     epoch,

@@ -87,7 +87,7 @@ export async function planAspectBuckets(dataset: StoredDataset, options: Buckets
       croppedAway: 1 - sized.kept[b]!,
     })),
     leftOut: sized.leftOut,
-    waiting: { ...followed.waiting, mostBytes: (followed.waiting.most * dataset.bytes) / Math.max(1, dataset.size) },
+    waiting: { ...followed.waiting, mostBytes: followed.waiting.most * dataset.meanSampleBytes },
     handedOver: followed.handedOver,
     unfilled: lastBatch === 'drop' ? left : missing,
   };

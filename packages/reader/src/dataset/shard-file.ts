@@ -10,8 +10,11 @@ export interface ShardFile {
   readonly name: string;
   /** The file to read; for LMDB the `data.mdb` inside the folder. */
   readonly path: string;
+  /** Bytes of the file. */
   readonly bytes: number;
   readonly samples: number;
+  /** Estimated bytes of `samples`, if an overlay, a split or a list of keys hides other samples of the file. Default: `bytes`. */
+  readonly sampleBytes?: number | undefined;
   /** A sample of more bytes is not read. Default: 1 GiB. */
   readonly maxSampleBytes?: number | undefined;
   /** Opens a file whose payloads do not lie in it as they are: all reading goes through this. Absent: `path` is read as it is. */
@@ -26,4 +29,9 @@ export interface ShardFile {
   findCropIndex(): Promise<string | null>;
   /** Reads what `shardtool inspect` keeps beside it. Absent: nothing can lie beside it. */
   readonly loadInspection?: LoadInspection | undefined;
+}
+
+/** Bytes of the samples of a shard, without those that an overlay, a split or a list of keys hides. */
+export function sampleBytesOf({ sampleBytes, bytes }: ShardFile): number {
+  return sampleBytes ?? bytes;
 }

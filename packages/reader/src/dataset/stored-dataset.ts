@@ -4,7 +4,7 @@ import type { MixtureSettings } from '../mixture/settings.js';
 import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';
 import { readSamples, type Sample, type SamplesOptions } from './samples.js';
-import type { ShardFile } from './shard-file.js';
+import { type ShardFile, sampleBytesOf } from './shard-file.js';
 import { ShardFiles } from './shard-files.js';
 
 /** There is no sample with the key or number that was asked for. */
@@ -90,6 +90,16 @@ export class StoredDataset implements AsyncDisposable {
   /** Bytes of all shards. */
   get bytes(): number {
     return this.shards.reduce((sum, shard) => sum + shard.bytes, 0);
+  }
+
+  /** Bytes of the samples: less than {@link bytes} if an overlay, a split or a list of keys hides some. */
+  get sampleBytes(): number {
+    return this.shards.reduce((sum, shard) => sum + sampleBytesOf(shard), 0);
+  }
+
+  /** Bytes of a sample, on average; 0 without samples. */
+  get meanSampleBytes(): number {
+    return this.size === 0 ? 0 : this.sampleBytes / this.size;
   }
 
   /** The shards with their open files and indexes, for stages that read them. */

@@ -63,7 +63,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#dataset = dataset;
     this.#options = checkOptions(options);
     this.#progress = progress;
-    this.#history = new ReadHistory(dataset.bytes);
+    this.#history = new ReadHistory(dataset.sampleBytes);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Batch<Content>, undefined> {
@@ -306,9 +306,8 @@ export class Loader<Content extends BatchContent = BatchContent>
       count - (before[name as keyof StorageCounted] ?? 0),
     ]);
     const counted = Object.fromEntries(since) as unknown as StorageCounted;
-    const { bytes, size } = this.#dataset;
     const came = counted.fetchedBytes + counted.cacheHitBytes;
-    return { ...counted, ...this.#statistics.ofStorage(came, size === 0 ? 0 : bytes / size) };
+    return { ...counted, ...this.#statistics.ofStorage(came, this.#dataset.meanSampleBytes) };
   }
 
   #measure(): Measured {

@@ -63,7 +63,7 @@ export async function planMixtureOf(dataset: StoredDataset, options: MixturePlan
   const shape = compileTransform(transform).outputShape ?? { width: 224, height: 224 };
   const slotBytes = prefetchBatches * order.batchSize * shape.width * shape.height * 3;
   const held = order.held(prefetchBatches).samples;
-  const readBytes = order.unit === 'sample' ? dataset.bytes : (held * dataset.bytes) / dataset.size;
+  const readBytes = order.unit === 'sample' ? dataset.sampleBytes : held * dataset.meanSampleBytes;
   return {
     samples: plan.samples,
     worldSize,

@@ -62,7 +62,7 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
     shards: parts.shards.map(
       (file, shard): ShardFile => ({
         ...file,
-        samples: kept[shard]?.length ?? file.samples,
+        ...shownOf(file, kept[shard]!),
         loadIndex: async (read) => change(await file.loadIndex(read), shard) as ShardIndex,
         loadParts: async <P extends IndexPart>(wanted: readonly P[]) =>
           change(await file.loadParts(wanted), shard) as PartOfIndex<P>,
@@ -70,6 +70,12 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
       }),
     ),
   };
+}
+
+/** How many samples of a shard are left, and what share of its bytes they have. */
+function shownOf(file: ShardFile, rows: KeptRows): Pick<ShardFile, 'samples' | 'sampleBytes'> {
+  if (rows === null) return { samples: file.samples };
+  return { samples: rows.length, sampleBytes: (file.bytes * rows.length) / file.samples };
 }
 
 /** Of an inspection, the rows that are kept. */

@@ -1,5 +1,6 @@
 import { totalmem } from 'node:os';
 import { OptionError } from '@shardtool/base';
+import { sampleBytesOf } from '../../dataset/shard-file.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { Unit } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
@@ -76,8 +77,8 @@ async function streamingBytes(options: ReadBufferOptions): Promise<{ expectedByt
   if (samples === 0) return { expectedBytes: 0, reservedBytes: 0 };
   const held = Math.min(options.held.samples, samples);
   const mean = bytes / samples;
-  const ratio = mean / (dataset.bytes / dataset.size);
-  const means = dataset.shards.filter((shard) => shard.samples > 0).map((shard) => shard.bytes / shard.samples);
+  const ratio = mean / dataset.meanSampleBytes;
+  const means = dataset.shards.filter((shard) => shard.samples > 0).map((shard) => sampleBytesOf(shard) / shard.samples);
   const heaviest = means.reduce((most, shardMean) => Math.max(most, shardMean), 0) * ratio;
   return {
     expectedBytes: Math.ceil(held * mean),
@@ -99,7 +100,10 @@ async function selectedSize({
     if (selection.rows(shard) !== null) isAll = false;
     if (selection.counts[shard]! > 0) chosen.push(shard);
   }
-  if (isAll) return { samples, bytes: dataset.bytes };
+  // What an overlay leaves can be larger than the mean.
+  if (isAll && dataset.shards.every(({ sampleBytes }) => sampleBytes === undefined)) {
+    return { samples, bytes: dataset.bytes };
+  }
   const every = Math.ceil(chosen.length / LOOKED_INTO);
   const looked = chosen.filter((_, i) => i % every === 0);
   const parts = looked.map((shard) => selectedOf(selection, shard, dataset.shards[shard]!.samples));

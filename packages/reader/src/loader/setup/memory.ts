@@ -67,5 +67,5 @@ const SPARE_BYTES = 64 * 2 ** 20;
 function heldBytesOf(dataset: StoredDataset, order: LoaderOrder, options: MemoryRequest): number {
   if (options.buckets === undefined || order.unit === 'sample') return 0;
   const rows = options.prefetchBatches * order.batchSize;
-  return options.holdBytes + Math.ceil((rows * SPARE * dataset.bytes) / Math.max(1, dataset.size)) + SPARE_BYTES;
+  return options.holdBytes + Math.ceil(rows * SPARE * dataset.meanSampleBytes) + SPARE_BYTES;
 }

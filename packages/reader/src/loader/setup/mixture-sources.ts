@@ -39,7 +39,7 @@ export async function select(
     selection: all,
     size,
     firstShard: datasets.slice(0, i).reduce((sum, other) => sum + other.dataset.shards.length, 0),
-    meanSampleBytes: dataset.bytes / dataset.size,
+    meanSampleBytes: dataset.meanSampleBytes,
     firstSample: dataset.files.firstSample.subarray(0, dataset.shards.length),
   };
 }

@@ -137,7 +137,7 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
 
   const saved = options.state === undefined ? null : takeUp(dataset, subset, options);
   const shuffle = positions === undefined && (options.shuffle ?? saved?.shuffle ?? true);
-  const meanSampleBytes = dataset.size === 0 ? 1 : dataset.bytes / dataset.size;
+  const { meanSampleBytes } = dataset;
   const { streams, blockSamples } = saved ?? orderDefaults({ ...options, worldSize, meanSampleBytes, shuffle });
   const seed = saved?.seed ?? options.seed ?? 0;
   // Weights make passes of differing length: the unit is chosen once, or it could change on the way.
