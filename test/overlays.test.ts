@@ -13,7 +13,7 @@ import {
   getStats,
   listOverlays,
   openDataset,
-  planOf,
+  planDataset,
   splitDataset,
   subsetDataset,
 } from '@shardtool/reader';
@@ -214,9 +214,11 @@ test('a split has its share of each class, no sample on both sides, and stays as
   await using loaderOfAll = whole.loader(settings);
   await using loaderOfVal = val.loader(settings);
   const { blockSamples } = await loaderOfAll.info();
-  expect((await loaderOfVal.info()).blockSamples, 'images of like sizes: the block of the whole dataset').toBe(blockSamples);
-  const { memory, reads } = await planOf(val, settings);
-  const planned = await planOf(whole, settings);
+  expect((await loaderOfVal.info()).blockSamples, 'images of like sizes: the block of the whole dataset').toBe(
+    blockSamples,
+  );
+  const { memory, reads } = await planDataset(val, settings);
+  const planned = await planDataset(whole, settings);
   expect(memory.readBytes).toBeLessThan(planned.memory.readBytes / 3);
   expect(reads.largestBytes).toBeLessThan(planned.reads.largestBytes);
 

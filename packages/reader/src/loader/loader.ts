@@ -210,7 +210,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   async #startEngine({ order, output, store, memory }: LoaderSetup, giveUp: AbortSignal): Promise<Running> {
     const { files } = this.#dataset;
     const { checksum, readConcurrency, slotFile } = this.#options;
-    const { decoder, extraFields, annotations, steps, shuffleQuality, isUncompressedOnly } = output;
+    const { decoder, extraFields, annotations, steps, mixes, isUncompressedOnly } = output;
     const engineOptions = {
       plan: memory.slots,
       rows: order.batchSize,
@@ -221,7 +221,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       extraFields,
       annotations,
       steps,
-      shuffleQuality,
+      mixes,
       shardPaths: isUncompressedOnly && !files.isRemote ? files.files.map(({ path }) => path) : [],
       slotFile,
     };

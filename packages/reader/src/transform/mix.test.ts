@@ -7,8 +7,8 @@ const random = new SampleRandom(1);
 const numbersOf = (number: number) => random.start(0, number, 0, FIRST_NUMBER.mix);
 
 test.each([0.2, 1, 3])('the weights of mixup have the mean and the variance of Beta(%d, %d)', (alpha) => {
-  const shuffleQuality = checkMix({ name: 'mixup', alpha });
-  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(shuffleQuality, size, numbersOf(i))!.weight);
+  const mixes = checkMix({ name: 'mixup', alpha });
+  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixes, size, numbersOf(i))!.weight);
   const mean = weights.reduce((sum, weight) => sum + weight) / weights.length;
   const variance = weights.reduce((sum, weight) => sum + (weight - mean) ** 2, 0) / weights.length;
   expect(Math.abs(mean - 0.5)).toBeLessThan(0.02);
@@ -16,8 +16,8 @@ test.each([0.2, 1, 3])('the weights of mixup have the mean and the variance of B
 });
 
 test.each([0.1, 0.009, 0.002, 1e-5, 1e-300])('mixup with an alpha of %d keeps almost all of one image', (alpha) => {
-  const mixing = checkMixing({ name: 'mixup', alpha });
-  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixing, size, numbersOf(i))!.weight);
+  const mixes = checkMix({ name: 'mixup', alpha });
+  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixes, size, numbersOf(i))!.weight);
   const mean = weights.reduce((sum, weight) => sum + weight) / weights.length;
   expect(Math.abs(mean - 0.5)).toBeLessThan(0.03);
   // Of Beta(alpha, alpha) about 2 alpha ln 9 / 2 lies between 0.1 and 0.9.
@@ -26,9 +26,9 @@ test.each([0.1, 0.009, 0.002, 1e-5, 1e-300])('mixup with an alpha of %d keeps al
 });
 
 test('the rectangle of cutmix lies in the image, and the weight is what it leaves', () => {
-  const shuffleQuality = checkMix([{ name: 'cutmix' }]);
+  const mixes = checkMix([{ name: 'cutmix' }]);
   for (let i = 0; i < 500; i++) {
-    const { rect, weight } = drawMix(shuffleQuality, size, numbersOf(i))!;
+    const { rect, weight } = drawMix(mixes, size, numbersOf(i))!;
     const { x, y, width, height } = rect!;
     expect(Math.min(x, y, width, height)).toBeGreaterThanOrEqual(0);
     expect(x + width).toBeLessThanOrEqual(20);
@@ -38,8 +38,8 @@ test('the rectangle of cutmix lies in the image, and the weight is what it leave
 });
 
 test('of several, each batch gets one; without any, none', () => {
-  const shuffleQuality = checkMix([{ name: 'mixup' }, { name: 'cutmix' }]);
-  const names = Array.from({ length: 200 }, (_, i) => drawMix(shuffleQuality, size, numbersOf(i))!.name);
+  const mixes = checkMix([{ name: 'mixup' }, { name: 'cutmix' }]);
+  const names = Array.from({ length: 200 }, (_, i) => drawMix(mixes, size, numbersOf(i))!.name);
   expect(names.filter((name) => name === 'mixup').length).toBeGreaterThan(60);
   expect(names.filter((name) => name === 'cutmix').length).toBeGreaterThan(60);
   expect(drawMix(checkMix(undefined), size, numbersOf(0))).toBeNull();
@@ -49,8 +49,8 @@ test('the numbers of mixing are not those of the transform', () => {
   const first = new SampleRandom(1).start(0, 7, 0);
   const transform = Array.from({ length: 100 }, () => first.next());
   const second = numbersOf(7);
-  const shuffleQuality = Array.from({ length: 100 }, () => second.next());
-  expect(transform.some((value) => shuffleQuality.includes(value))).toBe(false);
+  const mixes = Array.from({ length: 100 }, () => second.next());
+  expect(transform.some((value) => mixes.includes(value))).toBe(false);
   for (let i = 100; i < FIRST_NUMBER.mix; i++) first.next();
-  expect(first.next()).toBe(shuffleQuality[0]);
+  expect(first.next()).toBe(mixes[0]);
 });

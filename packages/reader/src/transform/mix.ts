@@ -16,10 +16,10 @@ const mixSchema = () =>
   z.strictObject({ name: z.enum(['mixup', 'cutmix']), alpha: z.number().positive().max(1000).default(1) });
 type Mix = z.output<ReturnType<typeof mixSchema>>;
 /** Of several, each batch gets one. */
-export type ShuffleQualityReport = readonly Mix[];
+export type Mixes = readonly Mix[];
 
 /** Fills in the defaults. Throws {@link OptionError}. */
-export function checkMix(input: MixInput | readonly MixInput[] | undefined): ShuffleQualityReport {
+export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mixes {
   if (input === undefined) return [];
   return (Array.isArray(input) ? input : [input]).map((one) =>
     parseShape(mixSchema(), one, ({ where, what }) => {
@@ -39,16 +39,9 @@ export interface DrawnMix {
 }
 
 /** Draws one number to choose where there are several, then the weight, then for cutmix two for the middle of the rectangle. */
-export function drawMix(
-  shuffleQuality: ShuffleQualityReport,
-  { width, height }: Size,
-  random: Random,
-): DrawnMix | null {
-  if (shuffleQuality.length === 0) return null;
-  const { name, alpha } =
-    shuffleQuality.length === 1
-      ? shuffleQuality[0]!
-      : shuffleQuality[Math.floor(random.next() * shuffleQuality.length)]!;
+export function drawMix(mixes: Mixes, { width, height }: Size, random: Random): DrawnMix | null {
+  if (mixes.length === 0) return null;
+  const { name, alpha } = mixes.length === 1 ? mixes[0]! : mixes[Math.floor(random.next() * mixes.length)]!;
   const weight = beta(alpha, random);
   if (name === 'mixup') return { name, weight, rect: null };
   // v2.CutMix `make_params`: a rectangle of the part that is left, cut off at the edges.

@@ -78,7 +78,9 @@ async function streamingBytes(options: ReadBufferOptions): Promise<{ expectedByt
   const held = Math.min(options.held.samples, samples);
   const mean = bytes / samples;
   const ratio = mean / dataset.meanSampleBytes;
-  const means = dataset.shards.filter((shard) => shard.samples > 0).map((shard) => sampleBytesOf(shard) / shard.samples);
+  const means = dataset.shards
+    .filter((shard) => shard.samples > 0)
+    .map((shard) => sampleBytesOf(shard) / shard.samples);
   const heaviest = means.reduce((most, shardMean) => Math.max(most, shardMean), 0) * ratio;
   return {
     expectedBytes: Math.ceil(held * mean),

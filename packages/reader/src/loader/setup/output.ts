@@ -9,7 +9,7 @@ import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { Size } from '../../transform/crops.js';
-import { checkMix, type ShuffleQualityReport } from '../../transform/mix.js';
+import { checkMix, type Mixes } from '../../transform/mix.js';
 import { entryOf } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import { type CompiledTransform, compileTransform, coverTransforms } from '../../transform/transform.js';
@@ -42,7 +42,7 @@ export interface LoaderOutput {
   readonly drawsTexts: boolean;
   /** A person's own code, its paths whole. */
   readonly steps: CustomSteps;
-  readonly shuffleQuality: ShuffleQualityReport;
+  readonly mixes: Mixes;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
   /** Bytes of finished rows, by the number of a batch's size; behind the companions, of a row's objects. */
@@ -89,7 +89,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
     options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
   if (transform !== null && annotations?.boxes === undefined) refuseBoxSteps(transform);
   const { batch, decoder } = await outputOf(dataset, transform, options);
-  const shuffleQuality = checkMix(options.mix);
+  const mixes = checkMix(options.mix);
   const steps = stepsOf(options.steps);
   const extraFields = extraFieldsOf(options, batch);
   if (annotations !== null) extraFields.push(...annotated(annotations, batch, dataset));
@@ -102,9 +102,8 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (options.fields === undefined) checkFieldsAlike(dataset, fields);
   if (steps.fields !== undefined) extraFields.push(...fields.map((field) => ({ field, kind: 'field' as const })));
   const hasSteps = Object.keys(steps).length > 0;
-  if (batch.kind !== 'pixels' && (hasSteps || shuffleQuality.length > 0))
-    throw needsPixels(hasSteps ? 'steps' : 'mix', options);
-  if (shuffleQuality.length > 0) checkMixable(shuffleQuality, transform!, extraFields);
+  if (batch.kind !== 'pixels' && (hasSteps || mixes.length > 0)) throw needsPixels(hasSteps ? 'steps' : 'mix', options);
+  if (mixes.length > 0) checkMixable(mixes, transform!, extraFields);
   const objectBytes = annotations === null ? [] : [layOutRecord(annotations).bytes];
   const withObjects = ({ image, extraFields }: RowBytes) => ({ image, extraFields: [...extraFields, ...objectBytes] });
   const codec = decoder === null ? null : await chooseCodec();
@@ -120,8 +119,8 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
     fields,
     drawsTexts: options.captionSampling === 'random',
     steps,
-    shuffleQuality,
-    whole: shuffleQuality.length > 0 || steps.batch !== undefined,
+    mixes,
+    whole: mixes.length > 0 || steps.batch !== undefined,
     rowBytes: rowBytesOf(batch, extraFields).map(withObjects),
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, extraFields.length + fields.length),
     usesCropIndex: options.cropIndex !== false && codec?.name === 'turbojpeg',
@@ -198,15 +197,11 @@ function stepsOf(steps: OutputRequest['steps']): CustomSteps {
   return Object.fromEntries(resolved);
 }
 
-function checkMixable(
-  shuffleQuality: ShuffleQualityReport,
-  { dtype }: CompiledTransform,
-  extraFields: readonly ExtraField[],
-): void {
+function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFields: readonly ExtraField[]): void {
   if (extraFields.some(({ kind }) => kind !== 'field')) {
     throw new OptionError({}, 'mix takes images and labels: leave out extraImages, masks and annotations, or mix.');
   }
-  if (dtype === 'float16' && shuffleQuality.some(({ name }) => name === 'mixup')) {
+  if (dtype === 'float16' && mixes.some(({ name }) => name === 'mixup')) {
     throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
   }
 }

@@ -15,7 +15,7 @@ import type { ExtraFieldImage } from '../../decode/decoded.js';
 import { createDecoder, type Decoder, type DecoderOptions, OtherSize } from '../../decode/decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { GivenAnnotations } from '../../transform/annotations.js';
-import type { ShuffleQualityReport } from '../../transform/mix.js';
+import type { Mixes } from '../../transform/mix.js';
 import { arenaView } from '../read/arena.js';
 import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
 import { ColumnTexts } from '../ring/column-texts.js';
@@ -47,7 +47,7 @@ export interface DecodeWorkerData {
   readonly texts: readonly SharedArrayBuffer[];
   readonly facts: BatchFactsBuffers;
   readonly steps: CustomSteps;
-  readonly shuffleQuality: ShuffleQualityReport;
+  readonly mixes: Mixes;
   /** The files of the shards, where workers may read images themselves; else none. */
   readonly shardPaths: readonly string[];
 }

@@ -2,7 +2,7 @@ import { OptionError, WakeSignal } from '@shardtool/base';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
-import type { ShuffleQualityReport } from '../../transform/mix.js';
+import type { Mixes } from '../../transform/mix.js';
 import { Arena, arenaView } from '../read/arena.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import { ColumnTexts } from '../ring/column-texts.js';
@@ -29,7 +29,7 @@ export interface EngineOptions {
   readonly annotations: CheckedAnnotations | null;
   /** A person's own code, its paths whole. */
   readonly steps: CustomSteps;
-  readonly shuffleQuality: ShuffleQualityReport;
+  readonly mixes: Mixes;
   /** The files of the shards, where workers may read images themselves; else none. */
   readonly shardPaths: readonly string[];
   /** The file whose memory the slots are to be, if any. */
@@ -94,7 +94,7 @@ export class Engine {
         texts: texts.buffers,
         facts: facts.buffers,
         steps: options.steps,
-        shuffleQuality: options.shuffleQuality,
+        mixes: options.mixes,
         shardPaths: options.shardPaths,
       }),
       onMessage: (message) => {

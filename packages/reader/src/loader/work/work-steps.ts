@@ -65,7 +65,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
   const fields = await loadStep<FieldsStep>('fields', data.steps.fields);
   const pixels = await loadStep<PixelsStep>('pixels', data.steps.pixels);
   const batch = await loadStep<BatchStep>('batch', data.steps.batch);
-  if (fields === null && pixels === null && batch === null && data.shuffleQuality.length === 0) return null;
+  if (fields === null && pixels === null && batch === null && data.mixes.length === 0) return null;
   const { transform, seeds, outputSize, covers } = data.decoder!;
   const { dtype, layout } = transform;
   const sizeOf = (bucket: number) => covers?.[bucket]?.outputShape ?? outputSize!;
@@ -74,7 +74,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
     return layout === 'nhwc' ? [height, width, 3] : [3, height, width];
   };
   const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
-  const kernels = data.shuffleQuality.length > 0 ? new EffectKernels(data.memory) : null;
+  const kernels = data.mixes.length > 0 ? new EffectKernels(data.memory) : null;
 
   const contextOf = (identity: Identity, from: number, options: unknown): StepContext => {
     const random = new SampleRandom(seeds[identity.source]!).start(
@@ -143,7 +143,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         FIRST_NUMBER.mix,
       );
       const size = sizeOf(bucket);
-      const mix = drawMix(data.shuffleQuality, size, random);
+      const mix = drawMix(data.mixes, size, random);
       facts.setMix(slot, mix);
       if (mix !== null) mixRows(kernels, mix, { address, rows, ...size }, transform, decoder.spare(rowBytes.image));
     },
