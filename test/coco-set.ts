@@ -1,5 +1,6 @@
-import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { probeImage } from '@shardtool/format';
 import { emptyFolder } from './datasets.js';
 
 /** Names of categories by their ids, which have gaps, as COCO's. */
@@ -31,7 +32,8 @@ export function cocoSet(samples: number): { readonly images: string; readonly an
   const listed = photos.map((photo, i) => {
     const name = `${String(i).padStart(4, '0')}.jpg`;
     cpSync(photo, path.join(images, name));
-    return { id: 100 + i, file_name: name, width: 320, height: 240 };
+    const { width, height } = probeImage(readFileSync(photo));
+    return { id: 100 + i, file_name: name, width, height };
   });
   const boxOf = (i: number, n: number) => [10.5 + 20 * n, 20 + i, 40, 30.25 + n];
   const annotations = listed.flatMap(({ id }, i) =>
@@ -52,7 +54,7 @@ export function cocoSet(samples: number): { readonly images: string; readonly an
     { id: 900, image_id: 5555, category_id: 1, bbox: [1, 2, 3, 4] },
     { id: 901, image_id: 100, category_id: 99, bbox: [1, 2, 3, 4] },
     { id: 902, image_id: 100, category_id: 1, bbox: [1, 2, 0, 4] },
-    { id: 903, image_id: 100, category_id: 1, bbox: [400, 2, 3, 4] },
+    { id: 903, image_id: 100, category_id: 1, bbox: [4000, 2, 3, 4] },
     { id: 904, image_id: 100, category_id: 1 },
   ];
   const file = path.join(folder, 'annotations.json');

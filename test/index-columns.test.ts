@@ -1,11 +1,11 @@
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { addOverlay, openDataset } from '@shardtool/reader';
 import { convert, indexShards, pack, readPackedLabels, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
-import { digestsOf, JPEG, newFolder, tree } from './pack-workbench.js';
+import { digestsOf, JPEG, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 
 /** Keys for which an expression holds, of a loader. */
 async function chosen(location: string, where: string): Promise<string[]> {
@@ -60,6 +60,14 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
     expect(digestsOf(output)).toEqual(after);
   },
 );
+
+test('integers beyond 2^53 inside JSON fields keep their digits', async () => {
+  const output = newFolder();
+  const json = '{"id": 9007199254740993, "ids": [9007199254740993]}';
+  await pack(tree({ 'a.jpg': JPEG, 'a.json': json }), output, { workers: 1 });
+  await indexShards([output], { columns: ['json.id', 'json.ids'] });
+  expect(await chosen(output, 'json.id = "9007199254740993" and json.ids = "[9007199254740993]"')).toEqual(['a']);
+});
 
 test('a dataset with such columns grows, and gets them for the new samples when it is asked again', async () => {
   const source = tree({ ...files, ...images });
@@ -136,4 +144,29 @@ test('one Parquet file labels an overlay, by its column of keys', async () => {
   const missing = labels.id.find((key) => !there.has(key));
   if (missing !== undefined) await expect(addOverlay(folder, { name: 'more', labels })).rejects.toThrow(missing);
   await expect(readPackedLabels(path.join(FIXTURE, 'make.py'))).rejects.toMatchObject({ name: 'LabelsError' });
+});
+
+test('infinite numbers and nan in a table are in the index, in an overlay and in what is converted', async () => {
+  const folder = tree({ 'a.jpg': jpeg(0), 'b.jpg': jpeg(1), 'c.jpg': jpeg(2) });
+  const labels = path.join(tree({ 'labels.csv': 'path,v\na.jpg,inf\nb.jpg,nan\nc.jpg,0.5\n' }), 'labels.csv');
+  const output = newFolder();
+  await pack(folder, output, { labels, workers: 1, shuffle: false });
+  const values = async (location: string) => (await samplesOf(location)).map(({ columns }) => columns.v);
+  expect(await values(output)).toEqual([Number.POSITIVE_INFINITY, null, 0.5]);
+  expect(await chosen(output, 'v > 1')).toEqual(['a']);
+  expect((await shardtool('ls', output, '--samples', '--json')).stdout).toContain('{"v":1e999}');
+  for (const format of ['parquet', 'tfrecord', 'mds', 'msgpack'] as const) {
+    const converted = newFolder();
+    await convert(output, converted, { format, workers: 1 });
+    await using dataset = await openDataset(converted);
+    const found: unknown[] = [];
+    for await (const { columns } of dataset.samples()) found.push(columns.v);
+    expect(found).toEqual([Number.POSITIVE_INFINITY, null, 0.5]);
+  }
+  writeFileSync(labels, 'key,v\na,1\nb,-inf\n');
+  await addOverlay(output, { name: 'o', labels: await readPackedLabels(labels) });
+  await using dataset = await openDataset(output, { overlay: 'o' });
+  const found: unknown[] = [];
+  for await (const { columns } of dataset.samples()) found.push(columns.v);
+  expect(found).toEqual([1, Number.NEGATIVE_INFINITY, 0.5]);
 });

@@ -75,6 +75,98 @@ test.each([
   await expect(packed).rejects.toThrow(LabelsError);
 });
 
+const IMAGE = { id: 1, file_name: '0000.jpg', width: 500, height: 333 };
+/** Another file, whose size is not said. */
+const OTHER = { id: 2, file_name: '0001.jpg' };
+const CATEGORY = { id: 1, name: 'cat' };
+/** Integers that a number cannot tell apart, so they stand as text here and without quotes in the file. */
+const [LARGE, NEXT] = ['1234567890123456780', '1234567890123456781'];
+
+test.each([
+  [{ images: [IMAGE, { ...IMAGE, file_name: '0001.jpg' }] }, 'the images "0000.jpg" and "0001.jpg" both have the id 1'],
+  [{ images: [IMAGE, { ...IMAGE, id: 2 }] }, 'images 1 and 2 are both the file 0000.jpg'],
+  [{ images: [IMAGE, { ...IMAGE, id: 2, file_name: './0000.jpg' }] }, 'images 1 and 2 are both the file 0000.jpg'],
+  [
+    {
+      images: [
+        { ...IMAGE, id: LARGE },
+        { ...IMAGE, id: NEXT },
+      ],
+    },
+    `the image "0000.jpg" has the id ${LARGE}, and it is above 2^53`,
+  ],
+  [{ images: [{ file_name: 'a.jpg' }] }, 'the image "a.jpg" has no id'],
+  [{ images: [null] }, 'images[0] is null, and no object'],
+  [{ categories: [CATEGORY, { id: 1, name: 'dog' }] }, 'the categories "cat" and "dog" both have the id 1'],
+  [{ categories: [{ id: LARGE, name: 'dog' }] }, `the category "dog" has the id ${LARGE}, and it is above 2^53`],
+  [{ categories: [{ id: 1 }] }, 'category 1 has no name'],
+  [{ categories: [{ id: 1, name: null }] }, 'category 1 has no name'],
+  [{ categories: [null] }, 'categories[0] is null, and no object'],
+  [{ annotations: [7] }, 'annotations[0] is 7, and no object'],
+  [{ annotations: [{ id: LARGE }] }, `annotation ${LARGE} is above 2^53`],
+])('annotations that could mean two things are refused: %j', async (given, sentence) => {
+  const file = path.join(emptyFolder(), 'annotations.json');
+  const text = JSON.stringify({ images: [IMAGE], annotations: [], categories: [CATEGORY], ...given });
+  writeFileSync(file, text.replaceAll(/"(\d{16,})"/g, '$1'));
+  const packed = pack(set.images, path.join(emptyFolder(), 'shards'), { coco: file, workers: 1 });
+  await expect(packed).rejects.toThrow(sentence);
+  await expect(packed).rejects.toThrow(LabelsError);
+});
+
+test('category names may be numbers, and ids text', async () => {
+  const folder = emptyFolder();
+  const annotations = [{ image_id: '0', category_id: 'b', bbox: [1, 1, 3, 3] }];
+  const categories = [
+    { id: 'b', name: 7 },
+    { id: 'a', name: 'cat' },
+  ];
+  const text = JSON.stringify({ images: [{ ...IMAGE, id: '0' }], annotations, categories });
+  writeFileSync(path.join(folder, 'annotations.json'), text);
+  const report = await pack(set.images, path.join(folder, 'shards'), { coco: path.join(folder, 'annotations.json') });
+  expect(report).toMatchObject({ samples: 1, classes: ['cat', '7'], skippedAnnotations: {} });
+});
+
+test('an image of another size than its annotations are for is a bad file', async () => {
+  const folder = emptyFolder();
+  const file = path.join(folder, 'annotations.json');
+  const images = [{ ...IMAGE, width: 640 }, OTHER];
+  writeFileSync(file, JSON.stringify({ images, annotations: [], categories: [CATEGORY] }));
+  const options = { coco: file, workers: 1 };
+  const sentence = '0000.jpg has 500x333 pixels, and its annotations are for 640x333';
+  await expect(pack(set.images, path.join(folder, 'stopped'), options)).rejects.toThrow(sentence);
+  const output = path.join(folder, 'shards');
+  const report = await pack(set.images, output, { ...options, onBad: 'quarantine', maxBad: 1 });
+  expect(report).toMatchObject({ samples: 1, quarantined: 1 });
+  expect(readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8')).toContain(sentence);
+});
+
+test('annotations of an image that is stored lying on its side may be for either side up', async () => {
+  const photo = readFileSync(path.join(set.images, '0000.jpg'));
+  // EXIF with one entry, the orientation: to be turned by 90 degrees.
+  const exif = Buffer.from('ffe100224578696600004d4d002a00000008000101120003000000010006000000000000', 'hex');
+  const turned = Buffer.concat([photo.subarray(0, 2), exif, photo.subarray(2)]);
+  for (const size of [
+    { width: 500, height: 333 },
+    { width: 333, height: 500 },
+  ]) {
+    const folder = emptyFolder();
+    writeFileSync(path.join(folder, '0000.jpg'), turned);
+    const coco = path.join(folder, 'annotations.json');
+    writeFileSync(coco, JSON.stringify({ images: [{ ...IMAGE, ...size }], annotations: [], categories: [CATEGORY] }));
+    expect(await pack(folder, path.join(folder, 'shards'), { coco, workers: 1 })).toMatchObject({ samples: 1 });
+  }
+});
+
+test('boxes in pixels and smaller images are refused together', async () => {
+  const packed = pack(set.images, path.join(emptyFolder(), 'shards'), {
+    coco: set.annotations,
+    resize: 100,
+    workers: 1,
+  });
+  await expect(packed).rejects.toThrow(OptionError);
+  await expect(packed).rejects.toThrow('"resize" would shrink the images and leave the boxes of "coco" as they are');
+});
+
 test('labels beside annotations are refused', async () => {
   const packed = pack(set.images, path.join(emptyFolder(), 'shards'), {
     coco: set.annotations,

@@ -96,6 +96,30 @@ test.each([
 });
 
 test.each([
+  [
+    'a type of column that there is not',
+    { columns: { score: 'float' } },
+    /the column "score" the type "float"; the types are "string", "int", "double", "bool"/,
+  ],
+  ['a column of the index', { columns: { width: 'int' } }, /"width" has the name of a column of the index/],
+  ['a list of columns', { columns: ['score'] }, /"columns" takes names and types, .* not a list/],
+  ['a class that is no name', { classes: [1, 2] }, /"classes" takes a list of names, .* not a list/],
+])('%s is refused when the writer is made', (_, options, sentence) => {
+  expect(() => new Writer(newFolder(), options as unknown as WriterOptions)).toThrow(sentence);
+});
+
+test('numbers that are missing or infinite, and values that JSON has no word for, are told apart', async () => {
+  const writer = new Writer(newFolder(), { columns: { v: 'double', n: 'int' } });
+  await expect(writer.add({ key: 'a', jpg: jpeg(0), columns: { n: 1n as never } })).rejects.toThrow(
+    'has 1 in the column "n"',
+  );
+  await writer.add({ key: 'a', jpg: jpeg(0), columns: { v: Number.NaN } });
+  await writer.add({ key: 'b', jpg: jpeg(1), columns: { v: Number.NEGATIVE_INFINITY } });
+  await writer.close();
+  expect((await samplesOf(writer.output)).map(({ columns }) => columns.v)).toEqual([null, Number.NEGATIVE_INFINITY]);
+});
+
+test.each([
   ['tar: a key that is no text', { format: 'tar' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
   ['msgpack: a key that is no text', { format: 'msgpack' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
   ['lmdb: a key that is no text', { format: 'lmdb' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],

@@ -6,6 +6,7 @@ export {
   cropIndexOf,
   openCropIndex,
 } from './crop-index/crop-index-file.js';
+export { sortedByValue } from './dataset/class-order.js';
 export { type ClassUnion, renumberClasses, uniteClasses } from './dataset/class-union.js';
 export {
   type FoundDataset,
@@ -63,6 +64,7 @@ export {
   readInspection,
   writeInspection,
 } from './inspection/inspection-file.js';
+export { jsonText, parseJson } from './labels/exact-json.js';
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels } from './labels/parquet-labels.js';
 export { labelOfColumn } from './layouts/column-names.js';
@@ -141,6 +143,7 @@ export {
   type OverlayEntry,
   OverlayError,
   type OverlayHeader,
+  overlayLine,
   parseOverlay,
   type SplitRule,
 } from './overlay/overlay-file.js';
@@ -149,7 +152,7 @@ export { fieldType } from './sample/field-type.js';
 export { nameTable } from './sample/name-table.js';
 export { MAX_SAMPLE_BYTES, SampleCheck, sampleTooLarge } from './sample/sample-check.js';
 export { packedName, readsBack, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
-export { type Misfit, parseShape } from './shape.js';
+export { type Misfit, parseShape, shownValue } from './shape.js';
 export {
   buildShardIndex,
   classNumber,
@@ -163,6 +166,7 @@ export { addTo, IndexRows, type SampleRow } from './shard-index/index-rows.js';
 export { planRuns } from './shard-index/read-runs.js';
 export {
   asSalvaged,
+  COLUMN_TYPES,
   type ColumnType,
   type ColumnValue,
   checkLabelColumns,

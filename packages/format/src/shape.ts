@@ -57,7 +57,7 @@ function wordsOf({ code, input, expected, origin, minimum, maximum, inclusive, v
     case 'invalid_type':
       return mustBe(EXPECTED.get(expected ?? '') ?? expected ?? 'something else', input);
     case 'invalid_value':
-      return mustBe(either((values ?? []).map(shown)), input);
+      return mustBe(either((values ?? []).map(shownValue)), input);
     case 'too_small':
       if (isList || isText) return `must have at least ${minimum} ${isList ? 'entries' : 'characters'}`;
       return mustBe(`${inclusive === false ? 'more than' : 'at least'} ${minimum}`, input);
@@ -69,7 +69,7 @@ function wordsOf({ code, input, expected, origin, minimum, maximum, inclusive, v
     case 'invalid_union':
       return mustBe(either([...new Set((errors ?? []).flatMap(choicesOf))]), input);
     default:
-      return `has not the right form: ${shown(input)}`;
+      return `has not the right form: ${shownValue(input)}`;
   }
 }
 
@@ -92,7 +92,7 @@ const EXPECTED: ReadonlyMap<string, string> = new Map([
 ]);
 
 function mustBe(what: string, input: unknown): string {
-  return input === undefined ? `is missing; it must be ${what}` : `must be ${what}, and is ${shown(input)}`;
+  return input === undefined ? `is missing; it must be ${what}` : `must be ${what}, and is ${shownValue(input)}`;
 }
 
 function either(choices: readonly string[]): string {
@@ -101,7 +101,8 @@ function either(choices: readonly string[]): string {
 
 const SHOWN_LENGTH = 40;
 
-function shown(value: unknown): string {
+/** A value in a message, in a few words; JSON has none for some of them. */
+export function shownValue(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'an object';
   if (typeof value === 'function') return 'a function';

@@ -193,6 +193,11 @@ export function checkOptions(options: PackOptions): CheckedOptions {
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
     throw new OptionError({}, 'The option "files" names every file; leave "include" and "exclude" out beside it.');
   }
+  if (checked.coco !== undefined && checked.resize !== undefined) {
+    const message =
+      'The option "resize" would shrink the images and leave the boxes of "coco" as they are, in pixels; pack without it, and resize in the loader, which moves boxes with their image.';
+    throw new OptionError({}, message);
+  }
   const other = (['part', 'overwrite', 'dryRun'] as const).find((name) => checked[name]);
   if (checked.append && other !== undefined) {
     throw new OptionError(

@@ -109,8 +109,9 @@ async function inspectedOf(dataset: Dataset, shard: number, row: number): Promis
 }
 
 function plain([name, value]: readonly [string, unknown]): SampleDetail['columns'][number] {
-  const isPlain = value === null || typeof value === 'number' || typeof value === 'boolean';
-  return [name, isPlain ? value : String(value).slice(0, TEXT_CHARACTERS)];
+  // JSON has no infinite numbers.
+  const isPlain = value === null || Number.isFinite(value) || typeof value === 'boolean';
+  return [name, isPlain ? (value as number | boolean | null) : String(value).slice(0, TEXT_CHARACTERS)];
 }
 
 function drawnObjects(

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { OUTPUT_LAYOUTS } from '../layouts/registry.js';
 import { parseShape } from '../shape.js';
+import { COLUMN_TYPES } from '../shard-index/label-column.js';
 import { MANIFEST_VERSION, type Manifest } from './manifest.js';
 
 const count = z.int().nonnegative();
@@ -20,9 +21,7 @@ const MANIFEST = z.object({
   madeFrom: z.string().optional(),
   classes: z.array(z.object({ name: z.string(), samples: count })),
   fields: z.array(z.object({ name: z.string(), samples: count })),
-  columns: z.array(
-    z.object({ name: z.string(), type: z.enum(['string', 'int', 'double', 'bool']), most: count.optional() }),
-  ),
+  columns: z.array(z.object({ name: z.string(), type: z.enum(COLUMN_TYPES), most: count.optional() })),
   shards: z.array(
     z.object({
       file: z.string().regex(FILE_BELOW, 'must be the name of a file inside the folder of the dataset'),

@@ -1,6 +1,7 @@
 import { LabelsError } from '@shardtool/base';
 import type { ColumnValue } from '../shard-index/label-column.js';
 import { CsvSyntaxError, parseCsv } from './csv.js';
+import { jsonText, parseJson } from './exact-json.js';
 
 /** What a labels file says, one row a sample. */
 export interface LabelTable<Name extends string> {
@@ -55,9 +56,25 @@ export function readLabelTable<Name extends string>(
   if (by === undefined) throw new LabelsError({ path: location }, `The labels file ${location} has no rows.`);
   const classes = columns.get('class');
   columns.delete('class');
-  const cls = classes === undefined ? null : namesOf(classes, id.length);
+  const cls = classes === undefined ? null : namesOf(json ? classes : asWhole(classes), id.length);
   for (const [name, values] of columns) columns.set(name, ofOneType(values, id.length, json));
   return { by, id, line: Uint32Array.from(line), cls, columns };
+}
+
+/** A whole number as it is written where a column has gaps: pandas writes class 3 as 3.0 there, and the gap as nothing or as nan. */
+const WHOLE = /^((?:0|[1-9]\d*)\.0+|nan)$/i;
+
+/** Classes that are whole numbers, without the `.0` behind them; others as they are. */
+function asWhole(classes: readonly ColumnValue[]): readonly ColumnValue[] {
+  const texts = classes.filter((value) => value !== null).map(String);
+  const isWhole =
+    texts.some((text) => /^\d/.test(text)) && texts.every((text) => WHOLE.test(text) || /^\d+$/.test(text));
+  if (!isWhole) return classes;
+  return classes.map((value) => (value === null || isNaNText(value) ? null : String(value).replace(/\.0+$/, '')));
+}
+
+function isNaNText(value: ColumnValue): boolean {
+  return String(value).toLowerCase() === 'nan';
 }
 
 /** The class of each row; a name is one string however many rows have it. */
@@ -107,8 +124,9 @@ function* jsonRows(location: string, text: string): Generator<Row> {
     if (source.trim() === '') continue;
     let parsed: unknown;
     try {
-      parsed = JSON.parse(source);
+      parsed = parseJson(source);
     } catch (cause) {
+      if (cause instanceof RangeError) fault(location, line, 'is nested too deep', cause);
       fault(location, line, `is not JSON (${(cause as Error).message})`, cause);
     }
     if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) fault(location, line, 'is no object');
@@ -118,14 +136,14 @@ function* jsonRows(location: string, text: string): Generator<Row> {
   }
 }
 
-/** Nested values become their JSON text. */
+/** Nested values become their JSON text, and integers that no number holds exactly become their digits. */
 function jsonValue(value: unknown, location: string, line: number): ColumnValue {
   if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
     return value;
   try {
-    return JSON.stringify(value);
+    return jsonText(value);
   } catch (cause) {
-    // JSON.stringify calls itself for each level; JSON.parse does not.
+    // Writing JSON takes a call for each level; `JSON.parse` does not.
     if (cause instanceof RangeError) fault(location, line, 'is nested too deep', cause);
     throw cause;
   }
@@ -133,16 +151,32 @@ function jsonValue(value: unknown, location: string, line: number): ColumnValue 
 
 /** A number that reads back as it was written: no leading zero, which marks an identifier. */
 const NUMBER = /^-?(0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,2})?$/;
+/** What stands among numbers for one that is missing, or that is infinite. */
+const NO_NUMBER = /^(nan|[+-]?inf(inity)?)$/i;
 
-/** The column, filled up to `rows`, with values of one type: numbers or booleans where all are, else strings. */
+/**
+ * The column, filled up to `rows`, with values of one type: numbers or booleans where all are, else strings. In CSV, `nan`
+ * among numbers is a missing value, and `inf` is infinite.
+ */
 function ofOneType(values: readonly ColumnValue[], rows: number, typed: boolean): ColumnValue[] {
   const filled = Array.from({ length: rows }, (_, i) => values[i] ?? null);
   const present = filled.filter((value) => value !== null);
   if (present.every((value) => typeof value === 'boolean')) return filled;
-  if (present.every((value) => typeof value === 'number' || (!typed && NUMBER.test(String(value))))) {
-    return filled.map((value) => (value === null ? null : Number(value)));
+  if (typed ? present.every((value) => typeof value === 'number') : areNumbers(present)) {
+    return filled.map((value) => (value === null ? null : numberOf(value)));
   }
   return filled.map((value) => (value === null ? null : String(value)));
+}
+
+function areNumbers(cells: readonly ColumnValue[]): boolean {
+  const texts = cells.map(String);
+  return texts.every((text) => NUMBER.test(text) || NO_NUMBER.test(text)) && texts.some((text) => NUMBER.test(text));
+}
+
+function numberOf(value: ColumnValue): number | null {
+  if (typeof value !== 'string' || !NO_NUMBER.test(value)) return Number(value);
+  if (isNaNText(value)) return null;
+  return value.startsWith('-') ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
 }
 
 function fault(location: string, line: number, what: string, cause?: unknown): never {

@@ -1,6 +1,7 @@
 import { fieldOfKind, imageKindOf, isImageField } from '../image/kinds.js';
 import { whyUnsafe } from '../sample/sample-name.js';
 import { INDEX_COLUMNS } from '../shard-index/columns.js';
+import type { ColumnValue } from '../shard-index/label-column.js';
 
 /**
  * What the columns (or features) of other software's formats become here, by their names and what is in them. One
@@ -60,11 +61,10 @@ export function labelOfColumn(name: string): string {
   return INDEX_COLUMNS.has(label) ? `${label}_` : label;
 }
 
-/** A single value as label columns hold it: integers beyond what a number holds exactly are text. */
-export function labelValue(value: number | bigint | string | boolean): string | number | boolean {
+/** A single value as label columns hold it: integers beyond what a number holds exactly are text, and NaN is a missing value. */
+export function labelValue(value: number | bigint | string | boolean): ColumnValue {
   if (typeof value === 'bigint') return BigInt.asIntN(54, value) === value ? Number(value) : String(value);
-  if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
-  return value;
+  return Number.isNaN(value) ? null : value;
 }
 
 function safeName(name: string): string {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ShardtoolError, VersionError } from '@shardtool/base';
+import { jsonText } from '../labels/exact-json.js';
 import type { ColumnValue } from '../shard-index/shard-index.js';
 
 /** An overlay is damaged, is missing, or belongs to another dataset. */
@@ -87,6 +88,11 @@ export interface Overlay extends OverlayHeader {
   readonly hash: string;
 }
 
+/** One change as a line of the file. */
+export function overlayLine(entry: OverlayEntry): string {
+  return 'set' in entry ? jsonText(entry) : JSON.stringify(entry);
+}
+
 /** The bytes of an overlay: JSON Lines, the header first, the hash last. Equal overlays give equal bytes. */
 export function encodeOverlay(
   { name, parent, dataset, shards, note }: OverlayHeader,
@@ -96,7 +102,7 @@ export function encodeOverlay(
   readonly hash: string;
 } {
   const lines = [JSON.stringify({ overlay: name, version: OVERLAY_VERSION, parent, dataset, shards, note })];
-  for (const entry of entries) lines.push(JSON.stringify(entry));
+  for (const entry of entries) lines.push(overlayLine(entry));
   const text = Buffer.from(`${lines.join('\n')}\n`);
   const hash = createHash('sha256').update(text).digest('hex');
   return { bytes: Buffer.concat([text, Buffer.from(`${JSON.stringify({ sha256: hash })}\n`)]), hash };

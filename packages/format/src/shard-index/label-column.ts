@@ -5,7 +5,8 @@ import type { ColumnValues } from '../parquet/values.js';
 export type ColumnValue = string | number | boolean | null;
 
 /** What a label column holds. An `int` is a safe integer, stored in 64 bits. */
-export type ColumnType = 'string' | 'int' | 'double' | 'bool';
+export const COLUMN_TYPES = ['string', 'int', 'double', 'bool'] as const;
+export type ColumnType = (typeof COLUMN_TYPES)[number];
 
 /**
  * The narrowest type that holds every value: integers and other numbers together are `double`, nothing but nulls is

@@ -3,7 +3,7 @@ import { isRemote, openSource, readWhole, type Source, shownLocation } from '@sh
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
 import { type ColumnNames, checkLabelColumns, columnsOf, columnsOfPart, type IndexPart, takePart } from './columns.js';
-import { type ColumnType, type ColumnValue, columnTypeOf } from './label-column.js';
+import { COLUMN_TYPES, type ColumnType, type ColumnValue, columnTypeOf } from './label-column.js';
 import { planRuns } from './read-runs.js';
 import { asSalvaged, type SalvagedField, type SalvagedIndex, salvageColumns } from './salvage.js';
 
@@ -49,6 +49,7 @@ export interface SummedColumns extends FieldColumns {
 
 export {
   asSalvaged,
+  COLUMN_TYPES,
   type ColumnType,
   type ColumnValue,
   checkLabelColumns,

@@ -5,6 +5,7 @@ import {
   type OverlayClass,
   type OverlayEntry,
   type ShardIndex,
+  sortedByValue,
 } from '@shardtool/format';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { WhereError } from '../selection/where-tokens.js';
@@ -96,10 +97,11 @@ async function add(location: string, options: AddOverlayOptions): Promise<AddOve
   return { ...saved, excluded, relabelled, set, classes: (classes ?? below.classes).length, newClasses };
 }
 
-/** Names that the labels have and the dataset has not, sorted. */
+/** Names that the labels have and the dataset has not, sorted: numbers by their values. */
 function addedClasses(known: readonly string[], { rename, labels }: OverlayChanges): string[] {
   const names = new Set([...known, ...(rename?.keys() ?? []), '']);
-  return [...new Set(labels?.cls)].filter((cls) => !names.has(cls)).sort();
+  const added = [...new Set(labels?.cls)].filter((cls) => !names.has(cls));
+  return sortedByValue(added) ?? added.sort();
 }
 
 /** The class list of the overlay; null where it is that below. */

@@ -7,8 +7,10 @@ import {
   checkLabelColumns,
   columnTypeOf,
   fieldPayload,
+  jsonText,
   openShard,
   ownerOf,
+  parseJson,
   planRuns,
   readShardIndex,
   type ShardIndex,
@@ -184,7 +186,7 @@ async function addFromJson(
 /** Undefined where it is no JSON. */
 function parsed(stored: Uint8Array, isMsgpack: boolean): unknown {
   try {
-    return JSON.parse(Buffer.from(fieldPayload(stored, isMsgpack)).toString('utf8'));
+    return parseJson(Buffer.from(fieldPayload(stored, isMsgpack)).toString('utf8'));
   } catch {
     return undefined;
   }
@@ -197,7 +199,7 @@ function valueAt(json: unknown, steps: readonly string[]): ColumnValue {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return null;
     value = (value as Record<string, unknown>)[step];
   }
-  if (typeof value === 'object' && value !== null) return JSON.stringify(value);
+  if (typeof value === 'bigint' || (typeof value === 'object' && value !== null)) return jsonText(value);
   return value as ColumnValue;
 }
 

@@ -1,4 +1,5 @@
 import { OptionError } from '@shardtool/base';
+import { sortedByValue } from '@shardtool/format';
 import { LabelsError } from '../errors.js';
 import { sortByCodePoint } from '../source/file-table.js';
 
@@ -22,11 +23,12 @@ const WHOLE_NUMBER = /^(0|[1-9]\d*)$/;
 
 /**
  * The names of the classes in the order of their numbers: sorted by code point, as torchvision's
- * `ImageFolder.find_classes` does. Labels that are all whole numbers are the class numbers themselves.
+ * `ImageFolder.find_classes` does. Labels that are all whole numbers are the class numbers themselves, and other numbers are
+ * sorted by their values.
  */
 export function orderClasses(names: string[], fromLabels: boolean): string[] {
   if (!fromLabels || names.length === 0 || !names.every((name) => WHOLE_NUMBER.test(name)))
-    return sortByCodePoint(names);
+    return byOrder(names, fromLabels);
   const largest = names.reduce((most, name) => Math.max(most, Number(name)), 0);
   if (largest > LARGEST_NUMBER) {
     throw new OptionError(
@@ -45,7 +47,11 @@ export function addClasses(known: readonly string[], names: string[], fromLabels
   const added = names.filter((name) => !isKnown.has(name));
   // Numbers stay the numbers that they name.
   const all = orderClasses([...known, ...added], fromLabels);
-  return known.every((name, number) => all[number] === name) ? all : [...known, ...sortByCodePoint(added)];
+  return known.every((name, number) => all[number] === name) ? all : [...known, ...byOrder(added, fromLabels)];
+}
+
+function byOrder(names: string[], fromLabels: boolean): string[] {
+  return (fromLabels ? sortedByValue(names) : null) ?? sortByCodePoint(names);
 }
 
 /** Checks a list of classes that the user fixed. `location` is the file it came from, if any. */

@@ -143,6 +143,13 @@ test('labels that are whole numbers are the class numbers', () => {
   expect(plan.classes).toHaveLength(11);
 });
 
+test('labels that are other numbers are numbered by their values', () => {
+  const files = table(['a.jpg', 'b.jpg', 'c.jpg']);
+  const cls = ['10.5', '-1', '2.25'];
+  const plan = planShards(files, { ...OPTIONS, labels: { rowOfFile: Int32Array.of(0, 1, 2), cls } });
+  expect(plan.classes).toEqual(['-1', '2.25', '10.5']);
+});
+
 test('a plan is shuffled by its seed, and by nothing else', () => {
   const paths = Array.from({ length: 40 }, (_, i) => `${i % 3}/${i}.jpg`);
   const shuffled = (seed: number) => planned(paths, { shuffle: true, seed });

@@ -1,4 +1,5 @@
-import type { ColumnValue } from '@shardtool/format';
+import { type ColumnValue, jsonText } from '@shardtool/format';
+import { hasObjects, type ImageSize } from '../source/bucket/objects.js';
 import type { FileTable } from '../source/file-table.js';
 import type { Labels } from '../source/labels/labels.js';
 import type { SourceFiles } from '../source/source-files.js';
@@ -16,6 +17,8 @@ export interface ShardPlan {
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
   /** Fields that are made of the labels, by name: the text of each sample. */
   readonly texts: ReadonlyMap<string, readonly string[]>;
+  /** Width and height that the annotations of each sample are for, where they say it. */
+  readonly sizes?: readonly ImageSize[] | undefined;
 }
 
 /** What a labels file says of the files of a table. */
@@ -43,6 +46,7 @@ export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabe
   }
   const row = (image: number) => labels!.rowOfFile[members[image]!]!;
   const images = fileStart.subarray(0, samples.length);
+  const sizes = labels !== null && hasObjects(labels.table) ? labels.table.sizes : undefined;
   const taken = <Value>(lists: ReadonlyMap<string, readonly Value[]> | undefined): Map<string, Value[]> =>
     new Map([...(lists ?? [])].map(([name, values]) => [name, Array.from(images, (image) => values[row(image)]!)]));
   return {
@@ -52,6 +56,7 @@ export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabe
     cls: Int32Array.from(samples, (sample) => plan.cls[sample]!),
     columns: taken(labels?.table.columns),
     texts: taken(labels?.table.texts),
+    ...(sizes && { sizes: Array.from(images, (image) => sizes[row(image)]!) }),
   };
 }
 
@@ -111,16 +116,16 @@ export function encodeShardPlan(plan: ShardPlan): Uint8Array<ArrayBuffer> {
 }
 
 /** As earlier versions wrote columns, where there are no texts. */
-function encodeLabels({ columns, texts }: Pick<ShardPlan, 'columns' | 'texts'>): string {
-  if (texts.size > 0) return JSON.stringify({ columns: [...columns], texts: [...texts] });
-  return columns.size === 0 ? '' : JSON.stringify([...columns]);
+function encodeLabels({ columns, texts, sizes }: Pick<ShardPlan, 'columns' | 'texts' | 'sizes'>): string {
+  if (texts.size > 0) return jsonText({ columns: [...columns], texts: [...texts], sizes });
+  return columns.size === 0 ? '' : jsonText([...columns]);
 }
 
-function decodeLabels(json: string): Pick<ShardPlan, 'columns' | 'texts'> {
+function decodeLabels(json: string): Pick<ShardPlan, 'columns' | 'texts' | 'sizes'> {
   const labels = (json === '' ? [] : JSON.parse(json)) as
     | Columns
-    | { readonly columns: Columns; readonly texts: Texts };
-  if ('texts' in labels) return { columns: new Map(labels.columns), texts: new Map(labels.texts) };
+    | { readonly columns: Columns; readonly texts: Texts; readonly sizes?: readonly ImageSize[] };
+  if ('texts' in labels) return { ...labels, columns: new Map(labels.columns), texts: new Map(labels.texts) };
   return { columns: new Map(labels), texts: new Map() };
 }
 

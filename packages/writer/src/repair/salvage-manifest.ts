@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ManifestError, VersionError } from '@shardtool/base';
 import {
+  COLUMN_TYPES,
   createManifest,
   hasChecksum,
   indexPathOf,
@@ -217,6 +218,6 @@ function resembles(a: string, b: string): boolean {
 
 function lineColumns({ columns }: Lines): Manifest['columns'] {
   return columns.filter((line): line is Manifest['columns'][number] & Record<string, unknown> => {
-    return typeof line?.name === 'string' && ['string', 'int', 'double', 'bool'].includes(line.type as string);
+    return typeof line?.name === 'string' && COLUMN_TYPES.some((type) => type === line.type);
   });
 }

@@ -7,6 +7,7 @@ import {
   isImageField,
   probeImage,
   readsBack,
+  shownValue,
 } from '@shardtool/format';
 import { BadFileError } from '../errors.js';
 
@@ -138,7 +139,7 @@ function classNumberOf(key: string, value: NewValue, classes: readonly string[])
       `has the class "${value}", and the writer knows no names; give it the option "classes", a list of them`,
     );
   }
-  throw wrong(key, `has the class ${JSON.stringify(value)}, which is none of the ${count} that there are`);
+  throw wrong(key, `has the class ${shownValue(value)}, which is none of the ${count} that there are`);
 }
 
 function checkColumns(
@@ -155,8 +156,10 @@ function checkColumns(
         `has a column "${name}" that the writer does not; name it with its type in the option "columns"`,
       );
     }
-    if (value !== null && !FITS[type](value))
-      throw wrong(key, `has ${JSON.stringify(value)} in the column "${name}" of type ${type}`);
+    // As in a table of labels: a missing value.
+    if (type === 'double' && Number.isNaN(value)) values.set(name, null);
+    else if (value !== null && !FITS[type](value))
+      throw wrong(key, `has ${shownValue(value)} in the column "${name}" of type ${type}`);
   }
   return values;
 }
@@ -164,10 +167,13 @@ function checkColumns(
 const FITS: Readonly<Record<ColumnType, (value: ColumnValue) => boolean>> = {
   string: (value) => typeof value === 'string',
   int: (value) => Number.isSafeInteger(value),
-  double: (value) => typeof value === 'number' && !Number.isNaN(value),
+  double: (value) => typeof value === 'number',
   bool: (value) => typeof value === 'boolean',
 };
 
 function wrong(key: unknown, what: string): OptionError {
-  return new OptionError({ ...(typeof key === 'string' && { key }) }, `The sample ${JSON.stringify(key)} ${what}.`);
+  return new OptionError(
+    { ...(typeof key === 'string' && { key }) },
+    `The sample ${typeof key === 'string' ? JSON.stringify(key) : shownValue(key)} ${what}.`,
+  );
 }

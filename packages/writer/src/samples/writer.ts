@@ -1,5 +1,13 @@
 import { DuplicateKeyError, OptionError, withMessages } from '@shardtool/base';
-import { type ColumnType, MAX_PIXELS, SampleCheck, type WrittenLayout } from '@shardtool/format';
+import {
+  COLUMN_TYPES,
+  type ColumnType,
+  checkLabelColumns,
+  MAX_PIXELS,
+  SampleCheck,
+  shownValue,
+  type WrittenLayout,
+} from '@shardtool/format';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
 import type { PartialField } from '../output/commit.js';
@@ -71,10 +79,7 @@ export class Writer implements AsyncDisposable {
     this.#options = options;
     this.#part = partOf(part);
     checkOtherIndexes(this.#options.format, this.#options.index);
-    if (new Set(classes).size < classes.length) {
-      throw new OptionError({}, 'The option "classes" has a name twice; each class has one number.');
-    }
-    this.#rules = { classes, columns: new Map(Object.entries(columns)), maxPixels: MAX_PIXELS };
+    this.#rules = { classes: checkNames(classes), columns: checkTypes(columns), maxPixels: MAX_PIXELS };
   }
 
   /**
@@ -157,6 +162,36 @@ export class Writer implements AsyncDisposable {
     if (this.#isOver)
       throw new OptionError({ path: this.output }, `The writer of ${this.output} is closed; make a new one.`);
   }
+}
+
+/** Throws {@link OptionError} for anything but a list of names, each of them once. */
+function checkNames(classes: readonly string[]): readonly string[] {
+  if (!Array.isArray(classes) || !classes.every((name) => typeof name === 'string' && name !== '')) {
+    throw new OptionError(
+      {},
+      `The option "classes" takes a list of names, as ["cat", "dog"], not ${shownValue(classes)}.`,
+    );
+  }
+  if (new Set(classes).size < classes.length) {
+    throw new OptionError({}, 'The option "classes" has a name twice; each class has one number.');
+  }
+  return classes;
+}
+
+/** Throws {@link OptionError} for a type that no column has, and for a name that is one of the index's own. */
+function checkTypes(columns: Readonly<Record<string, ColumnType>>): ReadonlyMap<string, ColumnType> {
+  if (typeof columns !== 'object' || columns === null || Array.isArray(columns)) {
+    const message = `The option "columns" takes names and types, as { score: "double" }, not ${shownValue(columns)}.`;
+    throw new OptionError({}, message);
+  }
+  const types = new Map(Object.entries(columns));
+  for (const [name, type] of types) {
+    if (COLUMN_TYPES.includes(type)) continue;
+    const message = `The option "columns" gives the column "${name}" the type ${shownValue(type)}; the types are ${COLUMN_TYPES.map((one) => `"${one}"`).join(', ')}.`;
+    throw new OptionError({}, message);
+  }
+  checkLabelColumns(types.keys(), []);
+  return types;
 }
 
 interface Written {

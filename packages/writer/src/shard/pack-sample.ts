@@ -8,6 +8,7 @@ import {
 } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { Naming } from '../plan/naming.js';
+import type { ImageSize } from '../source/bucket/objects.js';
 import { BadFile, readSourceFile } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
 import { filePieces, goesInPieces, HELD_BYTES, putLargeSample } from './large-sample.js';
@@ -40,6 +41,8 @@ export interface PlannedSample {
   readonly cls: number;
   /** Fields that are made of the labels: their names and texts. */
   readonly texts: readonly (readonly [string, string])[];
+  /** What the annotations are for; null where they do not say. */
+  readonly size: ImageSize;
 }
 
 export interface SampleOptions {
@@ -110,7 +113,7 @@ export function packSample(
   const { key, image, fields } = layOut(sample, options);
   let other = null as { readonly fields: readonly NewField[]; readonly header: ImageHeader } | null;
   const isPut = putSample(writer, rows, key, fields, (payloadOf) => {
-    const header = probe(payloadOf(image.name)!, image.name, root + image.path, limits);
+    const header = probe(payloadOf(image.name)!, image.name, root + image.path, limits, sample.size);
     if (kindOfField(image.name) === header.kind) return factsOf(sample, header, payloadOf);
     // Fields are sorted by name, so another name is another place: what was read is laid out again.
     const copies = fields.map((field) => {
@@ -141,7 +144,7 @@ export async function packSteppedSample(
   const { key, image, fields } = layOut(sample, options);
   const path = options.root + image.path;
   const original = await wholeOf(image);
-  const before = probe(original, image.name, path, options.limits);
+  const before = probe(original, image.name, path, options.limits, sample.size);
   const { bytes: replacement, fieldFor, size, warnings, metadataKept } = await (step ?? asItIs)(original, before, path);
   const replaced = withImage(fields, key, image, fieldFor(image.name), replacement);
   const facts = (payloadOf: PayloadOf) => factsOf(sample, size, payloadOf);
@@ -176,9 +179,19 @@ const asItIs: ImageStep = async (bytes, header) => {
 
 const AS_IT_WAS: PackedSample = { renamed: false, orientationBaked: false, warnings: 0, metadataKept: false };
 
-/** Reads the image's header. A name of a kind that is not supported is refused whatever the content is. */
-function probe(image: Uint8Array, field: string, path: string, { maxPixels, minSize }: ImageLimits): ImageHeader {
+/**
+ * Reads the image's header. A name of a kind that is not supported is refused whatever the content is, and so is an image of
+ * another size than its annotations are for.
+ */
+function probe(
+  image: Uint8Array,
+  field: string,
+  path: string,
+  { maxPixels, minSize }: ImageLimits,
+  size: ImageSize,
+): ImageHeader {
   const header = probeImage(image, path, maxPixels);
+  if (size !== null) checkSize(header, size, path);
   if (Math.min(header.width, header.height) < minSize) {
     throw new BadFile(`${path} has ${header.width}x${header.height} pixels, and minSize asks for sides of ${minSize}.`);
   }
@@ -186,6 +199,15 @@ function probe(image: Uint8Array, field: string, path: string, { maxPixels, minS
   const right = fieldOfKind(header.kind);
   throw new BadFile(
     `${path} is named as an image that is not supported, but it is a ${header.kind}; rename it to .${right}.`,
+  );
+}
+
+/** Annotations are for the image as it is stored, or as it is shown where it is stored lying on its side. */
+function checkSize({ width, height, orientation }: ImageHeader, [w, h]: NonNullable<ImageSize>, path: string): void {
+  const isTurned = orientation >= 5;
+  if ((width === w && height === h) || (isTurned && width === h && height === w)) return;
+  throw new BadFile(
+    `${path} has ${width}x${height} pixels, and its annotations are for ${w}x${h}: correct them, or leave "width" and "height" out of them if the boxes are right.`,
   );
 }
 

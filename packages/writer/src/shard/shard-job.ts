@@ -222,7 +222,7 @@ function quarantine(error: unknown, { files }: PlannedSample, onBad: ShardSettin
 
 /** `read` has what gives each file, where they are read ahead. */
 function sampleAt(
-  { fileStart, files, cls, texts }: ShardPlan,
+  { fileStart, files, cls, texts, sizes }: ShardPlan,
   sample: number,
   read: readonly FileAhead[] | null,
 ): PlannedSample {
@@ -234,7 +234,7 @@ function sampleAt(
     members.push({ path: pathAt(files, file), bytes, put: ahead?.put, pieces: ahead?.pieces });
   }
   const made = texts.size === 0 ? NO_TEXTS : Array.from(texts, ([name, list]) => [name, list[sample]!] as const);
-  return { files: members, cls: cls[sample]!, texts: made };
+  return { files: members, cls: cls[sample]!, texts: made, size: sizes?.[sample] ?? null };
 }
 
 const NO_TEXTS: PlannedSample['texts'] = [];

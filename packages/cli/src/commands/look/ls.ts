@@ -109,6 +109,7 @@ async function sumUpFolder(dataset: StoredDataset): Promise<void> {
 
 /** Goes through the indexes shard by shard: memory does not grow with the dataset. */
 async function listSamples(dataset: StoredDataset, json: boolean): Promise<void> {
+  const { jsonText } = await import('@shardtool/format');
   for (let shard = 0; shard < dataset.shards.length; shard++) {
     const { name } = dataset.shards[shard]!;
     const index = await dataset.files.index(shard);
@@ -121,7 +122,7 @@ async function listSamples(dataset: StoredDataset, json: boolean): Promise<void>
       const [width, height] = [index.width[row]!, index.height[row]!];
       lines += json
         ? visible(
-            JSON.stringify({
+            jsonText({
               shard: name,
               key: index.key[row],
               source: index.source[row] || null,

@@ -80,9 +80,10 @@ export const overlayCommand = command({
       const chain = await overlayHistory(location, name);
       return print(json ? JSON.stringify(chain) : chain.map(line).join('\n'));
     }
+    const { overlayLine } = await import('@shardtool/format');
     const { entries, ...header } = await readOverlay(location, name);
     await print(JSON.stringify(header));
-    for (const entry of entries) await print(JSON.stringify(entry));
+    for (const entry of entries) await print(overlayLine(entry));
   },
 });
 

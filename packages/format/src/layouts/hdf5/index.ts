@@ -1,4 +1,5 @@
 import { DamagedShardError } from '@shardtool/base';
+import { jsonText } from '../../labels/exact-json.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
 import { ArraySource, arrayReader, type ImageSource } from '../array-images.js';
@@ -120,8 +121,8 @@ async function valuesOf(dataset: HdfDataset, count: number): Promise<ColumnValue
     const rows = Math.min(ROWS_AT_ONCE, count - first);
     const read = (await dataset.read(first, rows)) as ArrayLike<number | bigint | string>;
     for (let i = 0; i < rows; i++) {
-      const row = Array.from({ length }, (_, k) => labelValue(read[i * length + k]!));
-      values.push(length === 1 ? row[0]! : JSON.stringify(row));
+      const row = Array.from({ length }, (_, k) => read[i * length + k]!);
+      values.push(length === 1 ? labelValue(row[0]!) : jsonText(row));
     }
   }
   return values;

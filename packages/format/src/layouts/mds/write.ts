@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { crc32, crc32Combine, OptionError, UnsupportedEntryError } from '@shardtool/base';
 import { kindOfField } from '../../image/kinds.js';
+import { jsonText } from '../../labels/exact-json.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { FieldSize, FinishedShard, ListedShard, ShardWriter } from '../layout.js';
@@ -30,7 +31,7 @@ interface Encoding {
 }
 
 const utf8 = (value: Exclude<ColumnValue, null>) => Buffer.from(String(value));
-const json = (value: unknown) => Buffer.from(JSON.stringify(value));
+const json = (value: unknown) => Buffer.from(jsonText(value));
 const BYTES: Encoding = { name: 'bytes', bytes: null };
 const STR: Encoding = { name: 'str', bytes: null, encode: utf8 };
 const JSON_TEXT: Encoding = { name: 'json', bytes: null, encode: json };

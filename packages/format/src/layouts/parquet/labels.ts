@@ -5,6 +5,7 @@ import { readColumn } from 'hyparquet/src/column.js';
 import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
 import { getTreePath } from 'hyparquet/src/schema.js';
 import { flatten } from 'hyparquet/src/utils.js';
+import { jsonText } from '../../labels/exact-json.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import { planRuns } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
@@ -148,10 +149,7 @@ function columnValue(value: unknown): ColumnValue {
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'string' || typeof value === 'boolean')
     return labelValue(value);
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
-  return JSON.stringify(value, (_, inner) => {
-    if (typeof inner === 'bigint') return labelValue(inner);
-    return ArrayBuffer.isView(inner) ? Array.from(inner as Uint8Array, (item) => item) : inner;
-  });
+  return jsonText(value);
 }
 
 /** The row group alone, as a file that has only the other columns. */

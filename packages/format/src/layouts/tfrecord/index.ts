@@ -1,5 +1,6 @@
 import { DamagedShardError, maskedCrc32c, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
+import { jsonText } from '../../labels/exact-json.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
 import { classColumnOf, fieldOfColumn, imageColumnOf, keyOf, labelOfColumn, labelValue } from '../column-names.js';
@@ -300,7 +301,7 @@ const IS_TEXT = /(text|caption|name|format|colorspace|synset|url|source_id|sha25
 function labelOf(values: readonly (number | bigint)[]): ColumnValue {
   if (values.length === 0) return null;
   if (values.length === 1) return labelValue(values[0]!);
-  return `[${values.join(',')}]`;
+  return jsonText(values);
 }
 
 /** Which features are the image and the class; looked up again where the names are others. */

@@ -18,10 +18,15 @@ export interface OddAnnotation {
   readonly reason: string;
 }
 
+/** Width and height in pixels. */
+export type ImageSize = readonly [width: number, height: number] | null;
+
 /** What annotations say of the images: their objects as the text {@link OBJECTS_FIELD}, and how many each has as the column {@link OBJECT_COUNTS}. */
 export interface ObjectLabels extends Labels {
   /** The classes of the dataset, which the labels of boxes count in. */
   readonly classes: readonly string[];
+  /** Width and height of each image as the annotations have them; null where they do not say. Absent where none of them does. */
+  readonly sizes?: readonly ImageSize[] | undefined;
   readonly odd: readonly OddAnnotation[];
 }
 

@@ -1,22 +1,32 @@
 import { LabelsError } from '@shardtool/base';
-import type { ColumnValue } from '@shardtool/format';
+import { type ColumnValue, jsonText, parseJson, shownValue } from '@shardtool/format';
 import { shownLocation } from '@shardtool/storage';
 import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from '../bucket/objects.js';
+import { compareCodePoints } from '../file-table.js';
 import { pathBelow, readTextFile } from './list.js';
+
+/** An id of an image, a category or an annotation. The format has numbers; some tools write text. */
+type Id = number | string;
 
 /** What of such a file is looked at (COCO data format, "Object Detection" and "Keypoint Detection"). */
 interface CocoFile {
-  readonly images: readonly { id: number; file_name: string; width?: number; height?: number }[];
+  readonly images: readonly CocoImage[];
   readonly annotations: readonly CocoAnnotation[];
-  readonly categories: readonly { id: number; name: string }[];
+  readonly categories: readonly { readonly id: Id; readonly name: string }[];
+}
+interface CocoImage {
+  readonly id: Id;
+  readonly file_name: string;
+  readonly width?: unknown;
+  readonly height?: unknown;
 }
 interface CocoAnnotation {
-  readonly id?: number;
-  readonly image_id: number;
-  readonly category_id: number;
+  readonly id?: unknown;
+  readonly image_id?: unknown;
+  readonly category_id?: unknown;
   readonly bbox?: unknown;
-  readonly area?: number;
-  readonly iscrowd?: number;
+  readonly area?: unknown;
+  readonly iscrowd?: unknown;
   readonly segmentation?: unknown;
   readonly keypoints?: unknown;
 }
@@ -29,10 +39,18 @@ interface CocoAnnotation {
  */
 export async function readCoco(given: string, source: string): Promise<ObjectLabels> {
   const location = shownLocation(given);
-  const { images, annotations, categories } = parse(location, await readTextFile(given));
-  const sorted = categories.toSorted((a, b) => a.id - b.id);
-  const numberOf = new Map(sorted.map(({ id }, number) => [id, number]));
-  const rowOf = new Map(images.map(({ id }, row) => [id, row]));
+  const file = parse(location, await readTextFile(given));
+  const { annotations } = file;
+  const images = file.images.map((image) => ({ ...image, path: pathBelow(source, image.file_name, location) }));
+  refuseTwice(
+    location,
+    images,
+    ({ path }) => path,
+    ([one, other]) => `images ${idText(one)} and ${idText(other)} are both the file ${one.path}`,
+  );
+  const sorted = file.categories.toSorted(byId);
+  const numberOf = new Map<unknown, number>(sorted.map(({ id }, number) => [id, number]));
+  const rowOf = new Map<unknown, number>(images.map(({ id }, row) => [id, row]));
   const points = annotations.reduce(
     (most, { keypoints }) => Math.max(most, Array.isArray(keypoints) ? keypoints.length : 0),
     0,
@@ -42,9 +60,9 @@ export async function readCoco(given: string, source: string): Promise<ObjectLab
   for (const annotation of annotations) {
     const row = rowOf.get(annotation.image_id);
     const reason = faultOf(annotation, row === undefined ? undefined : images[row], numberOf);
-    const image = images[row ?? -1]?.file_name ?? annotation.image_id;
+    const image = images[row ?? -1]?.file_name ?? plainId(annotation.image_id);
     if (reason === null) found[row!]!.push(annotation);
-    else odd.push({ path: location, annotation: annotation.id ?? null, image, reason });
+    else odd.push({ path: location, annotation: plainId(annotation.id), image, reason });
   }
   // All images have the same lists, so that one without objects has empty ones.
   const absent = {
@@ -57,39 +75,129 @@ export async function readCoco(given: string, source: string): Promise<ObjectLab
   ]);
   return {
     location,
-    path: images.map(({ file_name: name }) => pathBelow(source, name, location)),
+    path: images.map(({ path }) => path),
     line: new Uint32Array(images.length),
     cls: images.map(() => ''),
     columns,
     texts: new Map([[OBJECTS_FIELD, found.map((objects, row) => textOf(images[row]!.id, objects, numberOf, absent))]]),
+    sizes: images.map(sizeOf),
     classes: sorted.map(({ name }) => name),
     odd,
   };
 }
 
 function parse(location: string, text: string): CocoFile {
-  const fault = (what: string) =>
-    new LabelsError({ path: location }, `${location} is no file of COCO's annotations: ${what}.`);
-  let file: Partial<CocoFile>;
+  const fault = (what: string, cause?: unknown) =>
+    new LabelsError({ path: location }, `${location} is no file of COCO's annotations: ${what}.`, { cause });
+  let file: Partial<Record<keyof CocoFile, unknown>> | null;
   try {
-    file = JSON.parse(text) as Partial<CocoFile>;
+    file = parseJson(text) as typeof file;
   } catch (cause) {
-    if (cause instanceof SyntaxError) throw fault(`it is not JSON (${cause.message})`);
+    if (cause instanceof SyntaxError) throw fault(`it is not JSON (${cause.message})`, cause);
+    if (cause instanceof RangeError) throw fault('it is nested too deep', cause);
     throw cause;
   }
-  for (const name of ['images', 'annotations', 'categories'] as const) {
-    if (!Array.isArray(file?.[name])) throw fault(`it has no list "${name}"`);
+  const listOf = (name: keyof CocoFile): readonly Record<string, unknown>[] => {
+    const list: unknown = file?.[name];
+    if (!Array.isArray(list)) throw fault(`it has no list "${name}"`);
+    const odd = list.findIndex((item) => typeof item !== 'object' || item === null || Array.isArray(item));
+    if (odd !== -1) throw fault(`${name}[${odd}] is ${shownValue(list[odd])}, and no object`);
+    return list;
+  };
+  const [images, annotations, categories] = [listOf('images'), listOf('annotations'), listOf('categories')];
+  for (const image of images) {
+    if (typeof image.file_name !== 'string') throw fault(`image ${idText(image)} has no file_name`);
   }
-  const nameless = file.images!.find(({ file_name: name }) => typeof name !== 'string');
-  if (nameless !== undefined) throw fault(`image ${JSON.stringify(nameless.id)} has no file_name`);
-  return file as CocoFile;
+  const named = categories.map((category) => {
+    const { name } = category;
+    if ((typeof name !== 'string' && typeof name !== 'number') || name === '')
+      throw fault(`category ${idText(category)} has no name`);
+    return { id: category.id, name: String(name) };
+  });
+  checkIds(location, 'image', 'images', images, ({ file_name: name }) => String(name));
+  checkIds(location, 'category', 'categories', named, ({ name }) => name);
+  const large = annotations.find(({ id }) => typeof id === 'bigint');
+  if (large !== undefined) throw tooLarge(location, `annotation ${idText(large)}`);
+  return { images, annotations, categories: named } as unknown as CocoFile;
+}
+
+interface WithId {
+  readonly id?: unknown;
+}
+
+/** Throws {@link LabelsError} for an id that is none or that two have, naming them. */
+function checkIds<Item extends WithId>(
+  location: string,
+  one: string,
+  many: string,
+  items: readonly Item[],
+  nameOf: (item: Item) => string,
+): void {
+  const shown = (item: Item) => `"${nameOf(item)}"`;
+  for (const item of items) {
+    if (typeof item.id === 'bigint')
+      throw tooLarge(location, `the ${one} ${shown(item)} has the id ${item.id}, and it`);
+    if (Number.isFinite(item.id) || typeof item.id === 'string') continue;
+    const message = `${location}: the ${one} ${shown(item)} has no id; give each a number of its own.`;
+    throw new LabelsError({ path: location }, message);
+  }
+  refuseTwice(
+    location,
+    items,
+    ({ id }) => id,
+    ([a, b]) =>
+      `the ${many} ${shown(a)} and ${shown(b)} both have the id ${idText(a)}, so it is unknown which of them an annotation is about`,
+  );
+}
+
+function refuseTwice<Item>(
+  location: string,
+  items: readonly Item[],
+  keyOf: (item: Item) => unknown,
+  describe: (two: readonly [Item, Item]) => string,
+): void {
+  const seen = new Map<unknown, Item>();
+  for (const item of items) {
+    const first = seen.get(keyOf(item));
+    if (first !== undefined)
+      throw new LabelsError({ path: location }, `${location}: ${describe([first, item])}; correct one of them.`);
+    seen.set(keyOf(item), item);
+  }
+}
+
+/** JavaScript rounds such a number, so what reads the samples would take one id for another. */
+function tooLarge(location: string, what: string): LabelsError {
+  const message = `${location}: ${what} is above 2^53 - 1 (${Number.MAX_SAFE_INTEGER}), where ids that differ can become equal; number them anew, or write ids as text.`;
+  return new LabelsError({ path: location }, message);
+}
+
+function idText({ id }: WithId): string {
+  return shownValue(id);
+}
+
+/** An id in a list of what was left out: JSON has no bigints. */
+function plainId(id: unknown): unknown {
+  return typeof id === 'bigint' ? String(id) : (id ?? null);
+}
+
+/** Numbers in their order, then texts. */
+function byId({ id: a }: { readonly id: Id }, { id: b }: { readonly id: Id }): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  if (typeof a === 'string' && typeof b === 'string') return compareCodePoints(a, b);
+  return typeof a === 'number' ? -1 : 1;
+}
+
+/** Null where the file does not say it. */
+function sizeOf({ width, height }: CocoImage): readonly [number, number] | null {
+  const isSize = (value: unknown) => typeof value === 'number' && value > 0;
+  return isSize(width) && isSize(height) ? [width as number, height as number] : null;
 }
 
 /** Why an annotation is left out; null where it is not. */
 function faultOf(
   { category_id: category, bbox }: CocoAnnotation,
-  image: CocoFile['images'][number] | undefined,
-  numbers: ReadonlyMap<number, number>,
+  image: CocoImage | undefined,
+  numbers: ReadonlyMap<unknown, number>,
 ): string | null {
   if (image === undefined) return 'of an unknown image';
   if (!numbers.has(category)) return 'of an unknown category';
@@ -97,8 +205,8 @@ function faultOf(
   if (!isBox) return 'without a box';
   const [x, y, width, height] = bbox as [number, number, number, number];
   if (width <= 0 || height <= 0) return 'without area';
-  const isOutside =
-    x + width <= 0 || y + height <= 0 || x >= (image.width ?? Infinity) || y >= (image.height ?? Infinity);
+  const [imageWidth, imageHeight] = sizeOf(image) ?? [Infinity, Infinity];
+  const isOutside = x + width <= 0 || y + height <= 0 || x >= imageWidth || y >= imageHeight;
   return isOutside ? 'outside the image' : null;
 }
 
@@ -106,15 +214,15 @@ function faultOf(
 type Absent = { readonly [Name in 'segmentation' | 'keypoints']?: readonly number[] };
 
 function textOf(
-  imageId: number,
+  imageId: Id,
   objects: readonly CocoAnnotation[],
-  numbers: ReadonlyMap<number, number>,
+  numbers: ReadonlyMap<unknown, number>,
   absent: Absent,
 ): string {
   const others = (Object.keys(absent) as (keyof Absent)[]).map(
     (name) => [name, objects.map((object) => object[name] ?? absent[name])] as const,
   );
-  return JSON.stringify({
+  return jsonText({
     image_id: imageId,
     boxes: objects.map(({ bbox }) => bbox),
     labels: objects.map(({ category_id: category }) => numbers.get(category)!),

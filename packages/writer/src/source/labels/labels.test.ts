@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { LabelsError } from '../../errors.js';
 import { sourceFilesOf } from '../source-files.js';
-import { readLabels, rowsOfFiles } from './labels.js';
+import { readLabels, readPackedLabels, rowsOfFiles } from './labels.js';
 
 let root: string;
 
@@ -55,6 +55,35 @@ test('a CSV column is a number only where every cell reads back as it was writte
   expect(columns.get('zip')).toEqual(['01234', '99999']);
   expect(columns.get('n')).toEqual([-2000, 0.5]);
   expect(columns.get('mixed')).toEqual(['1', 'x']);
+});
+
+test('integers beyond 2^53 in JSON Lines keep their digits, and make a column of text', async () => {
+  const { columns } = await labels(
+    '{"path":"a.jpg","big":9007199254740993,"nested":{"ids":[1234567890123456789]}}\n{"path":"b.jpg","big":7}\n',
+    'labels.jsonl',
+  );
+  expect(columns.get('big')).toEqual(['9007199254740993', '7']);
+  expect(columns.get('nested')).toEqual(['{"ids":[1234567890123456789]}', null]);
+});
+
+test('nan among the numbers of a CSV column is a missing value, and inf is infinite', async () => {
+  const { columns } = await labels('path,v,w,name\na.jpg,0.5,-inf,nan\nb.jpg,nan,2,inf\nc.jpg,7,Infinity,x\n');
+  expect(columns.get('v')).toEqual([0.5, null, 7]);
+  expect(columns.get('w')).toEqual([Number.NEGATIVE_INFINITY, 2, Number.POSITIVE_INFINITY]);
+  expect(columns.get('name')).toEqual(['nan', 'inf', 'x']);
+});
+
+test('classes that a CSV has as floats are whole numbers, and those of a gap are none', async () => {
+  expect((await labels('path,class\na.jpg,10.0\nb.jpg,2.0\nc.jpg,\nd.jpg,nan\n')).cls).toEqual(['10', '2', '', '']);
+  expect((await labels('path,class\na.jpg,10.5\nb.jpg,2.0\n')).cls).toEqual(['10.5', '2.0']);
+  expect((await labels('path,class\na.jpg,nan\nb.jpg,cat\n')).cls).toEqual(['nan', 'cat']);
+});
+
+test('labels of packed samples name each of them once', async () => {
+  writeFileSync(join(root, 'twice.csv'), 'key,class\na,cat\nb,cat\na,dog\n');
+  await expect(readPackedLabels(join(root, 'twice.csv'))).rejects.toThrow(
+    'twice.csv:4 names the key "a" again; line 2 does too',
+  );
 });
 
 test('paths may be absolute below the source, or begin with a dot', async () => {

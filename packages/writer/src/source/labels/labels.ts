@@ -53,7 +53,17 @@ export async function readPackedLabels(location: string): Promise<PackedLabels> 
   const named = ['key', 'path', FILE_NAME] as const;
   const isParquet = location.endsWith('.parquet');
   const { by, ...table } = isParquet ? await readParquetLabels(location, named) : await tableOf(location, named);
+  if (new Set(table.id).size < table.id.length) refuseTwice(shownLocation(location), by, table);
   return { by: by === 'key' ? 'key' : 'path', ...table };
+}
+
+/** Which of the two rows would count, nobody could tell. */
+function refuseTwice(location: string, by: string, { id, line }: Pick<LabelTable<string>, 'id' | 'line'>): never {
+  const seen = new Map<string, number>();
+  const row = id.findIndex((name, at) => seen.has(name) || !seen.set(name, at));
+  const [first, second] = [seen.get(id[row]!)!, row].map((at) => line[at]!) as [number, number];
+  const message = `${location}:${second} names the ${by} "${id[row]}" again; line ${first} does too. Remove one of them.`;
+  throw new LabelsError({ path: location, line: second }, message);
 }
 
 async function tableOf<Name extends string>(location: string, named: readonly Name[]): Promise<LabelTable<Name>> {
