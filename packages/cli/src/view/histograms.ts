@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { lastAtMost, OptionError } from '@shardtool/base';
 import type { CategoryColumn, NumberColumn } from './label-columns.js';
 import type { CategoryHistogram, Histogram, NumberHistogram } from './protocol.js';
 import { columnOf } from './query.js';
@@ -83,14 +83,7 @@ function placeOf(edges: readonly number[], value: number): number {
 
 /** The last edge that is not above the value. */
 function binOf(edges: readonly number[], value: number): number {
-  let low = 0;
-  let high = edges.length - 1;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (edges[middle]! <= value) low = middle;
-    else high = middle;
-  }
-  return low;
+  return lastAtMost(edges, value, edges.length - 1);
 }
 
 /** Rising; the last is above every value. One bin where all values are one. None without values. */

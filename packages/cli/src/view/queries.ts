@@ -1,5 +1,6 @@
-/** Answers to queries, the last few kept: the page asks for one piece after the other of the same list. */
+/** Answers to queries. The most recent are kept, since the page asks for one piece of a list after the other. */
 import { setImmediate } from 'node:timers/promises';
+import { Recent } from '@shardtool/base';
 import type { Dataset } from '@shardtool/reader';
 import { Histograms } from './histograms.js';
 import type { Marks } from './marks.js';
@@ -13,28 +14,25 @@ const KEPT = 4;
 const MOST_ROWS = 1000;
 
 export class Queries {
-  readonly #dataset: Dataset;
   readonly #table: SampleTable;
   readonly #marks: Marks;
-  readonly #where = new Kept<WhereRows>();
-  readonly #rows = new Kept<Uint32Array>();
+  readonly #where: Recent<string, WhereRows>;
+  readonly #rows: Recent<string, Uint32Array>;
   /** Before sorting, and for histograms without the filter of one column. */
-  readonly #filtered = new Kept<Uint32Array>();
+  readonly #filtered: Recent<string, Uint32Array>;
   readonly #histograms: Histograms;
 
   constructor(dataset: Dataset, table: SampleTable, marks: Marks) {
-    this.#dataset = dataset;
     this.#table = table;
     this.#marks = marks;
     this.#histograms = new Histograms(table);
+    this.#where = new Recent(KEPT, (text) => whereRows(dataset, text));
+    this.#rows = new Recent(KEPT, (text) => this.#sorted(JSON.parse(text) as Query));
+    this.#filtered = new Recent(KEPT, (text) => this.#filteredBy(JSON.parse(text) as Omit<Query, 'sort'>));
   }
 
   async rows(query: Query, from: number, count: number): Promise<Rows> {
-    const rows = await this.#rows.get(JSON.stringify(query), async () => {
-      const filtered = await this.#filter(query);
-      // Sorting is in place, and others have the same rows.
-      return query.sort === null ? filtered : sortRows(this.#table, filtered.slice(), query.sort);
-    });
+    const rows = await this.#rows.get(JSON.stringify(query));
     const column = query.sort === null ? null : columnOf(this.#table, query.sort.column);
     const { key, cls, width, height } = this.#table;
     const shown = rows.subarray(from, from + Math.min(count, MOST_ROWS));
@@ -69,31 +67,18 @@ export class Queries {
     }
   }
 
+  async #sorted(query: Query): Promise<Uint32Array> {
+    const filtered = await this.#filter(query);
+    // Sorting is in place, and other queries share the filtered rows.
+    return query.sort === null ? filtered : sortRows(this.#table, filtered.slice(), query.sort);
+  }
+
   #filter({ where, ranges, values }: Omit<Query, 'sort'>): Promise<Uint32Array> {
-    return this.#filtered.get(JSON.stringify([where, ranges, values]), async () =>
-      filteredRows(this.#table, { ranges, values }, await this.#whereOf(where)),
-    );
+    return this.#filtered.get(JSON.stringify({ where, ranges, values }));
   }
 
-  #whereOf(where: string): Promise<WhereRows | null> {
+  async #filteredBy({ where, ranges, values }: Omit<Query, 'sort'>): Promise<Uint32Array> {
     const text = where.trim();
-    return text === '' ? Promise.resolve(null) : this.#where.get(text, () => whereRows(this.#dataset, text));
-  }
-}
-
-/** The last few of what was asked for; what fails is not kept. */
-class Kept<T> {
-  readonly #made = new Map<string, Promise<T>>();
-
-  get(name: string, make: () => Promise<T>): Promise<T> {
-    const made = this.#made.get(name) ?? make();
-    this.#made.delete(name);
-    this.#made.set(name, made);
-    made.catch(() => {
-      if (this.#made.get(name) === made) this.#made.delete(name);
-    });
-    const [oldest] = this.#made.keys();
-    if (this.#made.size > KEPT) this.#made.delete(oldest!);
-    return made;
+    return filteredRows(this.#table, { ranges, values }, text === '' ? null : await this.#where.get(text));
   }
 }

@@ -1,4 +1,5 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, partitionPoint } from '@shardtool/base';
+
 import type { Size } from '../transform/crops.js';
 
 /** Which sizes there are: a list, or a rule that makes one. */
@@ -72,16 +73,11 @@ export function nameOf({ width, height }: Size): string {
  * and a sample on it belongs to the wider one. In float64, multiplied from left to right.
  */
 export function bucketOf(width: number, height: number, sizes: readonly Size[]): number {
-  let low = 0;
-  let high = sizes.length - 1;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const { width: w, height: h } = sizes[middle]!;
-    const { width: u, height: k } = sizes[middle + 1]!;
-    if (width * width * h * k < height * height * w * u) high = middle;
-    else low = middle + 1;
-  }
-  return low;
+  return partitionPoint(0, sizes.length - 1, (index) => {
+    const { width: w, height: h } = sizes[index]!;
+    const { width: u, height: k } = sizes[index + 1]!;
+    return width * width * h * k >= height * height * w * u;
+  });
 }
 
 /** The sizes of a computed list that stay, given how many samples each has: those with a thousandth of all or more. */

@@ -1,8 +1,8 @@
+import { Recent } from '@shardtool/base';
 import { MAX_SAMPLE_BYTES, openSource, type ShardIndex, type Source, sampleTooLarge } from '@shardtool/format';
 import type { ReadCosts, StorageCounts } from '@shardtool/storage';
 import type { ShardStore } from '../loader/read/load-shards.js';
 import { type CropColumns, readCrops, type ShardCrops } from './crop-columns.js';
-import { Recent } from './keys/recent.js';
 import type { ShardFile } from './shard-file.js';
 import { ShardReads } from './shard-reads.js';
 

@@ -1,4 +1,4 @@
-import { FileChangedError, FileError, ReadsInFlight, ShardtoolError } from '@shardtool/base';
+import { FileChangedError, FileError, ReadsInFlight, Recent, ShardtoolError } from '@shardtool/base';
 import { openSource, type Source } from '@shardtool/format';
 import {
   isRemote,
@@ -8,7 +8,6 @@ import {
   type StorageCounts,
   shownLocation,
 } from '@shardtool/storage';
-import { Recent } from './keys/recent.js';
 import type { ReadFile, ShardFile } from './shard-file.js';
 
 /** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */

@@ -1,4 +1,5 @@
 /** Measures every image of a dataset in a loader's workers, and keeps the measures beside each shard. */
+import { lastAtMost } from '@shardtool/base';
 import { contentOf, type InspectionColumn, placeSidecar, writeInspection } from '@shardtool/format';
 import { Dataset } from '../dataset/dataset.js';
 import type { ShardFile } from '../dataset/shard-file.js';
@@ -98,7 +99,7 @@ async function* measureShards(
       const whole: number[] = [];
       for (let i = 0; i < batch.size; i++) {
         const number = batch.numbers[i]!;
-        const shard = shardOf(number, firstSample);
+        const shard = lastAtMost(firstSample, number, firstSample.length - 1);
         const { measured } = opened(shard);
         const row = number - firstSample[shard]!;
         if (batch.valid[i] === 1) {
@@ -130,17 +131,6 @@ function nameReasons(
   if (errors.size === 0) return;
   const reasons = new Map(bad.filter(({ shard }) => shard === shardName).map(({ key, reason }) => [key, reason]));
   for (const [row, key] of errors) errors.set(row, reasons.get(key) ?? 'it cannot be used');
-}
-
-function shardOf(number: number, firstSample: Float64Array): number {
-  let low = 0;
-  let high = firstSample.length - 2;
-  while (low < high) {
-    const middle = (low + high + 1) >>> 1;
-    if (firstSample[middle]! <= number) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }
 
 async function addAspect({ aspect, isMeasured }: Measures, shard: ShardFile): Promise<void> {

@@ -1,3 +1,4 @@
+import { lastAtMost } from '@shardtool/base';
 import {
   type BlockSamples,
   type EpochOrder,
@@ -6,7 +7,7 @@ import {
   positionOf,
   sampleAt,
 } from './epoch-order.js';
-import { firstNumbers, lastAtMost } from './units.js';
+import { firstNumbers } from './units.js';
 
 /**
  * How well batches are mixed, each as a multiple of what a perfect shuffle has: 1 is perfect, more is worse. Null where

@@ -1,4 +1,4 @@
-import { OptionError, shuffle } from '@shardtool/base';
+import { lastAtMost, OptionError, shuffle } from '@shardtool/base';
 import { type Randomness, UNITS_STREAM } from './words.js';
 
 /** What is permuted as a whole: single samples, whole shards, or runs of samples of a shard. */
@@ -64,18 +64,6 @@ export function firstNumbers(counts: ArrayLike<number>): Float64Array {
   const first = new Float64Array(counts.length + 1);
   for (let k = 0; k < counts.length; k++) first[k + 1] = first[k]! + counts[k]!;
   return first;
-}
-
-/** The last index whose value is at most `value` in a rising list: of equal ones the last, so empty shards are stepped over. */
-export function lastAtMost(rising: Float64Array, value: number): number {
-  let low = 0;
-  let high = rising.length;
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if (rising[middle]! <= value) low = middle;
-    else high = middle;
-  }
-  return low;
 }
 
 function sampleLine(first: Float64Array, order: Uint32Array, unit: Unit): Line {

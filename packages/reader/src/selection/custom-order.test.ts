@@ -1,7 +1,8 @@
+import { lastAtMost } from '@shardtool/base';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { planEpoch } from '../order/batches.js';
-import { firstNumbers, lastAtMost } from '../order/units.js';
+import { firstNumbers } from '../order/units.js';
 import { selectInOrder } from './custom-order.js';
 
 /** The samples that come at each position, as the plans of all ranks have them. */

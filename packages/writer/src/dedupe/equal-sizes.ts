@@ -1,3 +1,5 @@
+import { lowerBound } from '@shardtool/base';
+
 /** The lengths of files, and which of them something else has, too: only what is equally long can have the same bytes. */
 export class EqualSizes {
   readonly #files: Uint32Array;
@@ -38,13 +40,6 @@ export class EqualSizes {
 
   /** The first place at which nothing shorter stands. */
   #placeOf(size: number): number {
-    let low = 0;
-    let high = this.#sorted.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#sorted[middle]! < size) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return lowerBound(this.#sorted, size);
   }
 }

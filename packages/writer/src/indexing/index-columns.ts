@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { OptionError } from '@shardtool/base';
+import { OptionError, Recent } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
@@ -222,7 +222,7 @@ interface LoadedTable extends Pick<PackedLabels, 'by' | 'columns'> {
 class LabelTables {
   readonly #files: readonly string[];
   readonly #isForOne: ReadonlySet<string>;
-  readonly #loaded = new Map<string, LoadedTable>();
+  readonly #loaded = new Recent(TABLES_HELD, loadTable);
 
   constructor(files: readonly string[], shards: readonly IndexedShard[]) {
     const stems = new Set(shards.map(({ path: shard }) => stemOf(shard)));
@@ -233,20 +233,14 @@ class LabelTables {
   async of({ path: shard }: IndexedShard): Promise<LoadedTable[]> {
     const files = this.#files.filter((file) => !this.#isForOne.has(file) || stemOf(file) === stemOf(shard));
     const tables: LoadedTable[] = [];
-    for (const file of files) tables.push(await this.#load(file));
+    for (const file of files) tables.push(await this.#loaded.get(file));
     return tables;
   }
+}
 
-  async #load(file: string): Promise<LoadedTable> {
-    const known = this.#loaded.get(file);
-    if (known !== undefined) return known;
-    const { by, id, columns } = await readPackedLabels(file);
-    const table = { by, columns, rowOf: new Map(id.map((name, row) => [name, row])) };
-    this.#loaded.set(file, table);
-    const [oldest] = this.#loaded.keys();
-    if (this.#loaded.size > TABLES_HELD) this.#loaded.delete(oldest!);
-    return table;
-  }
+async function loadTable(file: string): Promise<LoadedTable> {
+  const { by, id, columns } = await readPackedLabels(file);
+  return { by, columns, rowOf: new Map(id.map((name, row) => [name, row])) };
 }
 
 /** What a shard, and the labels file beside it, are called. */

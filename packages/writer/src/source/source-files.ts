@@ -1,3 +1,4 @@
+import { partitionPoint } from '@shardtool/base';
 import { SourceError } from '../errors.js';
 import { type SharedSpool, Spool, SpooledBytes, type SpoolPlace } from './spool.js';
 
@@ -141,14 +142,7 @@ export class FileReader {
   firstFrom(path: string): number {
     // The order of UTF-8 is that of code points.
     const wanted = Buffer.from(path);
-    let from = 0;
-    let to = this.#ends.length;
-    while (from < to) {
-      const middle = (from + to) >>> 1;
-      if (this.#compare(middle, wanted) < 0) from = middle + 1;
-      else to = middle;
-    }
-    return from;
+    return partitionPoint(0, this.count, (file) => this.#compare(file, wanted) < 0);
   }
 
   /** Below 0 where the path of a file comes before `wanted`, above 0 where it comes after it. */

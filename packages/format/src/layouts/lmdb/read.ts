@@ -1,4 +1,4 @@
-import { DamagedShardError, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
+import { DamagedShardError, LruCache, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { becameShorter } from '../file-window.js';
 import { decodeMeta, META_BYTES, type Meta, newestMeta, pageBytesOf, type Tree } from './meta.js';
@@ -36,8 +36,8 @@ export class LmdbDatabase {
   readonly #source: Source;
   readonly #lastPage: number;
   #pagesRead = 0;
-  readonly #branches = new PageCache(KEPT_BRANCHES);
-  readonly #leaves = new PageCache(KEPT_LEAVES);
+  readonly #branches = new LruCache<number, TreePage>(KEPT_BRANCHES);
+  readonly #leaves = new LruCache<number, TreePage>(KEPT_LEAVES);
 
   private constructor(source: Source, meta: Meta) {
     this.#source = source;
@@ -200,25 +200,6 @@ export class LmdbDatabase {
     const shard = this.#source.location;
     const message = `${shard}: it has ${found} the ${this.entries} entries that it names; the shard is damaged: fetch or write it again.`;
     return new DamagedShardError({ shard, offset: 0 }, message);
-  }
-}
-
-/** Pages by number; the ones that came first make room for others. */
-class PageCache {
-  readonly #pages = new Map<number, TreePage>();
-  readonly #most: number;
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  get(number: number): TreePage | undefined {
-    return this.#pages.get(number);
-  }
-
-  set(number: number, page: TreePage): void {
-    if (this.#pages.size === this.#most) this.#pages.delete(this.#pages.keys().next().value!);
-    this.#pages.set(number, page);
   }
 }
 

@@ -1,3 +1,4 @@
+import { partitionPoint } from '@shardtool/base';
 import { compareKey } from './compare.js';
 import {
   FIRST_DATA_PAGE,
@@ -85,13 +86,7 @@ export class TreePage {
 
   /** The first node from `low` on whose key is not less than `key`, or `count`. */
   lowerBound(key: Buffer, low = 0): number {
-    let high = this.count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.compare(middle, key) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return partitionPoint(low, this.count, (index) => this.compare(index, key) < 0);
   }
 
   /** Below 0 where the node's key comes before `key`, 0 where they are equal. */

@@ -1,4 +1,4 @@
-import { inLanes, ShardIndexError } from '@shardtool/base';
+import { inLanes, Recent, ShardIndexError } from '@shardtool/base';
 import {
   type FoundShard,
   findSidecars,
@@ -16,7 +16,6 @@ import {
   uniteClasses,
 } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
-import { Recent } from '../keys/recent.js';
 import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 

@@ -1,8 +1,7 @@
+import { lastAtMost, Recent } from '@shardtool/base';
 import { type PartOfIndex, sampleTooLarge } from '@shardtool/format';
-import { lastAtMost } from '../../order/units.js';
 import { fetchAgain, type Sample, sampleAt } from '../samples.js';
 import type { ShardFiles } from '../shard-files.js';
-import { Recent } from './recent.js';
 
 /** What of an index says where a sample is, without the strings. */
 const PLACES = ['offset', 'bytes', 'fields', 'cls'] as const;

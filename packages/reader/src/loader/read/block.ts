@@ -1,7 +1,7 @@
+import { lastAtMost, lowerBound } from '@shardtool/base';
 import type { ShardIndex } from '@shardtool/format';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { PlannedBlock } from '../../order/batches.js';
-import { lastAtMost } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
 import { placeWithin, type Stretch } from './readers/stretches.js';
 
@@ -141,14 +141,7 @@ export function consecutive(first: number, count: number): Uint32Array {
 export function occurrenceOf(rows: Uint32Array, at: number): number {
   const row = rows[at]!;
   if (at === 0 || rows[at - 1] !== row) return 0;
-  let low = 0;
-  let high = at - 1;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (rows[middle]! < row) low = middle + 1;
-    else high = middle;
-  }
-  return at - low;
+  return at - lowerBound(rows, row, at);
 }
 
 function concat(parts: readonly Uint32Array[]): Uint32Array {

@@ -1,6 +1,7 @@
+import { lastAtMost, lowerBound } from '@shardtool/base';
 import type { ShardIndex } from '@shardtool/format';
 import { nextUse, type Readers } from '../../order/next-use.js';
-import { firstNumbers, lastAtMost, type Unit } from '../../order/units.js';
+import { firstNumbers, type Unit } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
 
 /** Of a shard as a unit so many bytes are kept together: a stream walks through them from front to back. */
@@ -143,16 +144,4 @@ function risingOffsets(index: ShardIndex): Float64Array | null {
     risingOf.set(index, rising);
   }
   return rising;
-}
-
-/** The first place whose value is at least `value`. */
-function lowerBound(rising: ArrayLike<number>, value: number): number {
-  let low = 0;
-  let high = rising.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (rising[middle]! < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { OptionError } from '@shardtool/base';
+import { lastAtMost, OptionError } from '@shardtool/base';
 import { z } from 'zod';
 import { countSizes, type SizedSamples } from '../../buckets/count-sizes.js';
 import { keepSizes, keptSizes } from '../../buckets/kept-sizes.js';
@@ -7,7 +7,7 @@ import type { BucketCrop, Buckets } from '../../buckets/options.js';
 import { type BucketPlan, planBuckets } from '../../buckets/plan.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { StateError } from '../../order/state.js';
-import { firstNumbers, lastAtMost } from '../../order/units.js';
+import { firstNumbers } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
 import type { Size } from '../../transform/crops.js';
 import type { CheckedOptions } from '../options.js';

@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { FileError, SampleDecodeError } from '@shardtool/base';
+import { FileError, LruCache, SampleDecodeError } from '@shardtool/base';
 import type { StoredImage } from '../../codec/npy.js';
 import type { Job } from '../ring/job.js';
 
@@ -9,8 +9,7 @@ const OPEN_FILES = 64;
 /** The images that a worker reads itself, out of the shards: one at a time. Only reads that need no disk come this way. */
 export class ShardImages implements StoredImage {
   readonly #paths: readonly string[];
-  /** Those used last come last. */
-  readonly #files = new Map<number, number>();
+  readonly #files = new LruCache<number, number>(OPEN_FILES, (file) => closeSync(file));
   #shard = -1;
   #file = -1;
   #offset = 0;
@@ -45,7 +44,6 @@ export class ShardImages implements StoredImage {
   }
 
   close(): void {
-    for (const file of this.#files.values()) closeSync(file);
     this.#files.clear();
     this.#shard = -1;
   }
@@ -64,16 +62,7 @@ export class ShardImages implements StoredImage {
 
   #open(shard: number): number {
     const known = this.#files.get(shard);
-    if (known !== undefined) {
-      this.#files.delete(shard);
-      this.#files.set(shard, known);
-      return known;
-    }
-    const [oldest] = this.#files;
-    if (oldest !== undefined && this.#files.size === OPEN_FILES) {
-      this.#files.delete(oldest[0]);
-      closeSync(oldest[1]);
-    }
+    if (known !== undefined) return known;
     const path = this.#paths[shard]!;
     try {
       const file = openSync(path, 'r');

@@ -1,6 +1,6 @@
 import type { WakeSignal } from '@shardtool/base';
+import { lastAtMost } from '@shardtool/base';
 import type { FoundSample } from '../../../order/batches.js';
-import { lastAtMost } from '../../../order/units.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Arena, ReadBufferError } from '../arena.js';
 import { type Block, type BlockReader, type LoadedShard, occurrenceOf } from '../block.js';

@@ -1,3 +1,4 @@
+import { partitionPoint } from '@shardtool/base';
 import type { ReadCosts } from '@shardtool/storage';
 
 /** Bytes of a shard that are kept in memory without a gap. */
@@ -90,14 +91,8 @@ export function stretchBytes(stretches: readonly Stretch[]): number {
 
 /** Where a byte of the shard lies, from the beginning of what is loaded together; the stretches hold it. */
 export function placeWithin(stretches: readonly Stretch[], offset: number): number {
-  let low = 0;
-  let high = stretches.length;
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if (stretches[middle]!.offset <= offset) low = middle;
-    else high = middle;
-  }
-  const stretch = stretches[low]!;
+  const after = partitionPoint(1, stretches.length, (index) => stretches[index]!.offset <= offset);
+  const stretch = stretches[after - 1]!;
   return stretch.at + (offset - stretch.offset);
 }
 
