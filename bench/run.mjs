@@ -22,8 +22,13 @@ const shards = path.join(cache, 'shards-30000');
 /** `args` for the figures of bench/README.md; `turn` where a run that takes turns with another may be shorter. */
 const BENCHES = {
   pack: { script: 'pack.mjs', turn: ['--count', '10000', '--rounds', '1', '--disk', '', '--tiny', '0'] },
+  raw: { script: 'raw.mjs', args: [shards], turn: [shards, '--rounds', '1'] },
   open: { script: 'open.mjs' },
+  lookup: { script: 'lookup.mjs', turn: ['200000'] },
+  overlays: { script: 'overlays.mjs', turn: ['100000', '200000'] },
   formats: { script: 'formats.mjs', args: [files] },
+  'files-vs-shards': { script: 'files-vs-shards.mjs', turn: ['--rounds', '1'] },
+  order: { script: 'order.mjs' },
   kernel: { script: 'kernel.mjs' },
   decode: { script: 'decode.mjs', turn: ['--rounds', '1', '--seconds', '7'] },
   // By itself a bench of `npm run bench:peers`.

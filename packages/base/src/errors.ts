@@ -162,6 +162,9 @@ export class SampleChecksumError extends ShardtoolError {
   }
 }
 
+/** What was just written is not what was read: memory or a disk is faulty, or another process wrote to the same file. */
+export class WriteCheckError extends ShardtoolError {}
+
 /** A field is no array of NumPy, or not one that is read here. The message is a sentence without shard and key. */
 export class NpyError extends ShardtoolError {}
 

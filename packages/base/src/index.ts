@@ -34,6 +34,7 @@ export {
   UnsupportedShardError,
   VersionError,
   WorkerDiedError,
+  WriteCheckError,
 } from './errors.js';
 export { countOf, formatCount, sentence, visible } from './escape-controls.js';
 export { flushFolder, nameOnce, writeDurably } from './files/durable.js';

@@ -29,6 +29,7 @@ export {
   UnsupportedShardError,
   VersionError,
   WorkerDiedError,
+  WriteCheckError,
 } from '@shardtool/base';
 export { CudaError, NoCudaError } from '@shardtool/cuda';
 export { OverlayError } from '@shardtool/format';

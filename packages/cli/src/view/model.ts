@@ -117,7 +117,7 @@ async function pictureOf(
 ): Promise<Picture> {
   const { dtype, layout } = outputOf(transform);
   // Bytes of their own, where a float may begin.
-  const bytes = pixels.slice();
+  const bytes = new Uint8Array(pixels);
   const batch: BatchPixels = {
     images: dtype === 'float32' ? new Float32Array(bytes.buffer) : bytes,
     dtype,

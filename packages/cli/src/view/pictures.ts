@@ -40,7 +40,7 @@ export async function opened(dataset: Dataset, sample: Sample, { isTurned = true
   try {
     const { image } = await decoder.get(sample.number);
     const { pixels, width, height } = image!;
-    return sharp(pixels.slice(), { raw: { width, height, channels: 3 } });
+    return sharp(new Uint8Array(pixels), { raw: { width, height, channels: 3 } });
   } finally {
     decoder.close();
   }

@@ -76,8 +76,9 @@ export interface ShardWriter {
    */
   begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[];
   /**
-   * The sample that was begun is complete. `payloadCrc32`, the crc32 of each payload where the caller knows them, spares
-   * a layout that keeps payloads as they are from reading them again for the checksum of the file.
+   * The sample that was begun is complete. `payloadCrc32` has the crc32 of each payload where it came from. The checksum of the
+   * file is put together from these, so it is right only if the payloads reach the file as they were read. Throws
+   * `WriteCheckError` for a payload that is stored as another value and has changed in its place.
    */
   commit(payloadCrc32?: readonly number[]): void;
   /** The sample that was begun is not to be written; nothing of it stays. */

@@ -10,10 +10,8 @@ const BUFFER_BYTES = 1 << 20;
 const DOUBLED_BYTES = 64 << 20;
 /** Above this a system call takes only a part anyway. */
 const MAX_WRITE_BYTES = 1 << 30;
-/** From here on combining two checksums is quicker than reading the bytes again. */
-export const COMBINE_BYTES = 8 << 10;
 
-/** Bytes of the room whose checksum is known. */
+/** Payloads in the room, with the checksum that they had where they came from. */
 export interface SummedBytes {
   /** From the start of the room. */
   readonly offset: number;
@@ -29,7 +27,11 @@ interface Mark {
   readonly crc32: number;
 }
 
-/** The end of a file that is being written front to back. What is laid out in it can still be taken back. */
+/**
+ * The end of a file that is being written front to back. What is laid out in it can still be taken back. Its checksum is put
+ * together from those of the payloads where they came from, and of all bytes around them as they are in the buffer. So it is
+ * the checksum of the file only if every payload reached the file as it was read.
+ */
 export class WriteBuffer {
   readonly #fd: number;
   readonly #shard: string;
@@ -53,7 +55,7 @@ export class WriteBuffer {
     return this.#start + this.#length;
   }
 
-  /** crc32 of everything that has been flushed. */
+  /** crc32 that everything that has been flushed should have. */
   get crc32(): number {
     return this.#crc32;
   }
@@ -68,10 +70,7 @@ export class WriteBuffer {
     return this.#buffer.subarray(this.#length, this.#length + bytes);
   }
 
-  /**
-   * Keeps the first `bytes` of the room. `summed` (rising) spares reading those bytes again for the checksum: worth it
-   * from {@link COMBINE_BYTES} on.
-   */
+  /** Keeps the first `bytes` of the room, with the checksums of the payloads in it (rising). */
   append(bytes: number, summed: readonly SummedBytes[] = NONE): void {
     for (let i = 0; i < summed.length; i++) this.take(summed[i]!.offset, summed[i]!.bytes, summed[i]!.crc32);
     this.#length += bytes;
@@ -98,10 +97,10 @@ export class WriteBuffer {
     if (this.#buffer.length > DOUBLED_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   }
 
-  /** Writes bytes that lie elsewhere behind what was appended. Throws {@link FileError}. */
-  write(bytes: Uint8Array): void {
+  /** Writes bytes that lie elsewhere, and should have the checksum `sum`, behind what was appended. Throws {@link FileError}. */
+  write(bytes: Uint8Array, sum: number): void {
     this.flush();
-    this.#crc32 = crc32(bytes, this.#crc32);
+    this.#crc32 = crc32Combine(this.#crc32, sum, bytes.length);
     try {
       writeAt(this.#fd, bytes, this.#start);
     } catch (cause) {
@@ -165,6 +164,18 @@ export class WriteBuffer {
       throw new ShardtoolError({ shard, key }, message, { cause });
     }
   }
+}
+
+/** The checksum that bytes should have, given the payloads in them (rising). */
+export function crc32Around(bytes: Uint8Array, summed: readonly SummedBytes[]): number {
+  let sum = 0;
+  let end = 0;
+  for (const payload of summed) {
+    sum = crc32(bytes.subarray(end, payload.offset), sum);
+    sum = crc32Combine(sum, payload.crc32, payload.bytes);
+    end = payload.offset + payload.bytes;
+  }
+  return crc32(bytes.subarray(end), sum);
 }
 
 /** Writes all of `bytes` at `position`. */

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { OptionError } from '@shardtool/base';
+import { crc32, OptionError, WriteCheckError } from '@shardtool/base';
 import { Packr } from 'msgpackr/pack';
 import type { FieldSize } from '../layouts/layout.js';
 import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes } from '../layouts/msgpack/object.js';
-import { COMBINE_BYTES, type SummedBytes } from '../layouts/write-buffer.js';
+import type { SummedBytes } from '../layouts/write-buffer.js';
 import { type FieldType, fieldType } from './field-type.js';
 
 /** The entry of a map that has the sample's key, where the layout itself has no keys. */
@@ -23,8 +23,11 @@ export interface ValueEncoder {
   plan(key: string, fields: readonly FieldSize[]): number;
   /** Writes what is known before the payloads to `target` and returns the payloads' places, in the order of the fields. */
   layOut(target: Buffer): readonly Uint8Array[];
-  /** Completes the value, now that the payloads are there, and returns its length. */
-  settle(): number;
+  /**
+   * Completes the value, now that the payloads are there, and returns its length. Throws {@link WriteCheckError} where a payload
+   * that becomes another value does not have its checksum of `payloadCrc32`.
+   */
+  settle(payloadCrc32?: readonly number[]): number;
   /** Where the fields lie once the value is settled, in the order in which they were given. */
   readonly placed: readonly PlacedField[];
 }
@@ -40,6 +43,7 @@ const keyEntryName = Uint8Array.from(packr.pack(KEY_ENTRY));
 export class MapEncoder implements ValueEncoder {
   readonly placed: PlacedField[] = [];
   readonly #withKey: boolean;
+  #key = '';
   #fields: readonly FieldSize[] = [];
   #shape: MapShape = mapShape([]);
   #packedKey: Uint8Array = new Uint8Array(0);
@@ -52,6 +56,7 @@ export class MapEncoder implements ValueEncoder {
   }
 
   plan(key: string, fields: readonly FieldSize[]): number {
+    this.#key = key;
     this.#fields = fields;
     if (!hasNames(this.#shape, fields)) this.#shape = mapShape(fields);
     let bytes = mapHeadBytes(fields.length + 1) + this.#shape.packedBytes;
@@ -80,22 +85,26 @@ export class MapEncoder implements ValueEncoder {
     return this.placed.map(({ offset, bytes }) => target.subarray(offset, offset + bytes));
   }
 
-  settle(): number {
-    const { order, packed, untyped, types } = this.#shape;
+  settle(payloadCrc32: readonly number[] = []): number {
+    const { order, packed, untyped } = this.#shape;
     let at = this.#typedAt;
     for (let i = untyped; i < order.length; i++) {
       const field = order[i]!;
-      at = this.#settleField(types[field]!, put(this.#target, at, packed[field]!), this.placed[field]!);
+      at = this.#settleField(field, put(this.#target, at, packed[field]!), payloadCrc32[field]);
     }
     return at;
   }
 
   /** Writes the value of a typed field at `at`, which is never behind where its payload lies, and returns its end. */
-  #settleField(type: FieldType, at: number, placed: PlacedField): number {
+  #settleField(field: number, at: number, expected: number | undefined): number {
     const target = this.#target;
+    const placed = this.placed[field]!;
+    const type = this.#shape.types[field]!;
     const payload = target.subarray(placed.offset, placed.offset + placed.bytes);
     const integer = type === 'integer' ? canonicalInteger(payload) : null;
     if (integer !== null) {
+      const actual = crc32(payload);
+      if (actual !== (expected ?? actual)) throw changedInPlace(this.#key, this.#shape.names[field]!);
       const end = put(target, at, packr.pack(integer));
       placed.offset = at;
       placed.bytes = end - at;
@@ -108,6 +117,11 @@ export class MapEncoder implements ValueEncoder {
     placed.offset = offset;
     return offset + placed.bytes;
   }
+}
+
+function changedInPlace(key: string, field: string): WriteCheckError {
+  const message = `Field "${field}" of sample "${key}" changed after it was read and before it was written; pack again, and check the memory of this machine if this happens again.`;
+  return new WriteCheckError({ key }, message);
 }
 
 /** What the names of a sample's fields decide; the next sample mostly has the same. */
@@ -167,8 +181,8 @@ export class ImageEncoder implements ValueEncoder {
 }
 
 /**
- * Which bytes of a settled value have the checksums that the caller knows: those of the payloads that lie in it as they
- * were given, and are worth it. In the order of the value, which begins at `start` of the room.
+ * The payloads that are in a settled value as they were given, with their checksums. In the order of the value, which begins
+ * at `start` of the room.
  */
 export function summedPayloads(
   placed: readonly PlacedField[],
@@ -178,7 +192,7 @@ export function summedPayloads(
   const summed: SummedBytes[] = [];
   for (let i = 0; i < payloadCrc32.length; i++) {
     const { offset, bytes, msgpack } = placed[i]!;
-    if (!msgpack && bytes >= COMBINE_BYTES) summed.push({ offset: start + offset, bytes, crc32: payloadCrc32[i]! });
+    if (!msgpack) summed.push({ offset: start + offset, bytes, crc32: payloadCrc32[i]! });
   }
   return summed.length > 1 ? summed.sort((a, b) => a.offset - b.offset) : summed;
 }

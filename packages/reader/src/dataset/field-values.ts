@@ -25,7 +25,7 @@ export function fieldValue(field: string, bytes: Uint8Array): FieldValue {
     case 'json':
       return JSON.parse(text(bytes)) as JsonValue;
     default:
-      return bytes.slice();
+      return new Uint8Array(bytes);
   }
 }
 

@@ -18,4 +18,4 @@ export function checkClass({ key, cls, fields }: Sample, table: Table, hasOtherC
   throw new UnsupportedEntryError({ shard, key }, message);
 }
 
-const CLS: NewField = { name: 'cls', bytes: 0, put: () => undefined };
+const CLS: NewField = { name: 'cls', bytes: 0, put: () => 0 };

@@ -17,11 +17,12 @@ export interface Payload {
 
 /** The payload is at hand. */
 export function heldPayload(payload: Uint8Array): Payload {
+  const sum = crc32(payload);
   return {
     bytes: payload.length,
-    crc32: crc32(payload),
+    crc32: sum,
     whole: () => payload,
-    as: (name) => fieldOf(name, payload),
+    as: (name) => fieldOf(name, payload, sum),
   };
 }
 
@@ -65,12 +66,13 @@ class Stretch implements Payload {
     return { name, bytes: this.bytes, put: (place) => this.#put(place), pieces: () => this.#read() };
   }
 
-  #put(place: Uint8Array | null): void {
+  #put(place: Uint8Array | null): number {
     let at = 0;
     for (const piece of this.#read()) {
       place?.set(piece, at);
       at += piece.length;
     }
+    return this.crc32;
   }
 
   /** Piece by piece, each valid until the next. What has changed since it was summed up is an error. */

@@ -39,7 +39,8 @@ function inPieces(field: NewField, heads: Map<string, Uint8Array> | null): Field
   const { name, bytes } = field;
   async function* pieces(): AsyncGenerator<Uint8Array> {
     for await (const piece of field.pieces?.() ?? [filled(field)]) {
-      if (heads !== null && !heads.has(name)) heads.set(name, field.pieces === undefined ? piece : piece.slice());
+      // A copy: the next piece may come in the same memory.
+      if (heads !== null && !heads.has(name)) heads.set(name, new Uint8Array(piece));
       yield piece;
     }
   }

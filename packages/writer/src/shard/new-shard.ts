@@ -15,6 +15,7 @@ import {
 import { asDiskFull } from '../disk-full.js';
 import { type CropIndexCounts, readerOf, writeCropIndex } from './crop-index.js';
 import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
+import { readBack } from './read-back.js';
 import { shardPaths, TEMPORARY } from './shard-paths.js';
 
 /** What all new shards of a dataset have in common. */
@@ -58,7 +59,7 @@ export type FillShard = (
  * Makes the shard that is called `stem`, with its indexes: each file under a temporary name, flushed, then renamed.
  * `capacity` is how many samples it will have, as far as that is known. `whenFilled` is called when the disk alone is waited
  * for: another shard may begin. Throws {@link DiskFullError}, {@link FileError},
- * and the errors of `fill` as they are; nothing of the shard is left then.
+ * {@link WriteCheckError} if the finished file does not hold what was read, and the errors of `fill` as they are; nothing of the shard is left then.
  */
 export async function createShard(
   target: ShardTarget,
@@ -88,6 +89,7 @@ export async function createShard(
       const indexed = writeShardIndex(join(output, paths.index), index);
       if (otherIndexes.length === 0) whenFilled();
       await indexed;
+      await readBack({ name: file, path: temporary, indexPath: join(output, paths.index), layout, fd, bytes, crc32 });
       if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
       if (otherIndexes.includes('wids')) checkWidsNames(index, file);
       const crops = otherIndexes.includes('crops')

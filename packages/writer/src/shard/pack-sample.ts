@@ -1,3 +1,4 @@
+import { crc32 } from '@shardtool/base';
 import {
   fieldOfKind,
   type ImageHeader,
@@ -13,9 +14,12 @@ import { BadFile, readSourceFile } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
 import { filePieces, goesInPieces, HELD_BYTES, putLargeSample } from './large-sample.js';
 import {
+  commitSample,
   fieldOf,
+  layOutSample,
   type NewField,
   type PayloadOf,
+  payloadNamed,
   putSample,
   type SampleFacts,
   type SampleWriter,
@@ -27,8 +31,8 @@ export interface PlannedFile {
   /** Below the source. */
   readonly path: string;
   readonly bytes: number;
-  /** Puts it into its place, where it was read already. Throws where it could not be. */
-  readonly put?: ((place: Uint8Array) => void) | undefined;
+  /** Copies it to its place and returns its crc32, if it was read already. Throws if it could not be read. */
+  readonly put?: ((place: Uint8Array) => number) | undefined;
   /** What it holds, piece by piece, where it is too large to be read ahead. */
   readonly pieces?: (() => AsyncIterable<Uint8Array>) | undefined;
 }
@@ -93,9 +97,10 @@ class FileField implements NewField {
     this.#put = put;
   }
 
-  put(place: Uint8Array): void {
-    if (this.#put === undefined) readSourceFile(this.#root + this.path, place);
-    else this.#put(place);
+  put(place: Uint8Array): number {
+    if (this.#put !== undefined) return this.#put(place);
+    readSourceFile(this.#root + this.path, place);
+    return crc32(place);
   }
 }
 
@@ -111,23 +116,29 @@ export function packSample(
 ): PackedSample {
   const { root, limits } = options;
   const { key, image, fields } = layOut(sample, options);
-  let other = null as { readonly fields: readonly NewField[]; readonly header: ImageHeader } | null;
-  const isPut = putSample(writer, rows, key, fields, (payloadOf) => {
-    const header = probe(payloadOf(image.name)!, image.name, root + image.path, limits, sample.size);
-    if (kindOfField(image.name) === header.kind) return factsOf(sample, header, payloadOf);
-    // Fields are sorted by name, so another name is another place: what was read is laid out again.
-    const copies = fields.map((field) => {
-      const { path } = field as Partial<FileField>;
-      return Object.assign(fieldOf(field.name, payloadOf(field.name)!.slice()), { path });
+  const laidOut = layOutSample(writer, key, fields);
+  try {
+    const header = probe(payloadNamed(image.name, laidOut)!, image.name, root + image.path, limits, sample.size);
+    const facts = factsOf(sample, header, (name) => payloadNamed(name, laidOut));
+    if (kindOfField(image.name) === header.kind) {
+      commitSample(writer, rows, key, laidOut, facts);
+      return AS_IT_WAS;
+    }
+    const name = fieldOfKind(header.kind);
+    refuseTwin(fields, key, image, name);
+    // Fields are sorted by name, so another name is another place. The next layout overwrites this one, so each payload is
+    // copied; `slice` would not do that, since the slice of a Buffer is a view.
+    const renamed = laidOut.fields.map((field, i) => {
+      const payload = new Uint8Array(laidOut.payloads[i]!);
+      return fieldOf(field.name === image.name ? name : field.name, payload, laidOut.crc32[i]);
     });
-    const renamed = withImage(copies, key, image, fieldOfKind(header.kind), payloadOf(image.name)!.slice());
-    other = { fields: renamed, header };
-    return null;
-  });
-  if (isPut) return AS_IT_WAS;
-  const { fields: renamed, header } = other!;
-  putSample(writer, rows, key, renamed, (payloadOf) => factsOf(sample, header, payloadOf));
-  return { ...AS_IT_WAS, renamed: true };
+    writer.discard();
+    putSample(writer, rows, key, renamed, () => facts);
+    return { ...AS_IT_WAS, renamed: true };
+  } catch (error) {
+    writer.discard();
+    throw error;
+  }
 }
 
 /**
@@ -242,15 +253,19 @@ function withImage(
   name: string,
   payload: Uint8Array,
 ): NewField[] {
-  const twin = fields.find((field) => field.name !== image.name && field.name === name);
-  if (twin !== undefined) {
-    const { path } = twin as FileField;
-    throw new KeyCollisionError(
-      { key, paths: [image.path, path] },
-      `${image.path} is the field "${name}" by its content, and so is ${path} by its name; rename or exclude one of them.`,
-    );
-  }
+  refuseTwin(fields, key, image, name);
   return fields.map((field) => (field.name === image.name ? fieldOf(name, payload) : field));
+}
+
+/** Throws {@link KeyCollisionError} if a field other than the image has the name that the image gets. */
+function refuseTwin(fields: readonly NewField[], key: string, image: FileField, name: string): void {
+  const twin = fields.find((field) => field.name !== image.name && field.name === name);
+  if (twin === undefined) return;
+  const { path } = twin as FileField;
+  throw new KeyCollisionError(
+    { key, paths: [image.path, path] },
+    `${image.path} is the field "${name}" by its content, and so is ${path} by its name; rename or exclude one of them.`,
+  );
 }
 
 function factsOf(

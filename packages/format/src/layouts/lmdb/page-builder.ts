@@ -1,4 +1,4 @@
-import type { WriteBuffer } from '../write-buffer.js';
+import type { SummedBytes, WriteBuffer } from '../write-buffer.js';
 import { encodePageBounds, encodePageHeader, even, PAGE_BYTES, PAGE_HEADER_BYTES, POINTER_BYTES } from './page.js';
 
 /** One tree page, laid out in the write buffer: offsets of nodes from the front, nodes from the back. */
@@ -6,6 +6,8 @@ export class PageBuilder {
   readonly number: number;
   readonly page: Buffer;
   readonly #output: WriteBuffer;
+  /** The values that were copied into the page. */
+  readonly #summed: SummedBytes[] = [];
   #lower = PAGE_HEADER_BYTES;
   #upper = PAGE_BYTES;
 
@@ -30,9 +32,15 @@ export class PageBuilder {
     return this.#upper;
   }
 
+  /** A value that is in the node that was placed last, with the checksum that it should have. */
+  take(value: SummedBytes): void {
+    this.#summed.push(value);
+  }
+
   finish(): void {
     encodePageBounds(this.page, this.#lower, this.#upper);
     this.page.fill(0, this.#lower, this.#upper);
-    this.#output.append(PAGE_BYTES);
+    // Nodes are placed from the back.
+    this.#output.append(PAGE_BYTES, this.#summed.reverse());
   }
 }

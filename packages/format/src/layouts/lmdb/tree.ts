@@ -81,7 +81,8 @@ function writeLeafNode(leaf: PageBuilder, at: number, entry: number, inline: boo
   keys.bytes.copy(page, at + NODE_HEADER_BYTES, keys.start(entry), keys.end(entry));
   const valueAt = at + NODE_HEADER_BYTES + keys.length(entry);
   if (inline) {
-    small.copy(place, bytes, page, valueAt);
+    const sum = small.copy(place, bytes, page, valueAt);
+    leaf.take({ offset: valueAt, bytes, crc32: sum });
     valueOffset[entry] = leaf.number * PAGE_BYTES + valueAt;
   } else {
     writeU64(page, valueAt, place);

@@ -5,7 +5,7 @@ import { summedPayloads, type ValueEncoder } from '../../sample/sample-codec.js'
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
 import { PositionLog } from '../position-log.js';
-import { type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
+import { crc32Around, type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
 import { encodeMetas } from './meta.js';
 import {
   encodeRunHeader,
@@ -67,9 +67,11 @@ export class LmdbWriter implements ShardWriter {
     if (this.#begun === null) throw new Error('commit() without begin()');
     const { key, room } = this.#begun;
     this.#begun = null;
-    const bytes = this.#encoder.settle();
+    const bytes = this.#encoder.settle(payloadCrc32);
     if (fitsLeaf(key.length, bytes, PAGE_BYTES)) {
-      this.#valuePlace.push(this.#small.add(room.subarray(PAGE_HEADER_BYTES, PAGE_HEADER_BYTES + bytes)));
+      const value = room.subarray(PAGE_HEADER_BYTES, PAGE_HEADER_BYTES + bytes);
+      const sum = crc32Around(value, summedPayloads(this.#encoder.placed, payloadCrc32));
+      this.#valuePlace.push(this.#small.add(value, sum));
     } else {
       const summed = summedPayloads(this.#encoder.placed, payloadCrc32, PAGE_HEADER_BYTES);
       this.#valuePlace.push(this.#appendRun(room, bytes, summed));

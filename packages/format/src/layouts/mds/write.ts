@@ -16,7 +16,7 @@ import {
   type TableColumn,
   TableRow,
 } from '../table.js';
-import { COMBINE_BYTES, type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
+import { type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
 
 const WORD = 4;
 const MOST_SHARD_BYTES = 0xffffffff;
@@ -205,7 +205,7 @@ export class MdsWriter implements ShardWriter {
     for (const [i, place] of places.entries()) {
       this.#places.addPayload(position + place.offset);
       const sum = payloadCrc32[i];
-      if (sum !== undefined && place.bytes >= COMBINE_BYTES) summed.push({ ...place, crc32: sum });
+      if (sum !== undefined) summed.push({ ...place, crc32: sum });
     }
     this.#places.addSample(position, bytes);
     this.#output.append(

@@ -32,7 +32,7 @@ export class MsgpackWriter implements ShardWriter {
   commit(payloadCrc32: readonly number[] = []): void {
     if (!this.#begun) throw new Error('commit() without begin()');
     this.#begun = false;
-    const bytes = this.#encoder.settle();
+    const bytes = this.#encoder.settle(payloadCrc32);
     this.#sampleOffset.push(this.#output.position);
     this.#log.add(bytes, this.#encoder.placed);
     this.#output.append(bytes, summedPayloads(this.#encoder.placed, payloadCrc32));

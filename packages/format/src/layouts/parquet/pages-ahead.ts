@@ -1,3 +1,4 @@
+import { crc32, crc32Combine } from '@shardtool/base';
 import { putVarint } from '../../parquet/varint.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { WriteBuffer } from '../write-buffer.js';
@@ -12,6 +13,8 @@ const MOST_SPARE = 64;
 interface PageAhead {
   readonly memory: Buffer;
   bytes: number;
+  /** That its bytes should have. */
+  crc32: number;
   readonly levels: number[];
 }
 
@@ -46,9 +49,11 @@ export class PagesAhead {
     return page.memory.subarray(page.bytes + LENGTH_BYTES, page.bytes + LENGTH_BYTES + bytes);
   }
 
-  /** The value that {@link room} was for is the one of the next row. */
-  keep(bytes: number): void {
+  /** The value that {@link room} was for is the one of the next row. `sum` is the checksum that it had where it came from. */
+  keep(bytes: number, sum: number): void {
     const page = this.#pages.at(-1)!;
+    const length = page.memory.subarray(page.bytes, page.bytes + LENGTH_BYTES);
+    page.crc32 = crc32Combine(crc32(length, page.crc32), sum, bytes);
     page.bytes += LENGTH_BYTES + bytes;
     page.levels.push(this.#leaf.maxLevel);
   }
@@ -64,7 +69,7 @@ export class PagesAhead {
     if (type === 'text') {
       const text = Buffer.from(String(value));
       this.room(text.length).set(text);
-      this.keep(text.length);
+      this.keep(text.length, crc32(text));
       return;
     }
     const bytes = type === 'bool' ? 1 : 8;
@@ -72,6 +77,7 @@ export class PagesAhead {
     if (type === 'bool') page.memory[page.bytes] = value ? 1 : 0;
     else if (type === 'double') page.memory.writeDoubleLE(Number(value), page.bytes);
     else page.memory.writeBigInt64LE(BigInt(value), page.bytes);
+    page.crc32 = crc32(page.memory.subarray(page.bytes, page.bytes + bytes), page.crc32);
     page.bytes += bytes;
     page.levels.push(maxLevel);
   }
@@ -79,9 +85,10 @@ export class PagesAhead {
   /** Writes the pages and forgets them. */
   write(output: WriteBuffer): LeafChunk {
     const offset = output.position;
-    if (this.#pages.length === 0) this.#pages.push({ memory: this.#spare.take(0), bytes: 0, levels: [] });
-    for (const { memory, bytes, levels } of this.#pages) {
-      const values = this.#leaf.type === 'bool' ? packed(memory.subarray(0, bytes)) : memory.subarray(0, bytes);
+    if (this.#pages.length === 0) this.#pages.push({ memory: this.#spare.take(0), bytes: 0, crc32: 0, levels: [] });
+    for (const { memory, bytes, crc32: sum, levels } of this.#pages) {
+      const isPacked = this.#leaf.type === 'bool';
+      const values = isPacked ? packed(memory.subarray(0, bytes)) : memory.subarray(0, bytes);
       const encoded = encodeRuns(levels);
       const header = encodeDataPage(levels.length, LENGTH_BYTES + encoded.length + values.length);
       const front = output.room(header.length + LENGTH_BYTES + encoded.length);
@@ -89,7 +96,7 @@ export class PagesAhead {
       front.writeUInt32LE(encoded.length, header.length);
       front.set(encoded, header.length + LENGTH_BYTES);
       output.append(front.length);
-      output.write(values);
+      output.write(values, isPacked ? crc32(values) : sum);
       this.#spare.give(memory);
     }
     this.#pages = [];
@@ -101,7 +108,7 @@ export class PagesAhead {
     if (last !== undefined && last.bytes + bytes <= last.memory.length) return last;
     // Made for a value that was not kept.
     if (last?.levels.length === 0) this.#pages.pop();
-    const page = { memory: this.#spare.take(bytes), bytes: 0, levels: [] };
+    const page = { memory: this.#spare.take(bytes), bytes: 0, crc32: 0, levels: [] };
     this.#pages.push(page);
     return page;
   }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { UnsupportedEntryError } from '@shardtool/base';
+import { crc32, UnsupportedEntryError } from '@shardtool/base';
 import { MAGIC } from '../../parquet/footer.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
 import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
@@ -78,7 +78,7 @@ export class ParquetWriter implements ShardWriter {
     return payloads;
   }
 
-  commit(): void {
+  commit(payloadCrc32: readonly number[] = []): void {
     if (this.#begun === null) throw new Error('commit() without begin()');
     const { key, cells, fields, payloads } = this.#begun;
     const offsets: number[] = new Array(fields.length);
@@ -93,7 +93,8 @@ export class ParquetWriter implements ShardWriter {
     for (const [i, { column, path, maxLevel }] of this.#leaves.entries()) {
       const cell = cells[column]!;
       const pages = this.#pages[i]!;
-      if (isPayload(cell, path)) pages.keep(fields[cell.field]!.bytes);
+      if (isPayload(cell, path))
+        pages.keep(fields[cell.field]!.bytes, payloadCrc32[cell.field] ?? crc32(payloads[cell.field]!));
       // Of an image there is all but the path.
       else if (cell === null || 'field' in cell) pages.skip(cell === null ? 0 : maxLevel - 1);
       else pages.add(cell.value);

@@ -2,7 +2,7 @@ import { SampleCheck, type SampleRules } from '../../sample/sample-check.js';
 import { readsBack } from '../../sample/sample-name.js';
 import type { FieldInPieces, FieldSize, FinishedShard, ShardWriter } from '../layout.js';
 import { SamplePlaces } from '../sample-places.js';
-import { COMBINE_BYTES, WriteBuffer } from '../write-buffer.js';
+import { WriteBuffer } from '../write-buffer.js';
 import { encodeEntryHeaders, maxHeaderBytes } from './entry-headers.js';
 import { BLOCK_BYTES, padded } from './header.js';
 
@@ -66,7 +66,7 @@ export class TarWriter implements ShardWriter {
       end = at + bytes;
       this.#places.addPayload(position + at);
       const sum = payloadCrc32[i];
-      if (sum !== undefined && bytes >= COMBINE_BYTES) this.#output.take(at, bytes, sum);
+      if (sum !== undefined) this.#output.take(at, bytes, sum);
     }
     this.#places.addSample(position, end);
     this.#output.append(at + padded(end - at));

@@ -11,7 +11,7 @@ import {
   type TableColumn,
   TableRow,
 } from '../table.js';
-import { COMBINE_BYTES, type SummedBytes, WriteBuffer } from '../write-buffer.js';
+import { type SummedBytes, WriteBuffer } from '../write-buffer.js';
 import { ExampleLayout, type FeatureContent, type NewFeature } from './encode-example.js';
 
 /** Length and its crc32c before a record, the crc32c of the record behind it (tensorflow, core/lib/io/record_writer.h). */
@@ -85,7 +85,7 @@ export class TfrecordWriter implements ShardWriter {
     for (const [i, place] of places.entries()) {
       this.#places.addPayload(position + place.offset);
       const sum = payloadCrc32[i];
-      if (sum !== undefined && place.bytes >= COMBINE_BYTES) summed.push({ ...place, crc32: sum });
+      if (sum !== undefined) summed.push({ ...place, crc32: sum });
     }
     this.#output.append(
       room.length,

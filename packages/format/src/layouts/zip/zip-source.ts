@@ -75,8 +75,8 @@ export class ZipSource implements Source {
 
   #keep(number: number, payload: Uint8Array): void {
     if (this.#kept.has(number) || payload.length > KEPT_BYTES) return;
-    // What it lies in is larger.
-    this.#kept.set(number, payload.slice());
+    // A copy, since the read that the payload lies in is larger.
+    this.#kept.set(number, new Uint8Array(payload));
     this.#keptBytes += payload.length;
     for (const [oldest, { length }] of this.#kept) {
       if (this.#keptBytes <= KEPT_BYTES) return;

@@ -11,7 +11,7 @@ import type { StreamedPayloads } from './streamed-payloads.js';
 export interface StreamedSample {
   readonly key: string;
   /** In the order of the stream; valid until the next sample is asked for. */
-  readonly fields: Required<Omit<NewField, 'crc32'>>[];
+  readonly fields: Required<NewField>[];
 }
 
 /**

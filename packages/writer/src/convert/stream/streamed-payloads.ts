@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from '@shardtool/base';
 import { asDiskFull } from '../../disk-full.js';
 import { HELD_BYTES } from '../../shard/large-sample.js';
 import type { NewField } from '../../shard/put-sample.js';
@@ -29,13 +30,18 @@ export class StreamedPayloads {
     if (this.#held + bytes > HELD_BYTES) return this.#spool(pieces);
     this.#held += bytes;
     const held: Uint8Array[] = [];
-    for await (const piece of pieces) held.push(piece);
-    const put = (place: Uint8Array): void => {
+    let sum = 0;
+    for await (const piece of pieces) {
+      held.push(piece);
+      sum = crc32(piece, sum);
+    }
+    const put = (place: Uint8Array): number => {
       let at = 0;
       for (const piece of held) {
         place.set(piece, at);
         at += piece.length;
       }
+      return sum;
     };
     return { put, pieces: () => held };
   }
@@ -53,9 +59,11 @@ export class StreamedPayloads {
 
   async #spool(pieces: AsyncIterable<Uint8Array>): Promise<StreamedPayload> {
     const start = this.#spooled;
+    let sum = 0;
     try {
       this.#fd ??= openWithoutName(this.#folder);
       for await (const piece of pieces) {
+        sum = crc32(piece, sum);
         for (let done = 0; done < piece.length; ) {
           done += writeSync(this.#fd, piece, done, piece.length - done, this.#spooled + done);
         }
@@ -65,10 +73,11 @@ export class StreamedPayloads {
       throw asDiskFull(error, this.#folder);
     }
     const [fd, end] = [this.#fd, this.#spooled];
-    const put = (place: Uint8Array): void => {
+    const put = (place: Uint8Array): number => {
       for (let at = 0; at < place.length; ) {
         at += readSync(fd, place, at, Math.min(PIECE_BYTES, place.length - at), start + at);
       }
+      return sum;
     };
     function* readPieces(): Generator<Uint8Array> {
       const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES);

@@ -1,3 +1,4 @@
+import { crc32 } from '@shardtool/base';
 import type { FileTable } from '../file-table.js';
 import { pathAt } from '../file-table.js';
 import { BadFile } from '../source-file.js';
@@ -11,9 +12,9 @@ const MEMORY_BYTES = 64 << 20;
 /** A file that was read, in memory of at least its size, or why it could not be. */
 type Outcome = Buffer | Error;
 
-/** What gives a file: where it was read, what puts it into its place (or throws its error), else what reads it in pieces. */
+/** What gives a file: if it was read, what copies it to its place and returns its crc32 (or throws its error), else what reads it in pieces. */
 export interface FileAhead {
-  readonly put?: (place: Uint8Array) => void;
+  readonly put?: (place: Uint8Array) => number;
   readonly pieces?: () => AsyncIterable<Uint8Array>;
 }
 
@@ -96,7 +97,7 @@ export class FilesAhead {
       }
       this.#given.push(outcome);
       const content = outcome.subarray(0, this.#sizeOf(file));
-      taken.push({ put: (place) => place.set(content) });
+      taken.push({ put: (place) => copyTo(place, content) });
     }
     for (let file = from; file < to; file++) this.#held -= this.#sizeOf(file);
     return taken;
@@ -153,6 +154,11 @@ export class FilesAhead {
     }
     this.#begin();
   }
+}
+
+function copyTo(place: Uint8Array, content: Uint8Array): number {
+  place.set(content);
+  return crc32(content);
 }
 
 function fail(error: Error): never {
