@@ -40,8 +40,8 @@ const OUTSIDE = [
 const LANES = {
   /**
    * Under another version of Node: threads, native code, files, HTTP and processes. What only orders, chooses or checks is the same there,
-   * and so is what is made of bytes: `earlier` packs all layouts to the byte, and decodes them to the pixel. The addon decodes on it in the
-   * lane `codec`; of the hub there is only another address to the same HTTP.
+   * and so is what is made of bytes: `earlier` packs all layouts to the byte, and decodes them to the pixel. sharp decodes on it in the
+   * lane `codec`, TurboJPEG in `codec-pixels`, `codec-regions` and `loader-pixels`; of the hub there is only another address to the same HTTP.
    */
   node: [
     'packages/reader/src/{loader,bridge}/**/*.test.ts',
@@ -49,14 +49,14 @@ const LANES = {
     'packages/writer/src/{workers,dedupe,output,source}/**/*.test.ts',
     'packages/format/src/layouts/{file-window,write-buffer,tar/write}.test.ts',
     'test/loader-{lifetime,reading,slot-file,slow,stopping}.test.ts',
-    'test/{codec-limits,codec-pixels,storage-http,storage-s3}.test.ts',
+    'test/{codec-limits,codec-pixels,codec-regions,loader-pixels,storage-http,storage-s3}.test.ts',
     'test/{convert-streams,earlier,pack-resume-kill,remote-faults,slow-files}.test.ts',
   ],
   /** `npm test`: all others. */
   inside: ALL,
   outside: OUTSIDE.map((name) => `test/${name}.test.ts`),
   /**
-   * With another codec: what decodes, from its functions to batches of a loader. One of them runs on another version of Node. Kernels and
+   * With sharp, on another version of Node: what decodes, from its functions to batches of a loader. Kernels and
    * steps get pixels, whoever decoded them: that they get them at the crop and size of the list is in `decoder-transforms`.
    */
   codec: ['test/{codec,decoder}-*.test.ts', 'test/{loader-pixels,loader-bad-images,odd-images-table}.test.ts'],

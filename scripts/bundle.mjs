@@ -58,7 +58,7 @@ const BELOW_THREADS = ['base', 'storage', 'format'];
 /** Dozens of these wait for slow files: of a few modules, and of CommonJS, each starts in a quarter less processor time. */
 const WAITING_THREADS = { storage: ['threads/local/local-thread', 'threads/local/opener/opener-process'] };
 /** Where the libraries of @julusian/jpeg-turbo come from and go to: without its packages for building it, and its install script. */
-const TURBOJPEG = ['linux-x64', 'linux-x64-musl', 'linux-arm64', 'darwin-x64', 'darwin-arm64', 'win32-x64'];
+const TURBOJPEG = ['linux-x64', 'linux-x64-musl', 'linux-arm64'];
 
 /** Bundles what is older than what it is made of. vitest calls it before the first test. */
 export async function setup() {
@@ -291,9 +291,11 @@ function turboJpeg(folder, lib) {
     createRequire(path.join(folder, 'package.json')).resolve('@julusian/jpeg-turbo/package.json'),
   );
   for (const platform of TURBOJPEG) {
-    cpSync(path.join(from, 'prebuilds', `jpeg-turbo-${platform}`), path.join(lib, 'turbojpeg', platform), {
-      recursive: true,
-    });
+    const library = 'libturbojpeg.so.0';
+    cpSync(
+      path.join(from, 'prebuilds', `jpeg-turbo-${platform}`, library),
+      path.join(lib, 'turbojpeg', platform, library),
+    );
   }
   const text = readFileSync(path.join(folder, 'libjpeg-turbo.LICENSE.md'), 'utf8');
   return [partIn(from), { name: 'libjpeg-turbo', version: '3.1', license: 'IJG AND BSD-3-Clause AND Zlib', text }];

@@ -14,13 +14,12 @@ const pillow = (
 )['orientations of 420.jpg'];
 
 const turning = await GuardedDecoder.open([], { applyExifOrientation: true });
-const exact = turning.decoder.codec.name !== 'addon';
 
 test.each(ORIENTATIONS)('orientation %d is turned as Pillow turns it', async (orientation) => {
   const image = await turning.decodeToArray(photo, sample({ orientation }));
   const { width, height, sha256 } = pillow[orientation]!;
   expect({ width: image.width, height: image.height }).toEqual({ width, height });
-  if (exact) expect(createHash('sha256').update(image.pixels).digest('hex')).toBe(sha256);
+  expect(createHash('sha256').update(image.pixels).digest('hex')).toBe(sha256);
 });
 
 test.each(ORIENTATIONS)('a crop is taken from the turned image, orientation %d', async (orientation) => {

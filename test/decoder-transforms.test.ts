@@ -17,7 +17,6 @@ interface Image {
 }
 
 const whole = await (await GuardedDecoder.open([])).decodeToArray(photo);
-const exact = (await GuardedDecoder.open([])).decoder.codec.name !== 'addon';
 
 test('resize and centerCrop give the pixels of Pillow and torchvision', async () => {
   const decoder = await GuardedDecoder.open([
@@ -26,8 +25,8 @@ test('resize and centerCrop give the pixels of Pillow and torchvision', async ()
   ]);
   const reference = readFileSync(new URL('./fixtures/codec/420-resize64-crop56.rgb', import.meta.url));
   const { largest, mean } = difference(await decoder.decode(photo), reference);
-  expect(largest).toBeLessThanOrEqual(exact ? 2 : 8);
-  expect(mean).toBeLessThan(exact ? 0.3 : 1.5);
+  expect(largest).toBeLessThanOrEqual(2);
+  expect(mean).toBeLessThan(0.3);
 });
 
 /** Lists that fold into one pass, and lists that need several. None shrinks so far that the decoder would help. */

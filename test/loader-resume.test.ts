@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type LoaderOptions, type LoaderState, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
+import { chooseCodec } from '#reader/codec-select';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { batchesOf, keysOf, linesOf, look, type Seen, validKeysOf } from './loader-look.js';
 import { often } from './repetitions.js';
@@ -157,6 +158,30 @@ test.each([
 ])('a state of %s is refused with the reason', async (_, change, options, reason) => {
   const state = { ...run.states[3], ...change };
   await expect(batchesOf(shards, { ...base, batchSize: 16, ...options, state })).rejects.toThrow(reason);
+});
+
+test('a run that resumes with another codec is warned, unless the codecs give the same pixels', async () => {
+  const warnings: (Error & { code?: string })[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  try {
+    const { codec } = run.states[3]!;
+    expect(codec).toBe((await chooseCodec()).name);
+    const other = codec === 'sharp' ? 'turbojpeg' : 'sharp';
+    const { codec: _none, ...earlier } = run.states[3]!;
+    for (const state of [run.states[3], earlier, { ...run.states[3], codec: other, decode: 'exact' as const }]) {
+      await batchesOf(shards, { ...base, batchSize: 16, state });
+    }
+    await new Promise(setImmediate);
+    expect(warnings.filter(({ code }) => code === 'SHARDTOOL_OTHER_CODEC')).toEqual([]);
+    await batchesOf(shards, { ...base, batchSize: 16, state: { ...run.states[3], codec: other } });
+    await new Promise(setImmediate);
+    expect(warnings.filter(({ code }) => code === 'SHARDTOOL_OTHER_CODEC').map(({ message }) => message)).toEqual([
+      expect.stringContaining(`saved where ${other} decoded JPEGs, and here it is ${codec}`),
+    ]);
+  } finally {
+    process.off('warning', note);
+  }
 });
 
 test('what is no state is refused', async () => {

@@ -52,6 +52,15 @@ def test_a_state_taken_after_any_batch_is_taken_up_exactly(giver, taker, whole, 
     assert lines(rest) == lines(whole[taken_after:])
 
 
+def test_a_run_that_resumes_with_another_codec_is_warned(giver, small):
+    state = stopped(giver, 1)
+    other = {"turbojpeg": "sharp", "sharp": "turbojpeg"}[state["codec"]]
+    with loader_of(small) as loader:
+        loader.load_state_dict({**state, "codec": other})
+        with pytest.warns(UserWarning, match=f"saved where {other} decoded JPEGs, and here it is {state['codec']}"):
+            next(iter(loader))
+
+
 def test_a_state_is_taken_up_by_the_loader_that_gave_it(giver):
     giver.set_epoch(0)
     iterator = iter(giver)

@@ -139,7 +139,7 @@ def test_a_batch_moves_with_all_of_its_tensors(small):
 def test_the_warning_of_samples_without_a_class_points_at_the_line_of_the_user(tmp_path, is_in_data_loader):
     small_images(tmp_path / "images", 4, classes=(".",))
     dataset = shardtool.iterable_dataset(pack(tmp_path / "images", tmp_path / "shards"), batch_size=4)
-    with pytest.warns(UserWarning, match="have the label -1") as warned:
+    with pytest.warns(UserWarning, match="so its label is -1") as warned:
         list(DataLoader(dataset, batch_size=None) if is_in_data_loader else dataset.loader)
     dataset.close()
     assert [Path(warning.filename).name for warning in warned] == ["test_torch_dataset.py"]

@@ -52,3 +52,4 @@ export { asFileError, remedyOf, withMessages } from './system-error.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
 export { WakeSignal } from './threads/wake-signal.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
+export { redirectWarnings, warn } from './warnings.js';

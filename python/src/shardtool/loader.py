@@ -25,7 +25,7 @@ from typing import (
 
 from .batch import Array, Batch, Images, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
-from .errors import ForkedLoaderError, StaleIteratorError, OptionError, warn
+from .errors import ForkedLoaderError, OptionError, StaleIteratorError
 from .for_reader import options_for_reader, seen_for_reader
 from .location import Location, absolute
 from .loop import LoaderIterator
@@ -193,7 +193,6 @@ class Loader(Generic[Array, Images]):
         self._epoch: Optional[int] = None
         #: The loop that was begun last has delivered a batch.
         self._has_delivered = False
-        self._has_warned = False
         #: After the last batch that was delivered.
         self._delivered: Optional[Dict[str, Any]] = None
         #: Numbers of the batches whose slots are in use here, each with the event that ends the use, if there is one.
@@ -391,12 +390,6 @@ class Loader(Generic[Array, Images]):
             return None
         if header["images"] is not None:
             self._held.append((header["number"], None))
-        if header["hasUnlabelled"] and not self._has_warned:
-            self._has_warned = True
-            warn(
-                "Samples without a class have the label -1. Where labels are trained on, pack with class folders or "
-                "--labels."
-            )
         return read_batch(frame, reader.memory, self._arrays), header
 
     def _hold_until(self, event: Any) -> None:

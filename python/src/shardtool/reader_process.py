@@ -12,7 +12,7 @@ import threading
 import weakref
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from .errors import StaleIteratorError, ReaderError, ShardtoolError, error_of_reader
+from .errors import ReaderError, ShardtoolError, StaleIteratorError, error_of_reader, warn
 from .frames import Frame, FrameDecoder, encode_frame
 from .node import find_node, find_program, why_not
 from .slot_file import SlotMemory, create_slot_file
@@ -130,38 +130,40 @@ class ReaderProcess:
         """Waits for the answer to a request.
 
         Raises what the reader says went wrong, and :class:`ReaderError` where it has ended. Where anything else ends
-        the wait (Ctrl-C, say), part of an answer may be lost: then the reader is ended, too. :class:`StaleIteratorError`:
-        another thread, or a signal's handler, has closed it.
+        the wait (Ctrl-C, say), part of an answer may be lost: then the reader is ended, too.
+        :class:`StaleIteratorError`: another thread, or a signal's handler, has closed it.
         """
         with self._using():
             try:
-                while True:
+                frame = None
+                while frame is None:
                     self._check()
                     frame = self._decoder.take()
-                    if frame is not None:
-                        return self._checked(frame, request)
-                    self._read_piece()
+                    if frame is None:
+                        self._read_piece()
+                self._check_request(frame, request)
             except ShardtoolError:
                 raise
             except BaseException:
                 self._end()
                 raise
+        for message in frame.header.get("warnings", ()):
+            warn(message)
+        if frame.header["kind"] == "error":
+            raise error_of_reader(frame.header)
+        return frame
 
     def ask(self, kind: str, **content: Any) -> Dict[str, Any]:
         return self.receive(self.send(kind, **content)).header
 
-    def _checked(self, frame: Frame, request: int) -> Frame:
+    def _check_request(self, frame: Frame, request: int) -> None:
         self._answered = True
-        header = frame.header
-        if header["request"] != request:
+        if frame.header["request"] != request:
             self._end()
-            raise ReaderError(f"The reader answered request {header['request']} where {request} was asked.")
-        if header["kind"] == "error":
-            raise error_of_reader(header)
-        return frame
+            raise ReaderError(f"The reader answered request {frame.header['request']} where {request} was asked.")
 
     def memory(self) -> SlotMemory:
-        """The slot file, mapped as far as the reader has made it. :class:`StaleIteratorError`: the reader was closed."""
+        """The slot file, mapped as far as the reader has made it. :class:`StaleIteratorError`: it was closed."""
         with self._using():
             self._check()
             if self._memory is None or len(self._memory) < os.fstat(self._slot_file).st_size:

@@ -2,7 +2,6 @@ import type { NpyArray } from '@shardtool/format';
 import { nameTable } from '@shardtool/format';
 import type { FieldValue } from '../dataset/field-values.js';
 import type { Batch } from '../loader/deliver/batch.js';
-import { hasUnlabelled } from '../loader/deliver/unlabelled.js';
 import type { LoaderState } from '../loader/loader-state.js';
 import type { Dtype } from '../transform/values.js';
 
@@ -52,7 +51,6 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     objects,
     isMixture: source !== null,
     crops: crops.length,
-    hasUnlabelled: hasUnlabelled(batch),
     keys: shown.withKeys ? batch.keys : null,
     fields: Object.entries(batch.fields).map(([name, values]) => ({ name, ...frameField(values, parts) })),
   };

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { redirectWarnings } from '@shardtool/base';
 import { sentence } from '@shardtool/base/text';
 import type { Answer } from './answer.js';
 import { encodeFrame, FrameDecoder } from './frames.js';
@@ -47,13 +48,16 @@ export async function serve<Request extends { readonly request: number }>(
   // Ctrl-C in a terminal goes to both processes, and the parent may want to go on.
   process.on('SIGINT', () => {});
   process.stdout.on('error', () => process.exit(0));
+  const warnings: string[] = [];
+  redirectWarnings((message) => warnings.push(message));
   const answering = open(Number(values['slot-file']));
   const decoder = new FrameDecoder();
   let last: Promise<void> = Promise.resolve();
   const respond = async (request: Request): Promise<void> => {
     const answer = await answering.answer(request);
     if (answer === null) return;
-    process.stdout.write(encodeFrame({ ...answer.header, request: request.request }, answer.parts));
+    const told = warnings.length > 0 && { warnings: warnings.splice(0) };
+    process.stdout.write(encodeFrame({ ...answer.header, ...told, request: request.request }, answer.parts));
     answer.written?.();
   };
   process.stdin.on('data', (piece: Buffer) => {

@@ -1,7 +1,7 @@
 import type { Scratch } from './scratch.js';
 
 /** The ways to decode a JPEG, fastest first. */
-export type CodecName = 'turbojpeg' | 'addon' | 'sharp';
+export type CodecName = 'turbojpeg' | 'sharp';
 
 /** A rectangle in pixels. */
 export interface Rect {

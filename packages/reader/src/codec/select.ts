@@ -1,6 +1,5 @@
 import { OptionError, SampleDecodeError } from '@shardtool/base';
 import { isNpy } from '@shardtool/format';
-import { AddonCodec, loadAddon } from './addon.js';
 import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
 import { NpyCodec } from './npy.js';
 import { SharpCodec } from './sharp.js';
@@ -29,7 +28,7 @@ export interface CodecOptions {
   readonly codec?: CodecName;
 }
 
-const FASTEST_FIRST: readonly CodecName[] = ['turbojpeg', 'addon', 'sharp'];
+const FASTEST_FIRST: readonly CodecName[] = ['turbojpeg', 'sharp'];
 
 /** Opens the fastest codec that works here, or the one that is asked for. Throws {@link OptionError} where that does not work. */
 export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
@@ -82,12 +81,8 @@ export function checkPixels({ width, height }: ImageHeader, maxPixels: number): 
 
 function open(name: CodecName, sharp: SharpCodec): { codec: ImageCodec; source: string } {
   switch (name) {
-    case 'turbojpeg': {
+    case 'turbojpeg':
       return { codec: new TurboJpegCodec(loadTurboJpeg()), source: 'regions by libjpeg-turbo' };
-    }
-    case 'addon': {
-      return { codec: new AddonCodec(loadAddon(), sharp), source: 'whole images by the addon of @julusian/jpeg-turbo' };
-    }
     case 'sharp':
       return { codec: sharp, source: 'whole images by sharp' };
   }

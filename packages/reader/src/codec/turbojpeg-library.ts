@@ -30,6 +30,9 @@ export interface TurboJpegLibrary {
   address(array: Uint8Array): number;
 }
 
+/** The only kind of file there is: for Linux. scripts/bundle.mjs copies it. */
+const LIBRARY = 'libturbojpeg.so.0';
+
 /** `enum TJINIT` */
 const INIT_DECOMPRESS = 1;
 
@@ -77,22 +80,17 @@ function word(first: number, second: number): number {
   return second * 2 ** 32 + first;
 }
 
-/** Where the library may lie, the likelier place first. */
-function libraryPaths(): string[] {
-  return turboJpegFiles('libturbojpeg.so.0');
-}
-
 /**
- * Where a file of libjpeg-turbo for this platform may lie, the likelier place first: beside this module (lib/turbojpeg), or, where
- * it runs from a checkout's dist, in the package that scripts/bundle.mjs takes it from.
+ * Where the library for this platform may be, the likelier place first: in lib/turbojpeg next to this module, or, if this module runs
+ * from a checkout's dist, in the package that scripts/bundle.mjs takes it from.
  */
-export function turboJpegFiles(name: string): string[] {
-  const beside = join(import.meta.dirname, 'turbojpeg');
-  const place = existsSync(beside) ? (platform: string) => join(beside, platform) : inPackage();
+function libraryPaths(): string[] {
+  const bundled = join(import.meta.dirname, 'turbojpeg');
+  const place = existsSync(bundled) ? (platform: string) => join(bundled, platform) : inPackage();
   const platform = `${process.platform}-${process.arch}`;
   const libc =
     process.platform === 'linux' && existsSync(`/lib/ld-musl-${machine()}.so.1`) ? ['-musl', ''] : ['', '-musl'];
-  return libc.map((c) => join(place(`${platform}${c}`), name)).filter((path) => existsSync(path));
+  return libc.map((c) => join(place(`${platform}${c}`), LIBRARY)).filter((path) => existsSync(path));
 }
 
 function inPackage(): (platform: string) => string {

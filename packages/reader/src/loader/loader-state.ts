@@ -1,3 +1,5 @@
+import { warn } from '@shardtool/base';
+import type { CodecName } from '../codec/codec.js';
 import type { MixtureState } from '../mixture/mixture-state.js';
 import { type DatasetState, StateError } from '../order/state.js';
 import type { DecodeMode } from '../transform/plan.js';
@@ -10,7 +12,11 @@ export type OrderState = (DatasetState | MixtureState) & { readonly buckets?: Bu
  * Where a run is, exact to the sample: plain JSON of about 300 bytes, the same on all ranks. It may be taken up by another
  * number of ranks, at another batch size, with another `lastBatch`; all else decides the order, or the pixels, and has to stay.
  */
-export type LoaderState = OrderState & { readonly decode: DecodeMode };
+export type LoaderState = OrderState & {
+  readonly decode: DecodeMode;
+  /** What decoded JPEGs; null if images stay encoded. States of earlier versions lack it. */
+  readonly codec?: CodecName | null;
+};
 
 /** How images are decoded: as before where a run goes on. Throws {@link StateError} where something else is asked for. */
 export function decodeModeOf(asked: DecodeMode | undefined, state: unknown): DecodeMode {
@@ -25,5 +31,22 @@ export function decodeModeOf(asked: DecodeMode | undefined, state: unknown): Dec
     {},
     `The state was saved with decode ${decode}, but decode is ${asked} now, which would be other pixels: leave decode as it ` +
       'was, or start without a state.',
+  );
+}
+
+/** Node's code for the warning below. */
+const OTHER_CODEC = 'SHARDTOOL_OTHER_CODEC';
+
+/**
+ * Warns if a run resumes with another codec than the one that its state names. Both decode whole JPEGs to the same pixels, but only
+ * TurboJPEG decodes them at a fraction of their size.
+ */
+export function warnOfOtherCodec(state: unknown, codec: CodecName | null, decode: DecodeMode): void {
+  const before = (state as { codec?: unknown } | undefined)?.codec;
+  if (typeof before !== 'string' || codec === null || before === codec || decode === 'exact') return;
+  warn(
+    OTHER_CODEC,
+    `The state was saved where ${before} decoded JPEGs, and here it is ${codec}: with decode '${decode}', images that become much ` +
+      `smaller have other pixels from here on. Set SHARDTOOL_CODEC=${before}, or train with decode 'exact'.`,
   );
 }

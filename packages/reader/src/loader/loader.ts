@@ -120,7 +120,7 @@ export class Loader<Content extends BatchContent = BatchContent>
    */
   async withWeights(state: unknown, weights: readonly number[]): Promise<LoaderState> {
     const { order, output } = await this.#prepare();
-    if (order.withWeights !== undefined) return { ...order.withWeights(state, weights), decode: output.decode };
+    if (order.withWeights !== undefined) return { ...order.withWeights(state, weights), ...decodingOf(output) };
     throw new OptionError({}, 'This loader has a single dataset, so there is nothing to weigh: open a mixture.');
   }
 
@@ -179,8 +179,9 @@ export class Loader<Content extends BatchContent = BatchContent>
   }
 
   #stateAt(place: Place | null): LoaderState {
-    if (this.#setup !== null && place !== null)
-      return { ...this.#setup.order.stateAt(place), decode: this.#setup.output.decode };
+    if (this.#setup !== null && place !== null) {
+      return { ...this.#setup.order.stateAt(place), ...decodingOf(this.#setup.output) };
+    }
     throw new OptionError({}, 'There is no state before the first batch: ask for one first, or await info().');
   }
 
@@ -319,6 +320,11 @@ export class Loader<Content extends BatchContent = BatchContent>
       readBufferPeakBytes: engine.arena.peak + engine.held.peak,
     };
   }
+}
+
+/** The part of a state that the pixels depend on. */
+function decodingOf({ decode, codec }: LoaderSetup['output']): Pick<LoaderState, 'decode' | 'codec'> {
+  return { decode, codec: codec?.name ?? null };
 }
 
 /** What is counted from the first iteration on. */

@@ -1,7 +1,7 @@
 import { CacheFolder } from '@shardtool/storage';
 import { checkBuckets } from '../buckets/options.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
-import { decodeModeOf } from './loader-state.js';
+import { decodeModeOf, warnOfOtherCodec } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
 import { CachedStore } from './read/cached-store.js';
 import { cutDatasets } from './read/cut-datasets.js';
@@ -55,6 +55,7 @@ export async function setUp(dataset: StoredDataset, options: CheckedOptions): Pr
     applyExifOrientation: turnsImages(options),
     cover: buckets && { sizes: buckets.sized.sizes, crop: buckets.crop },
   });
+  warnOfOtherCodec(options.state, output.codec?.name ?? null, decode);
   const { files } = dataset;
   await files.measure();
   const { cache, cacheSize } = options;

@@ -1,3 +1,4 @@
+import { warn } from '@shardtool/base';
 import type { Batch } from './batch.js';
 
 /** Whether a row that counts has no class, its label being -1, and no labels of objects either. */
@@ -11,7 +12,7 @@ export function hasUnlabelled({ labels, valid, boxLabels }: Pick<Batch, 'labels'
 /** What Node calls the warning. */
 const CODE = 'SHARDTOOL_NO_CLASS';
 
-/** Says once for each `loader`, by a warning of the process, that it gives labels of -1. */
+/** Warns once for each `loader` that it gives labels of -1. */
 export function tellUnlabelled(batch: Batch, loader: object): void {
   if (told.has(loader) || !hasUnlabelled(batch)) return;
   told.add(loader);
@@ -19,7 +20,7 @@ export function tellUnlabelled(batch: Batch, loader: object): void {
   const message =
     `Sample "${batch.keys[row]}" has no class, so its label is -1. Where labels are trained on, pack with class folders or ` +
     '"labels", or give the samples classes: shardtool relabel.';
-  process.emitWarning(message, { type: 'ShardtoolWarning', code: CODE });
+  warn(CODE, message);
 }
 
 const told = new WeakSet<object>();
