@@ -4,6 +4,7 @@ export { maskedCrc32c } from './checksums/crc32c.js';
 export { inLanes } from './concurrency/in-lanes.js';
 export { inTurn } from './concurrency/in-turn.js';
 export { ReadsInFlight } from './concurrency/reads-in-flight.js';
+export { WatchedCallbacks } from './concurrency/watched-callbacks.js';
 export { didYouMean } from './did-you-mean.js';
 export {
   CropIndexError,

@@ -1,3 +1,4 @@
+import { WatchedCallbacks } from '@shardtool/base';
 import type { PackProgress } from './options.js';
 
 const INTERVAL_MS = 100;
@@ -41,7 +42,11 @@ export class ProgressTicker {
 
   #tick(): void {
     const { files, bytes } = this.#stage === 'scan' ? { files: this.#found, bytes: 0 } : this.#done();
-    this.#tell({ stage: this.#stage, files, totalFiles: this.#totalFiles, bytes, totalBytes: this.#totalBytes });
+    try {
+      this.#tell({ stage: this.#stage, files, totalFiles: this.#totalFiles, bytes, totalBytes: this.#totalBytes });
+    } catch {
+      // Nobody could catch it here: `endingOnProgressError` has it, and stops the work.
+    }
   }
 }
 
@@ -55,6 +60,26 @@ export interface Stoppable {
 export interface ProgressOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: PackProgress) => void) | undefined;
+}
+
+/**
+ * Does `work` with these options. Where `onProgress` throws or rejects, the work is stopped as if by `signal`, and its promise
+ * rejects with that error.
+ */
+export function endingOnProgressError<Options extends ProgressOptions, T>(
+  options: Options,
+  work: (options: Options) => Promise<T>,
+): Promise<T> {
+  const { onProgress, signal } = options;
+  if (onProgress === undefined) return work(options);
+  const failed = new AbortController();
+  const callbacks = new WatchedCallbacks(() => failed.abort());
+  const given = {
+    ...options,
+    onProgress: callbacks.wrap(onProgress),
+    signal: signal instanceof AbortSignal ? AbortSignal.any([signal, failed.signal]) : (signal ?? failed.signal),
+  };
+  return callbacks.watch(() => work(given));
 }
 
 /** Does `work`, tells how far `workers` are, stops them when `signal` says so, and closes them in the end. */

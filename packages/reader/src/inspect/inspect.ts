@@ -1,4 +1,4 @@
-import { OptionError, withMessages } from '@shardtool/base';
+import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
 import type { Dataset } from '../dataset/dataset.js';
 import { openDataset } from '../dataset/open.js';
 import { findCopies } from './copies.js';
@@ -21,15 +21,19 @@ const MOST = 48;
  * a dataset is not there, cannot be read, or the columns cannot be written, DamagedShardError and ShardIndexError of its shards.
  */
 export async function inspect(location: string, options: InspectOptions = {}): Promise<InspectReport> {
-  return withMessages(async () => {
-    await using dataset = await openOne(location);
-    await using other = options.against === undefined ? null : await openOne(options.against);
-    const { measures, known, isKept } = await measureDataset(dataset, options);
-    const against = other === null ? null : (await measureDataset(other, options)).measures;
-    const found = findCopies(measures, against);
-    await keepGroups(dataset, found, other);
-    return reportOf({ dataset, other, measures, known, isKept }, found, options.most ?? MOST);
-  });
+  const callbacks = new WatchedCallbacks();
+  const given = { ...options, onProgress: callbacks.wrap(options.onProgress) };
+  return callbacks.watch(() => withMessages(() => inspectDataset(location, given)));
+}
+
+async function inspectDataset(location: string, options: InspectOptions): Promise<InspectReport> {
+  await using dataset = await openOne(location);
+  await using other = options.against === undefined ? null : await openOne(options.against);
+  const { measures, known, isKept } = await measureDataset(dataset, options);
+  const against = other === null ? null : (await measureDataset(other, options)).measures;
+  const found = findCopies(measures, against);
+  await keepGroups(dataset, found, other);
+  return reportOf({ dataset, other, measures, known, isKept }, found, options.most ?? MOST);
 }
 
 async function openOne(location: string): Promise<Dataset> {

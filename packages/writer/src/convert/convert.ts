@@ -11,6 +11,7 @@ import { type Destination, namingPlace, openDestination } from '../output/destin
 import { OutputFolder } from '../output/output-folder.js';
 import { readShardNote } from '../output/shard-note.js';
 import { Naming } from '../plan/naming.js';
+import { endingOnProgressError } from '../progress.js';
 import type { DatasetShards } from '../shard/dataset-shards.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
@@ -45,7 +46,7 @@ export async function convert(
   output: string,
   options: ConvertOptions = {},
 ): Promise<ConvertReport> {
-  return withMessages(() => convertTo(source, output, options));
+  return endingOnProgressError(options, (given) => withMessages(() => convertTo(source, output, given)));
 }
 
 async function convertTo(

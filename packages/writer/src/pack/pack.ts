@@ -13,7 +13,7 @@ import { partOf } from '../output/parts.js';
 import { readQuarantine } from '../output/quarantine.js';
 import { checkShardsThere, isDatasetOf } from '../output/same-dataset.js';
 import type { PlanHeader } from '../plan/plan-record.js';
-import { withProgress } from '../progress.js';
+import { endingOnProgressError, withProgress } from '../progress.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
 import { flightSetting, InFlight } from '../source/ahead/in-flight.js';
@@ -48,8 +48,10 @@ import { createPackWorkers, type OwnShare } from './workers/pack-workers.js';
  * wrong; without dataset.json the folder then says that its pack did not end.
  */
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
-  return withMessages(() =>
-    checkOptions(options).splits ? packSplits(source, output, options, packFrom) : packFrom(source, output, options),
+  return endingOnProgressError(options, (given) =>
+    withMessages(() =>
+      checkOptions(given).splits ? packSplits(source, output, given, packFrom) : packFrom(source, output, given),
+    ),
   );
 }
 

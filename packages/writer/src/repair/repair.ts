@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { OptionError, withMessages } from '@shardtool/base';
+import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
 import {
   findShards,
   hasSameValues,
@@ -53,11 +53,11 @@ export interface RepairOptions {
   /** Worker threads. Default: the number of cores. */
   readonly workers?: number;
   /** Called for each sample that was taken out, in the order of the shards. */
-  readonly onTakenOut?: (sample: QuarantinedSample) => void;
+  readonly onTakenOut?: ((sample: QuarantinedSample) => void) | undefined;
   /** Called for each sample that was kept although no checksum is left of all of it. */
-  readonly onUnproven?: (sample: QuarantinedSample) => void;
+  readonly onUnproven?: ((sample: QuarantinedSample) => void) | undefined;
   /** Called after each shard that was checked. */
-  readonly onProgress?: (done: VerifyProgress) => void;
+  readonly onProgress?: ((done: VerifyProgress) => void) | undefined;
 }
 
 export interface RepairReport {
@@ -95,7 +95,14 @@ const WORK_FOLDER = 'repair.part';
  * before anything is replaced, {@link SampleSizeError} for a sample that has to be held and is larger than is allowed.
  */
 export async function repair(location: string, options: RepairOptions = {}): Promise<RepairReport> {
-  return withMessages(() => repairDataset(location, options));
+  const callbacks = new WatchedCallbacks();
+  const given = {
+    ...options,
+    onTakenOut: callbacks.wrap(options.onTakenOut),
+    onUnproven: callbacks.wrap(options.onUnproven),
+    onProgress: callbacks.wrap(options.onProgress),
+  };
+  return callbacks.watch(() => withMessages(() => repairDataset(location, given)));
 }
 
 async function repairDataset(location: string, options: RepairOptions): Promise<RepairReport> {

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { OptionError, withMessages } from '@shardtool/base';
+import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
 import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OVERLAYS_FOLDER } from '@shardtool/format';
 import { joinLocation, readWhole } from '@shardtool/storage';
 import { type DatasetShard, findDatasetShards } from '../shard/dataset-shards.js';
@@ -16,9 +16,9 @@ export interface VerifyOptions {
   /** Worker threads. Default: the number of cores; none where there is little to do. */
   readonly workers?: number;
   /** Called for each fault, in the order of the shards. */
-  readonly onFault?: (fault: Fault) => void;
+  readonly onFault?: ((fault: Fault) => void) | undefined;
   /** Called after each shard. */
-  readonly onProgress?: (done: VerifyProgress) => void;
+  readonly onProgress?: ((done: VerifyProgress) => void) | undefined;
 }
 
 /** How far it is, in the order of the shards. */
@@ -45,7 +45,9 @@ export interface VerifyReport {
  * or their headers alone; and the overlays of the dataset. Throws {@link OptionError}, and where there is no dataset or its manifest cannot be read.
  */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
-  return withMessages(() => verifyDataset(location, options));
+  const callbacks = new WatchedCallbacks();
+  const [onFault, onProgress] = [callbacks.wrap(options.onFault), callbacks.wrap(options.onProgress)];
+  return callbacks.watch(() => withMessages(() => verifyDataset(location, { ...options, onFault, onProgress })));
 }
 
 async function verifyDataset(location: string, options: VerifyOptions): Promise<VerifyReport> {

@@ -64,8 +64,13 @@ function outcomeOf(child: ChildProcess, onProgress: PackOptions['onProgress']): 
   });
   return new Promise((resolve, reject) => {
     child.on('message', (news: ApartNews) => {
-      if (news.type === 'progress') onProgress?.(news.progress);
-      else if (news.type === 'report') resolve(news.report);
+      if (news.type === 'progress') {
+        try {
+          onProgress?.(news.progress);
+        } catch {
+          // `endingOnProgressError` has the error, and has told the process to stop.
+        }
+      } else if (news.type === 'report') resolve(news.report);
       else reject(reviveError(news.error, errors));
     });
     child.on('error', reject);
