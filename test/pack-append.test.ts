@@ -16,7 +16,7 @@ import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
-import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+import { digestsOf, filesIn, JPEG, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 import { often } from './repetitions.js';
 
 const OPTIONS: PackOptions = { maxShardSamples: 2, shuffle: false, workers: 1 };
@@ -216,6 +216,54 @@ test('label columns go on in new shards, and have to be those of the dataset', a
   );
   writeFileSync(labels, 'path,x\ncat/1.jpg,words\n');
   await expect(pack(images, output, { ...APPEND, labels })).rejects.toThrow('the labels have string');
+});
+
+test('labels that say something else of packed images are counted and listed, and the dataset stays as it is', async () => {
+  const images = tree({ 'a.jpg': jpeg('a'), 'b.jpg': jpeg('b'), 'c.jpg': jpeg('c') });
+  const labels = path.join(
+    tree({ 'labels.csv': 'path,class,x\na.jpg,cat,1\nb.jpg,dog,2\nc.jpg,dog,3\n' }),
+    'labels.csv',
+  );
+  const output = newFolder();
+  await pack(images, output, { ...OPTIONS, labels });
+  const before = await samplesOf(output);
+  writeFileSync(labels, 'path,class,x\na.jpg,dog,1\nb.jpg,dog,7\nc.jpg,dog,3\n');
+  const { changes } = await pack(images, output, { ...APPEND, labels });
+  expect(changes).toEqual({ changed: 0, gone: 0, relabelled: 2, first: 'a.jpg' });
+  expect(await samplesOf(output)).toEqual(before);
+  const lines = readFileSync(path.join(output, 'changed.jsonl'), 'utf8').trim().split('\n').sort();
+  expect(lines.map((line) => (JSON.parse(line) as { reason: string }).reason)).toEqual([
+    'the labels have the class "dog", and the dataset has "cat"',
+    'the labels have 7 in the column "x", and the dataset has 2',
+  ]);
+  const said = (await shardtool('pack', images, output, '--append', '--labels', labels)).stdout;
+  expect(said).toContain('2 packed images have other labels now: the dataset has what was packed');
+  expect(said).toContain(`"shardtool overlay add ${output} relabelled --labels ${labels}" applies classes and columns`);
+});
+
+test('objects of packed images that annotations describe in another way are counted', async () => {
+  const images = tree({ 'a.jpg': JPEG, 'b.jpg': jpeg('b') });
+  const coco = path.join(tree({}), 'coco.json');
+  const say = (...boxes: readonly number[][]) =>
+    writeFileSync(
+      coco,
+      JSON.stringify({
+        images: [
+          { id: 1, file_name: 'a.jpg' },
+          { id: 2, file_name: 'b.jpg' },
+        ],
+        categories: [{ id: 1, name: 'cat' }],
+        annotations: boxes.map((bbox, id) => ({ id, image_id: 1, category_id: 1, bbox })),
+      }),
+    );
+  for (const format of ['tar', 'msgpack'] as const) {
+    const output = newFolder();
+    say([0, 0, 1, 1]);
+    await pack(images, output, { ...OPTIONS, coco, format });
+    expect((await pack(images, output, { ...APPEND, coco })).changes).toBeUndefined();
+    say([0, 0, 0.5, 1]);
+    expect((await pack(images, output, { ...APPEND, coco })).changes).toMatchObject({ relabelled: 1, first: 'a.jpg' });
+  }
 });
 
 test('what does not fit the dataset is refused, and it stays as it is', async () => {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { openStorage } from '@shardtool/storage';
@@ -102,6 +102,25 @@ test('labels, and a second pack that finds all of it there', async () => {
   expect(server.asked.map(({ method, key }) => `${method} ${key}`)).toEqual(['GET ']);
   server.put('raw/set/cat/1.jpg', jpeg('another'), 0);
   await expect(pack('s3://raw/set', fromBucket, { labels })).rejects.toThrow(/holds a dataset already/);
+});
+
+test('an append tells which objects are gone as it tells which files are, and none that its patterns leave out', async () => {
+  const folder = both();
+  const [fromBucket, fromFolder] = [newFolder(), newFolder()];
+  await pack('s3://raw/set', fromBucket);
+  await pack(folder, fromFolder);
+  for (const name of ['cat/2.jpg', 'zebra/7.jpg']) {
+    server.objects.delete(`raw/set/${name}`);
+    rmSync(path.join(folder, name));
+  }
+  const told = { changed: 0, gone: 2, relabelled: 0, first: 'cat/2.jpg' };
+  expect((await pack(folder, fromFolder, { append: true })).changes).toEqual(told);
+  expect((await pack('s3://raw/set', fromBucket, { append: true })).changes).toEqual(told);
+  // What is misnamed lies in a field of another name, and has not changed for that.
+  const lists = [fromBucket, fromFolder].map((output) => readFileSync(path.join(output, 'changed.jsonl'), 'utf8'));
+  expect(lists[0]).toBe(lists[1]);
+  const part = await pack('s3://raw/set', fromBucket, { append: true, exclude: ['zebra/**'] });
+  expect(part.changes).toEqual({ ...told, gone: 1 });
 });
 
 test('names and sizes come from lists alone, and each object is read by one request', async () => {

@@ -19,16 +19,18 @@ export function skippedLine(
   ];
 }
 
-/** What has become of the files that a growing dataset has. */
-export function changesLine({ changes }: Pick<PackReport, 'changes'>): string[] {
+/** What has become of the files that a growing dataset has. `overlay` is the command that applies other labels, if there is one. */
+export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: string | null): string[] {
   if (changes === undefined) return [];
-  const { changed, gone, first } = changes;
+  const { changed, gone, relabelled = 0, first } = changes;
   const parts = [
     ...(changed > 0 ? [`${countOf(changed, 'file has', 'files have')} changed since`] : []),
     ...(gone > 0 ? [`${countOf(gone, 'file is', 'files are')} gone`] : []),
+    ...(relabelled > 0 ? [`${countOf(relabelled, 'packed image has', 'packed images have')} other labels now`] : []),
   ];
   return [
     `  ${parts.join(', and ')}: the dataset has what was packed (changed.jsonl lists them; the first: ${visible(first)})`,
+    ...(relabelled > 0 && overlay !== null ? [`  ${overlay} applies classes and columns to packed images`] : []),
   ];
 }
 

@@ -37,10 +37,18 @@ test('the array of a Slurm job may begin anywhere and have steps', () => {
 test('an Indexed Job of Kubernetes counts from 0, and outside of both there is no part', () => {
   expect(found({ JOB_COMPLETION_INDEX: '0', JOB_COMPLETIONS: '8' })).toBe('1/8');
   expect(found({ JOB_COMPLETION_INDEX: '7', JOB_COMPLETIONS: '8' })).toBe('8/8');
-  expect(found({ JOB_COMPLETION_INDEX: '3' })).toBeUndefined();
-  expect(found({ SLURM_ARRAY_TASK_ID: '3' })).toBeUndefined();
+  expect(found({ JOB_COMPLETIONS: '8', SLURM_ARRAY_TASK_COUNT: '8' })).toBeUndefined();
   expect(found({})).toBeUndefined();
   expect(() => found({ JOB_COMPLETION_INDEX: '8', JOB_COMPLETIONS: '8' })).toThrow(OptionError);
+});
+
+test('a process of a job that does not say how many there are is refused, since each would pack everything', () => {
+  for (const env of [{ JOB_COMPLETION_INDEX: '3' }, { JOB_COMPLETION_INDEX: '3', JOB_COMPLETIONS: '' }]) {
+    expect(() => found(env)).toThrow(
+      'JOB_COMPLETION_INDEX=3 says that this is one of several processes, and JOB_COMPLETIONS is not set',
+    );
+  }
+  expect(() => found({ SLURM_ARRAY_TASK_ID: '3' })).toThrow('SLURM_ARRAY_TASK_COUNT is not set');
 });
 
 test('locks are told from what else lies in an output folder', () => {

@@ -35,7 +35,7 @@ export interface PartOfEnvironment {
 /**
  * The part that a job array of Slurm makes of this process (`sbatch --array`; its numbers may begin anywhere, and have
  * steps), or a Kubernetes Indexed Job (from 0; the manifest has to set JOB_COMPLETIONS). Null outside of both. Throws
- * {@link OptionError} where the numbers of an array have holes.
+ * {@link OptionError} where the numbers of an array have holes, and where it is unknown how many parts there are.
  */
 export function partOfEnvironment(env: NodeJS.ProcessEnv): PartOfEnvironment | null {
   const slurm = partOfVariables(env, 'SLURM_ARRAY_TASK_ID', 'SLURM_ARRAY_TASK_COUNT', (id) => {
@@ -50,8 +50,13 @@ function partOfVariables(
   countName: string,
   indexOf: (id: number) => number,
 ): PartOfEnvironment | null {
-  const [id, count] = [env[idName], env[countName]];
-  if (id === undefined || id === '' || count === undefined || count === '') return null;
+  const [id = '', count = ''] = [env[idName], env[countName]];
+  if (id === '') return null;
+  if (count === '') {
+    // Kubernetes sets the index alone. Without a number of parts, every pod would pack everything.
+    const message = `${idName}=${id} says that this is one of several processes, and ${countName} is not set, so it is unknown how many there are; set it, or give the option "part" (--part), as ${Number(id) + 1 || 1}/16, or 1/1 to pack everything here.`;
+    throw new OptionError({}, message);
+  }
   const index = indexOf(Number(id));
   if (Number.isInteger(index) && index >= 0 && index < Number(count)) {
     return { part: `${index + 1}/${count}`, variables: `${idName} and ${countName}` };

@@ -91,7 +91,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       ...taken.map(({ path, error }) => ({ path, reason: error.message })),
     ].filter(({ path }) => !known.has(path));
     await checkPlannedBad(work, quarantined, plan.order.length);
-    const changes = base === null ? undefined : await listChanges(base, root, files, options);
+    const changes = base === null ? undefined : await listChanges(base, { root, files, labels }, options);
     const planned = factsOf(survey, plan, duplicates, base);
     const facts = {
       options: await recordedOptions(options, base),

@@ -41,10 +41,12 @@ export interface PlanFacts {
   readonly base?: BaseFacts;
 }
 
-/** How many files of a dataset have changed since they were packed, or are gone; the first of them. */
+/** How many files of a dataset have changed since they were packed, are gone, or have other labels now; the first of them. */
 export interface SourceChanges {
   readonly changed: number;
   readonly gone: number;
+  /** Absent in records of earlier versions. */
+  readonly relabelled?: number;
   readonly first: string;
 }
 

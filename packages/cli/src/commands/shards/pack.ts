@@ -156,8 +156,10 @@ function describe(
   const hasLists = dryRun !== true || check !== undefined;
   const listsOf = (list: string) => (hasLists ? `${list} lists` : '--dry-run --check header lists');
   const isNothing = report.samples + quarantined + duplicates === 0;
+  const table = labels ?? report.metadata;
+  const overlay = table === null || table === undefined ? null : overlayCommand(output, table);
   if (report.wasCommitted || (append && isNothing)) {
-    return [`${visible(output)} has all of ${visible(source)} already.`, ...changesLine(report)].join('\n');
+    return [`${visible(output)} has all of ${visible(source)} already.`, ...changesLine(report, overlay)].join('\n');
   }
   const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
   return [
@@ -212,7 +214,7 @@ function describe(
       ? ['  new images were compared with each other only: those in the shards have other bytes than their files']
       : []),
     ...keptLine(report),
-    ...changesLine(report),
+    ...changesLine(report, overlay),
     ...skippedLine(report, listsOf),
     ...annotationsLine(report, listsOf),
     ...countLine(
@@ -231,6 +233,11 @@ function describe(
       ? []
       : [...classlessLine(partialFields, report.samples), ...fieldsLine(partialFields, report.samples)]),
   ].join('\n');
+}
+
+/** What applies the classes and columns of a table to samples that are packed. */
+function overlayCommand(output: string, table: string): string {
+  return `"shardtool overlay add ${visible(output)} relabelled --labels ${visible(table)}"`;
 }
 
 /** `isEnd`: the pack itself would stop at the first of them. */

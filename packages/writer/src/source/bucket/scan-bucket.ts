@@ -3,7 +3,7 @@ import { type Entry, openStorage, shownLocation } from '@shardtool/storage';
 import { FileNameError } from '../../errors.js';
 import { compareCodePoints } from '../file-table.js';
 import { entryOf } from '../folder/folder-reader.js';
-import { matchPaths, type Scan, type ScanOptions } from '../folder/scan.js';
+import { matchPaths, type PatternOptions, type Scan, type ScanOptions } from '../folder/scan.js';
 import { type FileFacts, type SourceFiles, SourceFilesBuilder } from '../source-files.js';
 import type { SpoolPlace } from '../spool.js';
 
@@ -102,8 +102,12 @@ async function sorted(names: BucketNames, place: SpoolPlace): Promise<SourceFile
 
 async function matching(names: BucketNames, options: ScanOptions): Promise<SourceFiles> {
   const facts = await factsByName(names);
-  const paths = await matchPaths('/', listing(facts.keys()), options);
-  return filesOf(paths, facts, options.place);
+  return filesOf(await matchingNames(facts.keys(), options), facts, options.place);
+}
+
+/** Those of the names that fit the patterns, sorted. */
+export function matchingNames(names: Iterable<string>, options: PatternOptions): Promise<string[]> {
+  return matchPaths('/', listing(names), options);
 }
 
 async function factsByName(names: BucketNames): Promise<Map<string, FileFacts>> {

@@ -21,17 +21,21 @@ export interface Scan {
   readonly hiddenFolders: readonly string[];
 }
 
-export interface ScanOptions {
+/** Which of the names below a source are wanted. */
+export interface PatternOptions {
   readonly include: readonly string[];
   readonly exclude: readonly string[];
-  readonly place: SpoolPlace;
   readonly signal?: AbortSignal | undefined;
+  /** Told now and then how many files were found. */
+  readonly onFound?: ((files: number) => void) | undefined;
+}
+
+export interface ScanOptions extends PatternOptions {
+  readonly place: SpoolPlace;
   /** Lists many folders at a time; without it one after the other. */
   readonly flight?: InFlight | undefined;
   /** A folder that is left out, since it is written to: its absolute path without links. */
   readonly apart?: string | undefined;
-  /** Told now and then how many files were found. */
-  readonly onFound?: ((files: number) => void) | undefined;
 }
 
 /** Throws {@link SourceError} unless `source` is a folder, and `SourceTimeoutError` where `flight` waits in vain. */
@@ -174,7 +178,7 @@ async function match(
 type ListFolder = (path: string, options: unknown, callback: (error: Error | null, entries?: unknown) => void) => void;
 
 /** The paths below `root` that fit the patterns, sorted, as `list` shows the folders there. */
-export async function matchPaths(root: string, list: ListFolder, options: ScanOptions): Promise<string[]> {
+export async function matchPaths(root: string, list: ListFolder, options: PatternOptions): Promise<string[]> {
   const { include, exclude, signal, onFound } = options;
   const { default: fastGlob } = await import('fast-glob');
   const stream = fastGlob.stream([...include], {
