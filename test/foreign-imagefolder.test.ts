@@ -27,7 +27,7 @@ async function ours(): Promise<{ classes: readonly string[]; images: Record<stri
   const dataset = await openDataset(output);
   const images: Record<string, number> = {};
   for (let shard = 0; shard < dataset.shards.length; shard++) {
-    const index = await dataset.files.index(shard);
+    const index = await dataset.files.wholeIndex(shard);
     for (const [row, file] of index.source.entries()) images[file] = index.cls[row]!;
   }
   await dataset.close();

@@ -175,6 +175,7 @@ export {
   encodeShardIndex,
   type FieldColumns,
   type IndexPart,
+  type LoadedIndex,
   type PartOfIndex,
   readShardIndex,
   type SalvagedField,

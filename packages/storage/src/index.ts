@@ -12,7 +12,7 @@ export {
   shownLocation,
   splitLocation,
 } from './location/location.js';
-export { openSource, openStorage, optionsOf, readWhole, rememberPlace, requireLocal } from './schemes.js';
+export { entryAt, openSource, openStorage, optionsOf, readWhole, rememberPlace, requireLocal } from './schemes.js';
 export type {
   Content,
   Entry,

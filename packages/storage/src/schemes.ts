@@ -1,6 +1,6 @@
 import { OptionError } from '@shardtool/base';
 import { isRemote, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
-import type { Expected, Source, Storage, StorageOptions } from './storage.js';
+import type { Entry, Expected, Source, Storage, StorageOptions } from './storage.js';
 
 type Open = (location: string, options: StorageOptions) => Storage;
 
@@ -59,6 +59,12 @@ export async function openStorage(location: string, options: StorageOptions = op
 export async function openSource(location: string, expected?: Expected, options?: StorageOptions): Promise<Source> {
   const { folder, name } = placeOf(location);
   return (await openStorage(folder, options)).open(name, expected);
+}
+
+/** What is known of a file without opening it; null if there is no file at this location. */
+export async function entryAt(location: string, options?: StorageOptions): Promise<Entry | null> {
+  const { folder, name } = placeOf(location);
+  return (await openStorage(folder, options)).entry(name);
 }
 
 /** The folder and the name by which a file is opened, listed and replaced. */

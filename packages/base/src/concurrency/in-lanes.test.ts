@@ -32,6 +32,14 @@ test('where one fails, none is begun any more and those under way end before the
   expect(ended).toEqual([0, 2]);
 });
 
+test('the error is that of the first item that fails, although a later one fails sooner', async () => {
+  const all = inLanes([0, 1, 2], 3, async (item) => {
+    if (item === 1) await setImmediate();
+    if (item > 0) throw new Error(`item ${item}`);
+  });
+  await expect(all).rejects.toThrow('item 1');
+});
+
 test('nothing to do is done at once', async () => {
   expect(await inLanes([], 4, () => Promise.reject(new Error('never')))).toEqual([]);
 });

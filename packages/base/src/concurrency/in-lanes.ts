@@ -1,6 +1,6 @@
 /**
- * What `work` makes of each of `items`, begun in their order, `most` at a time. Where one fails no other is begun, and the promise
- * rejects when those under way have ended: what they work on is nobody else's until then.
+ * What `work` makes of each of `items`, begun in their order, `most` at a time. If one fails, no other is begun. The promise
+ * rejects when those under way have ended, always with the error of the first item that fails.
  */
 export async function inLanes<Item, Result>(
   items: readonly Item[],
@@ -9,6 +9,7 @@ export async function inLanes<Item, Result>(
 ): Promise<Result[]> {
   const results = new Array<Result>(items.length);
   let next = 0;
+  let failed: { readonly index: number; readonly error: unknown } | null = null;
   const lane = async (): Promise<void> => {
     while (next < items.length) {
       const index = next++;
@@ -16,11 +17,11 @@ export async function inLanes<Item, Result>(
         results[index] = await work(items[index]!, index);
       } catch (error) {
         next = items.length;
-        throw error;
+        if (failed === null || index < failed.index) failed = { index, error };
       }
     }
   };
-  const lanes = await Promise.allSettled(Array.from({ length: Math.min(items.length, most) }, lane));
-  for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+  await Promise.all(Array.from({ length: Math.min(items.length, most) }, lane));
+  if (failed !== null) throw (failed as { readonly error: unknown }).error;
   return results;
 }

@@ -1,5 +1,5 @@
 import { crc32, ShardtoolError, sentence } from '@shardtool/base';
-import { type FieldColumns, headerOf, imageFields, imageKindOf, type ShardIndex } from '@shardtool/format';
+import { type FieldColumns, headerOf, imageFields, imageKindOf, type LoadedIndex } from '@shardtool/format';
 import type { AnnotationOptions, Dataset, Sample } from '@shardtool/reader';
 import { exifLines } from './exif.js';
 import { drawn, objectsOf } from './objects.js';
@@ -58,7 +58,7 @@ export async function detailOf(
 }
 
 /** As the index has it, or where nobody has looked yet, as the image's own header says. */
-function shapeOf({ width, height, orientation }: ShardIndex, row: number, { fields }: Sample) {
+function shapeOf({ width, height, orientation }: LoadedIndex, row: number, { fields }: Sample) {
   const known = { width: width[row]!, height: height[row]!, orientation: orientation[row]! };
   const [name] = imageFields(Object.keys(fields));
   if (known.width > 0 || name === undefined) return known;

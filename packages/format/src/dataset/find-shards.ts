@@ -8,8 +8,10 @@ import {
   joinLocations,
   localPathOf,
   openStorage,
+  shownLocation,
   splitLocation,
 } from '@shardtool/storage';
+import { isImageExtension } from '../image/kinds.js';
 import { holdsImages } from '../layouts/folder/list.js';
 import {
   entryOf,
@@ -111,8 +113,8 @@ export async function findShards(at: string, options: FindOptions = {}): Promise
 }
 
 function imagesAlone(path: string): FileError {
-  const message = `${path} holds images as files of their own and no shards, so there is nothing to work on: pack it first, with "shardtool pack".`;
-  return new FileError({ path }, message);
+  const message = `${shownLocation(path)} holds images as files of their own and no shards, so there is nothing to work on: pack it first, with "shardtool pack".`;
+  return new FileError({ path: shownLocation(path) }, message);
 }
 
 /** The shards that a manifest in the folder `location` names. */
@@ -155,10 +157,29 @@ async function findRemote(location: string, options: FindOptions): Promise<Found
     }
     const below: string[] = [];
     for await (const { name } of storage.list('', { deep: true })) below.push(name);
+    if (below.length === 0) throw nothingThere(location);
+    const folders = shardsAmong(shardFolders(below), layout);
+    if (folders.there.length > 0) {
+      const shards = foundShards(location, folders.there, folders.taken!);
+      return { location, layout: folders.taken!, manifest: null, shards, others: folders.others };
+    }
     const deep = await findBelow(location, options, below);
-    if (deep === null) throw error;
-    return deep;
+    if (deep !== null) return deep;
+    if (below.some((name) => isImageExtension(name.slice(name.lastIndexOf('.') + 1)))) throw imagesAlone(location);
+    throw error;
   }
+}
+
+/** Shards that are folders: a store lists only the files in them. */
+function shardFolders(names: readonly string[]): string[] {
+  const inner = layoutNames().flatMap((name) => entryOf(name).innerFile ?? []);
+  const folders = names.filter((name) => inner.includes(name.split('/')[1]!) && name.split('/').length === 2);
+  return folders.map((name) => name.split('/')[0]!);
+}
+
+function nothingThere(location: string): FileError {
+  const path = shownLocation(location);
+  return new FileError({ path }, `There is nothing at ${path}: check the location.`);
 }
 
 /** How far below a place shards are looked for: `CONFIG/train/0000.parquet`. */

@@ -4,7 +4,7 @@ import { access, open, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { FileError, makeFolder } from '@shardtool/base';
-import { isRemote, joinLocation, openStorage, splitLocation } from '@shardtool/storage';
+import { entryAt, isRemote, joinLocation, splitLocation } from '@shardtool/storage';
 import { entryOf, type LayoutName, layoutNames, stemOfShard } from '../layouts/registry.js';
 
 /** One kind of file that lies beside shards: its name, which shards have it, and how ours is told. */
@@ -189,8 +189,7 @@ export async function ownerOf(kind: SidecarName, file: string, isNoted = false):
 /** What tells a remote shard from another one of its name; '' for one on this machine, whose time does. */
 async function versionOf(shardPath: string): Promise<string> {
   if (!isRemote(shardPath)) return '';
-  const { folder, name } = splitLocation(shardPath);
-  const entry = await (await openStorage(folder)).entry(name);
+  const entry = await entryAt(shardPath);
   return `${createHash('sha256').update(`${entry?.size} ${entry?.version}`).digest('hex').slice(0, 16)}-`;
 }
 

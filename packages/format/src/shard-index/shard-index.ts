@@ -31,6 +31,9 @@ export interface ShardIndex {
   readonly columnTypes?: ReadonlyMap<string, ColumnType>;
 }
 
+/** An index without the paths of the packed files: they are most of it and no loader needs them, so they are not fetched. */
+export type LoadedIndex = Omit<ShardIndex, 'source'> & Partial<Pick<ShardIndex, 'source'>>;
+
 /** One field of every sample. `offset` is -1 where a sample lacks the field, and the others are 0 there. */
 export interface FieldColumns {
   /** Where its bytes lie in the shard. */

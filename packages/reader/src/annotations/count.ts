@@ -1,5 +1,5 @@
 import { SampleDecodeError } from '@shardtool/base';
-import { nameTable, type ShardIndex } from '@shardtool/format';
+import { type LoadedIndex, nameTable } from '@shardtool/format';
 import { fieldBytes } from '../dataset/field-bytes.js';
 import { checkFieldsAndColumns } from '../dataset/field-names.js';
 import { Distribution, type DistributionSummary } from '../dataset/figures/distribution.js';
@@ -51,7 +51,7 @@ export async function countAnnotations(dataset: StoredDataset, options: Annotati
 
 interface Place {
   readonly shard: number;
-  readonly index: ShardIndex;
+  readonly index: LoadedIndex;
   readonly row: number;
 }
 
@@ -86,7 +86,7 @@ async function objectsOf(
 }
 
 /** As the image is shown: turned by its EXIF orientation. Zeros where the index does not know it. */
-function shownSize({ width, height, orientation }: ShardIndex, row: number) {
+function shownSize({ width, height, orientation }: LoadedIndex, row: number) {
   const isTurned = orientation[row]! >= 5;
   return isTurned ? { width: height[row]!, height: width[row]! } : { width: width[row]!, height: height[row]! };
 }

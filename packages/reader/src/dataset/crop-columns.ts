@@ -1,5 +1,5 @@
 import { CropIndexError, FileError, VersionError } from '@shardtool/base';
-import { type CropIndexTable, imageColumn, openCropIndex, type ShardIndex } from '@shardtool/format';
+import { type CropIndexTable, imageColumn, type LoadedIndex, openCropIndex } from '@shardtool/format';
 
 /** Where in the crop index each row of a shard's index lies, and how long it is; 0 bytes where there is nothing. */
 export interface CropColumns {
@@ -17,7 +17,7 @@ export interface ShardCrops {
  * Reads the table of a shard's crop index. Null where there is none, or none that can be used: images are decoded without it
  * then, and `verify` says what is wrong with it.
  */
-export async function readCrops(path: string | null, index: ShardIndex): Promise<ShardCrops | null> {
+export async function readCrops(path: string | null, index: LoadedIndex): Promise<ShardCrops | null> {
   if (path === null) return null;
   try {
     const { table, source } = await openCropIndex(path);
@@ -30,7 +30,7 @@ export async function readCrops(path: string | null, index: ShardIndex): Promise
 }
 
 /** Only images whose place, length and crc32 are those of the crop index have one: the shard may have been written anew. */
-export function cropColumns(table: CropIndexTable, index: ShardIndex): CropColumns {
+export function cropColumns(table: CropIndexTable, index: LoadedIndex): CropColumns {
   const image = imageColumn(index, undefined);
   const columns = { offset: new Float64Array(index.samples), bytes: new Uint32Array(index.samples) };
   // Without a checksum of the image nothing says that it is the one that the crop index was made of.

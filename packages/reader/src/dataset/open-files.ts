@@ -7,9 +7,11 @@ import {
   type FoundShard,
   findShards,
   INDEX_PARTS,
+  type IndexPart,
   identityOf,
   indexPathOf,
   type LayoutName,
+  type LoadedIndex,
   layoutOf,
   type Manifest,
   meantLocations,
@@ -53,7 +55,7 @@ export interface OpenOptions {
 }
 
 /** What of an index is read from afar: the paths of the packed files are most of it, and nobody here asks for them. */
-const REMOTE_PARTS = INDEX_PARTS.filter((part) => part !== 'source');
+const REMOTE_PARTS = INDEX_PARTS.filter((part): part is Exclude<IndexPart, 'source'> => part !== 'source');
 
 /**
  * Opens a dataset as `openDataset` does, to look at what is stored: without what makes loaders, unless it is a mixture. Throws the
@@ -141,11 +143,11 @@ async function splitParts(
   return { ...(await open(shardsOfSplit(shards, split))), splits, split };
 }
 
-async function loadIndex(shardPath: string, read?: ReadFile) {
+async function loadIndex(shardPath: string, read?: ReadFile): Promise<LoadedIndex> {
   const index = indexPathOf(shardPath);
   if (read !== undefined && !isRemote(index)) return decodeShardIndex(await read(index), index);
   if (!isRemote(index)) return readShardIndex(index);
-  return { ...(await readShardIndex(index, { parts: REMOTE_PARTS })), source: [] };
+  return readShardIndex(index, { parts: REMOTE_PARTS });
 }
 
 /** What lies beside a shard is named when it is asked for: there may be very many shards, of which few are read at once. */

@@ -101,7 +101,7 @@ async function* planWindows(files: ShardFiles, first: number, end: number): Asyn
     const from = Math.max(0, first - base);
     const to = Math.min(files.files[shard]!.samples, end - base);
     if (from >= to) continue;
-    const index = await files.index(shard);
+    const index = await files.wholeIndex(shard);
     yield* shardWindows(shard, index, from, to);
   }
 }

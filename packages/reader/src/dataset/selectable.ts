@@ -33,7 +33,10 @@ export function selectableOf(
       if (file.hasLabelsApart && !wantsSizes && !names.has('bytes')) {
         return { ...NOTHING_ELSE, ...(await file.loadParts(LABELS)) };
       }
-      const index = await withInspection(await files.index(shard), file, names);
+      const loaded = names.has('source')
+        ? await files.wholeIndex(shard)
+        : { source: [], ...(await files.index(shard)) };
+      const index = await withInspection(loaded, file, names);
       return wantsSizes && isUnread(index) ? withSizes(index, shard, files) : index;
     },
   };

@@ -1,4 +1,4 @@
-import type { IndexPart, PartOfIndex, ShardIndex, Source } from '@shardtool/format';
+import type { IndexPart, LoadedIndex, PartOfIndex, Source } from '@shardtool/format';
 import type { LoadInspection } from './inspection-columns.js';
 
 /** Reads all of a file of this machine. Throws {@link FileError}. */
@@ -22,7 +22,7 @@ export interface ShardFile {
   /** Labels can be had without finding out where payloads lie, which costs much more. */
   readonly hasLabelsApart?: true;
   /** Reads the index, or has it from when it was made. `read`: what reads its file, where that is not to be this thread. */
-  loadIndex(read?: ReadFile): Promise<ShardIndex>;
+  loadIndex(read?: ReadFile): Promise<LoadedIndex>;
   /** Reads some parts of it, which costs less. */
   loadParts<P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>>;
   /** Where its crop index is, if it has one; there may be no such file. */

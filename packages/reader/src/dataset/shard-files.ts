@@ -1,5 +1,12 @@
 import { Recent } from '@shardtool/base';
-import { MAX_SAMPLE_BYTES, openSource, type ShardIndex, type Source, sampleTooLarge } from '@shardtool/format';
+import {
+  type LoadedIndex,
+  MAX_SAMPLE_BYTES,
+  openSource,
+  type ShardIndex,
+  type Source,
+  sampleTooLarge,
+} from '@shardtool/format';
 import type { ReadCosts, StorageCounts } from '@shardtool/storage';
 import type { ShardStore } from '../loader/read/load-shards.js';
 import { type CropColumns, readCrops, type ShardCrops } from './crop-columns.js';
@@ -9,6 +16,7 @@ import { ShardReads } from './shard-reads.js';
 /** Open files of crop indexes. */
 const OPEN_FILES = 128;
 const KEPT_INDEXES = 64;
+const KEPT_SOURCES = 4;
 const INDEXES_AHEAD = 24;
 
 /** The shards of a dataset with their open files and indexes, of which the most recently used are kept. */
@@ -19,7 +27,9 @@ export class ShardFiles implements ShardStore {
   /** Number in the dataset of each shard's first sample, and the total behind the last. */
   readonly firstSample: Float64Array;
   readonly #reads: ShardReads;
-  readonly #indexes: Recent<number, ShardIndex>;
+  readonly #indexes: Recent<number, LoadedIndex>;
+  /** Paths of the packed files, of indexes that lack them. */
+  readonly #sources: Recent<number, readonly string[]>;
   #lastIndex = -1;
   readonly #crops: Recent<number, ShardCrops | null>;
   /** Where it takes a while to find a crop index, nobody looks for one before the first look has ended, nor once one was missing. */
@@ -34,6 +44,7 @@ export class ShardFiles implements ShardStore {
     this.firstSample = new Float64Array(files.length + 1);
     for (let k = 0; k < files.length; k++) this.firstSample[k + 1] = this.firstSample[k]! + files[k]!.samples;
     this.#indexes = new Recent(KEPT_INDEXES, (shard) => files[shard]!.loadIndex(this.#reads.readFile));
+    this.#sources = new Recent(KEPT_SOURCES, async (shard) => (await files[shard]!.loadParts(['source'])).source);
     this.#crops = new Recent(KEPT_INDEXES, (shard) => this.#findCrops(shard));
     this.#cropSources = new Recent(
       OPEN_FILES,
@@ -51,7 +62,7 @@ export class ShardFiles implements ShardStore {
     this.#crops.reserve(count);
   }
 
-  async index(shard: number): Promise<ShardIndex> {
+  async index(shard: number): Promise<LoadedIndex> {
     this.#reads.throwIfClosed();
     // Whoever walks through all of them does not wait for one after the other.
     const walks = shard === this.#lastIndex + 1 && this.isRemote;
@@ -62,6 +73,12 @@ export class ShardFiles implements ShardStore {
       }
     }
     return this.#indexes.get(shard);
+  }
+
+  /** With the paths of the packed files. */
+  async wholeIndex(shard: number): Promise<ShardIndex> {
+    const index = await this.index(shard);
+    return { ...index, source: index.source ?? (await this.#sources.get(shard)) };
   }
 
   /** Each read takes a while, on this machine or elsewhere: many are worth having under way, and bytes are worth choosing. */
@@ -111,7 +128,7 @@ export class ShardFiles implements ShardStore {
     return this.files[shard]!.maxSampleBytes ?? MAX_SAMPLE_BYTES;
   }
 
-  checkSizes(shard: number, { bytes, key }: Pick<ShardIndex, 'bytes' | 'key'>, rows: Iterable<number>): void {
+  checkSizes(shard: number, { bytes, key }: Pick<LoadedIndex, 'bytes' | 'key'>, rows: Iterable<number>): void {
     const most = this.mostBytes(shard);
     for (const row of rows) {
       if (bytes[row]! > most) throw sampleTooLarge(this.files[shard]!.name, key[row]!, bytes[row]!, most);
@@ -147,6 +164,12 @@ export class ShardFiles implements ShardStore {
 
   /** Closes the files; reads that are under way end first. */
   async close(): Promise<void> {
-    await Promise.all([this.#reads.close(), this.#indexes.clear(), this.#crops.clear(), this.#cropSources.clear()]);
+    await Promise.all([
+      this.#reads.close(),
+      this.#indexes.clear(),
+      this.#sources.clear(),
+      this.#crops.clear(),
+      this.#cropSources.clear(),
+    ]);
   }
 }

@@ -2,6 +2,7 @@ import { didYouMean, OptionError } from '@shardtool/base';
 import {
   type ColumnValue,
   columnTypeOf,
+  INDEX_PARTS,
   type OverlayClass,
   type OverlayEntry,
   type ShardIndex,
@@ -80,7 +81,7 @@ async function add(location: string, options: AddOverlayOptions): Promise<AddOve
   const wanted = new Wanted(options, classNamesOf(below), classes);
   const entries: OverlayEntry[] = classes === null ? [] : [{ classes }];
   // Expressions may name any column; without one a few columns do.
-  const parts = options.excludeWhere === undefined ? (['key', 'source', 'cls', 'columns'] as const) : null;
+  const parts = options.excludeWhere === undefined ? (['key', 'source', 'cls', 'columns'] as const) : INDEX_PARTS;
   const columns = options.excludeWhere === undefined ? undefined : namesInWhere(options.excludeWhere);
   for await (const shown of shownShards(base, parts, columns))
     for (const entry of wanted.entriesOf(shown)) entries.push(entry);

@@ -34,15 +34,14 @@ export async function openBase(location: string, parent: string | undefined): Pr
   return { location, stored, chain, counts, below: layersOf(chain, { ...stored, counts }) };
 }
 
-/** Goes through the indexes, or parts of them (null: all), with those columns of inspections that are among the names. */
+/** Goes through the indexes, or parts of them, with those columns of inspections that are among the names. */
 export async function* shownShards(
   { stored, below }: OverlayBase,
-  parts: readonly IndexPart[] | null,
+  parts: readonly IndexPart[],
   names: ReadonlySet<string> = new Set(),
 ): AsyncGenerator<ShownShard> {
   const indexes = inTurn(stored.shards, READ_AT_ONCE, async (file): Promise<IndexPieces> => {
-    const index = parts === null ? await file.loadIndex() : await file.loadParts(parts);
-    return withInspection(index, file, names);
+    return withInspection(await file.loadParts(parts), file, names);
   });
   let shard = 0;
   for await (const index of indexes) {

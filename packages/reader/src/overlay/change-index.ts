@@ -76,8 +76,6 @@ function takeField({ offset, bytes, crc32, msgpack }: FieldColumns, rows: Uint32
 
 /** The same kind of list: a plain one, or a typed array. */
 function takeValues<List extends ArrayLike<unknown>>(values: List, rows: Uint32Array): List {
-  // Paths of the packed files are left out of indexes that come from afar.
-  if (values.length === 0) return values;
   const taken = new (values.constructor as new (length: number) => unknown[])(rows.length);
   for (let i = 0; i < rows.length; i++) taken[i] = values[rows[i]!];
   return taken as unknown as List;

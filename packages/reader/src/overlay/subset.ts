@@ -1,5 +1,5 @@
 import { OptionError } from '@shardtool/base';
-import type { OverlayEntry, ShardIndex } from '@shardtool/format';
+import { INDEX_PARTS, type OverlayEntry, type ShardIndex } from '@shardtool/format';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { classNamesOf, noClass } from './add.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
@@ -64,7 +64,7 @@ export async function subsetDataset(location: string, options: SubsetOptions): P
   };
   const rows: OverlayEntry[] = [];
   const columns = where === undefined ? undefined : namesInWhere(where);
-  for await (const shown of shownShards(base, where === undefined ? ['key', 'cls'] : null, columns))
+  for await (const shown of shownShards(base, where === undefined ? ['key', 'cls'] : INDEX_PARTS, columns))
     rows.push(choose(shown));
   const [lost] = missing;
   if (lost !== undefined) {

@@ -22,7 +22,7 @@ import type { Report } from '../shard/shard-job.js';
 import { PIECE_BYTES } from '../source/ahead/file-access.js';
 import { SPLIT_COLUMN } from './input/foreign-columns.js';
 import { type Recast, recastIndex } from './input/recast.js';
-import type { ViewedShard } from './input/view.js';
+import { type ViewedShard, wholeIndex } from './input/view.js';
 import { checkClass, inTable } from './table-row.js';
 
 /** What became of a shard. */
@@ -49,7 +49,7 @@ export async function convertShard(
   recast: Recast | null = null,
 ): Promise<Omit<ConvertedShard, 'shard'>> {
   const { index: own, skippedEntries } =
-    viewed === undefined ? await indexOf(input) : { index: await viewed.loadIndex(), skippedEntries: 0 };
+    viewed === undefined ? await indexOf(input) : { index: await wholeIndex(viewed), skippedEntries: 0 };
   // A view has the numbers of its dataset.
   const numbers = viewed === undefined ? (input.classNumbers ?? null) : null;
   const renumbered = {

@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { OptionError, withMessages } from '@shardtool/base';
+import { inLanes, OptionError, withMessages } from '@shardtool/base';
 import { entryOf, isTableLayout, type OutputLayoutName, PACK_NOTE_FILE } from '@shardtool/format';
-import { isRemote } from '@shardtool/storage';
+import { entryAt, isRemote } from '@shardtool/storage';
 import { type CheckedConvertOptions, checkConvertOptions, type OutputOptions } from '../options.js';
 import { type Destination, namingPlace, openDestination } from '../output/destination.js';
 import { OutputFolder } from '../output/output-folder.js';
@@ -143,6 +143,7 @@ async function digestOf(
 ): Promise<string | null> {
   if (typeof source !== 'string') return null;
   const timeOf = async (file: string) => {
+    if (isRemote(file)) return [file, (await entryAt(file))?.version];
     const found = await stat(file).catch(() => null);
     return [path.resolve(file), found?.size, found?.mtimeMs];
   };
@@ -156,11 +157,16 @@ async function digestOf(
   if (!('shards' in input)) return hash.update(JSON.stringify(await timeOf(source))).digest('hex');
   const { shards, classes, columns } = input;
   hash.update(JSON.stringify([classes, columns, 'view' in input ? input.madeFrom : null]));
-  for (const { path: file, indexPath } of shards) {
-    hash.update(JSON.stringify([await timeOf(file), indexPath && (await timeOf(indexPath))]));
-  }
+  const times = await inLanes(shards, LOOKED_AT_ONCE, async ({ path: file, indexPath }) => [
+    await timeOf(file),
+    indexPath && (await timeOf(indexPath)),
+  ]);
+  for (const time of times) hash.update(JSON.stringify(time));
   return hash.digest('hex');
 }
+
+/** Files whose times are looked up at a time. */
+const LOOKED_AT_ONCE = 32;
 
 /** Shards are taken over as they are cut. */
 function refuseCuts(options: ConvertOptions, format: OutputLayoutName): void {

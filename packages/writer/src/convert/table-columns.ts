@@ -17,7 +17,7 @@ import {
 } from '@shardtool/format';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 import type { Recast } from './input/recast.js';
-import { type View, viewedShard } from './input/view.js';
+import { type View, viewedShard, wholeIndex } from './input/view.js';
 
 /** What is known of the samples before the first is written. */
 interface TableInput {
@@ -74,7 +74,7 @@ function contentOf(field: string): ColumnContent {
 
 async function seen(shard: DatasetShard, number: number, view: View | undefined): Promise<Seen> {
   if (view !== undefined)
-    return { ...(await (await viewedShard(view, number)).loadIndex()), isRead: shard.record !== null };
+    return { ...(await wholeIndex(await viewedShard(view, number))), isRead: shard.record !== null };
   const { indexPath, format, path, features } = shard;
   if (indexPath !== null)
     return { ...(await readShardIndex(indexPath, { parts: ['fields', 'cls', 'columns'] })), isRead: true };

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { OptionError } from '@shardtool/base';
+import { inLanes, OptionError } from '@shardtool/base';
 import {
   type ChosenColumns,
   type ClassUnion,
@@ -21,7 +20,10 @@ import {
   stemOfShard,
   uniteClasses,
 } from '@shardtool/format';
-import { isRemote } from '@shardtool/storage';
+import { entryAt, isRemote } from '@shardtool/storage';
+
+/** Shards whose files are looked for at a time. */
+const LOOKED_AT_ONCE = 32;
 
 /** One shard of a dataset: where it lies, and what is known of it. */
 export interface DatasetShard {
@@ -86,14 +88,12 @@ export async function findDatasetShards(
   const { classes, numbers } = await classesOf(shards, layout, features);
   const isMixed = new Set(shards.map((shard) => shard.split)).size > 1;
   return {
-    shards: await Promise.all(
-      shards.map(async (shard, k) => ({
-        ...(await foreignShard(shard, layout, numbers[k] ?? null)),
-        ...(isMixed && { split: shard.split ?? null }),
-        // An index has columns as their usual names say.
-        ...(features !== undefined && { features, indexPath: null }),
-      })),
-    ),
+    shards: await inLanes(shards, LOOKED_AT_ONCE, async (shard, k) => ({
+      ...(await foreignShard(shard, layout, numbers[k] ?? null)),
+      ...(isMixed && { split: shard.split ?? null }),
+      // An index has columns as their usual names say.
+      ...(features !== undefined && { features, indexPath: null }),
+    })),
     classes,
     columns: [],
     manifest: null,
@@ -109,6 +109,13 @@ function refuseMixture(location: string): void {
     { path: location },
     `${location} is no shard by its name: where it is a mixture, name its datasets one by one, each by its own folder.`,
   );
+}
+
+/** Remote shards with the places of their crop indexes, if any of them has one. */
+export async function withRemoteCrops(shards: readonly DatasetShard[]): Promise<readonly DatasetShard[]> {
+  const placed = shards.map((shard) => ({ ...shard, cropsPath: sidecarPath('crops', shard.path) }));
+  const found = await inLanes(placed, LOOKED_AT_ONCE, ({ cropsPath }) => entryAt(cropsPath));
+  return found.some((entry) => entry !== null) ? placed : shards;
 }
 
 /** The class names that shards say; none where their layout has none. */
@@ -130,7 +137,8 @@ async function classesOf(
 export function packedShards(location: string, manifest: Manifest): DatasetShards {
   const { format, classes, columns } = manifest;
   const found = manifestShards(location, manifest);
-  const hasCrops = found.some(({ path }) => existsSync(sidecarPath('crops', path)));
+  // Of a remote dataset nobody but verify wants to know.
+  const hasCrops = !isRemote(location) && found.some(({ path }) => existsSync(sidecarPath('crops', path)));
   return {
     classes: classes.map(({ name }) => name),
     columns,
@@ -155,8 +163,8 @@ async function foreignShard(
   format: LayoutName,
   classNumbers: readonly number[] | null,
 ): Promise<DatasetShard> {
-  // Where there is no such file, opening it says so.
-  const bytes = (await stat(path).catch(() => null))?.size ?? 0;
+  // If there is no such file, opening it says so.
+  const bytes = (await entryAt(path))?.size ?? 0;
   const [indexPath, cropsPath] = [await findSidecars('index', path), await findSidecars('crops', path)];
   // One that lies in a folder below is named by it.
   const stem = stemOfShard(plainName(name)).replaceAll('/', '-');

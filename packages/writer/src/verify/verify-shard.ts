@@ -54,7 +54,7 @@ export interface ShardVerdict {
 export async function verifyShard(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
   const faults = new ShardFaults(shard.name);
   const { index, trouble } = await readIndex(shard.indexPath);
-  const verdict = { samples: index?.samples ?? 0, bytes: 0, warnings: 0, checksums: shard.indexPath !== null };
+  const verdict = { samples: index?.samples ?? 0, bytes: 0, warnings: 0, checksums: index !== null };
   let isSame: boolean | null = null;
   let source: Source | undefined;
   try {
@@ -67,7 +67,7 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
     const { samples, payloads } =
       index === null ? await walk(layout, source, faults) : await compare(layout, source, index, faults);
     verdict.samples = samples;
-    verdict.checksums ||= payloads.length > 0 && payloads.every(({ crc32 }) => crc32 !== null);
+    verdict.checksums = (index !== null || samples > 0) && payloads.every(({ crc32 }) => crc32 !== null);
     const file = new FrontToBack(source);
     verdict.warnings = await checkPayloads(payloads, file, checker, faults);
     if (checker !== null) checkImages(payloads, faults);

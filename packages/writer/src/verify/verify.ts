@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
 import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OVERLAYS_FOLDER } from '@shardtool/format';
-import { joinLocation, readWhole } from '@shardtool/storage';
-import { type DatasetShard, findDatasetShards } from '../shard/dataset-shards.js';
+import { isRemote, joinLocation, readWhole } from '@shardtool/storage';
+import { type DatasetShard, findDatasetShards, withRemoteCrops } from '../shard/dataset-shards.js';
 import { isSmallWork } from '../workers/small-work.js';
 import { thisThread, WorkerPool } from '../workers/worker-pool.js';
 import { DatasetTotals } from './check-totals.js';
@@ -52,7 +52,8 @@ export async function verify(location: string, options: VerifyOptions = {}): Pro
 
 async function verifyDataset(location: string, options: VerifyOptions): Promise<VerifyReport> {
   checkWorkers(options.workers);
-  const { shards, manifest } = await findDatasetShards(location);
+  const { shards: found, manifest } = await findDatasetShards(location);
+  const shards = manifest !== null && isRemote(location) ? await withRemoteCrops(found) : found;
   const isByHand = async () =>
     !hasChecksum(Buffer.from(await readWhole(joinLocation(location, MANIFEST_FILE))).toString());
   const report = await verifyShards(shards, manifest && { said: manifest, isByHand: await isByHand() }, options);

@@ -112,7 +112,7 @@ async function listSamples(dataset: StoredDataset, json: boolean): Promise<void>
   const { jsonText } = await import('@shardtool/format');
   for (let shard = 0; shard < dataset.shards.length; shard++) {
     const { name } = dataset.shards[shard]!;
-    const index = await dataset.files.index(shard);
+    const index = await dataset.files.wholeIndex(shard);
     const columns = [...index.fields];
     let lines = '';
     for (let row = 0; row < index.samples; row++) {

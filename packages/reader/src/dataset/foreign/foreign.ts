@@ -1,4 +1,4 @@
-import { FileError, ShardtoolError } from '@shardtool/base';
+import { FileError, inLanes, ShardtoolError } from '@shardtool/base';
 import {
   buildShardIndex,
   type ChosenColumns,
@@ -70,15 +70,7 @@ async function openAll(
   layout: LayoutName,
   columns: ChosenColumns | undefined,
 ): Promise<ForeignShard[]> {
-  const shards: ForeignShard[] = [];
-  for (let first = 0; first < found.length; first += CONCURRENCY) {
-    shards.push(
-      ...(await Promise.all(
-        found.slice(first, first + CONCURRENCY).map((shard) => openForeign(shard, layout, columns)),
-      )),
-    );
-  }
-  return shards;
+  return inLanes(found, CONCURRENCY, (shard) => openForeign(shard, layout, columns));
 }
 
 /** With the index that is kept beside the shard, else with one that is made now and stays in memory. */

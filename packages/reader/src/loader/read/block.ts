@@ -1,5 +1,5 @@
 import { lastAtMost, lowerBound } from '@shardtool/base';
-import type { ShardIndex } from '@shardtool/format';
+import type { LoadedIndex } from '@shardtool/format';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { PlannedBlock } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
@@ -22,7 +22,7 @@ export interface BlockReader {
 
 /** One shard's part in what is loaded: its index and which of its bytes are there. */
 export interface LoadedShard {
-  readonly index: ShardIndex;
+  readonly index: LoadedIndex;
   readonly stretches: readonly Stretch[];
   /** The same of its crop index; null where that is not there, or not wanted. */
   readonly crops: { readonly columns: CropColumns; readonly stretches: readonly Stretch[] } | null;

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import type { ShardIndex } from '@shardtool/format';
+import type { LoadedIndex } from '@shardtool/format';
 import type { CacheFolder, Claim } from '@shardtool/storage';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { ShardFiles } from '../../dataset/shard-files.js';
@@ -53,11 +53,11 @@ export class CachedStore implements ShardStore {
     return this.#options.files.parallel;
   }
 
-  index(shard: number): Promise<ShardIndex> {
+  index(shard: number): Promise<LoadedIndex> {
     return this.#options.files.index(shard);
   }
 
-  checkSizes(shard: number, index: ShardIndex, rows: Iterable<number>): void {
+  checkSizes(shard: number, index: LoadedIndex, rows: Iterable<number>): void {
     this.#options.files.checkSizes(shard, index, rows);
   }
 

@@ -1,5 +1,5 @@
 import { inLanes, SampleSizeError } from '@shardtool/base';
-import type { ShardIndex } from '@shardtool/format';
+import type { LoadedIndex } from '@shardtool/format';
 import type { ReadCosts } from '@shardtool/storage';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { Selection } from '../../selection/selection.js';
@@ -19,7 +19,7 @@ import {
 
 /** Where blocks come from: shards by number. */
 export interface ShardStore {
-  index(shard: number): Promise<ShardIndex>;
+  index(shard: number): Promise<LoadedIndex>;
   /** Fills `target` with the shard's bytes from `offset` on; throws where the file ends before. */
   read(shard: number, offset: number, target: Uint8Array): Promise<void>;
   /**
@@ -28,7 +28,7 @@ export interface ShardStore {
    */
   readonly readAgain?: ((shard: number, offset: number, target: Uint8Array) => Promise<void>) | undefined;
   /** Throws `SampleSizeError` for a row of the shard that has more bytes than are to be read. */
-  checkSizes?(shard: number, index: ShardIndex, rows: Iterable<number>): void;
+  checkSizes?(shard: number, index: LoadedIndex, rows: Iterable<number>): void;
   /** What reads cost here; without it they are those of a local disk. */
   readonly costs?: ReadCosts | undefined;
   /** Reads that are worth having under way now. */
@@ -96,7 +96,7 @@ export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore):
 }
 
 /** However much memory there is: a sample lies in one segment. */
-function largerThanSegment({ key, bytes }: ShardIndex, row: number): SampleSizeError {
+function largerThanSegment({ key, bytes }: LoadedIndex, row: number): SampleSizeError {
   const [name, size, limit] = [key[row]!, bytes[row]!, SEGMENT_BYTES];
   const message = `Sample "${name}" has ${size} bytes, and a loader takes ${limit} at most; leave it out with excludeKeys.`;
   return new SampleSizeError({ key: name, bytes: size, limit }, message);

@@ -1,5 +1,5 @@
 import { lastAtMost, lowerBound } from '@shardtool/base';
-import type { ShardIndex } from '@shardtool/format';
+import type { LoadedIndex } from '@shardtool/format';
 import { nextUse, type Readers } from '../../order/next-use.js';
 import { firstNumbers, type Unit } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
@@ -41,7 +41,7 @@ export interface Piece {
 export interface CutShard {
   readonly shard: number;
   readonly bytes: number;
-  readonly index: ShardIndex;
+  readonly index: LoadedIndex;
 }
 
 /**
@@ -133,10 +133,10 @@ function firstNumbersOf(selection: Selection): Float64Array {
   return numbers;
 }
 
-const risingOf = new WeakMap<ShardIndex, Float64Array | null>();
+const risingOf = new WeakMap<LoadedIndex, Float64Array | null>();
 
 /** Where the samples begin, if they lie in the order of their rows. */
-function risingOffsets(index: ShardIndex): Float64Array | null {
+function risingOffsets(index: LoadedIndex): Float64Array | null {
   let rising = risingOf.get(index);
   if (rising === undefined) {
     const { offset, bytes } = index;

@@ -1,13 +1,11 @@
-import { createReadStream } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { FileError, OptionError } from '@shardtool/base';
-import { isRemote } from '@shardtool/storage';
+import { OptionError } from '@shardtool/base';
+import { entryAt, isRemote, splitLocation } from '@shardtool/storage';
 import type { Naming } from '../../plan/naming.js';
 import { type DatasetShards, findDatasetShards } from '../../shard/dataset-shards.js';
 import { foreignColumns } from './foreign-columns.js';
-import { type NestedTars, openNestedTars } from './nested-tars.js';
+import { type NestedTars, openNestedTars, streamOf } from './nested-tars.js';
 import { type Recast, type RecastOptions, settleRecast } from './recast.js';
 import { openMixed, openView, type ViewedShards, type ViewOptions } from './view.js';
 
@@ -34,8 +32,7 @@ export async function openInput(
     return { ...nested, name: path.basename(source as string), naming };
   }
   if (typeof source === 'string' && !(await isCompressed(source)) && naming !== null) {
-    const isTar = source.endsWith('.tar') && ((await stat(source).catch(() => null))?.isFile() ?? false);
-    if (!isTar) {
+    if (!source.endsWith('.tar') || !(await isFile(source))) {
       const message = `The option "fields" says how the files of one tar are named, and ${source} is none; leave it out.`;
       throw new OptionError({ path: source }, message);
     }
@@ -52,7 +49,7 @@ export async function openInput(
   }
   refuseViews(seen);
   if (typeof source !== 'string') return { bytes: source, name: 'The stream', naming };
-  return { bytes: createReadStream(source, { highWaterMark: 1 << 20 }), name: path.basename(source), naming };
+  return { bytes: streamOf(source), name: splitLocation(source).name, naming };
 }
 
 function refuseViews(seen: ViewOptions): void {
@@ -63,8 +60,7 @@ function refuseViews(seen: ViewOptions): void {
 
 /** A tar of tars is read as a stream is, so that shards can be cut. */
 async function nestedTars(source: string): Promise<NestedTars | null> {
-  const isFile = isRemote(source) || ((await stat(source).catch(() => null))?.isFile() ?? false);
-  return isFile ? openNestedTars(source) : null;
+  return isRemote(source) || (await isFile(source)) ? openNestedTars(source) : null;
 }
 
 export type Recasted<Input> = Input & { readonly recast?: Recast | undefined };
@@ -95,15 +91,13 @@ async function withColumns(input: DatasetShards): Promise<DatasetShards> {
 }
 
 async function isMixtureFile(source: string): Promise<boolean> {
-  return source.endsWith('.json') && ((await stat(source).catch(() => null))?.isFile() ?? false);
+  return source.endsWith('.json') && !isRemote(source) && isFile(source);
 }
 
 async function isCompressed(source: string): Promise<boolean> {
-  if (!/\.t?gz$/i.test(source)) return false;
-  const handle = await open(source).catch((cause: Error) => {
-    throw new FileError({ path: source }, `${source} cannot be opened (${cause.message}).`, { cause });
-  });
-  const isFile = (await handle.stat()).isFile();
-  await handle.close();
-  return isFile;
+  return /\.t?gz$/i.test(source) && isFile(source);
+}
+
+async function isFile(source: string): Promise<boolean> {
+  return (await entryAt(source)) !== null;
 }

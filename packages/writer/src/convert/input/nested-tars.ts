@@ -20,7 +20,12 @@ export interface NestedTars {
 export async function openNestedTars(location: string): Promise<NestedTars | null> {
   const folders = await innerTars(location);
   if (folders === null) return null;
-  return { bytes: Readable.from(piecesOf(location), { objectMode: false, highWaterMark: PIECE_BYTES }), folders };
+  return { bytes: streamOf(location), folders };
+}
+
+/** A file from its beginning to its end. */
+export function streamOf(location: string): Readable {
+  return Readable.from(piecesOf(location), { objectMode: false, highWaterMark: PIECE_BYTES });
 }
 
 async function innerTars(location: string): Promise<readonly string[] | null> {

@@ -1,5 +1,12 @@
 import { OptionError } from '@shardtool/base';
-import { type ChosenColumns, type ColumnType, type LayoutName, stemOfShard } from '@shardtool/format';
+import {
+  type ChosenColumns,
+  type ColumnType,
+  INDEX_PARTS,
+  type LayoutName,
+  type ShardIndex,
+  stemOfShard,
+} from '@shardtool/format';
 import type { Dataset, OpenOptions } from '@shardtool/reader';
 import type { DatasetShard, DatasetShards } from '../../shard/dataset-shards.js';
 import { numberedStem } from '../../shard/shard-paths.js';
@@ -126,6 +133,11 @@ export async function viewedShard({ excludeKeys, ...view }: View, shard: number)
     opened = { view: name, dataset: openDataset(location, { ...options, excludeKeys: keys }) };
   }
   return (await opened.dataset).shards[shard]!;
+}
+
+/** All of its index, with the paths of the packed files. */
+export function wholeIndex(shard: ViewedShard): Promise<ShardIndex> {
+  return shard.loadParts(INDEX_PARTS);
 }
 
 function shared(text: string): SharedArrayBuffer {

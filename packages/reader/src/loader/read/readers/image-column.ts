@@ -1,9 +1,9 @@
-import { type FieldColumns, imageColumn, type ShardIndex } from '@shardtool/format';
+import { type FieldColumns, imageColumn, type LoadedIndex } from '@shardtool/format';
 
-const kept = new WeakMap<ShardIndex, Map<string, FieldColumns>>();
+const kept = new WeakMap<LoadedIndex, Map<string, FieldColumns>>();
 
 /** {@link imageColumn}, made once for each index and field: it is asked for with every row. */
-export function keptImageColumn(index: ShardIndex, image: string | undefined): FieldColumns {
+export function keptImageColumn(index: LoadedIndex, image: string | undefined): FieldColumns {
   const name = image ?? '';
   let columns = kept.get(index);
   if (columns === undefined) {

@@ -1,4 +1,4 @@
-import type { ShardIndex } from '@shardtool/format';
+import type { LoadedIndex } from '@shardtool/format';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from '../block.js';
@@ -16,7 +16,7 @@ export interface UnreadOptions {
 const WHOLE_SHARD = [{ offset: 0, bytes: Number.POSITIVE_INFINITY, at: 0 }] as const;
 
 /** A shard of which nothing is in memory. */
-export function wholeShard(index: ShardIndex): LoadedShard {
+export function wholeShard(index: LoadedIndex): LoadedShard {
   return { index, stretches: WHOLE_SHARD, crops: null };
 }
 

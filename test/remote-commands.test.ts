@@ -1,0 +1,187 @@
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type BucketServer, defaultBucketServer } from './bucket-server.js';
+import { shardtool } from './cli-here.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
+
+let server: BucketServer;
+/** Datasets on disk; each is in the bucket `b` under the same name. */
+let top: string;
+
+beforeAll(async () => {
+  server = await defaultBucketServer();
+  process.env.SHARDTOOL_SIDECARS = emptyFolder();
+  top = emptyFolder();
+  await makeDatasets();
+  for (const file of filesIn(top)) server.put(`b/${file}`, fs.readFileSync(path.join(top, file)));
+});
+afterAll(() => server.stop());
+
+const OF_SHARDTOOL = /\.(json|parquet|crops|inspect|jsonl)$/;
+
+/** `packed`, the same as other software would have left it (`foreign`, `lmdb`), `damaged`, `images` and a file of keys. */
+async function makeDatasets(): Promise<void> {
+  const packed = path.join(top, 'packed');
+  fs.cpSync(await packedPhotos({ index: ['crops'], maxShardSamples: 20 }), packed, { recursive: true });
+  await done('inspect', packed, '--workers', '1');
+  await done('split', packed, '--val', '0.5');
+  const lines = (await done('ls', packed, '--samples', '--json')).trim().split('\n');
+  const keys = lines.slice(0, 7).map((line) => JSON.parse(line).key);
+  fs.writeFileSync(path.join(top, 'keys.txt'), `${keys.join('\n')}\n`);
+  await done('overlay', 'add', packed, 'fewer', '--exclude-keys', path.join(top, 'keys.txt'));
+  await done('convert', packed, path.join(top, 'lmdb'), '--to', 'lmdb', '--quiet');
+  fs.cpSync(packed, path.join(top, 'damaged'), { recursive: true });
+  fs.cpSync(packed, path.join(top, 'foreign'), { recursive: true });
+  for (const name of ['foreign', 'lmdb']) {
+    for (const file of filesIn(path.join(top, name))) {
+      if (OF_SHARDTOOL.test(file)) fs.rmSync(path.join(top, name, file));
+    }
+  }
+  for (const [name, at] of [
+    ['000000.tar', 30_000],
+    ['000001.parquet', 500],
+    ['000002.crops', 100],
+  ] as const) {
+    const file = path.join(top, 'damaged', name);
+    const bytes = fs.readFileSync(file);
+    bytes[at]! ^= 1;
+    fs.writeFileSync(file, bytes);
+  }
+  fs.cpSync('examples/photos/cat', path.join(top, 'images', 'cat'), { recursive: true });
+}
+
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await shardtool(...args);
+  expect({ args, code, stderr }).toMatchObject({ code: 0 });
+  return stdout;
+}
+
+function filesIn(folder: string): string[] {
+  if (!fs.existsSync(folder)) return [];
+  return fs
+    .readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => fs.statSync(path.join(folder, file)).isFile())
+    .sort();
+}
+
+/** What a command prints and writes. `pack.json` holds a hash over the paths of what was converted. */
+async function run(place: string, args: readonly string[]) {
+  const output = path.join(emptyFolder(), 'output');
+  const given = args.map((arg) => arg.replace('KEYS', path.join(top, 'keys.txt')));
+  const writes = ['convert', 'unpack'].includes(given[0]!);
+  const { code, stdout, stderr } = await shardtool(given[0]!, place, ...(writes ? [output] : []), ...given.slice(1));
+  const shown = (text: string) => text.replaceAll(place, 'PLACE').replaceAll(output, 'OUTPUT');
+  const made = (code === 0 ? filesIn(output) : [])
+    .filter((file) => file !== 'pack.json')
+    .map((file) => [
+      file,
+      createHash('md5')
+        .update(fs.readFileSync(path.join(output, file)))
+        .digest('hex'),
+    ]);
+  return { args, code, stdout: shown(stdout), stderr: shown(stderr), made };
+}
+
+async function expectTheSame(name: string, commands: readonly string[]): Promise<void> {
+  for (const command of commands) {
+    const args = command.split(' ');
+    expect(await run(`s3://b/${name}`, args)).toEqual(await run(path.join(top, name), args));
+  }
+}
+
+const VIEWS = [
+  '--exclude-keys KEYS',
+  '--split train',
+  '--split nothing',
+  '--overlay fewer',
+  '--overlay split --split val --exclude-keys KEYS',
+  '--layout tar',
+  '--image-feature x --label-feature y --key-feature z',
+  '--max-sample-bytes 1KiB',
+];
+
+test('every option of ls, stats and unpack gives of a bucket what it gives of a folder', async () => {
+  for (const view of ['', ...VIEWS.map((view) => ` ${view}`)]) {
+    await expectTheSame('packed', [`ls --samples --json${view}`, `stats --json${view}`, `unpack${view}`]);
+  }
+  await expectTheSame('packed', ['ls', 'ls --json', 'ls --samples', 'stats --classes 2', 'unpack --fields cls']);
+});
+
+test('every option of convert makes of a bucket what it makes of a folder', async () => {
+  const options = [
+    ...VIEWS,
+    '--to lmdb --lmdb-values image',
+    '--to msgpack --json',
+    '--to parquet --exclude-keys KEYS --name x',
+    '--to tfrecord --overlay fewer',
+    '--to mds --split val',
+    '--index wids,dali --crop-index',
+    '--workers 2 --quiet',
+    '--where source>"cat"',
+    '--where width>450&&inspect.blur>0',
+    '--max-shard-samples 7',
+    '--fields jpg',
+    '--classes KEYS',
+  ];
+  await expectTheSame('packed', ['convert', ...options.map((option) => `convert ${option}`)]);
+});
+
+test('verify finds the same in a bucket as in a folder, crop indexes included', async () => {
+  await expectTheSame('packed', ['verify', 'verify --decode --json', 'verify --workers 2 --quiet']);
+  await expectTheSame('damaged', ['verify', 'verify --decode', 'verify --json --workers 2']);
+  expect((await shardtool('verify', 's3://b/damaged')).stdout).toContain('000002.tar\t');
+});
+
+test('shards of other software give of a bucket what they give of a folder, LMDB in folders of their own too', async () => {
+  for (const name of ['foreign', 'lmdb', 'foreign/000001.tar']) {
+    const commands = ['ls --samples', 'convert --exclude-keys KEYS', 'convert --where key>"cat"', 'unpack'];
+    // The index of what was walked in a bucket is kept here, so verify comes first.
+    process.env.SHARDTOOL_SIDECARS = emptyFolder();
+    await expectTheSame(name, ['verify', 'stats', ...commands]);
+  }
+  await expectTheSame('foreign/000001.tar', ['convert --fields jpg']);
+});
+
+test('paths of packed files select the same samples of a bucket as of a folder, and samples have them', async () => {
+  const selected = async (place: string) => {
+    await using dataset = await openDataset(place);
+    await using loader = dataset.loader({ transform: 'raw', where: 'source > "cat" and source < "d"', workers: 1 });
+    const keys: string[] = [];
+    for await (const batch of loader) keys.push(...batch.keys);
+    const sources: string[] = [];
+    for await (const { source } of dataset.samples({ to: 25 })) sources.push(source);
+    return { keys, sources };
+  };
+  const found = await selected('s3://b/packed');
+  expect(found).toEqual(await selected(path.join(top, 'packed')));
+  expect(found.keys).toHaveLength(20);
+  expect(found.sources[0]).toMatch(/\.jpg$/);
+});
+
+test('a compressed tar in a bucket is converted as one on disk', async () => {
+  const { gzipSync } = await import('node:zlib');
+  const file = path.join(top, 'shard.tar.gz');
+  fs.writeFileSync(file, gzipSync(fs.readFileSync(path.join(top, 'foreign', '000001.tar')), { level: 1 }));
+  server.put('b/shard.tar.gz', fs.readFileSync(file));
+  await expectTheSame('shard.tar.gz', ['convert', 'convert --max-shard-samples 7 --name x']);
+});
+
+test('a conversion out of a bucket begins anew when its shards have changed', async () => {
+  const output = path.join(emptyFolder(), 'output');
+  const convert = () => shardtool('convert', 's3://b/changing', output);
+  server.put('b/changing/000000.tar', fs.readFileSync(path.join(top, 'foreign', '000000.tar')));
+  expect((await convert()).stdout).toContain('Converted 20 samples');
+  expect((await convert()).stdout).toContain('has all of it already');
+  server.put('b/changing/000000.tar', fs.readFileSync(path.join(top, 'foreign', '000001.tar')));
+  expect((await convert()).stderr).toContain('--overwrite');
+});
+
+test('a place in a bucket with images alone, or with nothing, is said to be that', async () => {
+  expect((await shardtool('ls', 's3://b/images')).stderr).toContain('holds images as files of their own');
+  expect((await shardtool('ls', 's3://b/nowhere')).stderr).toBe(
+    'shardtool: There is nothing at s3://b/nowhere: check the location.\n',
+  );
+});
