@@ -141,7 +141,7 @@ export default defineConfig({
       : ['default'],
     // What is tested is what is published.
     globalSetup: ['scripts/bundle.mjs', 'test/shared-folder.ts'],
-    setupFiles: ['test/property-seed.ts', 'test/equal-bytes.ts'],
+    setupFiles: ['test/property-seed.ts'],
     provide: { certificates },
     testTimeout: 180_000 * times,
     hookTimeout: 180_000,

@@ -6,7 +6,6 @@ import { describe, expect, test } from 'vitest';
 import { emptyFolder } from './datasets.js';
 import { batchesOf } from './loader-look.js';
 import { digestsOf, newFolder, samplesOf } from './pack-workbench.js';
-import { often } from './repetitions.js';
 
 /**
  * Datasets, an unfinished pack and loaders' states that an earlier build made (`make.mjs` beside them says how): what
@@ -137,15 +136,7 @@ interface EarlierRun {
 
 const runs: EarlierRun[] = JSON.parse(readFileSync(at('states.json'), 'utf8'));
 
-/** Of the states of each dataset one at least. */
-const share = Math.max(1, Math.round(runs.length / often(runs.length)));
-const firstOf = (name: string) => runs.findIndex(({ dataset }) => dataset === name);
-
-test.each(
-  runs
-    .map((run, number) => [number, run.dataset, run] as const)
-    .filter(([number, name]) => (number - firstOf(name)) % share === 0),
-)(
+test.each(runs.map((run, number) => [number, run.dataset, run] as const))(
   'the state of run %i, over %s, goes on with the rows and pixels of then',
   async (_, name, { options, with: others, state, rest }) => {
     const batches = await batchesOf(name === 'foreign' ? foreign : at(name), { ...options, ...others, state });

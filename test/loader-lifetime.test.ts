@@ -4,7 +4,7 @@ import { openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { CONTROL_WORD } from '#reader/loader-control';
 import { packedPhotos, packedSmall } from './datasets.js';
-import { often, TIMES } from './repetitions.js';
+import { TIMES } from './repetitions.js';
 
 const shards = await packedSmall({ samples: 60 }, { maxShardSamples: 10 });
 const OPTIONS = {
@@ -52,7 +52,7 @@ test('a program that stops asking for batches ends by itself, although workers w
 
 test('a program that exits in the middle of decoding ends with its own exit code, and no worker crashes it', async () => {
   const photos = await packedPhotos();
-  for (let i = 0; i < often(1); i++) {
+  for (let i = 0; i < 1 * TIMES; i++) {
     const exits = `
       let batches = 0;
       const busy = { ...options, transform: 'train224', workers: 4 };

@@ -8,7 +8,10 @@ import { expect, test } from 'vitest';
 import { chooseCodec } from '#reader/codec-select';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { batchesOf, keysOf, linesOf, look, type Seen, validKeysOf } from './loader-look.js';
-import { often } from './repetitions.js';
+import { randomOf } from './random.js';
+import { TIMES } from './repetitions.js';
+
+const random = randomOf('kills of a loader');
 
 const shards = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples: 12 });
 
@@ -251,7 +254,7 @@ async function killedReader(stateFile: string, run: number, options: LoaderOptio
     });
   });
   await Promise.race([isReading, ended(child)]);
-  await sleep(Math.random() * 30);
+  await sleep(random() * 30);
   child.kill('SIGKILL');
   await ended(child);
   const saved = savedIn(stateFile);
@@ -271,7 +274,7 @@ function ended(child: ChildProcess): Promise<void> {
 test('a reader that is killed again and again goes on from its last saved state, without losing or repeating a sample', async () => {
   const stateFile = path.join(emptyFolder(), 'state.json');
   const keys: string[] = [];
-  for (let kill = 0; kill < often(3); kill++) {
+  for (let kill = 0; kill < 3 * TIMES; kill++) {
     const options = { batchSize: 3 + (kill % 5) * 7, workers: 1 + (kill % 2), prefetchBatches: 1 + (kill % 4) };
     keys.push(...validKeysOf(await killedReader(stateFile, kill, options)));
   }

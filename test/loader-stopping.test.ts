@@ -3,7 +3,7 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { type Dataset, type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { packedSmall } from './datasets.js';
-import { often } from './repetitions.js';
+import { TIMES } from './repetitions.js';
 
 const shards = await packedSmall({ samples: 48, classes: 2 }, { maxShardSamples: 12 });
 const transform = [{ name: 'resize', size: [24, 24] }] as const;
@@ -11,7 +11,7 @@ const transform = [{ name: 'resize', size: [24, 24] }] as const;
 const endless: LoaderOptions = { transform, batchSize: 8, workers: 1, repeat: Infinity, where: 'width > 0' };
 const MOMENTS = 100;
 /** `npm run test:long` tries them all, `npm test` every ninth: even and odd ones. */
-const STRIDE = Math.ceil(MOMENTS / often(12));
+const STRIDE = Math.ceil((MOMENTS / 12) * TIMES);
 const tried = Array.from({ length: Math.ceil(MOMENTS / STRIDE) }, (_, i) => i * STRIDE);
 
 const threads = () => readdirSync('/proc/self/task').length;

@@ -17,7 +17,10 @@ import { shardtool } from './cli-here.js';
 import { smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
 import { digestsOf, filesIn, JPEG, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
-import { often } from './repetitions.js';
+import { randomOf } from './random.js';
+import { TIMES } from './repetitions.js';
+
+const random = randomOf('kills of an append');
 
 const OPTIONS: PackOptions = { maxShardSamples: 2, shuffle: false, workers: 1 };
 const APPEND: PackOptions = { ...OPTIONS, append: true };
@@ -150,9 +153,9 @@ test('an append that is killed at any moment leaves the dataset open for all, an
   const begun = performance.now();
   await startPack(images, undisturbed, { ...all, append: true }).ended;
   const wholeMs = performance.now() - begun;
-  for (let kills = 0; kills < often(3); kills++) {
+  for (let kills = 0; kills < 3 * TIMES; kills++) {
     const child = startPack(images, before, { ...all, append: true });
-    await sleep(Math.random() * wholeMs);
+    await sleep(random() * wholeMs);
     child.process.kill('SIGKILL');
     await child.ended;
     await using dataset = await openDataset(before);

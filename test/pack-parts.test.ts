@@ -21,7 +21,10 @@ import { shardtoolWith } from './cli-process.js';
 import { smallImages } from './datasets.js';
 import { packInProcess, startPack } from './pack-processes.js';
 import { digestsOf, filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+import { randomOf } from './random.js';
 import { TIMES } from './repetitions.js';
+
+const random = randomOf('kills of parts');
 
 /** Processes that pack at once. Each takes a quarter of a second of processor time. */
 const PROCESSES = TIMES === 1 ? 4 : 16;
@@ -120,7 +123,7 @@ test('parts that are killed leave what they finished, and go on when they are st
     for (let kills = 0; kills < 2 * KILLS_OF_A_PART; kills++) {
       const part = parts(2)[kills % 2]!;
       const child = startPack(source, output, { ...options, part });
-      await sleep(150 + Math.random() * 500);
+      await sleep(150 + random() * 500);
       child.process.kill('SIGKILL');
       await child.ended;
     }

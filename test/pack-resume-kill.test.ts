@@ -6,10 +6,13 @@ import { expect, test } from 'vitest';
 import { smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
 import { digestsOf, newFolder } from './pack-workbench.js';
-import { often } from './repetitions.js';
+import { randomOf } from './random.js';
+import { TIMES } from './repetitions.js';
+
+const random = randomOf('kills of a pack');
 
 /** How many packs are killed in all. */
-const KILLS = often(5);
+const KILLS = 5 * TIMES;
 /** A pack that has been killed so often may end. */
 const KILLS_A_PACK = 4;
 
@@ -36,7 +39,7 @@ test('a pack that is killed at any moment, again and again, goes on to the bytes
     for (let killed = 0; ; killed++) {
       const { process, ended } = startPack(source, output, options);
       if (killed < KILLS_A_PACK && kills < KILLS) {
-        const moment = Math.random() * wholeMs;
+        const moment = random() * wholeMs;
         await sleep(moment);
         if (process.kill('SIGKILL')) kills++;
       }

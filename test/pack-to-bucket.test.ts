@@ -6,7 +6,10 @@ import { type BucketServer, bucketServer } from './bucket-server.js';
 import { emptyFolder, smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
 import { digestsOf, filesIn, JPEG, jpeg, newFolder, tree } from './pack-workbench.js';
+import { randomOf } from './random.js';
 import { TIMES } from './repetitions.js';
+
+const random = randomOf('kills of a pack to a bucket');
 
 const before = { ...process.env };
 let server: BucketServer;
@@ -151,9 +154,9 @@ test('a pack that is killed at any moment, again and again, goes on to the same 
   for (let round = 0; round < TIMES; round++) {
     server.objects.clear();
     // After how many requests the process is killed.
-    const moments = [3, 14, 22].map((requests) => requests + Math.floor(Math.random() * 6));
+    const moments = [3, 14, 22].map((requests) => requests + Math.floor(random() * 6));
     // Two of the three do, unless there are more rounds.
-    if (TIMES === 1) moments.splice(Math.floor(Math.random() * 3), 1);
+    if (TIMES === 1) moments.splice(Math.floor(random() * 3), 1);
     for (const moment of moments) {
       const child = startPack(source, OUTPUT, options);
       let requests = 0;

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import { often } from './repetitions.js';
+import { SEED } from './random.js';
+import { TIMES } from './repetitions.js';
 
-// The cases of property tests are the same in every run, so that a change is to blame for what fails;
-// SHARDTOOL_SEED=NUMBER tries others, and SHARDTOOL_TIMES=NUMBER so many times as many where a test has no number of its own.
-fc.configureGlobal({ seed: Number(process.env.SHARDTOOL_SEED ?? 2026), numRuns: often(100) });
+// Property tests run the same cases every time, so that a failure points at the change. SHARDTOOL_SEED=NUMBER tries other cases;
+// SHARDTOOL_TIMES=NUMBER multiplies the number of cases of tests that do not set their own.
+fc.configureGlobal({ seed: SEED, numRuns: 100 * TIMES });

@@ -9,7 +9,10 @@ import { CacheFolder } from '@shardtool/storage';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
-import { often, TIMES } from './repetitions.js';
+import { randomOf } from './random.js';
+import { TIMES } from './repetitions.js';
+
+const random = randomOf('kills of a reader');
 
 let shards: string;
 let bytes: number;
@@ -238,11 +241,11 @@ test('processes that are killed while they fill a cache leave it whole for the n
 }, async () => {
   const cache = path.join(emptyFolder(), 'cache');
   const half = Math.floor(bytes / 2);
-  for (let kill = 0; kill < often(2); kill++) {
+  for (let kill = 0; kill < 2 * TIMES; kill++) {
     // More epochs than it gets to before it is killed.
     const child = startReader(cache, half, 100);
     await new Promise((resolve) => child.stdout.once('data', resolve));
-    await sleep(Math.random() * 50);
+    await sleep(random() * 50);
     await new Promise((resolve) => child.once('exit', resolve).kill('SIGKILL'));
     expect(CacheFolder.contents(cache).bytes).toBeLessThanOrEqual(half);
   }
