@@ -6,7 +6,7 @@ import { type PackOptions, pack } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { newFolder, samplesOf, tree } from './pack-workbench.js';
-import { often } from './repetitions.js';
+import { TIMES } from './repetitions.js';
 
 const IMAGES: Readonly<Partial<Record<ImageKind, Buffer>>> = {
   jpeg: readFileSync('test/fixtures/odd-images/one-pixel.jpg'),
@@ -66,7 +66,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
         expect(found.size).toBe(samples.length);
         for (const [number, { expected }] of all.entries()) expect(found.get(`c/${number}`)).toEqual(textOf(expected));
       }),
-      { numRuns: often(12) },
+      { numRuns: 12 * TIMES },
     );
   },
 );
