@@ -1,7 +1,7 @@
-import { appendFileSync, cpSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
+import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import { type LoaderOptions, openDataset } from '@shardtool/reader';
-import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
+import { convert, indexShards, type PackOptions, pack, repair, verify } from '@shardtool/writer';
 import { describe, expect, test } from 'vitest';
 import { emptyFolder } from './datasets.js';
 import { batchesOf } from './loader-look.js';
@@ -121,6 +121,53 @@ test('images are added to an earlier dataset, whose shards stay', async () => {
 
 test('tars of other software with an earlier index open by it', async () => {
   expect(await verify(foreign, { workers: 1 })).toMatchObject({ shards: 2, samples: 13, faults: 0, checksums: true });
+});
+
+/** Every sample as the dataset gives it, its payloads as text. In Parquet the class is a column and no field. */
+async function opened(place: string): Promise<unknown[]> {
+  await using dataset = await openDataset(place);
+  const samples: unknown[] = [];
+  for await (const { key, cls, fields, columns } of dataset.samples({ checksum: true })) {
+    const { cls: _, ...others } = fields;
+    const texts = Object.entries(others).map(([name, bytes]) => [name, Buffer.from(bytes).toString('latin1')]);
+    samples.push([key, cls, columns, texts]);
+  }
+  return samples;
+}
+
+describe('an earlier Parquet dataset, whose indexes are among its shards', () => {
+  test('is sound, and opens with its keys, its columns, its crop indexes and what inspect found out', async () => {
+    expect(await verify(at('parquet'), { workers: 1 })).toMatchObject({ shards: 4, samples: 24, faults: 0 });
+    expect(await opened(at('parquet'))).toEqual(await opened(at('tar')));
+    await using dataset = await openDataset(at('parquet'));
+    expect(await dataset.files.files[0]!.findCropIndex()).toBe(at('parquet/data/train-00000-of-00004.crops'));
+    const inspection = await dataset.files.files[0]!.loadInspection!();
+    expect([...inspection!.columns.keys()].length).toBeGreaterThan(0);
+  });
+
+  test('is replaced by --overwrite as a whole, and index moves what is beside its shards out of the way', async () => {
+    const copy = copyOf('parquet');
+    const beside = readdirSync(path.join(copy, 'data')).filter((name) => !name.endsWith('.parquet'));
+    expect(beside).toHaveLength(12);
+    expect(await indexShards([copy])).toMatchObject({ kept: 4, shards: 0 });
+    expect(readdirSync(copy)).toEqual(expect.arrayContaining(beside));
+    expect(readdirSync(path.join(copy, 'data')).every((name) => name.endsWith('.parquet'))).toBe(true);
+    expect(await opened(copy)).toEqual(await opened(at('tar')));
+    const other = copyOf('parquet');
+    await convert(at('lmdb-images'), other, { format: 'parquet', overwrite: true, workers: 1 });
+    expect(readdirSync(path.join(other, 'data')).every((name) => name.endsWith('.parquet'))).toBe(true);
+    expect(readdirSync(other).filter((name) => /\.(crops|inspect)$/.test(name))).toEqual([]);
+  });
+
+  test('of which the data folder alone is taken opens by its earlier indexes, which index moves', async () => {
+    const folder = path.join(copyOf('parquet'), 'data');
+    for (const file of readdirSync(folder)) utimesSync(path.join(folder, file), 1_700_000_000, 1_700_000_000);
+    rmSync(path.join(folder, '../dataset.json'));
+    expect(await indexShards([folder])).toMatchObject({ kept: 4, shards: 0 });
+    const left = readdirSync(folder).filter((name) => !name.endsWith('.parquet'));
+    expect(left).toHaveLength(12);
+    expect(left.every((name) => name.startsWith('.'))).toBe(true);
+  });
 });
 
 interface EarlierRun {

@@ -144,7 +144,7 @@ test('convert takes over images, class names and columns; index and verify add c
   const folder = path.join(emptyFolder(), 'hub');
   cpSync(path.join(fixtures, 'hub/data'), folder, { recursive: true });
   expect(await indexShards([folder])).toMatchObject({ shards: 3, samples: 24 });
-  expect(readdirSync(folder)).toContain('train-00000-of-00002.shardtool');
+  expect(readdirSync(folder)).toContain('.train-00000-of-00002.shardtool');
   expect((await verify(folder, { workers: 1 })).faults).toBe(0);
   await using indexed = await openDataset(folder, { split: 'train' });
   expect(await contents(indexed)).toEqual(expected.slice(0, 18));

@@ -2,8 +2,8 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, utimes
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { entryOf, isTableLayout, layoutNames, readShardIndex, type TableLayoutName } from '@shardtool/format';
-import { openDataset } from '@shardtool/reader';
-import { convert, pack, repair, verify, Writer } from '@shardtool/writer';
+import { inspect, openDataset } from '@shardtool/reader';
+import { convert, indexShards, pack, repair, verify, Writer } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
@@ -165,6 +165,17 @@ test.each(LAYOUTS)('what else writes shards says that it does not write %s', asy
   await expect(repair(place, { workers: 1 })).rejects.toThrow('which "convert" writes and nothing repairs');
 });
 
+test('the folder of Parquet shards holds nothing else, so that what reads a whole folder reads each sample once', async () => {
+  const place = newPlace();
+  await convert(messy, place, { format: 'parquet', index: ['crops'], workers: 1 });
+  await inspect(place, { workers: 1 });
+  const names = (ending: string) => ['00000', '00001', '00002'].map((number) => `train-${number}-of-00003${ending}`);
+  expect(readdirSync(path.join(place, 'data'))).toEqual(names('.parquet'));
+  const beside = ['.crops', '.inspect', '.shardtool'].flatMap(names).sort();
+  expect(readdirSync(place).filter((name) => name.startsWith('train'))).toEqual(beside);
+  expect(readdirSync(place).filter((name) => name.startsWith('pack'))).toEqual(['pack.json']);
+});
+
 test('on the command line it is called --to, and ls says what was made', async () => {
   const place = newPlace();
   const { code, stdout } = await shardtool('convert', messy, place, '--to', 'parquet', '--name', 'validation');
@@ -187,6 +198,30 @@ test('an image of which a sample has two is one column, and the other another', 
   for await (const { fields } of dataset.samples()) found.push(Object.keys(fields).sort());
   expect(found).toEqual([['jpg', 'png'], ['png']]);
 });
+
+/** How many rows the readers of whole folders find in one. Hidden files are skipped by all but globs of DuckDB. */
+const ROWS = `
+import json, sys
+import duckdb, pandas, pyarrow.dataset
+folder = json.load(sys.stdin)
+json.dump({
+    "pyarrow": pyarrow.dataset.dataset(folder).count_rows(),
+    "pandas": len(pandas.read_parquet(folder)),
+    "duckdb": duckdb.sql(f"select count(*) from read_parquet('{folder}/*')").fetchall()[0][0],
+}, sys.stdout)
+`;
+
+test.skipIf(pythonWith('pyarrow') === null)(
+  'pyarrow, pandas and DuckDB count each sample of our Parquet once, and of a folder that has been indexed',
+  async () => {
+    const rows = { pyarrow: 20, pandas: 20, duckdb: 20 };
+    expect(runPython(ROWS, path.join(await messyAs('parquet'), 'data'))).toEqual(rows);
+    const foreign = path.join(bareCopy(await messyAs('parquet'), 'parquet'), 'data');
+    await indexShards([foreign]);
+    expect(readdirSync(foreign)).toContain('.train-00000-of-00003.shardtool');
+    expect(runPython(ROWS.replace('/*', '/*.parquet'), foreign)).toEqual(rows);
+  },
+);
 
 /** What pyarrow and `datasets` go by: the schema, the features of the Hub, and the values of rows. */
 const ARROW = `

@@ -33,9 +33,12 @@ export {
 export {
   DERIVED_SIDECARS,
   type DerivedSidecar,
+  earlierBesidePath,
   findSidecars,
+  hiddenFolder,
   isOfLayout,
   ownerOf,
+  packedBeside,
   placeSidecar,
   SIDECAR_NAMES,
   SIDECARS,

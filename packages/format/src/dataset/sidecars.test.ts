@@ -7,9 +7,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { encodeShardIndex, type ShardIndex } from '../shard-index/shard-index.js';
 import { indexPathOf } from './find-shards.js';
 import {
+  earlierBesidePath,
   findSidecars,
   isOfLayout,
   ownerOf,
+  packedBeside,
   placeSidecar,
   sidecarOfShard,
   sidecarPath,
@@ -93,6 +95,43 @@ test('a Parquet file of other software is no index, and ours goes under another 
   expect(place).toBe(at('0.tar.shardtool'));
   writeFileSync(place, OURS);
   expect(await findSidecars('index', at('0.tar'))).toBe(place);
+});
+
+test('beside Parquet, which other software reads by the folder, our files have names that it skips', async () => {
+  writeFileSync(at('0.parquet'), '');
+  const place = await placeSidecar('index', at('0.parquet'));
+  expect(place).toBe(at('.0.shardtool'));
+  writeFileSync(at('.0.shardtool'), THEIRS);
+  expect(await placeSidecar('index', at('0.parquet'))).toBe(at('.0.parquet.shardtool'));
+  expect(await placeSidecar('crops', at('0.parquet'))).toBe(at('.0.crops'));
+  expect(await placeSidecar('inspection', at('0.parquet'))).toBe(at('.0.inspect'));
+});
+
+test('what an earlier build wrote among Parquet shards is found there until it is written again', async () => {
+  writeFileSync(at('0.parquet'), '');
+  writeFileSync(at('0.shardtool'), OURS);
+  expect(await findSidecars('index', at('0.parquet'))).toBe(at('0.shardtool'));
+  writeFileSync(at('.0.shardtool'), OURS);
+  expect(await findSidecars('index', at('0.parquet'))).toBe(at('.0.shardtool'));
+});
+
+test('beside the Parquet of a pack, whose shards have a folder to themselves, our files are in the folder above', async () => {
+  expect(sidecarPath('index', 'data/train.parquet')).toBe('train.shardtool');
+  expect(sidecarPath('crops', '/ds/.data/train.parquet')).toBe('/ds/train.crops');
+  expect(sidecarPath('index', 's3://bucket/ds/data/train.parquet')).toBe('s3://bucket/ds/train.shardtool');
+  expect(sidecarPath('index', '/ds/others/train.parquet')).toBe('/ds/others/train.shardtool');
+  expect(earlierBesidePath('index', '/ds/data/train.parquet')).toBe('/ds/data/train.shardtool');
+  expect(earlierBesidePath('index', '/ds/data/train.tar')).toBeNull();
+  mkdirSync(at('data'));
+  writeFileSync(at('data/0.parquet'), '');
+  expect(await placeSidecar('inspection', at('data/0.parquet'))).toBe(at('data/.0.inspect'));
+  writeFileSync(at('dataset.json'), '{}');
+  expect(await placeSidecar('inspection', at('data/0.parquet'))).toBe(at('0.inspect'));
+  expect(await packedBeside('index', at('data/0.parquet'))).toBe(at('0.shardtool'));
+  writeFileSync(at('data/0.shardtool'), OURS);
+  expect(await packedBeside('index', at('data/0.parquet'))).toBe(at('data/0.shardtool'));
+  writeFileSync(at('0.shardtool'), OURS);
+  expect(await packedBeside('index', at('data/0.parquet'))).toBe(at('0.shardtool'));
 });
 
 test('an index that is older than its shard is not that of the shard', async () => {

@@ -5,7 +5,15 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { FileError, makeFolder } from '@shardtool/base';
 import { entryAt, isRemote, joinLocation, splitLocation } from '@shardtool/storage';
-import { entryOf, type LayoutName, layoutNames, stemOfShard } from '../layouts/registry.js';
+import {
+  entryOf,
+  type LayoutEntry,
+  type LayoutName,
+  layoutNames,
+  layoutOfName,
+  stemOfShard,
+} from '../layouts/registry.js';
+import { MANIFEST_FILE } from './manifest.js';
 
 /** One kind of file that lies beside shards: its name, which shards have it, and how ours is told. */
 export interface SidecarKind {
@@ -37,8 +45,8 @@ export const SIDECARS = {
   /** Our index. */
   index: {
     of: 'shard',
-    // Nothing that reads all Parquet of a folder is to take it for a shard.
-    fileName: (shard) => `${stemOfShard(shard)}.${shard.endsWith('.parquet') ? 'shardtool' : 'parquet'}`,
+    // An index is Parquet itself, so beside a Parquet shard it has another extension.
+    fileName: (shard) => `${stemOfShard(shard)}.${isReadByFolder(shard) ? 'shardtool' : 'parquet'}`,
     otherName: (shard) => `${shard}.shardtool`,
     mark: 'shardtool.index',
   },
@@ -110,13 +118,31 @@ export function sidecarPaths(kinds: readonly SidecarName[]): string[] {
 }
 
 /**
- * The name beside a shard, as `pack` gives it: `shards/000000.parquet` for `shards/000000.tar` and for
- * `shards/000000.lmdb/data.mdb`. In the folder of a pack it is ours, since a pack does not begin where it is taken; of
- * shards that other software wrote {@link findSidecars} and {@link placeSidecar} say where ours is.
+ * The path of a file beside a shard, as `pack` writes it: `shards/000000.parquet` for `shards/000000.tar` and for
+ * `shards/000000.lmdb/data.mdb`. If shards have a folder to themselves, the file is in the folder above, that of the
+ * dataset: `train.shardtool` for `data/train.parquet`. In the folder of a pack the file is ours, since a pack does not begin
+ * where the name is taken. For shards of other software, {@link findSidecars} and {@link placeSidecar} give the path of ours.
  */
 export function sidecarPath(kind: SidecarName, shardPath: string): string {
   const { folder, shard } = splitShardPath(shardPath);
-  return joinLocation(folder, kindOf(kind).fileName(shard));
+  return joinLocation(datasetFolder(folder, shard), kindOf(kind).fileName(shard));
+}
+
+/**
+ * The path where earlier builds wrote a file beside a shard of a pack: among the shards, even if these have a folder to
+ * themselves. Null if that is where the file is written today.
+ */
+export function earlierBesidePath(kind: SidecarName, shardPath: string): string | null {
+  const { folder, shard } = splitShardPath(shardPath);
+  const earlier = joinLocation(folder, kindOf(kind).fileName(shard));
+  return earlier === sidecarPath(kind, shardPath) ? null : earlier;
+}
+
+/** The path of a file beside a shard of a pack: {@link sidecarPath}, or the earlier path if the file is there. */
+export async function packedBeside(kind: SidecarName, shardPath: string): Promise<string> {
+  const place = sidecarPath(kind, shardPath);
+  const earlier = earlierBesidePath(kind, shardPath);
+  return earlier === null || (await exists(place)) || !(await exists(earlier)) ? place : earlier;
 }
 
 /** A file of ours beside a shard of other software; null where there is none, or where the shard is newer and may be another one. */
@@ -125,7 +151,7 @@ export async function findSidecars(kind: SidecarName, shardPath: string): Promis
   // Nothing of ours lies beside what is remote: where this machine keeps nothing for its folder, no request is made.
   if (isRemote(shardPath) && (await stat(sideFolder(folder)).catch(() => null)) === null) return null;
   const packed = isRemote(shardPath) ? null : await stat(shardPath).catch(() => null);
-  for (const file of placesOf(kind, folder, shard, await versionOf(shardPath))) {
+  for (const file of [...(await placesOf(kind, folder, shard, shardPath)), ...earlierPlaces(kind, folder, shard)]) {
     const made = await stat(file).catch(() => null);
     if (made === null || (packed !== null && made.mtimeMs < packed.mtimeMs)) continue;
     if ((await ownerOf(kind, file)) === 'shardtool') return file;
@@ -140,7 +166,7 @@ export async function findSidecars(kind: SidecarName, shardPath: string): Promis
  */
 export async function placeSidecar(kind: SidecarName, shardPath: string, isNoted = false): Promise<string> {
   const { folder, shard } = splitShardPath(shardPath);
-  for (const file of placesOf(kind, folder, shard, await versionOf(shardPath))) {
+  for (const file of await placesOf(kind, folder, shard, shardPath)) {
     if ((await ownerOf(kind, file, isNoted)) === 'other') continue;
     const target = path.dirname(file);
     if (target === sideFolder(folder)) makeFolder(target);
@@ -193,14 +219,62 @@ async function versionOf(shardPath: string): Promise<string> {
   return `${createHash('sha256').update(`${entry?.size} ${entry?.version}`).digest('hex').slice(0, 16)}-`;
 }
 
-/** In the order in which they are looked at. */
-function placesOf(kind: SidecarName, folder: string, shard: string, version: string): string[] {
+/** Where a file of ours may be, in the order in which the places are looked at. */
+async function placesOf(kind: SidecarName, folder: string, shard: string, shardPath: string): Promise<string[]> {
   const { fileName, otherName } = kindOf(kind);
   const names = [fileName(shard), ...(otherName === undefined ? [] : [otherName(shard)])].filter(
     (name) => name !== shard,
   );
-  const beside = isRemote(folder) ? [] : names.map((name) => path.join(folder, name));
-  return otherName === undefined ? beside : [...beside, path.join(sideFolder(folder), version + names[0]!)];
+  const beside = isRemote(folder) ? [] : names.map((name) => path.join(folder, nameAmong(shard, name)));
+  const above = datasetFolder(folder, shard);
+  const isOfPack = !isRemote(folder) && above !== folder && (await exists(path.join(above, MANIFEST_FILE)));
+  if (isOfPack) beside.unshift(path.join(above, fileName(shard)));
+  if (otherName === undefined) return beside;
+  return [...beside, path.join(sideFolder(folder), (await versionOf(shardPath)) + names[0]!)];
+}
+
+/** Where earlier builds wrote a file of ours: among the shards, under a name that other software does not skip. */
+function earlierPlaces(kind: SidecarName, folder: string, shard: string): string[] {
+  if (isRemote(folder) || !isReadByFolder(shard)) return [];
+  const { fileName, otherName } = kindOf(kind);
+  return [fileName(shard), ...(otherName === undefined ? [] : [otherName(shard)])].map((name) =>
+    path.join(folder, name),
+  );
+}
+
+/**
+ * The name of a file of ours in a folder of shards. Spark, pyarrow and Hugging Face's `datasets` take every file of a folder
+ * for a shard unless its name begins with a dot.
+ */
+function nameAmong(shard: string, name: string): string {
+  return isReadByFolder(shard) ? `.${name}` : name;
+}
+
+/** Whether other software reads all files of a folder as shards of this layout. */
+function isReadByFolder(shard: string): boolean {
+  return entryOfShard(shard)?.isReadByFolder === true;
+}
+
+/** The folder of the dataset that a shard of a pack is of: the one above `folder` if that is for shards alone. */
+function datasetFolder(folder: string, shard: string): string {
+  const shardFolder = entryOfShard(shard)?.shardFolder;
+  if (shardFolder === undefined) return folder;
+  const { folder: above, name } = splitLocation(folder);
+  return name === shardFolder || name === hiddenFolder(shardFolder) ? above : folder;
+}
+
+/** The name of the folder in which a pack writes shards, so that other software does not take those for all that there are. */
+export function hiddenFolder(shardFolder: string): string {
+  return `.${shardFolder}`;
+}
+
+function entryOfShard(shard: string): LayoutEntry | undefined {
+  const layout = layoutOfName(shard);
+  return layout === null ? undefined : entryOf(layout);
+}
+
+async function exists(location: string): Promise<boolean> {
+  return (await entryAt(location)) !== null;
 }
 
 function splitShardPath(shardPath: string): { readonly folder: string; readonly shard: string } {

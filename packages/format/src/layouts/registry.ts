@@ -28,6 +28,8 @@ export interface LayoutEntry {
   listed?(text: string): Promise<readonly string[]>;
   /** Files of this name beside a shard of another layout with the same stem belong to that: our index is one. */
   readonly maybeSidecar?: true;
+  /** Other software reads a dataset by its folder, and takes all files in it for shards. */
+  readonly isReadByFolder?: true;
   /** Its shards may lie in folders below, by split. */
   readonly isDeep?: true;
   /** The split that a shard is of, by its name and the folders that it lies in; undefined where they say none. */

@@ -9,16 +9,15 @@ import {
   INDEX_PARTS,
   type IndexPart,
   identityOf,
-  indexPathOf,
   type LayoutName,
   type LoadedIndex,
   layoutOf,
   type Manifest,
   meantLocations,
   openShard,
+  packedBeside,
   readShardIndex,
   shardsOfSplit,
-  sidecarPath,
   splitsOf,
 } from '@shardtool/format';
 import { isRemote, rememberPlace, type StorageOptions, shownLocation } from '@shardtool/storage';
@@ -144,7 +143,7 @@ async function splitParts(
 }
 
 async function loadIndex(shardPath: string, read?: ReadFile): Promise<LoadedIndex> {
-  const index = indexPathOf(shardPath);
+  const index = await packedBeside('index', shardPath);
   if (read !== undefined && !isRemote(index)) return decodeShardIndex(await read(index), index);
   if (!isRemote(index)) return readShardIndex(index);
   return readShardIndex(index, { parts: REMOTE_PARTS });
@@ -174,9 +173,11 @@ function packedParts(
         samples: record!.samples,
         ...(isExpanded && { open: () => openShard(manifest.format, path) }),
         loadIndex: (read) => loadIndex(path, read),
-        loadParts: (parts) => readShardIndex(indexPathOf(path), { parts }),
-        findCropIndex: async () => sidecarPath('crops', path),
-        loadInspection: inspectionSidecar(path, () => readShardIndex(indexPathOf(path), { parts: ['fields'] })),
+        loadParts: async (parts) => readShardIndex(await packedBeside('index', path), { parts }),
+        findCropIndex: () => packedBeside('crops', path),
+        loadInspection: inspectionSidecar(path, async () =>
+          readShardIndex(await packedBeside('index', path), { parts: ['fields'] }),
+        ),
       }),
     ),
   };

@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { makeFolder } from '@shardtool/base';
-import { entryOf, isTableLayout, layoutOf, type OutputLayoutName, type Table } from '@shardtool/format';
+import { entryOf, hiddenFolder, isTableLayout, layoutOf, type OutputLayoutName, type Table } from '@shardtool/format';
 import type { CheckedConvertOptions } from '../options.js';
 import type { Destination } from '../output/destination.js';
-import { hiddenFolder, type OutputFolder } from '../output/output-folder.js';
+import type { OutputFolder } from '../output/output-folder.js';
 import { noteName, STATE_FOLDER } from '../output/pack-state.js';
 import { readShardNote } from '../output/shard-note.js';
 import { withProgress } from '../progress.js';

@@ -26,6 +26,7 @@ import { OutputFolder } from '../output/output-folder.js';
 import { notedIndexes, noteOtherIndexes } from '../output/pack-note.js';
 import { type CropIndexCounts, cropTotals, writeCropIndex } from '../shard/crop-index.js';
 import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from '../shard/other-indexes.js';
+import { moveFromEarlierPlaces } from './earlier-places.js';
 import { type AddedColumns, addColumns, type ColumnsReport } from './index-columns.js';
 
 export interface IndexReport {
@@ -182,6 +183,7 @@ async function shardsAt(location: string, overwrite: boolean): Promise<ShardToIn
   if (unknown !== undefined) throw noShard(unknown.path);
   return Promise.all(
     shards.map(async ({ path: shard }): Promise<ShardToIndex> => {
+      await moveFromEarlierPlaces(shard, manifest !== null);
       if (manifest !== null) {
         const index = indexPathOf(shard);
         return { path: shard, format: layout, index, isKept: existsSync(index), isPacked: true };

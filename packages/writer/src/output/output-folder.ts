@@ -2,13 +2,17 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, s
 import { dirname, join, resolve } from 'node:path';
 import { FileError, makeFolder, OptionError, remedyOf } from '@shardtool/base';
 import {
+  earlierBesidePath,
   entryOf,
+  hiddenFolder,
   MANIFEST_FILE,
   type OutputLayout,
   type OutputLayoutName,
   ownerOf,
   PACK_NOTE_FILE,
+  type SidecarName,
   sidecarOfShard,
+  sidecarPath,
   sidecarPaths,
 } from '@shardtool/format';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
@@ -174,9 +178,11 @@ export class OutputFolder {
     for (const paths of stems.flatMap((stem) =>
       [layout, ...(hidden ? [hidden] : [])].map((one) => shardPaths(one, stem)),
     )) {
-      this.#remove(paths.file, ...sidecarOfShard(paths.file, ['index', ...note.otherIndexes]));
-      const [findings] = sidecarOfShard(paths.file, ['inspection']);
-      if ((await ownerOf('inspection', join(this.path, findings!))) === 'shardtool') this.#remove(findings!);
+      const kinds = ['index', ...note.otherIndexes] as const;
+      this.#remove(paths.file, ...kinds.flatMap((kind) => placesInPack(kind, paths.file)));
+      for (const findings of placesInPack('inspection', paths.file)) {
+        if ((await ownerOf('inspection', join(this.path, findings))) === 'shardtool') this.#remove(findings);
+      }
       this.#removeTemporary(paths);
     }
     for (const { shardFolder } of [layout, ...(hidden ? [hidden] : [])]) {
@@ -290,9 +296,10 @@ export class OutputFolder {
   }
 }
 
-/** Where shards are made that other software would take for all that there are. */
-export function hiddenFolder(shardFolder: string): string {
-  return `.${shardFolder}`;
+/** The paths that a file beside a shard may have below the folder of its pack, which may be one of an earlier build. */
+function placesInPack(kind: SidecarName, shard: string): string[] {
+  const earlier = earlierBesidePath(kind, shard);
+  return [sidecarPath(kind, shard), ...(earlier === null ? [] : [earlier])];
 }
 
 /** The list of all shards that other software wants. */

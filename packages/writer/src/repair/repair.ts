@@ -141,7 +141,7 @@ async function repairLocked(location: string, work: string, options: RepairOptio
   const { manifest, isWhole, lostClasses, unprovenClasses } = await knownManifest(location);
   if (isTableLayout(manifest.format)) throw notRepaired(location, manifest.format);
   // A shard that is named twice is one.
-  const known = new Map(packedShards(location, manifest).shards.map((shard) => [shard.name, shard]));
+  const known = new Map((await packedShards(location, manifest)).shards.map((shard) => [shard.name, shard]));
   const shards = [...known.values()];
   const otherIndexes = otherIndexesOf(location, manifest.format, shards);
   const setting = settingOf(manifest, { workFolder: work, otherIndexes, isManifestWhole: isWhole }, options);

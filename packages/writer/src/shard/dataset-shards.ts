@@ -6,16 +6,15 @@ import {
   type FoundShard,
   findShards,
   findSidecars,
-  indexPathOf,
   type LayoutName,
   layoutWith,
   type Manifest,
   type ManifestShard,
   manifestShards,
   openSource,
+  packedBeside,
   plainName,
   shardsOfSplit,
-  sidecarPath,
   splitsOf,
   stemOfShard,
   uniteClasses,
@@ -82,7 +81,8 @@ export async function findDatasetShards(
   const found = await findShards(location, { layout: asked, split: splitOfPlace });
   const { manifest, layout, shards: all, ofSplit } = found;
   const split = ofSplit === undefined ? splitOfPlace : undefined;
-  if (manifest !== null) return { ...packedShards(found.location, manifest), ...(ofSplit && { split: ofSplit.split }) };
+  if (manifest !== null)
+    return { ...(await packedShards(found.location, manifest)), ...(ofSplit && { split: ofSplit.split }) };
   const hasSplits = splitsOf(all).length > 0;
   const shards = split !== undefined && hasSplits ? shardsOfSplit(all, split) : all;
   const { classes, numbers } = await classesOf(shards, layout, features);
@@ -134,24 +134,27 @@ async function classesOf(
 }
 
 /** The shards that a manifest in the folder `location` names. */
-export function packedShards(location: string, manifest: Manifest): DatasetShards {
+export async function packedShards(location: string, manifest: Manifest): Promise<DatasetShards> {
   const { format, classes, columns } = manifest;
   const found = manifestShards(location, manifest);
+  const [indexes, crops] = await Promise.all(
+    (['index', 'crops'] as const).map((kind) => Promise.all(found.map(({ path }) => packedBeside(kind, path)))),
+  );
   // Of a remote dataset nobody but verify wants to know.
-  const hasCrops = !isRemote(location) && found.some(({ path }) => existsSync(sidecarPath('crops', path)));
+  const hasCrops = !isRemote(location) && crops!.some((path) => existsSync(path));
   return {
     classes: classes.map(({ name }) => name),
     columns,
     manifest,
-    shards: found.map(({ name, path, record }) => {
+    shards: found.map(({ name, path, record }, k) => {
       return {
         name,
         stem: stemOfShard(name),
         path,
         format,
         bytes: record!.bytes,
-        indexPath: indexPathOf(path),
-        cropsPath: hasCrops ? sidecarPath('crops', path) : null,
+        indexPath: indexes![k]!,
+        cropsPath: hasCrops ? crops![k]! : null,
         record,
       };
     }),

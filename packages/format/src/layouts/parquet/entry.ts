@@ -7,6 +7,7 @@ export const PARQUET = {
   isWritten: 'by convert',
   shardFolder: 'data',
   maybeSidecar: true,
+  isReadByFolder: true,
   isDeep: true,
   splitOf,
   /** As `push_to_hub` has it. */
