@@ -24,6 +24,7 @@ export async function readParquetLabels<Name extends string>(
     const values = new Map<string, ColumnValue[]>();
     let rows = 0;
     for (const [group, { num_rows }] of footer.row_groups.entries()) {
+      if (Number(num_rows) === 0) continue;
       for (const [name, part] of (await readLabels(source, footer, group, columns)).columns) {
         const column = values.get(name) ?? new Array<ColumnValue>(rows).fill(null);
         for (const value of part) column.push(value);

@@ -48,7 +48,8 @@ export class ParquetFile {
     let firstRow = 0;
     this.groups = parsed.row_groups.map(({ num_rows, columns }) => {
       const rows = Number(num_rows);
-      const bytes = this.columns.bytes.reduce((sum, { leaf }) => sum + chunkOf(columns[leaf]!).bytes, 0);
+      const bytes =
+        rows === 0 ? 0 : this.columns.bytes.reduce((sum, { leaf }) => sum + chunkOf(columns[leaf]!).bytes, 0);
       const group = { firstRow, rows, bytes };
       firstRow += rows;
       return group;
@@ -71,6 +72,7 @@ export class ParquetFile {
 
   /** Length of a row group as it is seen here. */
   async bytesOf(source: Source, group: number): Promise<number> {
+    if (this.groups[group]!.rows === 0) return 0;
     return this.columns.ours?.groupBytes[group] ?? (await this.#placesOf(source, group)).starts.at(-1)!;
   }
 
@@ -98,6 +100,7 @@ export class ParquetFile {
   /** The samples of a row group; `base` is added to their places. */
   async *positions(source: Source, group: number, base = 0): AsyncGenerator<readonly SamplePosition[]> {
     const { firstRow, rows } = this.groups[group]!;
+    if (rows === 0) return;
     const { starts, columns } = await this.#placesOf(source, group);
     this.#checkImages(columns, group);
     const labels = await this.#labelsOf(source, group);
@@ -126,6 +129,7 @@ export class ParquetFile {
   /** The same without places and fields, for which no column of bytes is read. */
   async *labels(source: Source, group: number): AsyncGenerator<readonly SamplePosition[]> {
     const { firstRow, rows } = this.groups[group]!;
+    if (rows === 0) return;
     const labels = await this.#labelsOf(source, group);
     const nowhere = { offset: 0, bytes: 0, fields: [] };
     yield Array.from({ length: rows }, (_, row) => ({
@@ -187,7 +191,7 @@ export class ParquetFile {
       this.columns.ours === undefined &&
       columns.length > 0 &&
       columns.every(({ page }) => page.every((number) => number < 0));
-    if (!isEmpty || this.groups[group]!.rows === 0) return;
+    if (!isEmpty) return;
     const message = `${this.location}: no row of its row group ${group} has an image in it: its rows may name files that lie elsewhere; write it anew with the images in it, as "push_to_hub" does.`;
     throw new UnsupportedShardError({ shard: this.location }, message);
   }
