@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { ShardtoolError } from '@shardtool/base';
-import { packedBeside } from '@shardtool/format';
+import { packedSidecarPath } from '@shardtool/format';
 import type { CodecChoice, Dataset, LoaderInfo, LoaderOptions, LoaderReport } from '@shardtool/reader';
 import { adviceOn, type Findings } from './advice.js';
 
@@ -175,7 +175,7 @@ function mainThreadMicros(): number {
 async function dropFromCache(dataset: Dataset): Promise<void> {
   try {
     for (const { path } of dataset.shards) {
-      const beside = [await packedBeside('index', path), await packedBeside('crops', path)];
+      const beside = [await packedSidecarPath('index', path), await packedSidecarPath('crops', path)];
       const files = [path, ...beside].filter((file) => existsSync(file));
       for (const file of files) await promisify(execFile)('dd', [`if=${file}`, 'iflag=nocache', 'count=0']);
     }

@@ -7,11 +7,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { encodeShardIndex, type ShardIndex } from '../shard-index/shard-index.js';
 import { indexPathOf } from './find-shards.js';
 import {
-  earlierBesidePath,
+  earlierSidecarPath,
   findSidecars,
   isOfLayout,
   ownerOf,
-  packedBeside,
+  packedSidecarPath,
   placeSidecar,
   sidecarOfShard,
   sidecarPath,
@@ -120,18 +120,18 @@ test('beside the Parquet of a pack, whose shards have a folder to themselves, ou
   expect(sidecarPath('crops', '/ds/.data/train.parquet')).toBe('/ds/train.crops');
   expect(sidecarPath('index', 's3://bucket/ds/data/train.parquet')).toBe('s3://bucket/ds/train.shardtool');
   expect(sidecarPath('index', '/ds/others/train.parquet')).toBe('/ds/others/train.shardtool');
-  expect(earlierBesidePath('index', '/ds/data/train.parquet')).toBe('/ds/data/train.shardtool');
-  expect(earlierBesidePath('index', '/ds/data/train.tar')).toBeNull();
+  expect(earlierSidecarPath('index', '/ds/data/train.parquet')).toBe('/ds/data/train.shardtool');
+  expect(earlierSidecarPath('index', '/ds/data/train.tar')).toBeNull();
   mkdirSync(at('data'));
   writeFileSync(at('data/0.parquet'), '');
   expect(await placeSidecar('inspection', at('data/0.parquet'))).toBe(at('data/.0.inspect'));
   writeFileSync(at('dataset.json'), '{}');
   expect(await placeSidecar('inspection', at('data/0.parquet'))).toBe(at('0.inspect'));
-  expect(await packedBeside('index', at('data/0.parquet'))).toBe(at('0.shardtool'));
+  expect(await packedSidecarPath('index', at('data/0.parquet'))).toBe(at('0.shardtool'));
   writeFileSync(at('data/0.shardtool'), OURS);
-  expect(await packedBeside('index', at('data/0.parquet'))).toBe(at('data/0.shardtool'));
+  expect(await packedSidecarPath('index', at('data/0.parquet'))).toBe(at('data/0.shardtool'));
   writeFileSync(at('0.shardtool'), OURS);
-  expect(await packedBeside('index', at('data/0.parquet'))).toBe(at('0.shardtool'));
+  expect(await packedSidecarPath('index', at('data/0.parquet'))).toBe(at('0.shardtool'));
 });
 
 test('an index that is older than its shard is not that of the shard', async () => {

@@ -132,16 +132,16 @@ export function sidecarPath(kind: SidecarName, shardPath: string): string {
  * The path where earlier builds wrote a file beside a shard of a pack: among the shards, even if these have a folder to
  * themselves. Null if that is where the file is written today.
  */
-export function earlierBesidePath(kind: SidecarName, shardPath: string): string | null {
+export function earlierSidecarPath(kind: SidecarName, shardPath: string): string | null {
   const { folder, shard } = splitShardPath(shardPath);
   const earlier = joinLocation(folder, kindOf(kind).fileName(shard));
   return earlier === sidecarPath(kind, shardPath) ? null : earlier;
 }
 
 /** The path of a file beside a shard of a pack: {@link sidecarPath}, or the earlier path if the file is there. */
-export async function packedBeside(kind: SidecarName, shardPath: string): Promise<string> {
+export async function packedSidecarPath(kind: SidecarName, shardPath: string): Promise<string> {
   const place = sidecarPath(kind, shardPath);
-  const earlier = earlierBesidePath(kind, shardPath);
+  const earlier = earlierSidecarPath(kind, shardPath);
   return earlier === null || (await exists(place)) || !(await exists(earlier)) ? place : earlier;
 }
 

@@ -15,7 +15,7 @@ import {
   type Manifest,
   meantLocations,
   openShard,
-  packedBeside,
+  packedSidecarPath,
   readShardIndex,
   shardsOfSplit,
   splitsOf,
@@ -143,7 +143,7 @@ async function splitParts(
 }
 
 async function loadIndex(shardPath: string, read?: ReadFile): Promise<LoadedIndex> {
-  const index = await packedBeside('index', shardPath);
+  const index = await packedSidecarPath('index', shardPath);
   if (read !== undefined && !isRemote(index)) return decodeShardIndex(await read(index), index);
   if (!isRemote(index)) return readShardIndex(index);
   return readShardIndex(index, { parts: REMOTE_PARTS });
@@ -173,10 +173,10 @@ function packedParts(
         samples: record!.samples,
         ...(isExpanded && { open: () => openShard(manifest.format, path) }),
         loadIndex: (read) => loadIndex(path, read),
-        loadParts: async (parts) => readShardIndex(await packedBeside('index', path), { parts }),
-        findCropIndex: () => packedBeside('crops', path),
+        loadParts: async (parts) => readShardIndex(await packedSidecarPath('index', path), { parts }),
+        findCropIndex: () => packedSidecarPath('crops', path),
         loadInspection: inspectionSidecar(path, async () =>
-          readShardIndex(await packedBeside('index', path), { parts: ['fields'] }),
+          readShardIndex(await packedSidecarPath('index', path), { parts: ['fields'] }),
         ),
       }),
     ),

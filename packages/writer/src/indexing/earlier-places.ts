@@ -1,6 +1,6 @@
 import { rename } from 'node:fs/promises';
 import path from 'node:path';
-import { findSidecars, packedBeside, placeSidecar, type SidecarName, sidecarPath } from '@shardtool/format';
+import { findSidecars, packedSidecarPath, placeSidecar, type SidecarName, sidecarPath } from '@shardtool/format';
 
 /** The files of ours beside a shard that have an extension of our own. */
 const KINDS: readonly SidecarName[] = ['index', 'crops', 'inspection'];
@@ -11,7 +11,7 @@ const KINDS: readonly SidecarName[] = ['index', 'crops', 'inspection'];
  */
 export async function moveFromEarlierPlaces(shard: string, isPacked: boolean): Promise<void> {
   for (const kind of KINDS) {
-    const found = isPacked ? await packedBeside(kind, shard) : await findSidecars(kind, shard);
+    const found = isPacked ? await packedSidecarPath(kind, shard) : await findSidecars(kind, shard);
     if (found === null) continue;
     const place = isPacked ? sidecarPath(kind, shard) : await placeSidecar(kind, shard);
     // What had to go elsewhere, since nothing can be written here, stays there.

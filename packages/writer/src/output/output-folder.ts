@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, s
 import { dirname, join, resolve } from 'node:path';
 import { FileError, makeFolder, OptionError, remedyOf } from '@shardtool/base';
 import {
-  earlierBesidePath,
+  earlierSidecarPath,
   entryOf,
   hiddenFolder,
   MANIFEST_FILE,
@@ -298,7 +298,7 @@ export class OutputFolder {
 
 /** The paths that a file beside a shard may have below the folder of its pack, which may be one of an earlier build. */
 function placesInPack(kind: SidecarName, shard: string): string[] {
-  const earlier = earlierBesidePath(kind, shard);
+  const earlier = earlierSidecarPath(kind, shard);
   return [sidecarPath(kind, shard), ...(earlier === null ? [] : [earlier])];
 }
 

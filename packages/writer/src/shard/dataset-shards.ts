@@ -12,7 +12,7 @@ import {
   type ManifestShard,
   manifestShards,
   openSource,
-  packedBeside,
+  packedSidecarPath,
   plainName,
   shardsOfSplit,
   splitsOf,
@@ -113,7 +113,10 @@ function refuseMixture(location: string): void {
 
 /** Remote shards with the places of their crop indexes, if any of them has one. */
 export async function withRemoteCrops(shards: readonly DatasetShard[]): Promise<readonly DatasetShard[]> {
-  const placed = shards.map((shard) => ({ ...shard, cropsPath: sidecarPath('crops', shard.path) }));
+  const placed = await inLanes(shards, LOOKED_AT_ONCE, async (shard) => ({
+    ...shard,
+    cropsPath: await packedSidecarPath('crops', shard.path),
+  }));
   const found = await inLanes(placed, LOOKED_AT_ONCE, ({ cropsPath }) => entryAt(cropsPath));
   return found.some((entry) => entry !== null) ? placed : shards;
 }
@@ -138,7 +141,9 @@ export async function packedShards(location: string, manifest: Manifest): Promis
   const { format, classes, columns } = manifest;
   const found = manifestShards(location, manifest);
   const [indexes, crops] = await Promise.all(
-    (['index', 'crops'] as const).map((kind) => Promise.all(found.map(({ path }) => packedBeside(kind, path)))),
+    (['index', 'crops'] as const).map((kind) =>
+      inLanes(found, LOOKED_AT_ONCE, ({ path }) => packedSidecarPath(kind, path)),
+    ),
   );
   // Of a remote dataset nobody but verify wants to know.
   const hasCrops = !isRemote(location) && crops!.some((path) => existsSync(path));
