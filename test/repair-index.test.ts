@@ -71,7 +71,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
   const folder = newFolder();
   await pack(source, folder, { workers: 1, ...options, ...layouts[name] });
   const manifest = await readManifest(folder);
-  const shard = packedShards(folder, manifest).shards[0]!;
+  const shard = (await packedShards(folder, manifest)).shards[0]!;
   const shardBytes = readFileSync(shard.path);
   const indexBytes = readFileSync(shard.indexPath!);
   const index = await readShardIndex(shard.indexPath!);
@@ -85,7 +85,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
     const place = emptyFolder();
     const work = path.join(place, 'work');
     mkdirSync(work);
-    const here = packedShards(place, manifest).shards[0]!;
+    const here = (await packedShards(place, manifest)).shards[0]!;
     mkdirSync(path.dirname(here.path), { recursive: true });
     writeFileSync(here.path, damagedShard);
     writeFileSync(here.indexPath!, damagedIndex);

@@ -1,6 +1,7 @@
 import { LabelsError } from '@shardtool/base';
+import { loadCodecs } from '../layouts/parquet/codecs.js';
 import { columnsOf } from '../layouts/parquet/columns.js';
-import { parseFooter, readFooterBytes } from '../layouts/parquet/footer.js';
+import { codecsOf, parseFooter, readFooterBytes } from '../layouts/parquet/footer.js';
 import { readLabels } from '../layouts/parquet/labels.js';
 import type { ColumnValue } from '../shard-index/label-column.js';
 import { openSource } from '../source.js';
@@ -19,6 +20,7 @@ export async function readParquetLabels<Name extends string>(
   const source = await openSource(location);
   try {
     const footer = parseFooter(await readFooterBytes(source), location, source.size);
+    await loadCodecs(codecsOf(footer));
     // None of its columns is the class of an image here.
     const columns = { ...columnsOf(footer, location), cls: undefined };
     const values = new Map<string, ColumnValue[]>();

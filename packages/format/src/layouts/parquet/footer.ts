@@ -77,6 +77,11 @@ function checkFooter({ num_rows, row_groups, schema }: Footer, end: number): voi
   if (rows !== Number(num_rows)) throw new RangeError(`${num_rows} rows, and its row groups have ${rows}`);
 }
 
+/** The names of the codecs that pages of the file are compressed by. */
+export function codecsOf({ row_groups }: Footer): ReadonlySet<string> {
+  return new Set(row_groups.flatMap(({ columns }) => columns.map(({ meta_data }) => meta_data?.codec ?? '')));
+}
+
 /** Throws RangeError where the footer says nothing of it. */
 export function chunkOf({ meta_data }: Footer['row_groups'][number]['columns'][number]): Chunk {
   if (meta_data === undefined) throw new RangeError('a column that lies in another file');

@@ -6,7 +6,7 @@ import type { FieldPosition, SamplePosition } from '../layout.js';
 import { partAt } from '../part-at.js';
 import { loadCodecs } from './codecs.js';
 import { type Columns, columnsOf } from './columns.js';
-import { chunkOf, damaged, type Footer, parseFooter, readFooterBytes } from './footer.js';
+import { chunkOf, codecsOf, damaged, type Footer, parseFooter, readFooterBytes } from './footer.js';
 import { bytesOfPlaces, findGroupPlaces, type GroupPlaces } from './group-places.js';
 import { type Labels, readLabels } from './labels.js';
 import { addPiece, type Piece, readPieces } from './page-pieces.js';
@@ -42,9 +42,7 @@ export class ParquetFile {
     this.#memory = memory;
     const parsed = this.#parse();
     this.columns = columnsOf(parsed, this.location);
-    this.#codecs = new Set(
-      parsed.row_groups.flatMap(({ columns }) => columns.map((chunk) => chunk.meta_data?.codec ?? '')),
-    );
+    this.#codecs = codecsOf(parsed);
     let firstRow = 0;
     this.groups = parsed.row_groups.map(({ num_rows, columns }) => {
       const rows = Number(num_rows);
