@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { SampleDecodeError } from '@shardtool/base';
 import { type ImageHeader, probeImage, stripMetadata } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { type PackOptions, pack, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
+import { Workbench } from './codec-workbench.js';
 import { jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
+import { TIMES } from './repetitions.js';
 
 const FOLDER = 'test/fixtures/odd-images';
 const HEADERS = 'test/fixtures/image-headers';
@@ -236,33 +239,70 @@ test('what keeps its metadata is packed as it is and counted', async () => {
     sha256(readFileSync(path.join(source, first!.source))),
   );
   const { stdout } = await shardtool('pack', source, newFolder(), '--strip-metadata');
-  expect(stdout).toContain('2 images are TIFF or AVIF and keep their metadata');
+  expect(stdout).toContain('2 images keep their metadata, since they are TIFF or AVIF, or are damaged');
 });
 
-test('stripping never throws, never grows an image by more than an orientation, and does to damage what it can', () => {
-  const small = originals.map(({ bytes }) => bytes).filter((bytes) => bytes.length < 40_000);
-  const damaged = fc.record({
-    image: fc.constantFrom(...small),
-    cut: fc.double({ min: 0, max: 1, noNaN: true }),
+/** Image files of which a part may be missing and bytes anywhere may have other values. */
+const damaged = fc
+  .record({
+    image: fc.constantFrom(...originals.map(({ bytes }) => bytes).filter((bytes) => bytes.length < 40_000)),
+    cut: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.double({ min: 0, max: 1, noNaN: true })),
     flips: fc.array(fc.tuple(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), fc.nat(255)), {
-      maxLength: 8,
+      maxLength: 4,
     }),
+    // Some among the first bytes, where the metadata are.
+    isFront: fc.boolean(),
+  })
+  .map(({ image, cut, flips, isFront }) => {
+    const bytes = Buffer.from(image.subarray(0, Math.ceil(cut * image.length)));
+    const end = isFront ? Math.min(bytes.length, 400) : bytes.length;
+    for (const [at, value] of flips) if (end > 0) bytes[Math.floor(at * end)] = value;
+    return bytes;
   });
-  fc.assert(
-    fc.property(damaged, ({ image, cut, flips }) => {
-      const bytes = Buffer.from(image.subarray(0, Math.ceil(cut * image.length)));
-      for (const [at, value] of flips)
-        if (bytes.length > 0) bytes[Math.floor(at * Math.min(bytes.length, 400))] = value;
+
+test('an image that is damaged has the same pixels without its metadata, or stays as it is', async () => {
+  const workbench = await Workbench.open();
+  const look = async (bytes: Uint8Array) => {
+    try {
+      const { width, height, pixels, warnings } = await workbench.decode(bytes);
+      return { width, height, warnings, pixels: sha256(pixels) };
+    } catch (error) {
+      if (!(error instanceof SampleDecodeError)) throw error;
+      return 'it cannot be decoded';
+    }
+  };
+  await fc.assert(
+    fc.asyncProperty(damaged, async (bytes) => {
       let header: ImageHeader;
       try {
-        header = probeImage(bytes);
+        header = probeImage(bytes, undefined, 1_000_000);
       } catch {
         return;
       }
       const stripped = stripMetadata(bytes, header);
       if (stripped === null) return;
+      // An orientation is all that is added.
       expect(stripped.length).toBeLessThanOrEqual(bytes.length + 60);
+      expect(await look(stripped)).toEqual(await look(bytes));
     }),
-    { numRuns: 2000 },
+    { numRuns: 400 * TIMES },
   );
+});
+
+test('a JPEG with a marker among its coded data that does not belong there keeps its metadata, and is counted', async () => {
+  const photo = withMetadata(`${FOLDER}/subsampling-444.jpg`);
+  const scan = photo.indexOf(Buffer.from([0xff, 0xda]));
+  const middle = scan + Math.floor((photo.length - scan) / 2);
+  const sources: Record<string, Buffer> = {};
+  // A reserved marker, tables, the start and the end of an image; what follows reads as a length.
+  for (const marker of [0x9f, 0xc4, 0xd8, 0xd9, 0xe1]) {
+    const bytes = Buffer.from(photo);
+    bytes.set([0xff, marker, 0x03, 0x11], middle);
+    sources[`${marker}.jpg`] = bytes;
+  }
+  const source = tree(sources);
+  const output = newFolder();
+  expect(await pack(source, output, { stripMetadata: true })).toMatchObject({ samples: 5, metadataKept: 5 });
+  for (const { source: file, fields } of await samplesOf(output))
+    expect(fields.jpg).toBe(sources[file]!.toString('latin1'));
 });

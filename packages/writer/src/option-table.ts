@@ -188,7 +188,7 @@ export const PACK_OPTIONS = {
     kind: 'switch',
     default: false,
     isRecorded: true,
-    help: 'Take out Exif, XMP, IPTC and comments; pixels and orientation stay',
+    help: 'Remove Exif, XMP, IPTC and comments; pixels and orientation stay. TIFF, AVIF and damaged images stay as they are',
   },
   dedupe: {
     kind: 'switch',

@@ -101,7 +101,7 @@ export interface PackOptions extends OutputOptions {
   minSize?: number | undefined;
   /** Images that have, or claim, more pixels count as bad. */
   maxPixels?: number | undefined;
-  /** Takes Exif, XMP, IPTC, comments and thumbnails out, without encoding anew; colours and orientation stay. */
+  /** Takes Exif, XMP, IPTC, comments and thumbnails out, without encoding the image again; colours and orientation stay. Damaged images stay as they are. */
   stripMetadata?: boolean | undefined;
   /**
    * Packs images with the same bytes once: the first by its path stands for the others, which duplicates.jsonl lists.

@@ -17,8 +17,8 @@ interface ImageKindEntry {
   /** Whether a file that begins with these bytes, four or more of them, is such an image. */
   begins(bytes: Uint8Array): boolean;
   readonly readHeader: HeaderReader;
-  /** The image without metadata but `exif`. Absent where that takes encoding anew. */
-  strip?(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array;
+  /** The image without metadata except `exif`; null if it is damaged. Absent if the kind would have to be encoded again. */
+  strip?(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null;
 }
 
 const PNG = fourCC('\x89PNG');
@@ -91,7 +91,7 @@ export function readHeaderOf(kind: ImageKind, bytes: Uint8Array): ReturnType<Hea
   return ENTRIES[kind].readHeader(bytes);
 }
 
-/** The image without its metadata but `exif`; null where that takes encoding anew. */
+/** The image without its metadata except `exif`; null if it is damaged or would have to be encoded again. */
 export function stripOf(kind: ImageKind, bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
   return ENTRIES[kind].strip?.(bytes, exif) ?? null;
 }

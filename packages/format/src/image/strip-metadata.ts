@@ -4,8 +4,9 @@ import { stripOf } from './kinds.js';
 /**
  * The same image, pixel for pixel, without what a camera, a program or a person wrote beside the picture: Exif with the
  * place, XMP, IPTC, thumbnails, comments, and bytes behind the image. Its colours stay (ICC profile), and how it is to be
- * turned (an Exif of 26 bytes that says nothing else). Null where it cannot be done without encoding anew: TIFF and AVIF
- * keep metadata among the pixels' own. `header` is what `probeImage` says of these bytes. Damage is taken over as it is.
+ * turned (an Exif of 26 bytes that says nothing else). Null if it cannot be done without encoding the image again, since TIFF
+ * and AVIF keep metadata among the data of the pixels, and if the image is damaged, so that its end is not found. `header` is
+ * what `probeImage` says of these bytes.
  */
 export function stripMetadata(bytes: Uint8Array, { kind, orientation }: ImageHeader): Uint8Array | null {
   const exif = orientation === 1 ? null : orientationExif(orientation);

@@ -40,7 +40,7 @@ export interface PackReport {
   readonly orientationBaked: number;
   /** Images that "check" decoded although something in them is odd. */
   readonly warnings: number;
-  /** Images of kinds whose metadata "stripMetadata" cannot take out: TIFF and AVIF. */
+  /** Images that "stripMetadata" leaves as they are: TIFF and AVIF, and those that are damaged, so that their end is not found. */
   readonly metadataKept: number;
   /** What the crop indexes have; null where none were made. */
   readonly crops: CropIndexCounts | null;

@@ -196,8 +196,8 @@ function describe(
     ),
     ...countLine(
       metadataKept,
-      'image is a TIFF or AVIF and keeps its metadata; --image-format would encode it anew',
-      'images are TIFF or AVIF and keep their metadata; --image-format would encode them anew',
+      'image keeps its metadata, since it is a TIFF or AVIF, or is damaged; --image-format encodes it again',
+      'images keep their metadata, since they are TIFF or AVIF, or are damaged; --image-format encodes them again',
     ),
     ...cropLines(crops),
     ...countLine(

@@ -8,23 +8,23 @@ const APPLICATION = 0xff;
 /** Extensions of applications that animation and colours need. */
 const KEPT: ReadonlySet<string> = new Set(['NETSCAPE2.0', 'ANIMEXTS1.0', 'ICCRGBG1012']);
 
-/** Out go comments, XMP and other applications' data, and everything behind the trailer. GIF89a specification, sections 15 to 26. */
-export function stripGif(bytes: Uint8Array): Uint8Array {
+/**
+ * Removes comments, XMP and other applications' data, and everything behind the trailer. GIF89a specification, sections 15 to
+ * 26. Returns null if the blocks do not lead to the trailer, and if the image is turned by its XMP: a GIF has no Exif.
+ */
+export function stripGif(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
+  if (exif !== null) return null;
   const kept = new Pieces(bytes);
   let at = 13 + colourTableBytes(bytes[10] ?? 0);
   kept.keep(0, at);
   while (at < bytes.length) {
     const end = endOfBlock(bytes, at);
-    if (end > bytes.length || end === at) {
-      // Nothing more is known of what follows.
-      kept.keep(at, bytes.length);
-      break;
-    }
+    if (end > bytes.length || end === at) return null;
     if (!isMetadata(bytes, at)) kept.keep(at, end);
-    if (bytes[at] === TRAILER) break;
+    if (bytes[at] === TRAILER) return kept.joined();
     at = end;
   }
-  return kept.joined();
+  return null;
 }
 
 /** The position behind a block; `at` itself for what is no block. */

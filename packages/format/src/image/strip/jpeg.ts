@@ -2,8 +2,14 @@ import { fourCC, u16be, u32be } from '../header.js';
 import { Pieces } from './pieces.js';
 
 /** Markers of ITU-T T.81, table B.1. */
-const SOS = 0xda;
+const DHT = 0xc4;
+const DAC = 0xcc;
+const SOI = 0xd8;
 const EOI = 0xd9;
+const SOS = 0xda;
+const DQT = 0xdb;
+const DNL = 0xdc;
+const DRI = 0xdd;
 const APP0 = 0xe0;
 const APP2 = 0xe2;
 const APP14 = 0xee;
@@ -16,10 +22,11 @@ const ADOBE = fourCC('Adob');
 
 /**
  * Keeps what the pixels and their colours need: the segments of the coding itself, JFIF, ICC profile and Adobe's colour
- * transform. Out go Exif, XMP, IPTC, thumbnails, comments, bytes between segments and everything behind the end marker.
- * ITU-T T.81, annex B. `exif` takes the place of the Exif data; null for none.
+ * transform, and from the first scan to the end marker every byte. Removes Exif, XMP, IPTC, thumbnails, comments, bytes
+ * between segments and everything behind the end marker. ITU-T T.81, annex B. `exif` takes the place of the Exif data; null
+ * for none. Returns null if the segments do not lead to the end marker, so that no coded data can be taken for metadata.
  */
-export function stripJpeg(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array {
+export function stripJpeg(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
   const kept = new Pieces(bytes);
   kept.keep(0, 2);
   let isOpen = exif !== null;
@@ -30,22 +37,21 @@ export function stripJpeg(bytes: Uint8Array, exif: Uint8Array | null): Uint8Arra
       if (at === -1) break;
       continue;
     }
-    const end = standsAlone(marker) ? at + 2 : at + 2 + Math.max(2, u16be(bytes, at + 2));
     if (isOpen && marker !== APP0) {
       kept.add(exifSegment(exif!));
       isOpen = false;
     }
     if (marker === SOS) {
-      const next = endOfScan(bytes, end);
-      kept.keep(at, next);
-      at = next;
-    } else {
-      if (!isMetadata(bytes, at, marker)) kept.keep(at, end);
-      if (marker === EOI) break;
-      at = end;
+      const end = endOfImage(bytes, at);
+      if (end === null) return null;
+      kept.keep(at, end);
+      return kept.joined();
     }
+    const end = standsAlone(marker) ? at + 2 : at + 2 + Math.max(2, u16be(bytes, at + 2));
+    if (!isMetadata(bytes, at, marker)) kept.keep(at, end);
+    at = end;
   }
-  return kept.joined();
+  return null;
 }
 
 function standsAlone(marker: number): boolean {
@@ -59,6 +65,36 @@ function isMetadata(bytes: Uint8Array, at: number, marker: number): boolean {
   if (marker === APP0) return name !== JFIF;
   if (marker === APP2) return name !== ICC;
   return marker !== APP14 || name !== ADOBE;
+}
+
+/** The position behind the end marker, from the first scan on. Null if another marker, or none, is met before it. */
+function endOfImage(bytes: Uint8Array, scan: number): number | null {
+  for (let at = scan; ; ) {
+    const marker = bytes[at + 1]!;
+    if (marker === EOI) return isEnd(bytes, at + 2) ? at + 2 : null;
+    if (!mayFollowScan(marker) || at + 4 > bytes.length) return null;
+    const end = at + 2 + u16be(bytes, at + 2);
+    at = marker === SOS ? endOfScan(bytes, end) : end;
+    while (bytes[at] === 0xff && bytes[at + 1] === 0xff) at++;
+    if (at + 2 > bytes.length || bytes[at] !== 0xff) return null;
+  }
+}
+
+function mayFollowScan(marker: number): boolean {
+  return [SOS, DHT, DAC, DQT, DNL, DRI, COM].includes(marker) || (marker >= APP0 && marker <= APP15);
+}
+
+/**
+ * Whether an end marker is that of the image. A damaged byte among the coded data can look like one: then what is behind
+ * it is no other image, and has an end marker, too.
+ */
+function isEnd(bytes: Uint8Array, end: number): boolean {
+  let rest = end;
+  while (bytes[rest] === 0) rest++;
+  if (bytes[rest] === 0xff && bytes[rest + 1] === SOI) return true;
+  for (let at = bytes.indexOf(0xff, rest); at !== -1; at = bytes.indexOf(0xff, at + 1))
+    if (bytes[at + 1] === EOI) return false;
+  return true;
 }
 
 /** The position of the marker behind the coded data that begin at `from`; a zero behind 0xff, RSTn and fill bytes belong to them. */

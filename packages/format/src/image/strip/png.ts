@@ -11,24 +11,27 @@ const KEPT: ReadonlySet<string> = new Set(
   'IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD hIST pHYs sPLT acTL fcTL fdAT'.split(' '),
 );
 
-/** Out go texts, times, Exif, what is not known, and everything behind IEND. `exif` takes the place of the Exif data. */
-export function stripPng(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array {
+/** The bit of a chunk's first letter that says that an image can be decoded without it. PNG (third edition), 5.4. */
+const ANCILLARY = 0x20;
+
+/**
+ * Removes texts, times, Exif, unknown chunks that decoders skip, and everything behind IEND. `exif` takes the place of the Exif
+ * data. Returns null if the chunks do not lead to IEND, or one is unknown that decoders do not skip: it may be damaged pixels.
+ */
+export function stripPng(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
   const kept = new Pieces(bytes);
   kept.keep(0, SIGNATURE_BYTES);
   for (let at = SIGNATURE_BYTES; at < bytes.length; ) {
     const type = Buffer.from(bytes.subarray(at + 4, at + 8)).toString('latin1');
     const end = at + FRAME_BYTES + (at + 8 <= bytes.length ? u32be(bytes, at) : 0);
-    // Where the chunks are out of step nothing more is known of them.
-    if (end > bytes.length) {
-      kept.keep(at, bytes.length);
-      break;
-    }
+    if (end > bytes.length) return null;
     if (KEPT.has(type)) kept.keep(at, end);
+    else if ((bytes[at + 4]! & ANCILLARY) === 0) return null;
     if (type === 'IHDR' && exif !== null) kept.add(chunk('eXIf', exif));
-    if (type === 'IEND') break;
+    if (type === 'IEND') return kept.joined();
     at = end;
   }
-  return kept.joined();
+  return null;
 }
 
 function chunk(type: string, data: Uint8Array): Uint8Array {

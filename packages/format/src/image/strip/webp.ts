@@ -10,21 +10,32 @@ const KEPT: ReadonlySet<string> = new Set(['VP8X', 'ICCP', 'ANIM', 'ANMF', 'ALPH
 const EXIF_FLAG = 0x08;
 const XMP_FLAG = 0x04;
 
-/** Out go Exif, XMP, what is not known, and everything behind the RIFF. `exif` takes the place of the Exif data. */
-export function stripWebp(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array {
+/** Chunks of which an image has at least one. */
+const PIXELS: ReadonlySet<string> = new Set(['ANMF', 'VP8 ', 'VP8L']);
+
+/**
+ * Removes Exif, XMP, unknown chunks, and everything behind the RIFF. `exif` takes the place of the Exif data. Returns null if
+ * the file ends before its RIFF or a chunk does, or has no pixels.
+ */
+export function stripWebp(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
   const kept = new Pieces(bytes);
   kept.keep(0, RIFF_BYTES);
-  const riffEnd = Math.min(bytes.length, CHUNK_HEADER_BYTES + u32le(bytes, 4));
+  const riffEnd = CHUNK_HEADER_BYTES + u32le(bytes, 4);
+  if (riffEnd > bytes.length) return null;
   let flagsAt = -1;
+  let hasPixels = false;
   for (let at = RIFF_BYTES; at + CHUNK_HEADER_BYTES <= riffEnd; ) {
     const type = Buffer.from(bytes.subarray(at, at + 4)).toString('latin1');
     const length = u32le(bytes, at + 4);
     const end = at + CHUNK_HEADER_BYTES + length + (length % 2);
+    if (end - (length % 2) > riffEnd) return null;
     // Only the extended form, whose first chunk this is, has others.
     if (type === 'VP8X' && at === RIFF_BYTES) flagsAt = at + CHUNK_HEADER_BYTES;
     if (KEPT.has(type)) kept.keep(at, end);
+    hasPixels ||= PIXELS.has(type);
     at = end;
   }
+  if (!hasPixels) return null;
   if (flagsAt !== -1 && exif !== null) kept.add(exifChunk(exif));
   const stripped = Buffer.from(kept.joined());
   stripped.writeUInt32LE(stripped.length - CHUNK_HEADER_BYTES, 4);
