@@ -16,7 +16,7 @@ import { planEpoch } from '#reader/epoch-order';
 import { planMixture } from '#reader/plan-mixture';
 import { emptyFolder, packedPhotos, packedSmall, smallImages } from './datasets.js';
 import { pythonWith, runPython } from './python.js';
-import { often } from './repetitions.js';
+import { TIMES } from './repetitions.js';
 
 const page = readFileSync('docs/format.md', 'utf8');
 
@@ -146,7 +146,7 @@ test.skipIf(pythonWith() === null)(
     });
     // Of short epochs far out, the pass would be beyond 2^32.
     const cases = fc
-      .sample(orders, often(300))
+      .sample(orders, 300 * TIMES)
       .map((one) => (one.epochSamples ? { ...one, epoch: one.epoch % 100 } : one));
     expect(cases.some(({ counts, unit }) => unit === 'shard' && counts.includes(0))).toBe(true);
     const planned = cases.map((one) => {
@@ -192,7 +192,7 @@ test.skipIf(pythonWith() === null)(
     });
     const cases: object[] = [];
     const delivered: number[][] = [];
-    for (const run of fc.sample(runs, often(40))) {
+    for (const run of fc.sample(runs, 40 * TIMES)) {
       const { selected, weights, order, epochSamples, ...others } = run;
       const kind = order !== undefined ? { order } : { keys: selected?.map((number) => keys[number]!), weights };
       const { shuffleUnit, ...withoutUnit } = others;
@@ -252,7 +252,7 @@ test.skipIf(pythonWith() === null)(
       group: fc.constantFrom(1, 2),
       window: fc.integer({ min: 1, max: 6 }),
     });
-    const cases = fc.sample(mixtures, often(100)).map(({ sources, ...rest }) => ({
+    const cases = fc.sample(mixtures, 100 * TIMES).map(({ sources, ...rest }) => ({
       ...rest,
       // A state has the places of all datasets, or of none.
       sources: sources.map((source) => ({ ...source, base: sources[0]!.base === null ? null : (source.base ?? 0) })),
