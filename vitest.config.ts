@@ -34,6 +34,7 @@ const OUTSIDE = [
   'storage-s3',
   'table-layouts',
   'tar-own',
+  'unknown-user',
   'view-page',
 ];
 /** Lists of test files by what they are run for. SHARDTOOL_LANE names one; without it everything runs but `long`. */

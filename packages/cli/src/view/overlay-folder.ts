@@ -21,11 +21,11 @@ export class OverlayFolder {
   /** A name leads to the overlay, and no path is needed. */
   readonly isBeside: boolean;
 
-  private constructor(place: SeenPlace, source: string, beside: string | null) {
+  private constructor(place: SeenPlace, source: string, folder: string, isBeside: boolean) {
     this.#place = place;
     this.#source = source;
-    this.isBeside = beside !== null;
-    this.#folder = beside ?? path.join(sideFolder(place.location), OVERLAYS_FOLDER);
+    this.isBeside = isBeside;
+    this.#folder = folder;
   }
 
   static async of(place: SeenPlace): Promise<OverlayFolder> {
@@ -34,7 +34,12 @@ export class OverlayFolder {
     const source = isOwn ? joinLocation(location, OVERLAYS_FOLDER) : splitLocation(overlay).folder;
     const folder = localPathOf(location);
     const canLie = isOwn && folder !== null && (await isFolderToWrite(folder));
-    return new OverlayFolder(place, source, canLie ? path.join(folder, OVERLAYS_FOLDER) : null);
+    const at = canLie ? folder : sideFolder(location);
+    if (at === null) {
+      const message = `There is no folder to keep the overlay in; set SHARDTOOL_SIDECARS to a folder that can be written.`;
+      throw new OverlayError({ path: shownLocation(location) }, message);
+    }
+    return new OverlayFolder(place, source, path.join(at, OVERLAYS_FOLDER), canLie);
   }
 
   /** `marks-1`, or the first such name that no overlay has, here or below. */

@@ -144,7 +144,7 @@ test('an index that is older than its shard is not that of the shard', async () 
 test('where every name beside the shard is taken, a folder of this machine keeps the index', async () => {
   writeFileSync(at('0.tar'), '');
   for (const taken of ['0.parquet', '0.tar.shardtool']) writeFileSync(at(taken), THEIRS);
-  const side = path.join(sideFolder(at('')), '0.parquet');
+  const side = path.join(sideFolder(at(''))!, '0.parquet');
   expect(await placeSidecar('index', at('0.tar'))).toBe(side);
   expect(existsSync(path.dirname(side))).toBe(true);
 });

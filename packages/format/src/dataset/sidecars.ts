@@ -4,7 +4,7 @@ import { access, open, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { FileError, makeFolder } from '@shardtool/base';
-import { entryAt, isRemote, joinLocation, splitLocation } from '@shardtool/storage';
+import { entryAt, isRemote, joinLocation, shownLocation, splitLocation } from '@shardtool/storage';
 import {
   entryOf,
   type LayoutEntry,
@@ -149,7 +149,8 @@ export async function packedSidecarPath(kind: SidecarName, shardPath: string): P
 export async function findSidecars(kind: SidecarName, shardPath: string): Promise<string | null> {
   const { folder, shard } = splitShardPath(shardPath);
   // Nothing of ours lies beside what is remote: where this machine keeps nothing for its folder, no request is made.
-  if (isRemote(shardPath) && (await stat(sideFolder(folder)).catch(() => null)) === null) return null;
+  const side = sideFolder(folder);
+  if (isRemote(shardPath) && (side === null || (await stat(side).catch(() => null)) === null)) return null;
   const packed = isRemote(shardPath) ? null : await stat(shardPath).catch(() => null);
   for (const file of [...(await placesOf(kind, folder, shard, shardPath)), ...earlierPlaces(kind, folder, shard)]) {
     const made = await stat(file).catch(() => null);
@@ -162,17 +163,28 @@ export async function findSidecars(kind: SidecarName, shardPath: string): Promis
 /**
  * Where a file of ours is to be written beside a shard of other software: under its name, under its other name where
  * something else has that, or in {@link sideFolder} (which is made) where nothing can be written beside the shard. Throws
- * {@link FileError} where both names are taken, or where none but the one name would do. `isNoted`: pack.json names it.
+ * {@link FileError} if both names are taken, if no other name would do, or if neither folder can be written. `isNoted`:
+ * pack.json names it.
  */
 export async function placeSidecar(kind: SidecarName, shardPath: string, isNoted = false): Promise<string> {
   const { folder, shard } = splitShardPath(shardPath);
+  const side = sideFolder(folder);
+  let isTaken = false;
   for (const file of await placesOf(kind, folder, shard, shardPath)) {
-    if ((await ownerOf(kind, file, isNoted)) === 'other') continue;
+    if ((await ownerOf(kind, file, isNoted)) === 'other') {
+      isTaken = true;
+      continue;
+    }
     const target = path.dirname(file);
-    if (target === sideFolder(folder)) makeFolder(target);
-    if (await isWritable(target)) return file;
+    if (await (target === side ? canBeMade(target) : isWritable(target))) return file;
   }
   const first = sidecarPath(kind, shardPath);
+  if (!isTaken) {
+    throw new FileError(
+      { path: first },
+      `${shownLocation(first)} cannot be written, and there is no folder on this machine to keep it in; set SHARDTOOL_SIDECARS to a folder that can be written.`,
+    );
+  }
   throw new FileError(
     { path: first },
     `${first} was not written by shardtool, so it stays, and there is no other place for what was to be there; move it away.`,
@@ -181,14 +193,24 @@ export async function placeSidecar(kind: SidecarName, shardPath: string, isNoted
 
 /**
  * The folder on this machine that keeps what cannot lie beside shards, since their folder is read-only or remote:
- * one for each folder of shards, below `SHARDTOOL_SIDECARS`, or else below the user's cache folder.
+ * one for each folder of shards, below `SHARDTOOL_SIDECARS`, or else below the user's cache folder. Null for a user without a
+ * home folder, as a container may have one that is only a number.
  */
-export function sideFolder(folder: string): string {
-  const cache = process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache');
-  const base = process.env.SHARDTOOL_SIDECARS || path.join(cache, 'shardtool', 'beside');
+export function sideFolder(folder: string): string | null {
+  const cache = process.env.XDG_CACHE_HOME || homeCache();
+  const base = process.env.SHARDTOOL_SIDECARS || (cache && path.join(cache, 'shardtool', 'beside'));
+  if (base === null) return null;
   // What follows "?" in an address may be a secret, and is not what tells one place from another.
   const place = isRemote(folder) ? folder.replace(/\?.*$/s, '') : path.resolve(folder);
   return path.join(base, createHash('sha256').update(place).digest('hex').slice(0, 32));
+}
+
+function homeCache(): string | null {
+  try {
+    return path.join(homedir(), '.cache');
+  } catch {
+    return null;
+  }
 }
 
 /** Who wrote what lies at `file`: the file itself says so, or, for kinds without a mark, the pack's note (`isNoted`). */
@@ -229,8 +251,8 @@ async function placesOf(kind: SidecarName, folder: string, shard: string, shardP
   const above = datasetFolder(folder, shard);
   const isOfPack = !isRemote(folder) && above !== folder && (await exists(path.join(above, MANIFEST_FILE)));
   if (isOfPack) beside.unshift(path.join(above, fileName(shard)));
-  if (otherName === undefined) return beside;
-  return [...beside, path.join(sideFolder(folder), (await versionOf(shardPath)) + names[0]!)];
+  const side = otherName === undefined ? null : sideFolder(folder);
+  return side === null ? beside : [...beside, path.join(side, (await versionOf(shardPath)) + names[0]!)];
 }
 
 /** Where earlier builds wrote a file of ours: among the shards, under a name that other software does not skip. */
@@ -294,6 +316,15 @@ function splitShardPath(shardPath: string): { readonly folder: string; readonly 
     .some(({ extension, innerFile }) => innerFile === path.basename(file) && own.endsWith(extension));
   const shard = isInner ? own : file;
   return { folder: path.dirname(shard), shard: path.basename(shard) };
+}
+
+async function canBeMade(folder: string): Promise<boolean> {
+  try {
+    makeFolder(folder);
+  } catch {
+    return false;
+  }
+  return isWritable(folder);
 }
 
 async function isWritable(folder: string): Promise<boolean> {

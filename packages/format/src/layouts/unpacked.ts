@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip } from 'node:zlib';
-import { DamagedShardError, ShardtoolError, UnsupportedShardError } from '@shardtool/base';
+import { DamagedShardError, FileError, ShardtoolError, UnsupportedShardError } from '@shardtool/base';
 import { decompressSnappy } from '../parquet/snappy.js';
 import { getVarint } from '../parquet/varint.js';
 import type { Source } from '../source.js';
@@ -68,7 +68,8 @@ export async function fetched(source: Source): Promise<Source> {
   try {
     here = await copied(source);
   } catch (error) {
-    if (NO_ROOM.has((error as NodeJS.ErrnoException).code ?? '')) return source;
+    const { code, cause } = error as NodeJS.ErrnoException;
+    if (NO_ROOM.has(code ?? (cause as NodeJS.ErrnoException | undefined)?.code ?? '')) return source;
     throw error;
   }
   await source.close();
@@ -110,7 +111,10 @@ async function spooled(location: string, content: () => AsyncIterable<Uint8Array
 
 /** A new file that nobody else sees, and that is gone when it is closed. */
 async function nameless() {
-  const folder = await mkdtemp(path.join(tmpdir(), 'shardtool-'));
+  const folder = await mkdtemp(path.join(tmpdir(), 'shardtool-')).catch((cause: Error) => {
+    const message = `No temporary file can be made (${cause.message}); set TMPDIR to a folder that can be written.`;
+    throw new FileError({ path: tmpdir() }, message, { cause });
+  });
   const name = path.join(folder, 'unpacked');
   const file = await open(name, 'wx+', 0o600);
   await rm(name);

@@ -39,14 +39,17 @@ function keyOf({ identities, buckets: { sizes, isComputed }, turns }: SizesKey):
     .digest('hex');
 }
 
-function fileOf({ location }: StoredDataset, key: string): string {
-  return path.join(sideFolder(location), `buckets-${key.slice(0, 16)}`);
+/** Null if this machine keeps nothing for the user. */
+function fileOf({ location }: StoredDataset, key: string): string | null {
+  const folder = sideFolder(location);
+  return folder && path.join(folder, `buckets-${key.slice(0, 16)}`);
 }
 
 /** Null where there is nothing, or nothing that can be used. */
 export async function keptSizes(dataset: StoredDataset, key: SizesKey): Promise<SizedSamples | null> {
   const wanted = keyOf(key);
-  const bytes = await readFile(fileOf(dataset, wanted)).catch(() => null);
+  const file = fileOf(dataset, wanted);
+  const bytes = file === null ? null : await readFile(file).catch(() => null);
   const end = bytes?.indexOf(0x0a) ?? -1;
   if (bytes === null || end < 0) return null;
   let found: z.output<typeof header>;
@@ -65,6 +68,7 @@ export async function keptSizes(dataset: StoredDataset, key: SizesKey): Promise<
 export async function keepSizes(dataset: StoredDataset, key: SizesKey, { of, ...found }: SizedSamples): Promise<void> {
   const whole = keyOf(key);
   const file = fileOf(dataset, whole);
+  if (file === null) return;
   const part = `${file}.${randomUUID()}.part`;
   const head = JSON.stringify({ mark: MARK, key: whole, crc32: crc32(of), ...found });
   try {

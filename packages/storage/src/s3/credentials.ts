@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe } from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
+import { homedir } from 'node:os';
 
 /** Who asks. */
 export interface Credentials {
@@ -27,11 +28,24 @@ export async function providerFor(scheme: 's3' | 'gs'): Promise<Provider> {
   const accessKeyId = env.GS_ACCESS_KEY_ID;
   const secretAccessKey = env.GS_SECRET_ACCESS_KEY;
   if (scheme === 'gs' && accessKeyId && secretAccessKey) return async () => ({ accessKeyId, secretAccessKey });
+  if (!hasHome()) env.HOME = '/';
   const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
   // Files of credentials are read again when others are looked for: somebody may have written new ones.
   const provider = defaultProvider({ timeout: PATIENCE_MS, maxRetries: 0, ignoreCache: true }) as Provider;
   limitEndpoints();
   return (options) => lookUp.run(true, () => provider(options));
+}
+
+/**
+ * Whether the user has a home folder. For one who is only a number, as a container may have, the library ends the look-up at
+ * the profiles, before it asks the container's endpoint.
+ */
+function hasHome(): boolean {
+  try {
+    return homedir() !== '';
+  } catch {
+    return false;
+  }
 }
 
 /** Is set in whatever a look-up of credentials begins. */

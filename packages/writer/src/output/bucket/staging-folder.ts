@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { FileError, makeFolder } from '@shardtool/base';
 import type { Entry } from '@shardtool/storage';
@@ -8,15 +8,18 @@ import type { Entry } from '@shardtool/storage';
 /** One folder for each place and part: two packs of the same meet in it, and what one that was killed left is taken away. */
 export function stagingFolder(location: string, part: string | undefined, staging: string | undefined): string {
   const name = createHash('sha256')
-    .update(JSON.stringify([location.replace(/\/+$/, ''), part ?? null, userInfo().uid]))
+    .update(JSON.stringify([location.replace(/\/+$/, ''), part ?? null, process.getuid?.() ?? -1]))
     .digest('hex')
     .slice(0, 16);
   const folder = join(staging ?? tmpdir(), `shardtool-staging-${name}`);
-  makeFolder(dirname(folder));
   try {
+    makeFolder(dirname(folder));
     mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') {
+      const message = `${folder}, for shards on their way to the bucket, cannot be made (${(cause as Error).message}); name another folder on this machine ("staging", --staging), or set TMPDIR.`;
+      throw new FileError({ path: folder }, message, { cause });
+    }
     const found = lstatSync(folder);
     if (!found.isDirectory() || found.uid !== (process.getuid?.() ?? found.uid)) {
       const message = `${folder} is not a folder of this user; remove it, or name another place for shards on their way ("staging", --staging).`;
