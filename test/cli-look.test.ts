@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { bash } from './cli-process.js';
 import { packedPhotos } from './datasets.js';
-import { jpeg, newFolder, tree } from './pack-workbench.js';
+import { JPEG, jpeg, newFolder, tree } from './pack-workbench.js';
 
 const shards = {
   tar: await packedPhotos(),
@@ -119,6 +120,22 @@ test('cat takes a key of digits alone, and gives a field of 3 MB whole', async (
   expect((await bash(`shardtool cat ${output} 007 txt | head -c 5; echo " \${PIPESTATUS[0]}"`)).stdout).toBe(
     'xxxxx 0\n',
   );
+});
+
+test('a key, a field and a folder that begin with a dash are named behind "--"', async () => {
+  const root = tree({ 'in/-x/1.jpg': JPEG, 'in/-x/1.json': '{}' });
+  const output = path.join(root, '-out');
+  expect(await shardtool('pack', '--quiet', '--', path.join(root, 'in'), output)).toMatchObject({ code: 0 });
+  expect((await shardtool('cat', output, '--', '-x/1')).bytes).toEqual(JPEG);
+  expect(await shardtool('cat', '--', output, '-x/1', 'json')).toMatchObject({ code: 0, stdout: '{}' });
+  expect(await shardtool('cat', output, '-x/1')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('There is no option -x; a key or a file whose name begins so goes behind "--".'),
+  });
+  expect(await shardtool('cat', output, '--', '-x/1', 'json', '-y')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('It does not take this: -y.'),
+  });
 });
 
 test('cat of a sample without an image asks for a field', async () => {

@@ -131,3 +131,19 @@ test('a file has its own name back, and the shards may lie in the folder that th
   await shardtool('unpack', shards, folder);
   expect(filesIn(folder)).toEqual(['cat/IMG 0.JPG', 'cat/IMG 0.cls', 'cat/a.b.cls', 'cat/a.b.jpg', 'cat/a.b.json']);
 });
+
+test('a key of more folders than a path can have is one sentence, and nothing is made', async () => {
+  const deep = `${'a/'.repeat(10_000)}x.txt`;
+  const shard = path.join(emptyFolder(), 'deep.tar');
+  writeFileSync(shard, archive(pax(record('path', deep)), entry({ name: 'short.txt' }, 'x')));
+  const folder = newFolder();
+  const { code, stderr } = await shardtool('unpack', shard, folder);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^shardtool: deep\.tar: a sample would be the file "(a\/){40}\.\.\.", whose name of 20005 bytes is too long/,
+  );
+  expect(stderr.trimEnd()).not.toContain('\n');
+  expect(existsSync(folder)).toBe(false);
+  const tar = await shardtool('unpack', shard, '-');
+  expect(tar).toMatchObject({ code: 0 });
+});

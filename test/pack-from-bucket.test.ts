@@ -1,8 +1,9 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { readShardIndex } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { openStorage } from '@shardtool/storage';
-import { type PackOptions, pack } from '@shardtool/writer';
+import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type BucketServer, defaultBucketServer } from './bucket-server.js';
@@ -121,6 +122,26 @@ test('an append tells which objects are gone as it tells which files are, and no
   expect(lists[0]).toBe(lists[1]);
   const part = await pack('s3://raw/set', fromBucket, { append: true, exclude: ['zebra/**'] });
   expect(part.changes).toEqual({ ...told, gone: 1 });
+});
+
+test('a repair takes damaged samples from the bucket that was packed, and asks for no other file', async () => {
+  both();
+  const output = newFolder();
+  await pack('s3://raw/set', output, { maxShardSamples: 2, shuffle: false });
+  const shard = path.join(output, '000000.tar');
+  const { source, fields } = await readShardIndex(path.join(output, '000000.parquet'));
+  const row = source.indexOf('cat/1.jpg');
+  const bytes = readFileSync(shard);
+  bytes[fields.get('jpg')!.offset[row]! + 20]! ^= 4;
+  writeFileSync(shard, bytes);
+  server.asked.length = 0;
+  const report = await repair(output, { workers: 1, source: 's3://raw/set' });
+  expect(report).toMatchObject({ repairedShards: 1, takenOut: 0, restored: 1 });
+  expect(new Set(server.asked.map(({ key }) => key))).toEqual(new Set(['', 'set/cat/1.jpg']));
+  expect((await verify(output)).faults).toBe(0);
+  await expect(repair(output, { source: 's3://raw/elsewhere' })).rejects.toThrow(
+    's3://raw/elsewhere has no file in it',
+  );
 });
 
 test('names and sizes come from lists alone, and each object is read by one request', async () => {

@@ -83,7 +83,7 @@ export async function runCli(
     // It would lay out all of the help, which nobody sees, before the command has anything to do.
     instance.getInternalMethods().getUsageInstance().cacheHelpMessage = () => undefined;
   };
-  const cli = yargs(words)
+  const cli = yargs(withoutDashes(words))
     .scriptName('shardtool')
     .usage('$0 COMMAND\n\nTurns many small image files into large shards, and feeds them to training.')
     // `--include a b` would otherwise take b too.
@@ -95,6 +95,7 @@ export async function runCli(
     .middleware((given) => useStorageFlags(given))
     // Before all checks, so that what fails there knows the flags.
     .middleware(noteFlags as unknown as MiddlewareFunction, true)
+    .middleware(restoreDashes, true)
     .demandCommand(1, 'Say what to do.')
     .strict()
     .recommendCommands()
@@ -127,6 +128,21 @@ export async function runCli(
   }
 }
 
+/** In front of a word behind `--`: no word of a command line can begin so. */
+const PLAIN = '\0';
+
+/** yargs does not take what follows `--` for the arguments of a command: it gets these words as words that are no flags. */
+function withoutDashes(words: readonly string[]): string[] {
+  const end = words.indexOf('--');
+  return end < 0 ? [...words] : [...words.slice(0, end), ...words.slice(end + 1).map((word) => PLAIN + word)];
+}
+
+function restoreDashes(given: Record<string, unknown>): void {
+  const plain = (value: unknown) => (typeof value === 'string' && value.startsWith(PLAIN) ? value.slice(1) : value);
+  for (const [name, value] of Object.entries(given))
+    given[name] = Array.isArray(value) ? value.map(plain) : plain(value);
+}
+
 /** The first flag on the command line that the command does not have; null where it has all, or is not known. */
 function unknownFlag(words: readonly string[], flags: readonly string[]): string | null {
   if (flags.length === 0) return null;
@@ -141,7 +157,9 @@ function unknownFlag(words: readonly string[], flags: readonly string[]): string
 async function noSuchFlag(flag: string, words: readonly string[], flags: readonly string[]): Promise<UsageError> {
   const { didYouMean } = await import('@shardtool/base');
   const known = flags.filter((name) => name.length > 1).map((name) => `--${name}`);
-  return new UsageError(`There is no option ${flag}${didYouMean(flag, known) || '.'} ${hint(words)}`);
+  const isName = flag.length === 2 && words.some((word) => word.startsWith(flag) && word.length > flag.length);
+  const remedy = isName ? '; a key or a file whose name begins so goes behind "--".' : didYouMean(flag, known) || '.';
+  return new UsageError(`There is no option ${flag}${remedy} ${hint(words)}`);
 }
 
 function hint(words: readonly string[]): string {

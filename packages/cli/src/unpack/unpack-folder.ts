@@ -31,6 +31,7 @@ export class UnpackFolder {
       throw new EntryNameError({ shard, key, path: name }, message);
     }
     const file = path.join(this.#root, name);
+    if (Buffer.byteLength(name) > ANY_NAME) await refuseLongName(file, name, { shard, key });
     try {
       await this.#makeFolder(path.dirname(file));
       // "wx" writes neither over a file nor through a link.
@@ -56,16 +57,43 @@ export class UnpackFolder {
 
   /** Makes folders one by one, since `recursive` would go through a link that stands in the way. */
   async #makeFolder(folder: string): Promise<void> {
-    if (this.#made.has(folder)) return;
-    if (folder === this.#root) {
-      makeFolder(folder);
-    } else {
-      await this.#makeFolder(path.dirname(folder));
-      await mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
-        if (error.code !== 'EEXIST') throw error;
-        if (!(await lstat(folder)).isDirectory()) throw new Error(`${folder} is a file or a link`);
-      });
+    const missing: string[] = [];
+    for (let above = folder; !this.#made.has(above); above = path.dirname(above)) {
+      missing.push(above);
+      if (above === this.#root) break;
     }
-    this.#made.add(folder);
+    for (const one of missing.reverse()) {
+      if (one === this.#root) makeFolder(one);
+      else await makeOne(one);
+      this.#made.add(one);
+    }
+  }
+}
+
+async function makeOne(folder: string): Promise<void> {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (!(await lstat(folder)).isDirectory()) throw new Error(`${folder} is a file or a link`);
+  }
+}
+
+/** Every file system takes a name of so many bytes. */
+const ANY_NAME = 200;
+/** Of a long name, as it is shown. */
+const SHOWN_CHARACTERS = 80;
+
+/** Throws {@link FileError}, before any folder of it is made, for a path that the system finds too long. */
+async function refuseLongName(file: string, name: string, origin: Origin): Promise<void> {
+  try {
+    await lstat(file);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ENAMETOOLONG') return;
+    const bytes = Buffer.byteLength(name);
+    const message =
+      `${origin.shard}: a sample would be the file ${JSON.stringify(`${name.slice(0, SHOWN_CHARACTERS)}...`)}, whose name of ${bytes} bytes ` +
+      'is too long for this file system; leave it out with --exclude-keys, or write a tar ("unpack ... -").';
+    throw new FileError({ ...origin, path: file }, message, { cause });
   }
 }

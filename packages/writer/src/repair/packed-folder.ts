@@ -4,18 +4,23 @@ import { FileError } from '@shardtool/base';
 import { isImageField, whyUnsafe } from '@shardtool/format';
 import { type Payload, payloadIn } from './payload.js';
 
+/** The files that a dataset was packed from. */
+export interface PackedFiles {
+  /**
+   * What the file holds that a field was packed from, or may have been; null where there is none. `source` is the path of
+   * the sample's image below the place, '' where it is not known.
+   */
+  read(key: string, source: string, field: string): Payload | null | Promise<Payload | null>;
+}
+
 /** The folder that the dataset was packed from. */
-export class PackedFolder {
+export class PackedFolder implements PackedFiles {
   readonly #root: string;
 
   constructor(root: string) {
     this.#root = path.resolve(root);
   }
 
-  /**
-   * What the file holds that a field was packed from, or may have been; null where there is none. `source` is the path of
-   * the sample's image below the folder, '' where it is not known.
-   */
   read(key: string, source: string, field: string): Payload | null {
     for (const candidate of candidates(key, source, field)) {
       if (whyUnsafe(candidate) !== null) continue;
@@ -34,7 +39,7 @@ export class PackedFolder {
 }
 
 /** The image is the file itself, whatever its field is called; others stand beside it with the same stem. */
-function candidates(key: string, source: string, field: string): string[] {
+export function candidates(key: string, source: string, field: string): string[] {
   const stem = source === '' ? key : source.replace(/\.[^./]*$/, '');
   const named = [`${stem}.${field}`, `${stem}.${field.toUpperCase()}`];
   return source !== '' && isImageField(field) ? [source] : named;

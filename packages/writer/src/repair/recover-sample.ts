@@ -3,7 +3,7 @@ import { type FieldPosition, fieldPayload, isImageField, type Source, sampleTooL
 import type { Checker } from '@shardtool/reader';
 import { HELD_BYTES } from '../shard/large-sample.js';
 import type { ExpectedField, ExpectedSample } from './expected-samples.js';
-import type { PackedFolder } from './packed-folder.js';
+import type { PackedFiles } from './packed-folder.js';
 import { heldPayload, type Payload, payloadIn } from './payload.js';
 
 /** Where what is lost may be found, and how what is found is judged. */
@@ -11,7 +11,7 @@ export interface RecoverySetting {
   /** As messages name it. */
   readonly shard: string;
   readonly source: Source | null;
-  readonly packed: PackedFolder | null;
+  readonly packed: PackedFiles | null;
   readonly loadChecker: () => Promise<Checker>;
   /** Also images that are as they were packed have to be decodable. */
   readonly decode: boolean;
@@ -82,7 +82,9 @@ async function recoverField(
   setting: RecoverySetting,
 ): Promise<FieldRecovery> {
   const stored = await fromShard(field, key, setting);
-  const packed = fromFiles(field, key, facts, setting);
+  // What is as it was packed needs no file.
+  const isFound = !('reason' in stored) && stored.isProven;
+  const packed = isFound ? null : await fromFiles(field, key, facts, setting);
   const best = better(stored, packed);
   if ('reason' in best || !isImageField(field.name) || (best.isProven && !setting.decode)) return best;
   const trouble = await decodeTrouble(best.payload, key, setting);
@@ -146,15 +148,15 @@ async function payloadAt(
 }
 
 /** What the field was packed from, as far as that is known to be the same still. */
-function fromFiles(
+async function fromFiles(
   { name, bytes, isInteger, crc32: expected }: ExpectedField,
   key: string,
   { source, cls }: KnownFacts,
   { packed }: RecoverySetting,
-): { payload: Payload; from: 'source'; isProven: boolean } | null {
+): Promise<{ payload: Payload; from: 'source'; isProven: boolean } | null> {
   // The class number comes from no file, and the index has it.
   const number = name === 'cls' && cls >= 0 ? heldPayload(Buffer.from(String(cls))) : null;
-  for (const payload of [number, packed?.read(key, source, name) ?? null]) {
+  for (const payload of [number, (await packed?.read(key, source, name)) ?? null]) {
     if (payload === null) continue;
     const isProven = expected === null ? payload === number && isInteger : payload.crc32 === expected;
     if (isProven || (expected === null && bytes === payload.bytes)) return { payload, from: 'source', isProven };

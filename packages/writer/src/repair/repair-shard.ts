@@ -19,6 +19,7 @@ import {
   writtenLayoutOf,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
+import { isRemote } from '@shardtool/storage';
 import { asDiskFull } from '../disk-full.js';
 import type { QuarantinedSample } from '../output/quarantine.js';
 import { makeCropIndex } from '../shard/crop-index.js';
@@ -31,7 +32,8 @@ import { shardPaths } from '../shard/shard-paths.js';
 import { longestSpan, totalsOf } from '../verify/check-totals.js';
 import { type Evidence, findSamples, gatherEvidence, storesImagesAlone } from './evidence.js';
 import { type ExpectedSample, expectedSamples } from './expected-samples.js';
-import { PackedFolder } from './packed-folder.js';
+import { PackedBucket } from './packed-bucket.js';
+import { type PackedFiles, PackedFolder } from './packed-folder.js';
 import { type KnownFacts, type RecoveredField, type RecoverySetting, recoverSample } from './recover-sample.js';
 import { type IndexFacts, type RemadeIndex, remadeIndex } from './remade-index.js';
 
@@ -45,7 +47,7 @@ export interface RepairSetting extends IndexFacts {
   readonly optionalFields: readonly string[];
   /** dataset.json is as it was written: what it says of a shard is right. */
   readonly isManifestWhole: boolean;
-  /** The folder that the dataset was packed from; null where it is not given. */
+  /** The folder, or the remote place, that the dataset was packed from; null where it is not given. */
   readonly source: string | null;
   readonly decode: boolean;
   /** What may be held of a sample that cannot be written in pieces. */
@@ -145,6 +147,10 @@ export function recordOfIndex(
   return { ...known, samples: index.samples, maxSampleBytes: longestSpan(index), classCounts, fieldCounts };
 }
 
+function packedFiles(source: string, maxSampleBytes: number): PackedFiles {
+  return isRemote(source) ? new PackedBucket(source, maxSampleBytes) : new PackedFolder(source);
+}
+
 async function rewriteShard(
   shard: DatasetShard,
   evidence: Evidence,
@@ -153,7 +159,7 @@ async function rewriteShard(
 ): Promise<RepairedShard> {
   const { source, index } = evidence;
   const { decode, columnTypes, otherIndexes, workFolder, requiredFields, isManifestWhole, maxSampleBytes } = setting;
-  const packed = setting.source === null ? null : new PackedFolder(setting.source);
+  const packed = setting.source === null ? null : packedFiles(setting.source, maxSampleBytes);
   const recovery: RecoverySetting = { shard: shard.name, source, packed, loadChecker, decode, maxSampleBytes };
   const isBare = await storesImagesAlone(source, shard, index);
   const layout = isBare ? lmdbImages : await writtenLayoutOf(shard.format);

@@ -17,7 +17,7 @@ import {
   sidecarPaths,
   writtenLayoutOf,
 } from '@shardtool/format';
-import { requireLocal } from '@shardtool/storage';
+import { isRemote, requireLocal } from '@shardtool/storage';
 import { commitDataset } from '../output/commit.js';
 import { lockFolder } from '../output/lock.js';
 import { forgetMadeFrom } from '../output/pack-note.js';
@@ -36,12 +36,13 @@ import {
 } from '../verify/verify.js';
 import { thisThread, WorkerPool } from '../workers/worker-pool.js';
 import { exchangeShard, keepReplaced } from './exchange.js';
+import { checkBucket } from './packed-bucket.js';
 import { type RepairAnswer, RepairJobs, type ShardWork } from './repair-job.js';
 import { type RepairedShard, type RepairSetting, recordOfIndex } from './repair-shard.js';
 import { knownManifest } from './salvage-manifest.js';
 
 export interface RepairOptions {
-  /** The folder that the dataset was packed from: damaged samples come back from there where their files are the same still. */
+  /** The folder or remote place that the dataset was packed from: damaged samples come back from there if their files are the same still. */
   readonly source?: string;
   /** Also takes out images that cannot be decoded whole. Default false. */
   readonly decode?: boolean;
@@ -107,7 +108,8 @@ export async function repair(location: string, options: RepairOptions = {}): Pro
 
 async function repairDataset(location: string, options: RepairOptions): Promise<RepairReport> {
   checkWorkers(options.workers);
-  if (options.source !== undefined) checkSource(options.source);
+  const { source } = options;
+  if (source !== undefined) await (isRemote(source) ? checkBucket(source) : checkSource(source));
   const { maxSampleBytes } = options;
   if (maxSampleBytes !== undefined && !(maxSampleBytes >= 1)) {
     const message = `maxSampleBytes is a number of bytes, as 4 * 2 ** 30, and not ${JSON.stringify(maxSampleBytes)}.`;

@@ -24,7 +24,7 @@ export const verifyCommand = command({
       .option('source', {
         type: 'string',
         requiresArg: true,
-        describe: 'With --fix: the folder that was packed, to take damaged samples from',
+        describe: 'With --fix: the folder that was packed, or s3:// and other places, to take damaged samples from',
       })
       .option('max-sample-bytes', {
         ...size('--max-sample-bytes', 'With --fix: largest sample that is held in memory, as 4GiB'),

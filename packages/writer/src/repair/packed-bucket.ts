@@ -1,0 +1,53 @@
+import { NoSuchFileError, RequestRejectedError } from '@shardtool/base';
+import { sampleTooLarge, whyUnsafe } from '@shardtool/format';
+import { openStorage, type Storage } from '@shardtool/storage';
+import { SourceError } from '../errors.js';
+import { candidates, type PackedFiles } from './packed-folder.js';
+import { heldPayload, type Payload } from './payload.js';
+
+/** The bucket, or another remote place, that the dataset was packed from. A file is held whole. */
+export class PackedBucket implements PackedFiles {
+  readonly #storage: Promise<Storage>;
+  readonly #maxBytes: number;
+
+  constructor(root: string, maxBytes: number) {
+    this.#storage = openStorage(root);
+    this.#maxBytes = maxBytes;
+  }
+
+  async read(key: string, source: string, field: string): Promise<Payload | null> {
+    for (const candidate of candidates(key, source, field)) {
+      if (whyUnsafe(candidate) !== null) continue;
+      const bytes = await this.#read(candidate, key);
+      if (bytes !== null) return heldPayload(bytes);
+    }
+    return null;
+  }
+
+  async #read(name: string, key: string): Promise<Uint8Array | null> {
+    const storage = await this.#storage;
+    try {
+      const file = await storage.open(name);
+      try {
+        if (file.size > this.#maxBytes) throw sampleTooLarge(file.location, key, file.size, this.#maxBytes);
+        const bytes = new Uint8Array(file.size);
+        await file.readAt(0, bytes);
+        return bytes;
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      // Who may not list a bucket is refused what is not there.
+      if (error instanceof NoSuchFileError || error instanceof RequestRejectedError) return null;
+      throw error;
+    }
+  }
+}
+
+/** Throws {@link SourceError} for a place in which nothing is, and what listing it throws. */
+export async function checkBucket(root: string): Promise<void> {
+  const storage = await openStorage(root);
+  for await (const _ of storage.list('', { deep: true })) return;
+  const message = `The source ${storage.location} has no file in it; give the place that the dataset was packed from.`;
+  throw new SourceError({ path: storage.location }, message);
+}
