@@ -69,7 +69,7 @@ def readers():
 def lent_readers(readers, monkeypatch):
     """Loaders and datasets of a file get their readers from each other: for what says nothing of processes."""
     for module in ("loader", "sample_reader"):
-        monkeypatch.setattr(f"shardtool.{module}.ReaderProcess", lambda: LentReader(readers))
+        monkeypatch.setattr(f"shardtool.{module}.ReaderProcess", lambda **_: LentReader(readers))
 
 
 @pytest.fixture(scope="session")

@@ -48,8 +48,22 @@ class LentReader:
 
     def close(self):
         if self._reader is not None and not self._is_given_back:
-            self._readers.give_back(self._place, self._reader)
+            if self._is_free():
+                self._readers.give_back(self._place, self._reader)
+            else:
+                self._reader.close()
         self._is_given_back = True
+
+    def _is_free(self):
+        """Nothing refers to the slots any more: else the next loader would overwrite them."""
+        memory = self._reader._memory
+        try:
+            if memory is not None:
+                memory._memory.close()
+        except BufferError:
+            return False
+        self._reader._memory = None
+        return True
 
     def __del__(self):
         self.close()

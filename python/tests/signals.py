@@ -6,6 +6,7 @@ import queue
 import sys
 import threading
 import time
+from pathlib import Path
 
 
 @contextlib.contextmanager
@@ -39,3 +40,31 @@ def pressed(number, seconds):
         sys.unraisablehook = previous
         swallowed.put(False)
         thread.join()
+
+
+@contextlib.contextmanager
+def interrupted_at(moment, *modules):
+    """Raises KeyboardInterrupt at a moment of the work in these modules, counted from 0, as a signal's handler can: when
+    a function begins, and when a call of one that is written in C has returned.
+
+    Yields a list that is empty if the work was done before.
+    """
+    files = {module.__file__ for module in modules}
+    moments = [0]
+    raised = []
+
+    def watch(frame, event, _):
+        if event not in ("call", "c_return") or frame.f_code.co_filename not in files or raised:
+            return
+        moments[0] += 1
+        if moments[0] > moment:
+            raised.append(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
+            raise KeyboardInterrupt
+
+    sys.setprofile(watch)
+    try:
+        yield raised
+    except KeyboardInterrupt:
+        assert raised
+    finally:
+        sys.setprofile(None)

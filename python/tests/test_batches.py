@@ -91,14 +91,14 @@ def test_arrays_weigh_single_samples_and_order_them(small):
     in_order = [keys[number] for number in order]
     assert keys_of(order=order) == in_order
     for given in (order, order.astype(np.int32), order.tolist(), range(5)):
-        assert options_for_reader({"order": given}, hold=1)["order"] == list(given)
+        assert options_for_reader({"order": given}, slots_in_use=0)["order"] == list(given)
     assert keys_of(order=order, rank=1, world_size=2, last_batch="partial") == in_order[1::2]
 
     weights = np.zeros(len(keys), dtype=np.float32)
     weights[[3, 70]] = 2
     assert sorted(keys_of(weights=weights)) == sorted([keys[3], keys[70]] * 2)
     for given in (weights, weights.tolist()):
-        assert options_for_reader({"weights": given}, hold=1)["weights"] == weights.tolist()
+        assert options_for_reader({"weights": given}, slots_in_use=0)["weights"] == weights.tolist()
     with pytest.raises(shardtool.OptionError, match="weights has 2 numbers and the dataset 200 samples"):
         keys_of(weights=[1, 1])
 

@@ -27,13 +27,16 @@ class SimulatedEvent:
     def synchronize(self):
         self._stream.work_until(self._after)
 
+    def query(self):
+        return self._stream.done >= self._after
+
 
 class SimulatedStream:
     """Work that was given, done when somebody waits for it."""
 
     def __init__(self):
         self.given = 0
-        self._done = 0
+        self.done = 0
         self._work = deque()
 
     def give(self, work):
@@ -41,9 +44,9 @@ class SimulatedStream:
         self.given += 1
 
     def work_until(self, number):
-        while self._done < number:
+        while self.done < number:
             self._work.popleft()()
-            self._done += 1
+            self.done += 1
 
 
 class SimulatedCuda(cuda.Cuda):
@@ -68,7 +71,7 @@ class SimulatedCuda(cuda.Cuda):
         return None
 
     def unregister(self, address):
-        assert self.stream._done == self.stream.given, "memory is given back while it is copied"
+        assert self.stream.done == self.stream.given, "memory is given back while it is copied"
         del self.registered[address]
 
     def pinned(self, tensor):
@@ -167,7 +170,7 @@ def test_simulated_slots_that_do_not_wait_are_seen(simulated, small, monkeypatch
         stream = SimulatedCuda.latest.stream
         with pytest.raises(AssertionError, match="a slot was filled again before it was copied"):
             stream.work_until(stream.given)
-        stream._done = stream.given
+        stream.done = stream.given
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
@@ -287,8 +290,16 @@ def test_simulated_reader_that_dies_raises_behind_the_batches_that_were_good(sim
                 next(batches)
 
 
-def test_simulated_pin_memory_alone_pins_the_slots(simulated, small):
-    with shardtool.Loader(small, pin_memory=True, **OPTIONS) as loader:
+def test_simulated_pin_memory_copies_batches_into_memory_that_torch_keeps_until_copies_end(simulated, small, host):
+    with shardtool.Loader(small, pin_memory=True, with_keys=True, **OPTIONS) as loader:
+        batches = list(loader)
+        assert all(hasattr(batch.images, "is_staged") for batch in batches)
+        same([tuple(batch) for batch in batches], host)
+        assert SimulatedCuda.latest.registered == {}
+
+
+def test_simulated_pin_memory_with_reuse_pins_the_slots(simulated, small):
+    with shardtool.Loader(small, pin_memory=True, reuse=True, **OPTIONS) as loader:
         for images, _ in loader:
             [(start, length)] = SimulatedCuda.latest.registered.items()
             assert start <= images.data_ptr() < start + length
@@ -326,5 +337,6 @@ def test_on_a_gpu_batches_are_those_of_the_cpu(small, host, dtype):
     options = {**OPTIONS, "device": "cuda", "dtype": dtype, "mean": MEAN, "std": STD}
     with shardtool.Loader(small, with_keys=True, **options) as loader:
         same([(images.cpu(), labels.cpu(), keys) for images, labels, keys in loader], expected)
-    with shardtool.Loader(small, pin_memory=True, **OPTIONS) as loader:
-        assert all(images.is_pinned() for images, _ in loader)
+    for reuse in (False, True):
+        with shardtool.Loader(small, pin_memory=True, reuse=reuse, **OPTIONS) as loader:
+            assert all(images.is_pinned() for images, _ in loader)

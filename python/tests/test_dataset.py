@@ -11,6 +11,8 @@ from PIL import Image
 
 import shardtool
 from datasets import children, pack, small_images
+from shardtool import frames, reader_process
+from signals import interrupted_at
 
 torch = pytest.importorskip("torch")
 
@@ -175,3 +177,18 @@ def test_a_notebook_shows_a_grid_in_which_keys_are_text(tmp_path):
     assert page.count("data:image/jpeg;base64,") == 2
     assert "&lt;b&gt;a/0000 &lt;b&gt;a" in page
     assert "<b>" not in page
+
+
+def test_an_interrupt_at_any_moment_leaves_the_dataset_usable(small):
+    with shardtool.Dataset(small, output="numpy") as dataset:
+        expected = [dataset[number].image.tobytes() for number in range(2)]
+        moments = 0
+        for moment in range(1000):
+            with interrupted_at(moment, reader_process, frames) as interrupted:
+                dataset[0]
+            if not interrupted:
+                break
+            moments += 1
+            assert dataset[1].image.tobytes() == expected[1]
+            assert dataset[0].image.tobytes() == expected[0]
+    assert moments > 20

@@ -49,8 +49,8 @@ def test_two_processes_under_torchrun_see_every_sample_once_in_equally_many_batc
 def test_the_ranks_of_a_machine_share_its_cores(monkeypatch, ranks, workers):
     monkeypatch.setenv("LOCAL_WORLD_SIZE", ranks)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    assert options_for_reader({}, hold=1).get("workers") == workers
-    assert options_for_reader({"workers": 3}, hold=1)["workers"] == 3
+    assert options_for_reader({}, slots_in_use=0).get("workers") == workers
+    assert options_for_reader({"workers": 3}, slots_in_use=0)["workers"] == 3
 
 
 def test_rank_and_world_size_are_options_too(small):

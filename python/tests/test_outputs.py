@@ -1,6 +1,4 @@
-"""What images and labels are, and how long they are valid."""
-
-import mmap
+"""What images and labels are. How long they are yours is in test_ownership.py."""
 
 import numpy as np
 import pytest
@@ -10,13 +8,6 @@ import shardtool
 from datasets import crc_rows
 
 pytestmark = pytest.mark.usefixtures("lent_readers")
-
-
-def owner(array):
-    """Whose memory it is."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array.base
 
 
 def test_torch_images_are_channels_last_views_and_labels_int64(photos):
@@ -36,13 +27,6 @@ def test_torch_images_of_float32_are_contiguous(photos):
         images, _ = next(iter(loader))
         assert images.dtype == torch.float32 and images.shape[1:] == (3, 64, 64) and images.is_contiguous()
         assert float(images.min()) >= 0 and float(images.max()) <= 1
-
-
-def test_nothing_is_copied_and_all_batches_lie_in_one_mapping(small):
-    with shardtool.Loader(small, batch_size=50, output="numpy") as loader:
-        owners = {id(owner(images)): owner(images) for images, _ in loader}
-    assert len(owners) == 1
-    assert isinstance(next(iter(owners.values())), mmap.mmap)
 
 
 def test_torch_numpy_and_dlpack_show_the_same_pixels(photos):
@@ -72,24 +56,6 @@ def test_a_batch_has_its_parts_by_name(small):
         assert next(iter(loader)).keys is None
 
 
-@pytest.mark.parametrize("hold", [1, 3])
-def test_batches_stay_valid_for_as_long_as_they_are_held(small, hold):
-    with shardtool.Loader(small, batch_size=10, hold=hold, output="numpy", prefetch_batches=2) as loader:
-        held = []
-        # Over the ends of epochs, too.
-        for _ in range(3):
-            for images, _ in loader:
-                held = [*held, (images, crc_rows(images))][-hold:]
-                assert all(crc_rows(images) == rows for images, rows in held)
-
-
-def test_without_hold_the_memory_of_a_batch_is_used_again(small):
-    with shardtool.Loader(small, batch_size=10, output="numpy", prefetch_batches=2) as loader:
-        addresses = [images.ctypes.data for images, _ in loader]
-    assert len(addresses) == 20
-    assert len(set(addresses)) == 2
-
-
 def test_batches_outlive_the_loader(small):
     loader = shardtool.Loader(small, batch_size=10, output="numpy")
     images, _ = next(iter(loader))
@@ -111,5 +77,5 @@ def test_images_and_labels_may_be_written_to(small):
 def test_other_outputs_are_refused(small):
     with pytest.raises(ValueError, match='output is "torch", "numpy" or "dlpack"'):
         shardtool.Loader(small, output="jax")
-    with pytest.raises(shardtool.OptionError, match="hold is how many batches"):
-        shardtool.Loader(small, hold=0)
+    with pytest.raises(shardtool.OptionError, match="reuse is True or False"):
+        shardtool.Loader(small, reuse=2)

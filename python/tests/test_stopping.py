@@ -114,13 +114,13 @@ def test_a_loader_closed_between_an_answer_and_its_memory_ends_the_loop(endless,
     loader = endless()
     batches = iter(loader)
     next(batches)
-    receive = ReaderProcess.receive
+    request = ReaderProcess.request
 
-    def receive_and_close(reader, request):
-        frame = receive(reader, request)
+    def request_and_close(reader, *asked, **content):
+        frame = request(reader, *asked, **content)
         loader.close()
         return frame
 
-    monkeypatch.setattr(ReaderProcess, "receive", receive_and_close)
+    monkeypatch.setattr(ReaderProcess, "request", request_and_close)
     with pytest.raises(shardtool.StaleIteratorError):
         next(batches)

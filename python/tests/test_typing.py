@@ -16,7 +16,7 @@ from shardtool import options
 USER = """
 import shardtool
 
-loader = shardtool.Loader("shards/", batch_size=256, transform="train224", where=None, hold=2)
+loader = shardtool.Loader("shards/", batch_size=256, transform="train224", where=None, reuse=True)
 loader.set_epoch(3)
 for images, labels in loader:
     images.float()
@@ -43,7 +43,7 @@ options: shardtool.LoaderOptions = {"seed": 1}
 anything: dict[str, Any] = {"seed": 1}
 plain: shardtool.Loader = shardtool.Loader("shards/")
 
-for torch in shardtool.Loader("shards/", batch_size=256, hold=2):
+for torch in shardtool.Loader("shards/", batch_size=256, reuse=True):
     reveal_type(torch.images)
     reveal_type(torch.labels)
     torch.images.float()

@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from PIL import Image
 
 import shardtool
 from datasets import CHECKOUT, children, run_node
+from shardtool import frames, reader_process
+from signals import interrupted_at
 
 JPEG = Path(CHECKOUT / "examples/photos/cat/cat_000.jpg").read_bytes()
 
@@ -152,3 +155,41 @@ def test_the_command_line_tool_comes_along(tmp_path):
     assert len(shardtool.Dataset(tmp_path / "shards", output="numpy")) == 60
     wrong = subprocess.run([*command, "ls", tmp_path / "none"], env=environment, capture_output=True, timeout=60)
     assert wrong.returncode == 2
+
+
+def test_an_interrupt_at_any_moment_of_an_add_leaves_the_writer_usable(tmp_path):
+    before = children()
+    moments = 0
+    with shardtool.Writer(tmp_path / "out", classes=["a"]) as writer:
+        for moment in range(1000):
+            with interrupted_at(moment, reader_process, frames) as interrupted:
+                writer.add(f"interrupted/{moment}", JPEG, cls="a")
+            if not interrupted:
+                break
+            moments += 1
+            writer.add(f"after/{moment}", JPEG, cls="a")
+    assert moments > 20
+    assert children() == before
+    with shardtool.Dataset(tmp_path / "out", transform="raw") as dataset:
+        keys = [sample.key for sample in dataset]
+        assert all(sample.image == JPEG for sample in dataset)
+    assert [key for key in keys if key.startswith("after/")] == [f"after/{moment}" for moment in range(moments)]
+    # The first ones were interrupted before anything was sent, the last ones when the sample was written.
+    assert f"interrupted/{moments}" in keys
+    assert "interrupted/0" not in keys
+
+
+def test_threads_share_a_writer(tmp_path):
+    with shardtool.Writer(tmp_path / "out", classes=["a"]) as writer:
+
+        def add(which):
+            for number in range(40):
+                writer.add(f"{which}/{number}", JPEG, cls="a")
+
+        threads = [threading.Thread(target=add, args=(which,)) for which in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert writer.report["samples"] == 120
+    verify(tmp_path / "out")

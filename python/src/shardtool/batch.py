@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .frames import Frame
-from .slot_file import SlotMemory
+from .held_slots import MakeArray
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -221,8 +221,8 @@ class DLPackArray:
         return len(self._array)
 
 
-def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Batch:
-    """The batch that a frame tells of (packages/reader/src/bridge/batch-frame.ts)."""
+def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
+    """The batch of a frame (packages/reader/src/bridge/batch-frame.ts). ``in_slot`` makes the arrays over its slot."""
     header, rest = frame
     take = _Cutter(rest)
     size = header["size"]
@@ -231,7 +231,7 @@ def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Ba
     numbers = np.frombuffer(take(8 * size), np.float64).astype(np.int64)
     source = np.frombuffer(take(4 * size), np.int32).astype(np.int64) if header["isMixture"] else None
     crops = [np.frombuffer(take(8 * size), np.int32).astype(np.int64).reshape(-1, 2) for _ in range(header["crops"])]
-    parts: List[Any] = [_images(header, memory, take, to), to.values(labels)]
+    parts: List[Any] = [_images(header, in_slot, take, to), to.values(labels)]
     if header["keys"] is not None:
         parts.append(header["keys"])
     batch: Batch = Batch(parts)
@@ -240,7 +240,7 @@ def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Ba
     batch.source = None if source is None else to.values(source)
     if crops:
         batch.crop = Crop(*map(to.values, crops))
-    batch.extra_images, batch.masks = _companions(header, memory, to)
+    batch.extra_images, batch.masks = _companions(header, in_slot, to)
     if header["mix"] is not None:
         others = np.frombuffer(take(4 * size), np.int32).astype(np.int64)
         batch.mix = Mix(header["mix"]["name"], header["mix"]["weight"], to.values(others))
@@ -250,20 +250,20 @@ def read_batch(frame: Frame, memory: Callable[[], SlotMemory], to: Arrays) -> Ba
     return batch
 
 
-def _images(header: Dict[str, Any], memory: Callable[[], SlotMemory], take: _Cutter, to: Arrays) -> Any:
+def _images(header: Dict[str, Any], in_slot: MakeArray, take: _Cutter, to: Arrays) -> Any:
     """One array over the slot; or a list of arrays or of encoded images, copies."""
     if header["encoded"] is not None:
         return [bytes(take(length)) for length in header["encoded"]]
     dtype, layout = header["dtype"], header["layout"]
     if header["images"] is not None:
-        images = memory().array(header["images"]["offset"], dtype, tuple(header["images"]["shape"]))
+        images = in_slot(header["images"]["offset"], dtype, tuple(header["images"]["shape"]))
         return _shown(images, layout, to)
     shapes = [(image["height"], image["width"]) for image in header["list"]]
     return [_shown(_image(take, dtype, layout, height, width), layout, to) for height, width in shapes]
 
 
 def _companions(
-    header: Dict[str, Any], memory: Callable[[], SlotMemory], to: Arrays
+    header: Dict[str, Any], in_slot: MakeArray, to: Arrays
 ) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """More images, of the images' shape; and masks."""
     if header["images"] is None:
@@ -272,10 +272,10 @@ def _companions(
     height_width = shape[1:3] if header["layout"] == "nhwc" else shape[2:4]
 
     def image(offset: int) -> Any:
-        return _shown(memory().array(offset, header["dtype"], shape), header["layout"], to)
+        return _shown(in_slot(offset, header["dtype"], shape), header["layout"], to)
 
     def mask(offset: int) -> Any:
-        return to.values(memory().array(offset, "uint8", (shape[0], *height_width)))
+        return to.values(in_slot(offset, "uint8", (shape[0], *height_width)))
 
     return (
         {name: image(offset) for name, offset in header["extraImages"].items()},

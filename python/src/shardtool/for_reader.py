@@ -23,8 +23,8 @@ _OF_DATALOADER = {
 }
 
 
-def options_for_reader(options: Mapping[str, Any], hold: int) -> Dict[str, Any]:
-    """Options as the reader has them. ``hold`` batches may be in use at once, so there is a slot more for each but one.
+def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dict[str, Any]:
+    """Options as the reader has them. ``slots_in_use``: slots beside those of ``prefetch_batches``.
 
     Raises TypeError for a name that is no option.
     """
@@ -43,7 +43,10 @@ def options_for_reader(options: Mapping[str, Any], hold: int) -> Dict[str, Any]:
         if value is not None:
             given[OPTION_NAMES[name]] = _plain(name, value)
     if isinstance(given["prefetchBatches"], int):
-        given["prefetchBatches"] += hold - 1
+        given["prefetchBatches"] += slots_in_use
+        if slots_in_use > 0:
+            # One in use, one that is being delivered, and one that is being made.
+            given["prefetchBatches"] = max(3, given["prefetchBatches"])
     return given
 
 

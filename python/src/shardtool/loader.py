@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections import deque
 from types import GenericAlias
 from typing import (
     TYPE_CHECKING,
     Any,
-    Deque,
     Dict,
     Generic,
     Iterable,
@@ -25,8 +23,9 @@ from typing import (
 
 from .batch import Array, Batch, Images, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
-from .errors import ForkedLoaderError, OptionError, StaleIteratorError
+from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
 from .for_reader import options_for_reader, seen_for_reader
+from .held_slots import HeldSlots, no_slot
 from .location import Location, absolute
 from .loop import LoaderIterator
 from .mixture import Mixture
@@ -48,9 +47,12 @@ class Loader(Generic[Array, Images]):
     or several of them as a :class:`shardtool.Mixture`, or as a file ``{"mixture": [...]}``.
 
     A loop goes through one epoch (or ``repeat`` of them) and gives a :class:`Batch` at a time; the next loop goes on
-    with the next epoch. Images lie in memory that is shared with the reader, a child process: a batch is valid until
-    the next one is asked for, or, with ``hold=N``, until the N-th after it is; leaving a loop early ends that for all
-    batches as soon as another loop asks for its first. ``.clone()`` what is to live longer.
+    with the next epoch. A batch is yours: its images are in memory that is shared with the reader, a child process,
+    which fills it again only when nothing in Python refers to it. A loop that uses one batch after the other copies
+    nothing. If you keep ``prefetch_batches`` batches or more, the following ones are copied.
+
+    ``reuse=True`` overwrites the images of a batch when the next one is requested, whatever refers to them; that needs
+    the memory of one batch less. Frameworks that request batches ahead (Accelerate, JAX) need the default.
 
     ``output``: ``"torch"`` gives images as uint8 [n, 3, h, w] in channels_last (or float32, where the transform says
     so) and labels as int64; ``"numpy"`` and ``"dlpack"`` give images as they lie in memory, [n, h, w, 3] for uint8.
@@ -143,7 +145,7 @@ class Loader(Generic[Array, Images]):
         *,
         output: Literal["torch", "numpy", "dlpack"] = "torch",
         with_keys: bool = False,
-        hold: int = 1,
+        reuse: bool = False,
         device: str = "cpu",
         dtype: Optional[Literal["uint8", "float16", "bfloat16", "float32"]] = None,
         mean: Optional[Sequence[float]] = None,
@@ -158,15 +160,13 @@ class Loader(Generic[Array, Images]):
         storage: Optional[Mapping[str, Any]] = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
-        if not isinstance(hold, int) or hold < 1:
-            raise OptionError(f"hold is how many batches are valid at once, 1 or more, not {hold!r}.")
+        if not isinstance(reuse, bool):
+            raise OptionError(f"reuse is True or False, not {reuse!r}.")
         #: What becomes of images on the device; None: they stay on the host.
         self._values: Optional[Values] = None
         if device != "cpu":
             _check_device(device, output)
             self._values = Values(dtype, mean, std)
-            # Slots of the batches that are being copied; those on the device are the user's own.
-            hold = AHEAD + 1
         elif (dtype, mean, std) != (None, None, None):
             raise OptionError(
                 'dtype, mean and std say what a GPU does: give device="cuda", or put them into the transform.'
@@ -182,8 +182,8 @@ class Loader(Generic[Array, Images]):
         self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage)
         self._arrays = arrays(output)
         self._with_keys = with_keys
-        self._hold = hold
-        self._options = options_for_reader(options, hold)
+        self._reuse = reuse
+        self._options = options_for_reader(options, _slots_in_use(device, reuse))
         self._owner = os.getpid()
         self._reader: Optional[ReaderProcess] = None
         self._dataset: Dict[str, Any] = {}
@@ -195,13 +195,15 @@ class Loader(Generic[Array, Images]):
         self._has_delivered = False
         #: After the last batch that was delivered.
         self._delivered: Optional[Dict[str, Any]] = None
-        #: Numbers of the batches whose slots are in use here, each with the event that ends the use, if there is one.
-        self._held: Deque[Tuple[int, Any]] = deque()
+        #: On the way to a device, only the copies use a slot.
+        self._held = HeldSlots(_slots(self._options), reuse=reuse or device != "cpu")
         #: Raised with every loop, and where one ends from outside: only the latest may go on.
         self._loops = 0
         #: How often the loader was closed; held while a reader starts.
         self._closes = 0
         self._starting = threading.RLock()
+        #: Held until the dataset is open.
+        self._opening = threading.RLock()
 
     def __iter__(self) -> LoaderIterator[Array, Images]:
         self._check_process()
@@ -311,20 +313,21 @@ class Loader(Generic[Array, Images]):
         """The reader, started and with the dataset open; not where the loader was closed more than `closes` times."""
         self._check_process()
         closes = self._closes if closes is None else closes
-        if self._reader is not None and self._reader.is_closed:
-            self._drop_reader()
-        if self._reader is None:
-            try:
-                with self._starting:
-                    # Whoever closes the loader now waits until the reader is one that can be closed.
-                    self._check_closes(closes)
-                    self._reader = ReaderProcess()
-                self._check_closes(closes)
-                self._open(self._reader)
-            except BaseException:
+        with self._opening:
+            if self._reader is not None and self._reader.is_closed:
                 self._drop_reader()
-                raise
-        return self._reader
+            if self._reader is None:
+                try:
+                    with self._starting:
+                        # Whoever closes the loader now waits until the reader is one that can be closed.
+                        self._check_closes(closes)
+                        self._reader = ReaderProcess()
+                    self._check_closes(closes)
+                    self._open(self._reader)
+                except BaseException:
+                    self._drop_reader()
+                    raise
+            return self._reader
 
     def _check_closes(self, closes: int) -> None:
         if self._closes != closes:
@@ -336,9 +339,13 @@ class Loader(Generic[Array, Images]):
             options["state"] = self._take_up
             options.pop("epoch", None)
         self._dataset = reader.ask(
-            "open", location=self._location, options=options, withKeys=self._with_keys, seen=self._seen
+            "open",
+            location=self._location,
+            options=options,
+            withKeys=self._with_keys,
+            seen=self._seen,
+            held=self._held.numbers(),
         )
-        self._held.clear()
 
     def _drop_reader(self) -> None:
         reader, self._reader = self._reader, None
@@ -351,7 +358,7 @@ class Loader(Generic[Array, Images]):
     def _begin(self, closes: int) -> ReaderProcess:
         """Begins a loop with this reader."""
         reader = self._start(closes)
-        reader.send("begin", epoch=self._epoch)
+        reader.notify("begin", epoch=self._epoch)
         self._has_delivered = False
         return reader
 
@@ -370,31 +377,33 @@ class Loader(Generic[Array, Images]):
         batch, header = received
         self._count(header)
         if self._cuda is not None and self._pinned is not None and header["images"] is not None:
-            return batch if self._pinned.use(reader.memory()) else _copied_to_pinned(batch, self._cuda)
+            # Nothing tells when asynchronous copies end that the caller begins: torch waits for those from its own memory.
+            stays_in_slot = self._reuse and self._pinned.use(reader.memory())
+            return batch if stays_in_slot else _copied_to_pinned(batch, self._cuda)
         return batch
 
     def _receive(self, reader: ReaderProcess) -> Optional[Tuple[Batch[Array, Images], Dict[str, Any]]]:
         """The next batch and its header, which is for :meth:`_count`. None: the loop is over."""
-        release = []
-        while len(self._held) >= self._hold:
-            number, end_of_use = self._held.popleft()
-            if end_of_use is not None:
-                end_of_use.synchronize()
-            release.append(number)
-        frame = reader.receive(reader.send("next", release=release))
+        try:
+            frame = reader.request("next", release=self._held.release())
+        except ShardtoolError:
+            raise
+        except BaseException:
+            # The batch that was requested is lost, so this loop cannot go on.
+            reader.close()
+            raise
         header = frame.header
         if header["kind"] == "end":
             if not self._has_delivered:
                 # Nothing was left of the epoch that was asked for: the next loop is the reader's next.
                 self._epoch = None
             return None
-        if header["images"] is not None:
-            self._held.append((header["number"], None))
-        return read_batch(frame, reader.memory, self._arrays), header
+        in_slot = no_slot if header["images"] is None else self._held.hold(header["number"], reader.memory())
+        return read_batch(frame, in_slot, self._arrays), header
 
     def _hold_until(self, event: Any) -> None:
         """The slot of the batch that was received last is in use until this event."""
-        self._held[-1] = (self._held[-1][0], event)
+        self._held.hold_until(event)
 
     def _count(self, header: Mapping[str, Any]) -> None:
         """The batch is delivered."""
@@ -409,6 +418,20 @@ def _check_device(device: str, output: str) -> None:
         raise OptionError(f'device is "cpu", "cuda" or "cuda:N", not {device!r}.')
     if output != "torch":
         raise OptionError(f'device={device!r} gives torch tensors: leave out output, or choose output="torch".')
+
+
+def _slots(options: Mapping[str, Any]) -> int:
+    """The number of the reader's slots, or any number if the reader is going to refuse it."""
+    slots = options["prefetchBatches"]
+    return slots if isinstance(slots, int) else 0
+
+
+def _slots_in_use(device: str, reuse: bool) -> int:
+    """Slots beside those of the batches that are made ahead."""
+    if device != "cpu":
+        return AHEAD
+    # A loop still refers to its batch when it requests the next one.
+    return 0 if reuse else 1
 
 
 def _copied_to_pinned(batch: Batch, cuda: Cuda) -> Batch:

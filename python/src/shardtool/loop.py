@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Generic, Optional
 
 from .batch import Array, Batch, Images
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LoaderIterator(Generic[Array, Images]):
-    """One loop over a loader."""
+    """One loop over a loader. Threads may share it: each batch goes to one of them."""
 
     def __init__(self, loader: Loader[Array, Images], number: int) -> None:
         self._loader = loader
@@ -22,22 +23,24 @@ class LoaderIterator(Generic[Array, Images]):
         self._reader: Optional[ReaderProcess] = None
         self._device_batches: Optional[DeviceBatches] = None
         self._over = False
+        self._turn = threading.RLock()
 
     def __iter__(self) -> LoaderIterator[Array, Images]:
         return self
 
     def __next__(self) -> Batch[Array, Images]:
-        if self._over:
-            raise StopIteration
-        try:
-            batch = self._next()
-        except BaseException:
-            self._over = True
-            raise
-        if batch is None:
-            self._over = True
-            raise StopIteration
-        return batch
+        with self._turn:
+            if self._over:
+                raise StopIteration
+            try:
+                batch = self._next()
+            except BaseException:
+                self._over = True
+                raise
+            if batch is None:
+                self._over = True
+                raise StopIteration
+            return batch
 
     def _next(self) -> Optional[Batch[Array, Images]]:
         loader = self._loader

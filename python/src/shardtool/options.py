@@ -147,7 +147,7 @@ class Seen(TypedDict, total=False):
 
 class _PythonOptions(Seen, total=False):
     with_keys: bool
-    hold: int
+    reuse: bool
     device: str
     dtype: Literal["uint8", "float16", "bfloat16", "float32"] | None
     mean: Sequence[float] | None

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 import weakref
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
-from .errors import ReaderError, ShardtoolError, StaleIteratorError, error_of_reader, warn
-from .frames import Frame, FrameDecoder, encode_frame
+from .errors import ReaderError, StaleIteratorError, error_of_reader, warn
+from .frames import Frame, FrameDecoder, OutgoingFrame, encode_frame
 from .node import find_node, find_program, why_not
 from .slot_file import SlotMemory, create_slot_file
 
@@ -22,20 +22,29 @@ _LOOK_EVERY_MS = 1000
 #: So long it may take to end by itself.
 _PATIENCE_SECONDS = 2.0
 _PIECE_BYTES = 1 << 20
+_CLOSED = "The loader was closed while something was asked of it: begin a new loop."
 _KEPT_STDERR_BYTES = 8192
 _SHOWN_STDERR_LINES = 8
 
+_Result = TypeVar("_Result")
+
 
 class ReaderProcess:
-    """Starts the reader, which ends with :meth:`close`, when this object is collected, and with this process."""
+    """Starts the reader, which ends with :meth:`close`, when this object is collected, and with this process.
 
-    def __init__(self, program: Optional[str] = None) -> None:
-        """``program``: another one that serves as the reader does."""
+    Threads may share it: each request is answered before the next one is sent. What a signal's handler raises
+    (KeyboardInterrupt) ends the wait for an answer, and the reader can be asked again.
+    """
+
+    def __init__(self, program: Optional[str] = None, closed: str = _CLOSED) -> None:
+        """``program``: another one that serves as the reader does. ``closed``: the error of a request during which the
+        reader was closed."""
         if sys.platform == "win32":
             raise ReaderError(
                 "The reader shares memory with Python in a way that Windows does not have: use WSL, or the "
                 "command line tool."
             )
+        self._closed = closed
         self._node = find_node()
         self._slot_file = create_slot_file()
         command = [
@@ -82,6 +91,7 @@ class ReaderProcess:
     def _set_up(self, wake: int) -> None:
         process = self._process
         self._decoder = FrameDecoder()
+        self._outgoing: Optional[OutgoingFrame] = None
         self._stderr = bytearray()
         self._requests = 0
         self._answered = False
@@ -106,55 +116,57 @@ class ReaderProcess:
     def is_closed(self) -> bool:
         return not self._finalizer.alive
 
-    def send(self, kind: str, parts: Sequence[bytes] = (), /, **content: Any) -> int:
-        """Sends a request, with bytes behind it, and returns its number for :meth:`receive`."""
-        frame = encode_frame({"kind": kind, "request": self._requests + 1, **content}, parts)
-        self._requests += 1
-        with self._using():
-            try:
-                rest = memoryview(frame)
-                while rest:
-                    self._check()
-                    rest = rest[os.write(self._stdin, rest) :]
-            except ShardtoolError:
-                raise
-            except BrokenPipeError:
-                self._check()
-                raise self._death() from None
-            except BaseException:
-                self._end()
-                raise
-        return self._requests
+    def request(self, kind: str, parts: Sequence[bytes] = (), /, **content: Any) -> Frame:
+        """Sends a request, with bytes behind it, and waits for its answer.
 
-    def receive(self, request: int) -> Frame:
-        """Waits for the answer to a request.
-
-        Raises what the reader says went wrong, and :class:`ReaderError` where it has ended. Where anything else ends
-        the wait (Ctrl-C, say), part of an answer may be lost: then the reader is ended, too.
-        :class:`StaleIteratorError`: another thread, or a signal's handler, has closed it.
+        Raises the reader's error, :class:`ReaderError` if it has ended, and :class:`StaleIteratorError` if another
+        thread, or a signal's handler, has closed it. A request that was interrupted may still have been carried out:
+        its answer is dropped when the next one is awaited.
         """
-        with self._using():
-            try:
-                frame = None
-                while frame is None:
-                    self._check()
-                    frame = self._decoder.take()
-                    if frame is None:
-                        self._read_piece()
-                self._check_request(frame, request)
-            except ShardtoolError:
-                raise
-            except BaseException:
-                self._end()
-                raise
+        frame = self._alone(lambda: self._answer(self._send(kind, parts, content)))
         for message in frame.header.get("warnings", ()):
             warn(message)
         if frame.header["kind"] == "error":
             raise error_of_reader(frame.header)
         return frame
 
+    def notify(self, kind: str, /, **content: Any) -> None:
+        """Sends a request that has no answer."""
+        self._alone(lambda: self._send(kind, (), content))
+
     def ask(self, kind: str, **content: Any) -> Dict[str, Any]:
-        return self.receive(self.send(kind, **content)).header
+        """The header of the answer to a request."""
+        return self.request(kind, **content).header
+
+    def _send(self, kind: str, parts: Sequence[bytes], content: Dict[str, Any]) -> int:
+        number = self._requests + 1
+        frame = encode_frame({"kind": kind, "request": number, **content}, parts)
+        # What is left of a request that was interrupted.
+        self._flush()
+        self._requests = number
+        self._outgoing = OutgoingFrame(frame)
+        self._flush()
+        return number
+
+    def _flush(self) -> None:
+        try:
+            while self._outgoing is not None:
+                self._check()
+                if self._outgoing.write(self._stdin):
+                    self._outgoing = None
+        except BrokenPipeError:
+            self._check()
+            raise self._death() from None
+
+    def _answer(self, request: int) -> Frame:
+        while True:
+            self._check()
+            frame = self._decoder.take()
+            if frame is None:
+                self._read_piece()
+            elif frame.header["request"] >= request:
+                self._check_request(frame, request)
+                return frame
 
     def _check_request(self, frame: Frame, request: int) -> None:
         self._answered = True
@@ -163,12 +175,14 @@ class ReaderProcess:
             raise ReaderError(f"The reader answered request {frame.header['request']} where {request} was asked.")
 
     def memory(self) -> SlotMemory:
-        """The slot file, mapped as far as the reader has made it. :class:`StaleIteratorError`: it was closed."""
-        with self._using():
-            self._check()
-            if self._memory is None or len(self._memory) < os.fstat(self._slot_file).st_size:
-                self._memory = SlotMemory(self._slot_file)
-            return self._memory
+        """The slot file, mapped as far as the reader has made it. :class:`StaleIteratorError`: the reader was closed."""
+        return self._alone(self._mapped)
+
+    def _mapped(self) -> SlotMemory:
+        self._check()
+        if self._memory is None or len(self._memory) < os.fstat(self._slot_file).st_size:
+            self._memory = SlotMemory(self._slot_file)
+        return self._memory
 
     def close(self) -> None:
         """Ends the reader, also while another thread waits for it. Arrays over its slots stay as they are."""
@@ -190,12 +204,17 @@ class ReaderProcess:
             finally:
                 self._in_use.release()
 
-    @contextlib.contextmanager
-    def _using(self) -> Iterator[None]:
+    def _alone(self, work: Callable[[], _Result]) -> _Result:
+        """Does what uses the pipes. Other threads wait, and :meth:`close` in them ends it."""
         with self._in_use:
-            self._user = threading.get_ident()
+            if self._user == threading.get_ident():
+                raise ReaderError(
+                    "A signal's handler cannot ask the reader for anything while the code that it interrupted does: "
+                    "set a flag in the handler, and ask when it has returned."
+                )
             try:
-                yield
+                self._user = threading.get_ident()
+                return work()
             finally:
                 self._user = None
                 if self._is_ending:
@@ -207,7 +226,7 @@ class ReaderProcess:
     def _check(self) -> None:
         """Raises where the reader was closed meanwhile."""
         if self._is_ending or self.is_closed:
-            raise StaleIteratorError("The loader was closed while something was asked of it: begin a new loop.")
+            raise StaleIteratorError(self._closed)
 
     def _read_piece(self) -> None:
         """Waits for output. What the reader says on its standard error is kept, and never fills its pipe for long."""
@@ -216,12 +235,10 @@ class ReaderProcess:
         if not ready and self._process.poll() is not None:
             raise self._death()
         for descriptor, _ in ready:
-            piece = os.read(descriptor, _PIECE_BYTES)
             if descriptor == self._stdout:
-                if not piece:
+                if not self._decoder.read(descriptor, _PIECE_BYTES):
                     raise self._death()
-                self._decoder.push(piece)
-            elif piece:
+            elif piece := os.read(descriptor, _PIECE_BYTES):
                 self._keep_stderr(piece)
             else:
                 self._poll.unregister(descriptor)

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .batch import Arrays, Batch, read_batch
-from .errors import ReaderError
+from .held_slots import no_slot
 from .reader_process import ReaderProcess
-from .slot_file import SlotMemory
 
 
 class SampleReader:
@@ -41,21 +40,15 @@ class SampleReader:
         return self._about
 
     def samples(self, numbers: List[int], epoch: int, whole: bool, to: Arrays) -> Batch:
-        process = self._started()
-        with self._lock:
-            request = process.send("samples", wanted=numbers, epoch=epoch, whole=whole)
-            return read_batch(process.receive(request), _no_memory, to)
+        frame = self._started().request("samples", wanted=numbers, epoch=epoch, whole=whole)
+        return read_batch(frame, no_slot, to)
 
     def number_of(self, key: str) -> int:
         """-1 where there is none."""
-        process = self._started()
-        with self._lock:
-            return int(process.ask("numberOf", key=key)["number"])
+        return int(self._started().ask("numberOf", key=key)["number"])
 
     def labels(self) -> NDArray[np.int64]:
-        process = self._started()
-        with self._lock:
-            return np.frombuffer(process.receive(process.send("labels")).rest, np.int32).astype(np.int64)
+        return np.frombuffer(self._started().request("labels").rest, np.int32).astype(np.int64)
 
     def close(self) -> None:
         if self._owner == os.getpid() and self._process is not None:
@@ -69,7 +62,7 @@ class SampleReader:
         with self._lock:
             if self._process is None or self._process.is_closed:
                 location, options, seen = self._how
-                process = ReaderProcess()
+                process = ReaderProcess(closed="The dataset was closed while something was asked of it.")
                 try:
                     self._about = process.ask("openSamples", location=location, options=options, seen=seen)
                 except BaseException:
@@ -78,6 +71,3 @@ class SampleReader:
                 self._process = process
             return self._process
 
-
-def _no_memory() -> SlotMemory:
-    raise ReaderError("The reader put samples into the slot file, which are to come one by one.")

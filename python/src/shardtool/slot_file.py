@@ -6,7 +6,7 @@ import ctypes
 import mmap
 import os
 import tempfile
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ class SlotMemory:
 
     def __init__(self, descriptor: int) -> None:
         self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
+        self._owner_type = ctypes.c_char * len(self._memory)
 
     def __len__(self) -> int:
         return len(self._memory)
@@ -49,6 +50,10 @@ class SlotMemory:
         """Of the first byte."""
         return int(np.frombuffer(self._memory, np.uint8).ctypes.data)
 
-    def array(self, offset: int, dtype: str, shape: Tuple[int, ...]) -> NDArray[Any]:
-        """The array at ``offset`` bytes, without a copy."""
-        return np.ndarray(shape, dtype=dtype, buffer=self._memory, offset=offset)
+    def owner(self) -> Any:
+        """A new object that stands for this memory. Arrays that are given it keep it alive, as their base."""
+        return self._owner_type.from_buffer(self._memory)
+
+    def array(self, offset: int, dtype: str, shape: Tuple[int, ...], owner: Optional[Any] = None) -> NDArray[Any]:
+        """The array at ``offset`` bytes, without a copy. It keeps ``owner`` alive."""
+        return np.ndarray(shape, dtype=dtype, buffer=self._memory if owner is None else owner, offset=offset)

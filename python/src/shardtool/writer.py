@@ -73,7 +73,8 @@ class Writer:
             if value is not None:
                 given[WRITER_OPTION_NAMES[name]] = value
         self._image_format, self._quality = image_format, quality
-        self._process: Optional[ReaderProcess] = ReaderProcess(find_program("writer"))
+        closed = "This writer was closed while a sample was added: make a new one."
+        self._process: Optional[ReaderProcess] = ReaderProcess(find_program("writer"), closed)
         #: What was written, once it is closed: as :meth:`close` returns it.
         self.report: Optional[Dict[str, Any]] = None
         try:
@@ -120,11 +121,10 @@ class Writer:
         pairs = [(_column(key, name), _number(value)) for name, value in (columns or {}).items()]
         content = [part for _, part in parts]
         try:
-            sent = process.send("add", content, key=key, values=values, bytes=lengths, columns=pairs)
+            process.request("add", content, key=key, values=values, bytes=lengths, columns=pairs)
         except (TypeError, ValueError):
             _check_json(key, [*values, *pairs])
             raise
-        process.receive(sent)
 
     def close(self) -> Dict[str, Any]:
         """Makes a dataset of the samples; with ``part``, of all parts where this was the last of them.

@@ -39,6 +39,8 @@ const schema = z.discriminatedUnion('kind', [
     options: z.record(z.string(), z.unknown()),
     withKeys: z.boolean(),
     seen,
+    /** Numbers of earlier batches that are still in use: their slots stay as they are. */
+    held: z.array(z.number().int()),
   }),
   /** Opens the dataset for single samples. Answer: what the dataset is. */
   z.object({

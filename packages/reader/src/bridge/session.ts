@@ -3,7 +3,9 @@ import type { Dataset } from '../dataset/dataset.js';
 import { type OpenOptions, openDataset, openMixture } from '../dataset/open.js';
 import { type DecodedSample, SampleDecoder } from '../dataset/sample-decoder.js';
 import type { Batch } from '../loader/deliver/batch.js';
-import type { Loader } from '../loader/loader.js';
+import { Loader } from '../loader/loader.js';
+import { Progress } from '../loader/progress.js';
+import { FreeSlots } from '../loader/ring/free-slots.js';
 import type { MixturePart } from '../mixture/open-mixture.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { type Answer, errorHeader } from './answer.js';
@@ -21,6 +23,7 @@ export class Session {
   #batches: AsyncIterator<Batch> | null = null;
   /** Batches that the other side has, by number. */
   readonly #held = new Map<number, Batch>();
+  readonly #slots = new FreeSlots();
   #given = 0;
 
   constructor(slotFile: number) {
@@ -69,12 +72,13 @@ export class Session {
     }
   }
 
-  async #open({ location, options, withKeys, seen }: RequestOf<'open'>): Promise<Answer> {
+  async #open({ location, options, withKeys, seen, held }: RequestOf<'open'>): Promise<Answer> {
     await this.#end();
     await this.#loader?.close();
-    this.#held.clear();
+    this.#release([...this.#held.keys()].filter((number) => !held.includes(number)));
     this.#dataset ??= await openPlace(location, seen);
-    this.#loader = this.#dataset.loader({ ...options, release: 'manual', slotFile: this.#slotFile });
+    const slots = { reuse: 'manual', slotFile: this.#slotFile } as const;
+    this.#loader = new Loader(this.#dataset, { ...options, ...slots }, new Progress(), this.#slots);
     this.#shown = { withKeys, ...shownOf(options) };
     return opened(this.#dataset);
   }
@@ -101,10 +105,7 @@ export class Session {
   }
 
   async #next({ release }: RequestOf<'next'>): Promise<Answer> {
-    for (const number of release) {
-      this.#held.get(number)?.release();
-      this.#held.delete(number);
-    }
+    this.#release(release);
     const batch = await this.#nextBatch();
     if (batch === null) return { header: { kind: 'end' } };
     const number = this.#given++;
@@ -118,26 +119,26 @@ export class Session {
     const batches = this.#batches;
     if (batches === null) return null;
     this.#batches = null;
-    try {
-      const { value, done } = await batches.next();
-      if (done) return null;
-      this.#batches = batches;
-      return value;
-    } catch (error) {
-      // The engine is gone, and with it the slots.
-      this.#held.clear();
-      throw error;
+    const { value, done } = await batches.next();
+    if (done) return null;
+    this.#batches = batches;
+    return value;
+  }
+
+  #release(numbers: readonly number[]): void {
+    for (const number of numbers) {
+      this.#held.get(number)?.release();
+      this.#held.delete(number);
     }
   }
 
-  /** An iteration that ends early takes the engine along; what is in the slots stays until the next one fills them. */
+  /** An iteration that ends early takes the engine along. Batches that the other side still has keep their slots. */
   async #end(): Promise<void> {
     const batches = this.#batches;
     if (batches === null) return;
     this.#batches = null;
     await batches.return?.();
     await this.#opened.close();
-    this.#held.clear();
   }
 
   get #opened(): Loader {

@@ -13,6 +13,7 @@ import { leastBytes } from './read/least-bytes.js';
 import { EpochReaders } from './read/readers/epoch-readers.js';
 import { fetchFirstIndexes } from './read/readers/opening.js';
 import { ReadHistory } from './read/readers/read-history.js';
+import { FreeSlots } from './ring/free-slots.js';
 import { type LoaderSetup, setUp } from './setup.js';
 import { Engine } from './work/engine.js';
 
@@ -41,6 +42,7 @@ export class Loader<Content extends BatchContent = BatchContent>
 {
   readonly #dataset: StoredDataset;
   readonly #options: CheckedOptions;
+  readonly #slotFileSlots: FreeSlots;
   #settingUp: Promise<LoaderSetup> | null = null;
   #setup: LoaderSetup | null = null;
   #starting: Starting | null = null;
@@ -57,11 +59,17 @@ export class Loader<Content extends BatchContent = BatchContent>
 
   /**
    * Throws {@link OptionError} for options that are not allowed. `progress`: of whoever takes the batches on to the consumer,
-   * and says when they are delivered.
+   * and says when they are delivered. `slotFileSlots`: what an earlier loader over the same slot file had.
    */
-  constructor(dataset: StoredDataset, options: LoaderOptions, progress: Progress = new Progress()) {
+  constructor(
+    dataset: StoredDataset,
+    options: LoaderOptions,
+    progress: Progress = new Progress(),
+    slotFileSlots: FreeSlots = new FreeSlots(),
+  ) {
     this.#dataset = dataset;
     this.#options = checkOptions(options);
+    this.#slotFileSlots = slotFileSlots;
     this.#progress = progress;
     this.#history = new ReadHistory(dataset.sampleBytes);
   }
@@ -225,6 +233,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       mixes,
       shardPaths: isUncompressedOnly && !files.isRemote ? files.files.map(({ path }) => path) : [],
       slotFile,
+      freeSlots: slotFile === undefined ? new FreeSlots() : this.#slotFileSlots,
     };
     const engine = await Engine.start(engineOptions, giveUp);
     const readers = new EpochReaders({
@@ -258,7 +267,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#statistics = new Statistics();
     this.#warningsBefore = engine.control.warnings;
     this.#splicedBefore = engine.control.spliced;
-    const { onBadSample, release, repeat } = this.#options;
+    const { onBadSample, reuse, repeat } = this.#options;
     const { shards } = this.#dataset;
     const end = from.epoch + repeat;
     let next = from;
@@ -267,7 +276,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       output,
       statistics: this.#statistics,
       onBadSample,
-      release,
+      reuse,
       origin: order.origin,
       shardName: (shard) => shards[shard]!.name,
       nextEpoch: async (demand): Promise<FedEpoch | null> => {

@@ -259,12 +259,13 @@ export const LOADER_OPTIONS = {
     help: 'Folder on a disk of this machine that keeps what was fetched, for all processes',
   },
   cacheSize: { kind: 'size', shown: 'half of what is free', commands: ['bench'], help: 'Most bytes in the cache' },
-  release: {
-    kind: 'choice',
-    values: ['auto', 'manual'],
-    default: 'auto',
+  reuse: {
+    kind: 'own',
+    type: "boolean | 'manual'",
+    must: 'is true, false or "manual"',
+    shown: 'false',
     python: false,
-    help: 'A batch is valid until the next is asked for, or until `batch.release()`',
+    help: 'No copy of each batch: its images are overwritten when the next one is requested, or after `batch.release()` (`manual`)',
   },
   slotFile: {
     kind: 'whole',

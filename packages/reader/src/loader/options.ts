@@ -1,4 +1,4 @@
-import { type CheckedValues, checkGiven, type OwnChecks } from '@shardtool/base';
+import { type CheckedValues, checkGiven, OptionError, type OwnChecks } from '@shardtool/base';
 import { type AnnotationOptions, checkAnnotations } from '../annotations/options.js';
 import { type BucketsInput, checkBuckets } from '../buckets/options.js';
 import type { Weights } from '../selection/weights.js';
@@ -140,8 +140,11 @@ export interface LoaderOptions {
   readonly cache?: string | undefined;
   /** Most bytes in it, all processes together: a number, or text as `200GB`. Default: half of what is free. */
   readonly cacheSize?: number | string | undefined;
-  /** `auto` (default): a batch is valid until the next is asked for. `manual`: until `batch.release()`. */
-  readonly release?: 'auto' | 'manual' | undefined;
+  /**
+   * false (default): batches are your own, for which each is copied once. true: no copy; the images of a batch are overwritten when
+   * the next one is requested. `manual`: no copy; they are overwritten after `batch.release()`.
+   */
+  readonly reuse?: boolean | 'manual' | undefined;
   /**
    * Descriptor of an open file, best one without a name (a memfd), whose memory the batch slots become: whoever maps the
    * file sees the batches without a copy, each from its `images.byteOffset` on. The file grows to what is needed.
@@ -159,8 +162,8 @@ type OwnNames = { [Name in keyof Table]: Table[Name] extends { kind: 'own' } ? N
 
 /** {@link LoaderOptions}, checked and with their defaults. */
 export type CheckedOptions = Omit<CheckedValues<Table>, OwnNames> & {
-  readonly [Name in Exclude<OwnNames, 'steps'>]: LoaderOptions[Name] | undefined;
-} & { readonly steps: CustomSteps };
+  readonly [Name in Exclude<OwnNames, 'steps' | 'reuse'>]: LoaderOptions[Name] | undefined;
+} & { readonly steps: CustomSteps; readonly reuse: boolean | 'manual' };
 
 const OWNER = { name: 'A loader', wrong: (option: string) => `The loader's option ${option} is not right` };
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
@@ -171,6 +174,7 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   steps: isCustomSteps,
   buckets: (value) => typeof value === 'object' && value !== null,
   mix: (value) => typeof value === 'object' && value !== null,
+  reuse: (value) => typeof value === 'boolean' || value === 'manual',
   state: () => true,
   signal: (value) => value instanceof AbortSignal,
 };
@@ -180,13 +184,16 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
  * allowed.
  */
 export function checkOptions(options: LoaderOptions): CheckedOptions {
-  const { steps = {}, ...checked } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
+  const { steps = {}, reuse = false, ...checked } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
   const { transform, mix, annotations, buckets } = checked;
   if (transform !== undefined && transform !== 'raw') compileTransform(transform);
   checkMix(mix);
   if (annotations !== undefined) checkAnnotations(annotations);
   if (buckets !== undefined) checkBuckets(buckets);
-  return { ...checked, steps };
+  if (checked.slotFile !== undefined && reuse === false) {
+    throw new OptionError({}, 'With slotFile the batches are in that file: set reuse to true or "manual".');
+  }
+  return { ...checked, steps, reuse };
 }
 
 function isWeights(value: unknown): boolean {

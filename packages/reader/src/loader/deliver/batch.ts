@@ -32,8 +32,9 @@ export interface BatchContent {
 }
 
 /**
- * What the consumer gets. Arrays over shared memory (`images`, `encoded`) are valid until the next batch is asked for,
- * or until {@link Batch.release}; copy what is to live longer. What `images` are follows from the loader's options.
+ * One batch. All of its arrays are the caller's own. With the option `reuse`, `images`, `extraImages`, `masks` and `encoded` are views
+ * of memory that is filled again: with `reuse: true` when the next batch is requested, with `reuse: 'manual'` after
+ * {@link Batch.release}. What `images` are follows from the loader's options.
  */
 export interface Batch<Content extends BatchContent = BatchContent> extends Objects {
   readonly epoch: number;
@@ -72,6 +73,6 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   readonly keys: readonly string[];
   /** Values of the fields and label columns that come along, by name; null where a sample lacks one. */
   readonly fields: Readonly<Record<string, readonly (FieldValue | null)[]>>;
-  /** The slot may be used again. The arrays over shared memory are not to be touched after that. */
+  /** With the option `reuse`: the memory of this batch may be filled again. Its arrays must not be used after that. */
   release(): void;
 }

@@ -11,6 +11,7 @@ import type { BatchFacts } from '../ring/batch-facts.js';
 import type { ColumnTexts } from '../ring/column-texts.js';
 import type { Control } from '../ring/control.js';
 import type { ExtraField, PartTable } from '../ring/extra-fields.js';
+import type { FreeSlots } from '../ring/free-slots.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
 import type { SampleOrigin } from '../setup/order.js';
 import { PendingBatch } from './pending-batch.js';
@@ -28,9 +29,9 @@ export interface FedEpoch {
 export interface FeederOptions {
   readonly control: Control;
   readonly bell: WakeSignal;
-  /** All batch slots; and those that no batch has, which come back by {@link Feeder.freeSlot}. */
+  /** Number of all batch slots. */
   readonly slots: number;
-  readonly freeSlots: number[];
+  readonly freeSlots: FreeSlots;
   readonly image: string | undefined;
   readonly extraFields: readonly ExtraField[];
   readonly parts: PartTable;
@@ -94,7 +95,7 @@ export class Feeder implements Demand {
       }
       if (this.#failure !== null) throw this.#failure.error;
       if (this.#ended) return null;
-      if (this.#needsSlot && this.#options.freeSlots.length === 0) throw allSlotsHeld(this.#options.slots);
+      if (this.#needsSlot && this.#options.freeSlots.isEmpty) throw allSlotsHeld(this.#options.slots);
       await this.#options.bell.wait();
     }
   }
@@ -132,12 +133,6 @@ export class Feeder implements Demand {
     pending.finished.length = 0;
     pending.letGo?.();
     pending.letGo = null;
-  }
-
-  /** The slot may be filled again. */
-  freeSlot(slot: number): void {
-    this.#options.freeSlots.push(slot);
-    this.#options.bell.ring();
   }
 
   /** Whoever waits for a batch, or asks for one, hears the reason at once. */
@@ -282,14 +277,14 @@ export class Feeder implements Demand {
 
   async #freeSlot(): Promise<number> {
     const { freeSlots, bell } = this.#options;
-    if (freeSlots.length === 0) {
+    if (freeSlots.isEmpty) {
       this.#needsSlot = true;
       // Where the consumer waits and holds all slots, it hears of it.
       bell.ring();
-      while (freeSlots.length === 0 && !this.#closed) await bell.wait();
+      while (freeSlots.isEmpty && !this.#closed) await bell.wait();
       this.#needsSlot = false;
     }
-    return this.#closed ? -1 : freeSlots.pop()!;
+    return this.#closed ? -1 : freeSlots.take()!;
   }
 
   async #fill(pending: PendingBatch, reader: BlockReader): Promise<void> {

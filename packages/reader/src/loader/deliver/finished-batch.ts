@@ -30,6 +30,8 @@ export interface FinishedBatchOptions {
   readonly annotations: CheckedAnnotations | null;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
+  /** Arrays over shared memory are copied, and so the consumer's own. */
+  readonly copies: boolean;
   readonly isMixture: boolean;
 }
 
@@ -37,7 +39,7 @@ export interface FinishedBatchOptions {
 export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptions, release: () => void): Batch {
   const { engine, output } = options;
   const { rows } = pending;
-  const bytes = output.kind === 'pixels' ? engine.slotBytes(pending.slot, rows, pending.bucket) : null;
+  const bytes = output.kind === 'pixels' ? owned(engine.slotBytes(pending.slot, rows, pending.bucket), options) : null;
   if (options.whole) pending.labels.set(engine.facts.labels(pending.slot, rows));
   const mix = options.whole ? engine.facts.mix(pending.slot) : null;
   let keys: readonly string[] | undefined;
@@ -83,14 +85,16 @@ function shapeOf(
 
 function extraFieldsOf(
   { slot, rows, bucket }: PendingBatch,
-  { engine, output, extraFields }: FinishedBatchOptions,
+  options: FinishedBatchOptions,
 ): Pick<Batch, 'extraImages' | 'masks'> {
+  const { engine, output, extraFields } = options;
   const extraImages = nameTable<Uint8Array | Float32Array>();
   const masks = nameTable<Uint8Array>();
   for (const [i, { field, kind }] of extraFields.entries()) {
-    const bytes = engine.extraFieldBytes(slot, i, rows, bucket);
+    if (kind !== 'mask' && kind !== 'image') continue;
+    const bytes = owned(engine.extraFieldBytes(slot, i, rows, bucket), options);
     if (kind === 'mask') masks[field] = bytes;
-    else if (kind === 'image') extraImages[field] = valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8');
+    else extraImages[field] = valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8');
   }
   return { extraImages, masks };
 }
@@ -101,19 +105,24 @@ function objectsOf({ slot, rows, bucket }: PendingBatch, { engine, annotations, 
   return readRecords(bytes, rows, layOutRecord(annotations), annotations);
 }
 
-function encodedImages(pending: PendingBatch, { engine, image }: FinishedBatchOptions): Uint8Array[] {
+function encodedImages(pending: PendingBatch, options: FinishedBatchOptions): Uint8Array[] {
+  const { engine, image } = options;
   return pending.blocks.map((block, row) => {
     const { index, indexRow, stretches } = locate(block, pending.items[row]!);
     const column = keptImageColumn(index, image);
     const offset = column.offset[indexRow]!;
     if (offset < 0) return new Uint8Array(0);
-    return engine.encoded(placeOf(block, stretches, offset), column.bytes[indexRow]!);
+    return owned(engine.encoded(placeOf(block, stretches, offset), column.bytes[indexRow]!), options);
   });
 }
 
 /** The labels of the rows before: the first row's is the last one. */
 function rolled(labels: Int32Array): Int32Array {
   return labels.map((_, row) => labels.at(row - 1)!);
+}
+
+function owned(bytes: Uint8Array, { copies }: FinishedBatchOptions): Uint8Array {
+  return copies ? new Uint8Array(bytes) : bytes;
 }
 
 function valuesOf(bytes: Uint8Array, dtype: Dtype): Uint8Array | Float32Array {

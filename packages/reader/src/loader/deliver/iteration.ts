@@ -1,4 +1,5 @@
 import type { Demand } from '../read/readers/block-reader.js';
+import type { CheckedOptions } from '../options.js';
 import type { SampleOrigin } from '../setup/order.js';
 import type { LoaderOutput } from '../setup/output.js';
 import type { Engine } from '../work/engine.js';
@@ -17,7 +18,7 @@ export interface IterationOptions {
   readonly output: LoaderOutput;
   readonly statistics: Statistics;
   readonly onBadSample: BadRowOptions['onBadSample'];
-  readonly release: 'auto' | 'manual';
+  readonly reuse: CheckedOptions['reuse'];
   readonly origin: SampleOrigin;
   readonly shardName: (shard: number) => string;
   /** The next epoch to feed, or null after the last. */
@@ -34,7 +35,7 @@ export class Iteration {
   #current: Batch | null = null;
 
   constructor(options: IterationOptions) {
-    const { engine, output, statistics, onBadSample, release, origin, shardName } = options;
+    const { engine, output, statistics, onBadSample, reuse, origin, shardName } = options;
     const { whole, image, extraFields, annotations, fields } = output;
     this.#options = options;
     const delivery = new Delivery({
@@ -51,6 +52,7 @@ export class Iteration {
       extraFields,
       annotations,
       whole,
+      copies: reuse === false,
       isMixture: origin.sourceOfShard !== null,
     };
     this.#feeder = new Feeder({
@@ -66,7 +68,7 @@ export class Iteration {
       whole,
       fields,
       origin,
-      bytesAreHeld: output.batch.kind === 'raw' && release === 'manual',
+      bytesAreHeld: output.batch.kind === 'raw' && reuse === 'manual',
       nextEpoch: (demand) => options.nextEpoch(demand),
       onOpen: (pending) => delivery.expect(pending),
       onUnusable: (pending, row, reason) => delivery.reject(pending, row, reason),
@@ -75,9 +77,9 @@ export class Iteration {
 
   /** The next batch; null after the last. Whatever ended the workers, the reading or the decoding is thrown. */
   async next(): Promise<Batch | null> {
-    const { engine, statistics, release } = this.#options;
+    const { engine, statistics, reuse } = this.#options;
     const askedAt = statistics.asked();
-    if (release === 'auto') this.#current?.release();
+    if (reuse === true) this.#current?.release();
     engine.ref();
     try {
       const pending = await this.#feeder.next();
@@ -99,20 +101,24 @@ export class Iteration {
 
   /** Ends feeding and reading. Jobs that were given out may still be under way. */
   async end(): Promise<void> {
+    if (this.#options.reuse === true) this.#current?.release();
     await this.#feeder.close();
   }
 
-  /** Encoded images lie in the read buffers until the batch is released; decoded ones need them no more. */
+  /** What a batch shows until it is released: its slot, and the read buffers if its images are encoded. */
   #hand(pending: PendingBatch): Batch {
-    const keepsBytes = this.#options.output.batch.kind === 'raw';
+    const { engine, output, statistics, reuse } = this.#options;
+    const showsBytes = output.batch.kind === 'raw';
     this.#delivery.forget(pending);
+    engine.freeSlots.hold(pending.slot);
     const batch = finishedBatch(pending, this.#finish, () => {
-      if (keepsBytes) this.#feeder.retire(pending);
-      this.#feeder.freeSlot(pending.slot);
+      if (showsBytes) this.#feeder.retire(pending);
+      engine.freeSlots.free(pending.slot);
     });
     // Statistics live as long as the loader.
-    tellUnlabelled(batch, this.#options.statistics);
-    if (!keepsBytes) this.#feeder.retire(pending);
+    tellUnlabelled(batch, statistics);
+    if (!showsBytes) this.#feeder.retire(pending);
+    if (reuse === false) batch.release();
     return batch;
   }
 }

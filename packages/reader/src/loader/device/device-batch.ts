@@ -60,8 +60,8 @@ type HostPart =
   | keyof BatchObjects;
 
 /**
- * A batch whose pixels are in the memory of a GPU, or on their way: valid until the next is asked for, or until
- * {@link release}. What lies on the images is there, too (`objects`), and on the host (`boxes` and the like). `devicePointer`, `dtype`, `shape` and `strides` are those of `images`.
+ * A batch whose pixels are in the memory of a GPU, or on their way. That memory is used again when the next batch is requested, or with
+ * `reuse: 'manual'` after {@link release}. What lies on the images is there, too (`objects`), and on the host (`boxes` and the like). `devicePointer`, `dtype`, `shape` and `strides` are those of `images`.
  */
 export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   /** [n, 3, height, width] or [n, height, width, 3]. */

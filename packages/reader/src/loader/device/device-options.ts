@@ -48,6 +48,9 @@ const schema = z.strictObject({
 export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; host: LoaderOptions } {
   const { device, ...rest } = options;
   const asked = checkDevice(device);
+  if (rest.reuse === false) {
+    throw new OptionError({}, 'The memory of a device is always used again: leave out reuse, or set it to true or "manual".');
+  }
   const { transform, values } = splitTransform(rest.transform);
   if (rest.collate === 'list') throw needsPixels("collate 'list'");
   const { mean, std } = asked;
@@ -61,9 +64,9 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
     dtype: asked.dtype ?? ((mean ?? std) !== undefined && values.dtype === 'uint8' ? 'float32' : values.dtype),
     layout: asked.layout ?? values.layout,
     normalization: values.normalization ?? { mean: mean ?? [0, 0, 0], std: std ?? [1, 1, 1] },
-    release: rest.release ?? 'auto',
+    release: rest.reuse === 'manual' ? 'manual' : 'auto',
   };
-  return { plan, host: { ...rest, ...(transform && { transform }), release: 'manual' } };
+  return { plan, host: { ...rest, ...(transform && { transform }), reuse: 'manual' } };
 }
 
 function checkDevice(device: string | DeviceOptions): z.output<typeof schema> {

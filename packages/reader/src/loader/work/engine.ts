@@ -8,6 +8,7 @@ import { BatchFacts } from '../ring/batch-facts.js';
 import { ColumnTexts } from '../ring/column-texts.js';
 import { Control } from '../ring/control.js';
 import { type ExtraField, PartTable } from '../ring/extra-fields.js';
+import type { FreeSlots } from '../ring/free-slots.js';
 import { layOverFile } from '../ring/slot-file.js';
 import { type MemoryPlan, slotAddress } from '../ring/slots.js';
 import type { CustomSteps } from './custom-steps.js';
@@ -34,6 +35,7 @@ export interface EngineOptions {
   readonly shardPaths: readonly string[];
   /** The file whose memory the slots are to be, if any. */
   readonly slotFile: number | undefined;
+  readonly freeSlots: FreeSlots;
 }
 
 /** What lives longer than an iteration: the shared memory, the batch slots and the decode workers. */
@@ -48,8 +50,8 @@ export class Engine {
   readonly parts: PartTable;
   readonly texts: ColumnTexts;
   readonly facts: BatchFacts;
-  /** Slots that no batch has. A batch that is held beyond its iteration keeps its slot. */
-  readonly freeSlots: number[];
+  /** A batch that is held beyond its iteration keeps its slot. */
+  readonly freeSlots: FreeSlots;
   readonly #segments: readonly SharedArrayBuffer[];
   readonly #pool: DecodeWorkers<WorkerMessage>;
   #onMessage: (message: WorkerMessage) => void = () => {};
@@ -74,6 +76,7 @@ export class Engine {
       () => new WebAssembly.Memory({ initial: plan.pages, maximum: plan.pages, shared: true }),
     );
     if (options.slotFile !== undefined) await layOverFile(memory, options.slotFile, slotAddress(plan, plan.slots));
+    options.freeSlots.begin(plan, () => bell.ring());
     giveUp.throwIfAborted();
     let engine: Engine | undefined;
     const pool = await DecodeWorkers.start<WorkerMessage>({
@@ -107,12 +110,16 @@ export class Engine {
       stop: () => control.stop(),
       giveUp,
     });
-    engine = new Engine({ control, arena, held, memory, plan, bell, parts, texts, facts }, pool);
+    const { freeSlots } = options;
+    engine = new Engine({ control, arena, held, memory, plan, bell, parts, texts, facts, freeSlots }, pool);
     return engine;
   }
 
   private constructor(
-    parts: Pick<Engine, 'control' | 'arena' | 'held' | 'memory' | 'plan' | 'bell' | 'parts' | 'texts' | 'facts'>,
+    parts: Pick<
+      Engine,
+      'control' | 'arena' | 'held' | 'memory' | 'plan' | 'bell' | 'parts' | 'texts' | 'facts' | 'freeSlots'
+    >,
     pool: DecodeWorkers<WorkerMessage>,
   ) {
     this.control = parts.control;
@@ -125,7 +132,7 @@ export class Engine {
     this.parts = parts.parts;
     this.texts = parts.texts;
     this.facts = parts.facts;
-    this.freeSlots = Array.from({ length: parts.plan.slots }, (_, slot) => parts.plan.slots - 1 - slot);
+    this.freeSlots = parts.freeSlots;
     this.#pool = pool;
   }
 
