@@ -38,7 +38,14 @@ if (values['first-batch'] !== undefined) {
   const dataset = await openDataset(values['first-batch']);
   const sized = { buckets: { area: 2 ** 20, step: 64, maxRatio: 2 } };
   const options = process.env.PLAIN ? { transform: 'train224' } : sized;
-  const loader = dataset.loader({ ...options, batchSize: 64, workers: 1, prefetchBatches: 2, onBadSample: 'skip' });
+  const loader = dataset.loader({
+    ...options,
+    batchSize: 64,
+    reuse: true,
+    workers: 1,
+    prefetchBatches: 2,
+    onBadSample: 'skip',
+  });
   const cpuMs = () => process.cpuUsage().user / 1000 + process.cpuUsage().system / 1000;
   const atFirst = cpuMs();
   await loader.info();
@@ -168,6 +175,7 @@ async function against(size, count, side, batchSize) {
 
 async function ours(dataset, options) {
   const loader = dataset.loader({
+    reuse: true,
     ...options,
     transform: [{ name: 'randomHorizontalFlip' }],
     seed: 1,

@@ -80,7 +80,7 @@ async function epoch(dataset, kind, number) {
   const checksum = kind.split(',')[0];
   const fields = kind.endsWith('fields') ? ['json', 'txt', 'cls', 'bin'] : [];
   const loading = { transform: options.transform, batchSize: 50, workers: Number(options.workers), seed: 1 };
-  const loader = dataset.loader({ ...loading, fields, checksum });
+  const loader = dataset.loader({ ...loading, fields, checksum, reuse: true });
   loader.setEpoch(number);
   let samples = 0;
   const before = { cpu: process.cpuUsage(), time: performance.now() };

@@ -72,6 +72,7 @@ async function compare(shards) {
   for (const cropIndex of [false, true]) {
     const dataset = await openDataset(shards);
     const loader = dataset.loader({
+      reuse: true,
       batchSize: 64,
       transform: 'train224',
       workers,

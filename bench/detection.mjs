@@ -43,6 +43,7 @@ function python(...args) {
 async function ownRate(shards) {
   const dataset = await openDataset(shards);
   const loader = dataset.loader({
+    reuse: true,
     transform: [
       { name: 'scaleJitter', targetSize: side },
       { name: 'randomCrop', size: side, padIfNeeded: true },

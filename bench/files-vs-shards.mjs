@@ -86,14 +86,21 @@ async function readManyAtOnce(paths) {
 async function streamShards(location) {
   const dataset = await openDataset(location);
   let count = 0;
-  for await (const sample of dataset.samples()) count += sample.fields.jpg.length > 0 ? 1 : 0;
+  for await (const sample of dataset.samples({ reuse: true })) count += sample.fields.jpg.length > 0 ? 1 : 0;
   await dataset.close();
   return count;
 }
 
 async function load(location) {
   const dataset = await openDataset(location);
-  const loader = dataset.loader({ transform: 'train224', batchSize: 64, workers: 2, seed: 1, lastBatch: 'partial' });
+  const loader = dataset.loader({
+    transform: 'train224',
+    batchSize: 64,
+    workers: 2,
+    seed: 1,
+    lastBatch: 'partial',
+    reuse: true,
+  });
   let count = 0;
   for await (const batch of loader) count += batch.size;
   await loader.close();

@@ -79,6 +79,7 @@ const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
 async function imagesPerSecond(place) {
   const dataset = await openDataset(place);
   const loader = dataset.loader({
+    reuse: true,
     batchSize: 64,
     transform: 'train224',
     workers: 2,
@@ -142,6 +143,7 @@ function bytesRead() {
 async function readBeyond(place) {
   const dataset = await openDataset(place);
   const loader = dataset.loader({
+    reuse: true,
     batchSize: 64,
     transform: 'raw',
     collate: 'list',

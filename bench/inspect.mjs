@@ -86,7 +86,7 @@ async function compareRates() {
 async function epoch(shards) {
   const dataset = await openDataset(shards);
   const transform = [{ name: 'resize', size: [256, 256] }];
-  for await (const batch of dataset.loader({ transform, workers, batchSize: 64 })) batch.images[0];
+  for await (const batch of dataset.loader({ transform, workers, batchSize: 64, reuse: true })) batch.images[0];
   await dataset.close();
 }
 

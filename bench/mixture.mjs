@@ -111,7 +111,7 @@ try {
     const names = round % 2 === 0 ? ['one', 'mixture'] : ['mixture', 'one'];
     for (const name of names) {
       const dataset = await contestants[name]();
-      const loader = dataset.loader({ ...options, shuffleUnit: 'chunk' });
+      const loader = dataset.loader({ ...options, shuffleUnit: 'chunk', reuse: true });
       let samples = 0;
       let started = 0;
       for await (const batch of loader) {

@@ -54,7 +54,14 @@ async function measure(samples, splitSamples) {
 
 async function rateOf(folder, overlay, samples) {
   const dataset = await openDataset(folder, { overlay });
-  const loader = dataset.loader({ transform: 'raw', batchSize: 256, workers: 1, fields: [], epochSamples: samples });
+  const loader = dataset.loader({
+    transform: 'raw',
+    batchSize: 256,
+    workers: 1,
+    fields: [],
+    reuse: true,
+    epochSamples: samples,
+  });
   let from = 0;
   let cpu;
   let seen = 0;

@@ -115,6 +115,7 @@ async function printList() {
 async function shardtoolRate(location) {
   const dataset = await openDataset(location);
   const loader = dataset.loader({
+    reuse: true,
     transform: CLASSICAL,
     batchSize: Number(flags.batch),
     workers: Number(flags.workers),

@@ -162,7 +162,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     const device = await Device.open(0);
     const stream = device.createStream();
     await using dataset = await openDataset(shards);
-    await using loader = dataset.loader({ ...onDevice, release: 'manual', repeat: 5 });
+    await using loader = dataset.loader({ ...onDevice, reuse: 'manual', repeat: 5 });
     const held: DeviceBatch[] = [];
     for await (const batch of loader) {
       held.push(batch);

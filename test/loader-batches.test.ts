@@ -104,9 +104,9 @@ test('an option that is not allowed is an error that names it', async () => {
   await dataset.close();
 });
 
-test('with manual release all slots may be held, and asking for one more is an error instead of a wait for ever', async () => {
+test('with reuse by hand all slots may be held, and asking for one more is an error instead of a wait for ever', async () => {
   const dataset = await openDataset(shards);
-  const loader = dataset.loader({ batchSize: 4, transform: 'eval224', prefetchBatches: 3, release: 'manual' });
+  const loader = dataset.loader({ batchSize: 4, transform: 'eval224', prefetchBatches: 3, reuse: 'manual' });
   const iterator = loader[Symbol.asyncIterator]();
   const held: Batch[] = [];
   for (let i = 0; i < 3; i++) held.push((await iterator.next()).value!);

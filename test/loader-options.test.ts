@@ -137,7 +137,7 @@ function page(): string {
     '|---|---|---|---|---|---|',
     ...rows,
     '',
-    'In Python, `hold=N` stands for `release`, `state_dict` and `load_state_dict` for `state`, and `close` for `signal`; what Python has beyond',
+    'In Python, `reuse` is an argument of the loader, `state_dict` and `load_state_dict` for `state`, and `close` for `signal`; what Python has beyond',
     'these (`output`, `with_keys`, `device` and others) is in `python/README.md`. `device` in TypeScript is in `packages/cuda/README.md`.',
     '',
   ].join('\n');

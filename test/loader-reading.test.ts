@@ -189,7 +189,7 @@ test('a loader that is closed while a batch is awaited, or between two, ends its
 
 test('encoded batches that are held stay as they are until they are released, also beyond the end of the loop', async () => {
   await using dataset = await openDataset(even);
-  await using loader = dataset.loader({ ...chunks, batchSize: 60, prefetchBatches: 3, release: 'manual', repeat: 1 });
+  await using loader = dataset.loader({ ...chunks, batchSize: 60, prefetchBatches: 3, reuse: 'manual', repeat: 1 });
   const held = [];
   for await (const batch of loader) {
     held.push({ batch, seen: look(batch) });
@@ -204,7 +204,7 @@ test('encoded batches that are held stay as they are until they are released, al
 
 test('batches may be released in any order', async () => {
   await using dataset = await openDataset(even);
-  await using loader = dataset.loader({ ...chunks, batchSize: 12, prefetchBatches: 4, release: 'manual', repeat: 3 });
+  await using loader = dataset.loader({ ...chunks, batchSize: 12, prefetchBatches: 4, reuse: 'manual', repeat: 3 });
   const held = [];
   const seen: Seen[] = [];
   for await (const batch of loader) {

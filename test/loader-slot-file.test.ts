@@ -44,7 +44,7 @@ test('each batch lies in the file as it lies in memory, in the loader that begin
     [...square, { name: 'toDtype', dtype: 'float32' }],
   ];
   for (const transform of transforms) {
-    await using loader = dataset.loader({ batchSize: 7, workers: 2, slotFile: file, transform });
+    await using loader = dataset.loader({ batchSize: 7, workers: 2, reuse: true, slotFile: file, transform });
     for (let epoch = 0; epoch < 2; epoch++) {
       let images = 0;
       for await (const batch of loader) {
@@ -60,7 +60,7 @@ test('each batch lies in the file as it lies in memory, in the loader that begin
 test('a batch that is held stays in the file when the loader has ended', async () => {
   const file = namelessFile();
   await using dataset = await openDataset(shards);
-  const loader = dataset.loader({ batchSize: 7, workers: 1, slotFile: file, release: 'manual', transform: square });
+  const loader = dataset.loader({ batchSize: 7, workers: 1, slotFile: file, reuse: 'manual', transform: square });
   let place = { offset: 0, bytes: 0, sum: 0 };
   for await (const batch of loader) {
     place = { offset: batch.images!.byteOffset, bytes: batch.images!.byteLength, sum: crc32(bytesOf(batch)) };
@@ -72,12 +72,37 @@ test('a batch that is held stays in the file when the loader has ended', async (
   expect(crc32(bytes)).toBe(place.sum);
 });
 
+test('batches that are held stay in the file in the loops that follow one which was left', async () => {
+  const file = namelessFile();
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader({
+    batchSize: 7,
+    workers: 1,
+    prefetchBatches: 5,
+    slotFile: file,
+    reuse: 'manual',
+    transform: square,
+  });
+  const held: { batch: Batch; sum: number }[] = [];
+  for (let loop = 0; loop < 8; loop++) {
+    for await (const batch of loader) {
+      held.push({ batch, sum: crc32(inFile(file, batch)) });
+      if (batch.index < 2) continue;
+      held.shift()!.batch.release();
+      break;
+    }
+    while (held.length > 1) held.shift()!.batch.release();
+    for (const { batch, sum } of held) expect(crc32(inFile(file, batch))).toBe(sum);
+  }
+});
+
 test('a file is as large as the slots and not as the memory', async () => {
   const file = namelessFile();
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({
     batchSize: 7,
     workers: 1,
+    reuse: true,
     slotFile: file,
     prefetchBatches: 3,
     transform: square,
@@ -94,7 +119,7 @@ test('a file that cannot be written, or is none, is refused with the reason', as
     [namelessFile('r'), /file descriptor \d+ \(EINVAL/],
     [100_000, /file descriptor 100000 \(EBADF/],
   ] as const) {
-    await using loader = dataset.loader({ workers: 1, slotFile: file, transform: square });
+    await using loader = dataset.loader({ workers: 1, reuse: true, slotFile: file, transform: square });
     await expect(loader[Symbol.asyncIterator]().next()).rejects.toThrow(reason);
   }
 });

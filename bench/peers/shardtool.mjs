@@ -33,7 +33,7 @@ const { name, checksum, transform, notes = `checksum: '${checksum}'` } = VARIANT
 
 async function build({ shards, batch, workers }) {
   const dataset = await openDataset(shards);
-  const loader = dataset.loader({ batchSize: batch, transform, workers, checksum, lastBatch: 'drop' });
+  const loader = dataset.loader({ batchSize: batch, transform, workers, checksum, lastBatch: 'drop', reuse: true });
   return {
     startEpoch: () => loader,
     async close() {

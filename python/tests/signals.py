@@ -44,8 +44,8 @@ def pressed(number, seconds):
 
 @contextlib.contextmanager
 def interrupted_at(moment, *modules):
-    """Raises KeyboardInterrupt at a moment of the work in these modules, counted from 0, as a signal's handler can: when
-    a function begins, and when a call of one that is written in C has returned.
+    """Raises KeyboardInterrupt at a moment of the work in these modules, counted from 0, as a signal's handler can:
+    when a function begins, and when a call of one that is written in C has returned.
 
     Yields a list that is empty if the work was done before.
     """

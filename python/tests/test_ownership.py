@@ -82,7 +82,9 @@ def test_extra_images_and_masks_are_kept_with_their_batch(colours):
     options = {"image": "png", "extra_images": ["right.png"], "masks": ["seg.png"], "fields": ["json"]}
     with loader_of(colours, output="numpy", **options) as loader:
         # Only these are kept: each holds the memory for itself.
-        kept = [(numbers(batch), batch.extra_images["right.png"], batch.masks["seg.png"], batch.fields) for batch in loader]
+        kept = [
+            (numbers(batch), batch.extra_images["right.png"], batch.masks["seg.png"], batch.fields) for batch in loader
+        ]
     for expected, right, mask, fields in kept:
         assert right[:, 0, 0, 0].tolist() == mask[:, 0, 0].tolist() == expected
         assert (right[..., 2] == 200).all()

@@ -102,7 +102,8 @@ def test_a_signal_handler_that_closes_the_loader_ends_the_loop(endless, start_ti
         for moment in range(MOMENTS):
             # Closed before its loop begins, the loader would only begin anew.
             batches = iter(loader)
-            with pressed(signal.SIGUSR1, start_time * 1.3 * moment / MOMENTS), pytest.raises(shardtool.StaleIteratorError):
+            stopped = pytest.raises(shardtool.StaleIteratorError)
+            with pressed(signal.SIGUSR1, start_time * 1.3 * moment / MOMENTS), stopped:
                 for _ in batches:
                     pass
             assert children() == before

@@ -262,9 +262,7 @@ def _images(header: Dict[str, Any], in_slot: MakeArray, take: _Cutter, to: Array
     return [_shown(_image(take, dtype, layout, height, width), layout, to) for height, width in shapes]
 
 
-def _companions(
-    header: Dict[str, Any], in_slot: MakeArray, to: Arrays
-) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+def _companions(header: Dict[str, Any], in_slot: MakeArray, to: Arrays) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """More images, of the images' shape; and masks."""
     if header["images"] is None:
         return {}, {}

@@ -24,8 +24,8 @@ def no_slot(offset: int, dtype: str, shape: Tuple[int, ...]) -> NDArray[Any]:
 class HeldSlots:
     """Batches whose slots the reader must not fill yet.
 
-    A slot is in use while anything refers to its memory: a numpy array, a tensor, a view of either, a DLPack capsule, or
-    a framework that is still copying from it. Each of them keeps the owner of the batch's arrays alive.
+    A slot is in use while anything refers to its memory: a numpy array, a tensor, a view of either, a DLPack capsule,
+    or a framework that is still copying from it. Each of them keeps the owner of the batch's arrays alive.
     """
 
     def __init__(self, slots: int, *, reuse: bool) -> None:

@@ -377,7 +377,7 @@ class Loader(Generic[Array, Images]):
         batch, header = received
         self._count(header)
         if self._cuda is not None and self._pinned is not None and header["images"] is not None:
-            # Nothing tells when asynchronous copies end that the caller begins: torch waits for those from its own memory.
+            # The caller's asynchronous copies end unseen, except those from memory of torch, which it keeps until then.
             stays_in_slot = self._reuse and self._pinned.use(reader.memory())
             return batch if stays_in_slot else _copied_to_pinned(batch, self._cuda)
         return batch

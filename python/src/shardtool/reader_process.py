@@ -175,7 +175,7 @@ class ReaderProcess:
             raise ReaderError(f"The reader answered request {frame.header['request']} where {request} was asked.")
 
     def memory(self) -> SlotMemory:
-        """The slot file, mapped as far as the reader has made it. :class:`StaleIteratorError`: the reader was closed."""
+        """The slot file, mapped as far as the reader has made it. :class:`StaleIteratorError`: it was closed."""
         return self._alone(self._mapped)
 
     def _mapped(self) -> SlotMemory:

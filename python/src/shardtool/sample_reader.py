@@ -70,4 +70,3 @@ class SampleReader:
                     raise
                 self._process = process
             return self._process
-

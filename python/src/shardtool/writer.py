@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 import numpy as np
 
-from .errors import StaleIteratorError, OptionError
+from .errors import OptionError, StaleIteratorError
 from .location import place
 from .node import find_program
 from .options import WRITER_OPTION_NAMES

@@ -68,6 +68,7 @@ export async function writePreview(dataset: Dataset, options: PreviewOptions): P
     transform,
     batchSize: Math.min(most, dataset.size),
     prefetchBatches: 2,
+    reuse: true,
     lastBatch: 'partial',
     onBadSample: 'skip',
   });

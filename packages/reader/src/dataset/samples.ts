@@ -26,6 +26,11 @@ export interface SamplesOptions {
   readonly to?: number;
   /** Whether every field's crc32 is checked; a wrong one throws. Default false. */
   readonly checksum?: boolean;
+  /**
+   * Default false: the bytes of a sample are your own. true: nothing is copied, and they are overwritten when the next sample is
+   * requested.
+   */
+  readonly reuse?: boolean;
 }
 
 /** Read at once: small enough to stay in the processor's cache between the read and its use. */
@@ -44,11 +49,10 @@ interface Window {
 }
 
 /**
- * Samples in the order of the dataset, read front to back. The bytes of a sample are valid until the next one is asked
- * for: the buffers are used again. Throws {@link SampleChecksumError} with shard and key.
+ * Samples in the order of the dataset, read front to back. Throws {@link SampleChecksumError} with shard and key.
  */
 export async function* readSamples(files: ShardFiles, options: SamplesOptions = {}): AsyncGenerator<Sample> {
-  const { from = 0, to = files.firstSample.at(-1)!, checksum = false } = options;
+  const { from = 0, to = files.firstSample.at(-1)!, checksum = false, reuse = false } = options;
   const buffers: Uint8Array[] = [];
   const ahead: { window: Window; buffer: Uint8Array; ready: Promise<void> }[] = [];
   const windows = planWindows(files, from, to);
@@ -85,7 +89,7 @@ export async function* readSamples(files: ShardFiles, options: SamplesOptions = 
           await fetchAgain(error, files, window.shard, at, span);
           sample = sampleOf(files, window, row, buffer, checksum);
         }
-        yield sample;
+        yield reuse ? sample : { ...sample, fields: copied(sample.fields) };
       }
       buffers.push(turn.buffer);
       await readNext();
@@ -93,6 +97,10 @@ export async function* readSamples(files: ShardFiles, options: SamplesOptions = 
   } finally {
     await Promise.allSettled(ahead.map(({ ready }) => ready));
   }
+}
+
+function copied(fields: Sample['fields']): Sample['fields'] {
+  return nameTable(Object.entries(fields).map(([name, bytes]) => [name, new Uint8Array(bytes)]));
 }
 
 async function* planWindows(files: ShardFiles, first: number, end: number): AsyncGenerator<Window> {

@@ -134,7 +134,7 @@ export class StoredDataset implements AsyncDisposable {
     return (await this.#keys).numberOf(key);
   }
 
-  /** Samples as they are stored, in the order of the dataset. A sample's bytes are valid until the next is asked for. */
+  /** Samples as they are stored, in the order of the dataset. Their bytes are your own, unless `reuse` is true. */
   samples(options: SamplesOptions = {}): AsyncGenerator<Sample> {
     return readSamples(this.#files, options);
   }

@@ -75,6 +75,7 @@ async function* measureShards(
   const loader = part.loader({
     transform: [{ name: 'resize', size: [INSPECTED_SIDE, INSPECTED_SIDE] }],
     batchSize: BATCH,
+    reuse: true,
     shuffle: false,
     rank: 0,
     worldSize: 1,

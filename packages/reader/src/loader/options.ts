@@ -184,7 +184,11 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
  * allowed.
  */
 export function checkOptions(options: LoaderOptions): CheckedOptions {
-  const { steps = {}, reuse = false, ...checked } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
+  const {
+    steps = {},
+    reuse = false,
+    ...checked
+  } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
   const { transform, mix, annotations, buckets } = checked;
   if (transform !== undefined && transform !== 'raw') compileTransform(transform);
   checkMix(mix);

@@ -35,7 +35,7 @@ export const unpackCommand = command({
     const stream = isStream ? new (await import('../../unpack/tar-output.js')).TarOutput() : null;
     const target = stream ?? new (await import('../../unpack/unpack-folder.js')).UnpackFolder(folder);
     let files = 0;
-    for await (const { shard, key, source, fields: stored } of dataset.samples({ checksum: true })) {
+    for await (const { shard, key, source, fields: stored } of dataset.samples({ checksum: true, reuse: true })) {
       for (const [field, bytes] of Object.entries(stored)) {
         if (fields !== undefined && !fields.includes(field)) continue;
         await target.write(fileName(key, field, source), bytes, { shard, key });

@@ -1,5 +1,5 @@
-import type { Demand } from '../read/readers/block-reader.js';
 import type { CheckedOptions } from '../options.js';
+import type { Demand } from '../read/readers/block-reader.js';
 import type { SampleOrigin } from '../setup/order.js';
 import type { LoaderOutput } from '../setup/output.js';
 import type { Engine } from '../work/engine.js';

@@ -49,7 +49,10 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
   const { device, ...rest } = options;
   const asked = checkDevice(device);
   if (rest.reuse === false) {
-    throw new OptionError({}, 'The memory of a device is always used again: leave out reuse, or set it to true or "manual".');
+    throw new OptionError(
+      {},
+      'The memory of a device is always used again: leave out reuse, or set it to true or "manual".',
+    );
   }
   const { transform, values } = splitTransform(rest.transform);
   if (rest.collate === 'list') throw needsPixels("collate 'list'");

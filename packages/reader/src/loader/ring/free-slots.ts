@@ -21,7 +21,9 @@ export class FreeSlots {
     this.#plan = plan;
     this.#onFreed = onFreed;
     // The first slot is taken first.
-    this.#free = Array.from({ length: plan.slots }, (_, i) => plan.slots - 1 - i).filter((slot) => !this.#held.has(slot));
+    this.#free = Array.from({ length: plan.slots }, (_, i) => plan.slots - 1 - i).filter(
+      (slot) => !this.#held.has(slot),
+    );
   }
 
   get isEmpty(): boolean {
