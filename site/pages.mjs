@@ -4,7 +4,21 @@ import path from 'node:path';
 
 /** Parts of the menu: for each its pages, by their files. */
 export const PARTS = {
-  Start: ['README.md', 'python/README.md', 'docs/view.md', 'docs/inspect.md'],
+  Start: ['README.md', 'python/README.md', 'docs/train-node.md', 'docs/troubleshooting.md'],
+  'How to': [
+    'docs/pack.md',
+    'docs/pack-large.md',
+    'docs/writer.md',
+    'docs/choose-samples.md',
+    'docs/remote.md',
+    'docs/overlays.md',
+    'docs/verify.md',
+    'docs/inspect.md',
+    'docs/view.md',
+    'docs/detection.md',
+    'docs/buckets.md',
+    'packages/cuda/README.md',
+  ],
   'Coming from': [
     'docs/from-pytorch.md',
     'docs/from-webdataset.md',
@@ -13,8 +27,15 @@ export const PARTS = {
     'docs/from-hf-datasets.md',
     'docs/other-formats.md',
   ],
-  Topics: ['docs/transforms.md', 'docs/detection.md', 'docs/buckets.md', 'docs/overlays.md', 'packages/cuda/README.md'],
-  Reference: ['docs/loader-options.md', 'docs/errors.md', 'docs/format.md', 'docs/platforms.md', 'bench/README.md'],
+  Reference: [
+    'docs/loader-options.md',
+    'docs/transforms.md',
+    'docs/errors.md',
+    'docs/format.md',
+    'docs/platforms.md',
+    'docs/glossary.md',
+    'bench/README.md',
+  ],
   Project: [
     'ARCHITECTURE.md',
     'SECURITY.md',
@@ -26,13 +47,13 @@ export const PARTS = {
 };
 /** Pages whose name on the site, or in the menu, is not that of their file, or their first heading. */
 const ADDRESSES = {
-  'README.md': 'guide',
+  'README.md': 'index',
   'python/README.md': 'python',
   'bench/README.md': 'benchmarks',
   'packages/cuda/README.md': 'cuda',
 };
 const NAMES = {
-  'README.md': 'Guide',
+  'README.md': 'Overview',
   'python/README.md': 'Guide for Python',
   'ARCHITECTURE.md': 'How it works',
   'packages/cuda/README.md': 'To a GPU',
@@ -51,7 +72,7 @@ export function layOut(root, folder) {
   cpSync(path.join(root, 'docs/pictures'), path.join(folder, 'public/pictures'), { recursive: true });
   cpSync(path.join(root, 'examples/preview.png'), path.join(folder, 'public/pictures/preview.png'));
   cpSync(path.join(root, 'packages/cli/page/icon.svg'), path.join(folder, 'public/icon.svg'));
-  for (const file of files) {
+  for (const file of files.filter((file) => file !== 'README.md')) {
     writeFileSync(
       path.join(folder, `${addressOf(file)}.md`),
       forSite(readFileSync(path.join(root, file), 'utf8'), file, root),
@@ -76,25 +97,11 @@ function titleOf(file, root) {
   return NAMES[file] ?? /^# (.+)$/m.exec(readFileSync(path.join(root, file), 'utf8'))[1];
 }
 
-/** The start page: what site/start.md says, with the sections of README.md that it names. */
+/** The start page: the hero of site/start.md above README.md without its title. */
 function startPage(root) {
-  const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
-  const text = readFileSync(path.join(root, 'site/start.md'), 'utf8').replaceAll(
-    /^<!-- README: (.+?)(, code)? -->$/gm,
-    (_all, heading, code) => {
-      const section = sectionOf(readme, heading);
-      return code === undefined ? section : /^```[\s\S]*?^```$/m.exec(section)[0];
-    },
-  );
+  const readme = readFileSync(path.join(root, 'README.md'), 'utf8').replace(/^# .+\n/, '');
+  const text = readFileSync(path.join(root, 'site/start.md'), 'utf8').replace('<!-- README -->', readme.trim());
   return forSite(text, 'README.md', root);
-}
-
-/** What stands below a heading of the second level; below the first heading for `shardtool`. */
-function sectionOf(readme, heading) {
-  const parts = readme.split(/^#{1,2} (.+)\n/m);
-  const at = parts.indexOf(heading);
-  if (at < 0) throw new Error(`README.md has no heading "${heading}", of which site/start.md shows the section.`);
-  return parts[at + 1].trim();
 }
 
 /** A page as the site has it: names of other pages are links, and pictures follow the light of the page. */

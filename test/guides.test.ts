@@ -145,7 +145,7 @@ test('every page of docs has its place in the menu of the site', () => {
   const program = "import { layOut } from './site/pages.mjs'; layOut('.', process.argv[1]);";
   execFileSync(process.execPath, ['--input-type=module', '--eval', program, folder]);
   const pages = readdirSync('docs').filter((file) => file.endsWith('.md'));
-  expect(readdirSync(folder)).toEqual(expect.arrayContaining(['index.md', 'guide.md', 'python.md', ...pages]));
+  expect(readdirSync(folder)).toEqual(expect.arrayContaining(['index.md', 'python.md', ...pages]));
 });
 
 /** The type of `batch.images` where a loader is made with these options. */

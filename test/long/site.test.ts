@@ -32,7 +32,7 @@ function fileAt(address: string): string | null {
 test('every link, heading and picture of the site is there, and none of it is asked of another host', () => {
   const pages = pagesOf();
   expect(pages.length).toBeGreaterThan(100);
-  for (const page of ['index', 'guide', 'format', 'from-pytorch', 'transforms', 'api-python', 'api/classes/Dataset'])
+  for (const page of ['index', 'pack', 'format', 'from-pytorch', 'transforms', 'api-python', 'api/classes/Dataset'])
     expect(pages).toContain(`${page}.html`);
   const texts = new Map(pages.map((page) => [path.join(BUILT, page), readFileSync(path.join(BUILT, page), 'utf8')]));
   const faults: string[] = [];
