@@ -36,6 +36,8 @@ export interface BucketServer {
   pageSize: number;
   latencyMs: number;
   fault: (ask: BucketAsk) => BucketFault | undefined;
+  /** What becomes of a list before it is sent; a list that is changed has no length, and ends with the connection. */
+  editList: (xml: string, ask: BucketAsk) => string;
   put(name: string, bytes: Uint8Array | string, modifiedMs?: number): void;
   /** Names in a bucket, sorted. */
   names(bucket: string): string[];
@@ -70,6 +72,7 @@ export async function bucketServer(): Promise<BucketServer> {
     pageSize: 1000,
     latencyMs: 0,
     fault: () => undefined,
+    editList: (xml) => xml,
     put(name, content, modifiedMs = Date.now()) {
       const bytes = Buffer.from(content);
       self.objects.set(name, stored(bytes, md5Of(bytes), modifiedMs));
@@ -102,6 +105,8 @@ export async function bucketServer(): Promise<BucketServer> {
     if (fault === 'reset') return void request.socket.resetAndDestroy();
     if (typeof fault === 'object') return answer(fault.status, errorXml(fault.code ?? 'Refused'));
     const [status, body, more] = act(`${bucket}/${ask.key}`, bucket!, ask, Buffer.concat(pieces));
+    const edited = typeof body === 'string' && ask.query.has('list-type') ? self.editList(body, ask) : body;
+    if (edited !== body) return void response.writeHead(200, { connection: 'close' }).end(edited);
     if (fault === 'lost') return void request.socket.resetAndDestroy();
     answer(status, body, more);
 
@@ -199,7 +204,8 @@ export async function bucketServer(): Promise<BucketServer> {
       );
     }
     const next = isCut ? `<NextContinuationToken>${last}</NextContinuationToken>` : '';
-    return `<L><EncodingType>url</EncodingType>${items.join('')}<IsTruncated>${isCut}</IsTruncated>${next}</L>`;
+    const more = `<IsTruncated>${isCut}</IsTruncated>${next}`;
+    return `<ListBucketResult><EncodingType>url</EncodingType>${items.join('')}${more}</ListBucketResult>`;
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

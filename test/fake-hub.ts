@@ -14,6 +14,8 @@ export interface FakeHub {
   token: string | null;
   /** The commit of `main`. */
   commit: string;
+  /** What the link to the next page of a list becomes, and the body of a page. */
+  editList: (link: string, body: string) => readonly [link: string, body: string];
   stop(): Promise<void>;
 }
 
@@ -49,11 +51,10 @@ export async function fakeHub(folder: string): Promise<FakeHub> {
     if (treeOf !== undefined) {
       const from = Number(url.searchParams.get('cursor') ?? 0);
       const items = listed(decodeURIComponent(treeOf), url.searchParams.get('recursive') === 'true');
-      if (items.length > from + PAGE) {
-        url.searchParams.set('cursor', String(from + PAGE));
-        response.setHeader('link', `<${url.href}>; rel="next"`);
-      }
-      response.end(JSON.stringify(items.slice(from, from + PAGE)));
+      url.searchParams.set('cursor', String(from + PAGE));
+      const [link, body] = hub.editList(url.href, JSON.stringify(items.slice(from, from + PAGE)));
+      if (items.length > from + PAGE) response.setHeader('link', `<${link}>; rel="next"`);
+      response.setHeader('connection', 'close').end(body);
       return;
     }
     const [, commit, name] = /^\/datasets\/me\/cats\/resolve\/(\w+)\/(.*)$/.exec(url.pathname) ?? [];
@@ -89,6 +90,7 @@ export async function fakeHub(folder: string): Promise<FakeHub> {
     cdn,
     token: null,
     commit: 'a'.repeat(40),
+    editList: (link, body) => [link, body],
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -19,7 +19,7 @@ beforeEach(() => {
   server.objects.clear();
   server.asked.length = 0;
   server.most = 0;
-  Object.assign(server, { pageSize: 1000, latencyMs: 0, fault: () => undefined });
+  Object.assign(server, { pageSize: 1000, latencyMs: 0, fault: () => undefined, editList: (xml: string) => xml });
 });
 
 const FILES = {
@@ -248,6 +248,29 @@ test('a bucket that there is not is named as such, and not as a place where a pa
   };
   await expect(openDataset('s3://none/shards')).rejects.toMatchObject(refused);
   await expect(pack('s3://none/set', newFolder())).rejects.toMatchObject(refused);
+});
+
+test('a list that is cut on its way is asked for again, and none is taken for whole that is not', async () => {
+  both();
+  server.pageSize = 4;
+  const packed = () => pack('s3://raw/set', newFolder(), { workers: 1 });
+  const { samples } = await packed();
+  let lists = 0;
+  server.editList = (xml) => (lists++ % 2 === 0 ? xml.slice(0, xml.length / 2) : xml);
+  expect(await packed()).toMatchObject({ samples });
+  server.editList = (xml) => xml.replace(/<NextContinuationToken>.*<\/NextContinuationToken>/, '');
+  await expect(packed()).rejects.toThrow(
+    's3://raw/set cannot be listed: the server cuts the list short and does not say where it goes on. Name the files',
+  );
+  let first = '';
+  server.editList = (xml) => (first ||= xml);
+  await expect(packed()).rejects.toThrow('the server gives the same part of the list again and again');
+  let n = 0;
+  // Other names, and a place to go on that was there before.
+  server.editList = () =>
+    `<ListBucketResult><Contents><Key>set/${n++}.jpg</Key><Size>5</Size></Contents><IsTruncated>true</IsTruncated>` +
+    '<NextContinuationToken>here</NextContinuationToken></ListBucketResult>';
+  await expect(packed()).rejects.toThrow('the server gives the same part of the list again and again');
 });
 
 test('a bucket that may not be listed, one that is empty, and names that no file can have are one sentence each', async () => {

@@ -34,6 +34,7 @@ afterEach(() => {
   hub.cdn.clear();
   hub.cdn.fault = () => undefined;
   hub.token = null;
+  hub.editList = (link, body) => [link, body];
 });
 
 const tars = () => fs.readdirSync(shards).filter((name) => name.endsWith('.tar'));
@@ -68,6 +69,23 @@ test('a folder of tars is listed page by page, and a revision is one of its own'
   expect(await storage.entry(`train/${tars()[0]}`)).toMatchObject({ size, version: `"train/${tars()[0]}"` });
   expect(hub.cdn.asked.filter(({ method }) => method === 'HEAD')).toEqual([]);
   expect(await storage.entry('train/none')).toBeNull();
+});
+
+test('a list goes on at the endpoint, whichever host its next page names, and comes to its end or is an error', async () => {
+  const listed = async (): Promise<number> => {
+    const storage = await openStorage('hf://datasets/me/cats');
+    let files = 0;
+    for await (const _ of storage.list('', { deep: true })) files++;
+    return files;
+  };
+  const whole = await listed();
+  hub.editList = (link, body) => [link.replace(hub.endpoint, 'https://hub.invalid'), body];
+  expect(await listed()).toBe(whole);
+  let pages = 0;
+  hub.editList = (link, body) => [link, pages++ % 2 === 0 ? body.slice(0, -10) : body];
+  expect(await listed()).toBe(whole);
+  hub.editList = (link, body) => [link.replace(/cursor=\d+/, 'cursor=3'), body];
+  await expect(listed()).rejects.toThrow(/hf:.*cannot be listed: the server gives the same part of the list again/);
 });
 
 test('where a tar is is asked once, and once more where that counts no more', async () => {

@@ -3,7 +3,8 @@ import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
 import { gaveUp } from '../http/http-storage.js';
-import { withRetries } from '../http/retry.js';
+import { TransientError, withRetries } from '../http/retry.js';
+import { ListPages } from '../list-pages.js';
 import type { Entry, Expected, Source, Storage } from '../storage.js';
 import { type HubPlace, hubPlace } from './place.js';
 
@@ -23,6 +24,13 @@ interface TreeItem {
   readonly oid: string;
   readonly size: number;
   readonly lfs?: { readonly oid: string };
+}
+
+interface AskOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly isAnswer?: (answer: Answer) => boolean;
+  /** What answers is JSON. */
+  readonly isJson?: boolean;
 }
 
 class HubStorage implements Storage {
@@ -47,7 +55,7 @@ class HubStorage implements Storage {
       // The hub itself knows what is behind a redirect.
       const isAnswer = ({ headers }: Answer) => headers['x-linked-size'] !== undefined;
       const url = await this.#urlOf(name);
-      const { headers } = await this.#ask(this.#shown(name), { method: 'HEAD', url }, 'read', signal, isAnswer);
+      const { headers } = await this.#ask(this.#shown(name), { method: 'HEAD', url }, 'read', { signal, isAnswer });
       const size = Number(headers['x-linked-size'] ?? headers['content-length']);
       return { name, size, version: String(headers['x-linked-etag'] ?? headers.etag ?? size) };
     } catch (error) {
@@ -64,13 +72,20 @@ class HubStorage implements Storage {
     const below = (folder + prefix.slice(0, prefix.lastIndexOf('/') + 1)).replace(/\/$/, '');
     const first = new URL(`${endpoint}/api/datasets/${repo}/tree/${await this.#commitOf()}/${encodePath(below)}`);
     if (deep) first.searchParams.set('recursive', 'true');
+    const pages = new ListPages(this.location);
     for (let url: URL | null = first; url !== null; ) {
-      const { text, headers } = await this.#ask(this.location, { method: 'GET', url }, 'listed', signal);
-      for (const { type, path, oid, size, lfs } of this.#parsed<TreeItem[]>(text)) {
+      const { text, headers } = await this.#ask(this.location, { method: 'GET', url }, 'listed', {
+        signal,
+        isJson: true,
+      });
+      const items = this.#parsed<TreeItem[]>(text);
+      if (!Array.isArray(items)) throw this.#strange();
+      url = nextPage(headers.link, this.#place.endpoint);
+      pages.take(items[0]?.path, url?.href ?? null);
+      for (const { type, path, oid, size, lfs } of items) {
         const name = path.slice(folder.length);
         if (type === 'file' && name.startsWith(prefix)) yield { name, size, version: lfs?.oid ?? oid };
       }
-      url = nextPage(headers.link, url);
     }
   }
 
@@ -116,13 +131,15 @@ class HubStorage implements Storage {
   async #askCommit(): Promise<string> {
     const { endpoint, repo, revision } = this.#place;
     const url = new URL(`${endpoint}/api/datasets/${repo}/revision/${encodeURIComponent(revision)}`);
-    const { text } = await this.#ask(this.location, { method: 'GET', url }, 'read').catch((cause: unknown) => {
-      // It is not a file that is missing.
-      if (!(cause instanceof NoSuchFileError)) throw cause;
-      const path = this.location;
-      const message = `${path} cannot be read: the hub has no dataset ${repo} with the revision ${revision}.`;
-      throw new FileError({ path }, message, { cause });
-    });
+    const { text } = await this.#ask(this.location, { method: 'GET', url }, 'read', { isJson: true }).catch(
+      (cause: unknown) => {
+        // It is not a file that is missing.
+        if (!(cause instanceof NoSuchFileError)) throw cause;
+        const path = this.location;
+        const message = `${path} cannot be read: the hub has no dataset ${repo} with the revision ${revision}.`;
+        throw new FileError({ path }, message, { cause });
+      },
+    );
     const { sha } = this.#parsed<{ sha?: string }>(text);
     if (sha !== undefined && /^[0-9a-f]{7,64}$/.test(sha)) return sha;
     throw this.#strange();
@@ -137,13 +154,14 @@ class HubStorage implements Storage {
     location: string,
     { method, url }: Pick<HttpRequest, 'method' | 'url'>,
     doing: 'read' | 'listed',
-    signal?: AbortSignal,
-    isAnswer?: (answer: Answer) => boolean,
+    { signal, isAnswer, isJson = false }: AskOptions,
   ): Promise<Answer> {
     const request = this.#signed({ method, url, headers: { 'accept-encoding': 'identity' } });
     return withRetries(
       async (tries) => {
         const answer = await exchange(request, { counts: this.counts, fresh: tries > 1, signal, isAnswer });
+        if (isJson && answer.status === 200 && isCutJson(answer.text))
+          throw new TransientError('the answer ends early');
         if (answer.status === 200 || isAnswer?.(answer)) return answer;
         return throwRefused({ location, refused: (refused) => this.#refused(refused) }, answer, doing);
       },
@@ -205,11 +223,27 @@ class HubStorage implements Storage {
   }
 }
 
-/** RFC 8288: `<https://...>; rel="next"`. Only the same host is asked. */
-function nextPage(link: string | string[] | undefined, url: URL): URL | null {
-  const next = /<([^>]+)>;\s*rel="next"/.exec([link ?? []].flat().join())?.[1];
-  const to = next === undefined ? null : new URL(next, url);
-  return to?.origin === url.origin ? to : null;
+/** An answer without a length may have been cut: it begins as JSON does, and is none. */
+function isCutJson(text: string): boolean {
+  if (!/^\s*([[{]|$)/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/**
+ * RFC 8288: `<https://...>; rel="next"`. It is asked for at the endpoint, whichever host it names: a mirror passes on what the hub
+ * says of itself.
+ */
+function nextPage(link: string | string[] | undefined, endpoint: string): URL | null {
+  const next = /<([^>]+)>;\s*rel="?next"?/.exec([link ?? []].flat().join())?.[1];
+  if (next === undefined) return null;
+  const to = new URL(next, endpoint);
+  if (to.origin === new URL(endpoint).origin) return to;
+  return new URL(`${endpoint}${to.pathname}${to.search}`);
 }
 
 function encodePath(path: string): string {

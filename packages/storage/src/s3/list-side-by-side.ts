@@ -1,3 +1,4 @@
+import type { ListPages } from '../list-pages.js';
 import type { Entry } from '../storage.js';
 import type { ListPage } from './list.js';
 
@@ -14,6 +15,30 @@ export interface ListAsk {
 }
 
 export type AskPage = (ask: ListAsk) => Promise<ListPage>;
+
+/** How a place is listed. */
+export interface Lists {
+  readonly ask: AskPage;
+  /** What watches that one list comes to its end. */
+  pages(): ListPages;
+}
+
+/** All pages of one list. Throws FileError if it does not come to its end. */
+export async function* pagesOf(
+  asked: Omit<ListAsk, 'token'>,
+  ask: AskPage,
+  pages: ListPages,
+): AsyncGenerator<ListPage> {
+  for (let token: string | undefined; ; ) {
+    const page = await ask({ ...asked, token });
+    const { next } = page;
+    pages.take(page.entries[0]?.name ?? page.folders[0], next ?? null);
+    yield page;
+    if (next === null) return;
+    if (next === undefined) throw pages.withoutNext();
+    token = next;
+  }
+}
 
 /** Parts of a list that are asked for at once, and how many parts there are at most. */
 const AT_ONCE = 32;
@@ -39,14 +64,15 @@ interface Part {
  * only when it is there; so a long list is cut at folders, and its parts are listed side by side. Names in one folder come
  * page after page.
  */
-export async function* listSideBySide(ask: AskPage): AsyncGenerator<Entry> {
-  const first = await ask({});
+export async function* listSideBySide(lists: Lists): AsyncGenerator<Entry> {
+  const first = await lists.ask({});
   yield* first.entries;
   const end = first.entries.at(-1)?.name ?? '';
   if (first.next === null) return;
-  const cuts = await cutsBehind(ask, end);
+  if (first.next === undefined) throw lists.pages().withoutNext();
+  const cuts = await cutsBehind(lists, end);
   const listing = new PartsListing(
-    ask,
+    lists,
     [end, ...cuts].map((from, i) => ({ from, to: cuts[i] })),
   );
   try {
@@ -58,7 +84,7 @@ export async function* listSideBySide(ask: AskPage): AsyncGenerator<Entry> {
 
 /** Lists parts ahead of the one that is read. */
 class PartsListing {
-  readonly #ask: AskPage;
+  readonly #lists: Lists;
   readonly #parts: readonly Part[];
   readonly #waiting: (() => void)[] = [];
   #held = 0;
@@ -66,8 +92,8 @@ class PartsListing {
   #front = 0;
   #isStopped = false;
 
-  constructor(ask: AskPage, parts: readonly Part[]) {
-    this.#ask = ask;
+  constructor(lists: Lists, parts: readonly Part[]) {
+    this.#lists = lists;
     this.#parts = parts;
   }
 
@@ -117,16 +143,15 @@ class PartsListing {
 
   async #list(part: number, take: (entries: Entry[]) => void): Promise<void> {
     const { from, to } = this.#parts[part]!;
-    for (let token: string | undefined, isLast = false; !isLast; ) {
-      while (this.#held >= HELD_ENTRIES && part !== this.#front && !this.#isStopped)
-        await new Promise<void>((resolve) => this.#waiting.push(resolve));
-      if (this.#isStopped) return;
-      const { entries, next } = await this.#ask({ startAfter: from, token });
+    const { ask, pages } = this.#lists;
+    for await (const { entries } of pagesOf({ startAfter: from }, ask, pages())) {
       // A store that does not know where to start begins at the beginning.
       take(entries.filter(({ name }) => isBehind(name, from) && (to === undefined || !isBehind(name, to))));
       const last = entries.at(-1)?.name;
-      isLast = next === null || (to !== undefined && last !== undefined && isBehind(last, to));
-      token = next ?? undefined;
+      if (to !== undefined && last !== undefined && isBehind(last, to)) return;
+      while (this.#held >= HELD_ENTRIES && part !== this.#front && !this.#isStopped)
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      if (this.#isStopped) return;
     }
   }
 
@@ -136,11 +161,11 @@ class PartsListing {
 }
 
 /** Names to cut the list at behind `end`, ascending: folders of the first level that has enough of them, and those above. */
-async function cutsBehind(ask: AskPage, end: string): Promise<string[]> {
+async function cutsBehind(lists: Lists, end: string): Promise<string[]> {
   let found: string[] = [];
   let level = [''];
   for (let depth = 0; depth < MOST_DEPTH && level.length > 0 && found.length < ENOUGH_FOLDERS; depth++) {
-    level = (await Promise.all(level.map((folder) => foldersIn(ask, folder)))).flat();
+    level = (await Promise.all(level.map((folder) => foldersIn(lists, folder)))).flat();
     found = [...found, ...level];
   }
   const cuts = found.filter((folder) => isBehind(folder, end)).sort(byUtf8);
@@ -150,14 +175,12 @@ async function cutsBehind(ask: AskPage, end: string): Promise<string[]> {
 }
 
 /** The first folders in a folder. */
-async function foldersIn(ask: AskPage, folder: string): Promise<string[]> {
+async function foldersIn({ ask, pages }: Lists, folder: string): Promise<string[]> {
   const found: string[] = [];
-  let token: string | undefined;
-  for (let pages = 0; pages < MOST_OUTLINE_PAGES; pages++) {
-    const page = await ask({ folder, byFolder: true, token });
+  let seen = 0;
+  for await (const page of pagesOf({ folder, byFolder: true }, ask, pages())) {
     found.push(...page.folders);
-    if (page.next === null) break;
-    token = page.next;
+    if (++seen === MOST_OUTLINE_PAGES) break;
   }
   return found;
 }

@@ -1,3 +1,4 @@
+import { TransientError } from '../http/retry.js';
 import type { Entry } from '../storage.js';
 
 /** One page of ListObjectsV2, asked for with `encoding-type=url`. */
@@ -5,20 +6,31 @@ export interface ListPage {
   readonly entries: readonly Entry[];
   /** With a delimiter: what names go on with up to the next one, that one included. */
   readonly folders: readonly string[];
-  /** Where the next page begins; null after the last. */
-  readonly next: string | null;
+  /** Where the next page begins; null after the last, undefined if this is not the last and does not say where. */
+  readonly next: string | null | undefined;
 }
 
-/** Reads the answer of ListObjectsV2 (Amazon S3 API Reference). Names are those behind `prefix`. */
+const WHOLE_LIST = /<ListBucketResult[\s>].*<\/ListBucketResult>\s*$/s;
+
+/**
+ * Reads the answer of ListObjectsV2 (Amazon S3 API Reference). Names are those behind `prefix`. Throws {@link TransientError} for
+ * anything but a whole list: an answer without a length may have been cut.
+ */
 export function parseListPage(xml: string, prefix: string): ListPage {
+  if (!WHOLE_LIST.test(xml)) throw new TransientError('the answer is not a whole list');
   const isEncoded = /<EncodingType>url<\/EncodingType>/.test(xml);
-  const nameOf = (key = ''): string =>
-    (isEncoded ? decodeURIComponent(key.replaceAll('+', ' ')) : key).slice(prefix.length);
+  const nameOf = (key = ''): string => {
+    const name = isEncoded ? decoded(key) : key;
+    if (!name.startsWith(prefix)) throw new TransientError('the list has names that were not asked for');
+    return name.slice(prefix.length);
+  };
   const entries = [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, item]): Entry => {
     const modifiedMs = Date.parse(textOf(item!, 'LastModified') ?? '');
+    const size = textOf(item!, 'Size') ?? '';
+    if (!/^\d+$/.test(size)) throw new TransientError('the list has a file without a size');
     return {
       name: nameOf(textOf(item!, 'Key')),
-      size: Number(textOf(item!, 'Size')),
+      size: Number(size),
       version: quoted(textOf(item!, 'ETag') ?? ''),
       modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
     };
@@ -27,7 +39,15 @@ export function parseListPage(xml: string, prefix: string): ListPage {
     nameOf(textOf(item!, 'Prefix')),
   );
   const isCut = textOf(xml, 'IsTruncated') === 'true';
-  return { entries, folders, next: isCut ? (textOf(xml, 'NextContinuationToken') ?? null) : null };
+  return { entries, folders, next: isCut ? textOf(xml, 'NextContinuationToken') || undefined : null };
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name.replaceAll('+', ' '));
+  } catch {
+    throw new TransientError('the list has a name that is not encoded as it says');
+  }
 }
 
 /** As headers have it; some servers leave the quotes out in lists. */

@@ -6,9 +6,10 @@ import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
 import { gaveUp } from '../http/http-storage.js';
 import { withRetries } from '../http/retry.js';
+import { ListPages } from '../list-pages.js';
 import type { Content, Entry, Expected, PutOptions, Source, Storage, StorageOptions } from '../storage.js';
 import { type ListPage, parseListPage, textOf } from './list.js';
-import { type AskPage, type ListAsk, listSideBySide } from './list-side-by-side.js';
+import { type ListAsk, type Lists, listSideBySide, pagesOf } from './list-side-by-side.js';
 import { type BucketPlace, bucketPlace, urlOf } from './place.js';
 import { Signing } from './sign.js';
 
@@ -33,6 +34,9 @@ interface Ask {
   /** Statuses that are an answer. */
   readonly fine?: readonly number[];
 }
+
+/** Throws {@link TransientError} for the text of an answer that is not whole. */
+type CheckText = (text: string) => void;
 
 class S3Storage implements Storage {
   readonly location: string;
@@ -65,7 +69,8 @@ class S3Storage implements Storage {
     { deep = false, signal }: { readonly deep?: boolean; readonly signal?: AbortSignal } = {},
   ): AsyncGenerator<Entry> {
     const ask = (asked: ListAsk): Promise<ListPage> => this.#listPage(this.#place.prefix + prefix, asked, signal);
-    const entries = deep ? listSideBySide(ask) : listFolder(ask);
+    const lists = { ask, pages: () => new ListPages(this.location) };
+    const entries = deep ? listSideBySide(lists) : listFolder(lists);
     for await (const { name, ...entry } of entries) {
       // Consoles make an empty object where a person makes a folder.
       if (!`${prefix}${name}`.endsWith('/') && prefix + name !== '') yield { name: prefix + name, ...entry };
@@ -81,8 +86,11 @@ class S3Storage implements Storage {
       ...(startAfter !== undefined && { 'start-after': prefix + startAfter }),
       ...(token !== undefined && { 'continuation-token': token }),
     };
-    const { text } = await this.#ask({ method: 'GET', key: '', query, doing: 'listed', signal });
-    return parseListPage(text, prefix);
+    let page: ListPage | undefined;
+    await this.#ask({ method: 'GET', key: '', query, doing: 'listed', signal }, (text) => {
+      page = parseListPage(text, prefix);
+    });
+    return page!;
   }
 
   open(name: string, expected?: Expected): Promise<Source> {
@@ -176,13 +184,20 @@ class S3Storage implements Storage {
     }
   }
 
-  async #ask({ method, key, query = {}, headers = {}, body, doing, signal, fine = [] }: Ask): Promise<Answer> {
+  /** Asks until there is an answer whose text passes the check. */
+  async #ask(
+    { method, key, query = {}, headers = {}, body, doing, signal, fine = [] }: Ask,
+    check: CheckText = () => undefined,
+  ): Promise<Answer> {
     const location = key === '' ? this.location : this.#shown(key);
     return withRetries(
       async (tries) => {
         const request = await this.#request(method, key, query, headers, body);
         const answer = await exchange(request, { counts: this.counts, fresh: tries > 1, signal });
-        if ((answer.status >= 200 && answer.status < 300) || fine.includes(answer.status)) return answer;
+        if ((answer.status >= 200 && answer.status < 300) || fine.includes(answer.status)) {
+          check(answer.text);
+          return answer;
+        }
         return throwRefused({ location, refused: (refused) => this.#refused(refused) }, answer, doing);
       },
       { location, counts: this.counts, signal, gaveUp: (reason, cause) => gaveUp(location, reason, cause) },
@@ -244,13 +259,8 @@ function md5Of(body: Uint8Array): string {
 }
 
 /** The files of one folder. */
-async function* listFolder(ask: AskPage): AsyncGenerator<Entry> {
-  for (let token: string | undefined; ; ) {
-    const page = await ask({ byFolder: true, token });
-    yield* page.entries;
-    if (page.next === null) return;
-    token = page.next;
-  }
+async function* listFolder({ ask, pages }: Lists): AsyncGenerator<Entry> {
+  for await (const page of pagesOf({ byFolder: true }, ask, pages())) yield* page.entries;
 }
 
 async function sizeAt(storage: Storage, key: string, prefix: string): Promise<number | undefined> {
