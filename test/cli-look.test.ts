@@ -149,6 +149,7 @@ test('what opens a dataset to look at it loads nothing that makes loaders', asyn
     import { openFiles } from '@shardtool/reader/open-files';
     const dataset = await openFiles(process.argv[1]);
     console.log(dataset.size, (await dataset.get(0)).key, 'loader' in dataset);
+    await dataset.close();
   `;
   const { status, stdout, stderr } = spawnSync(
     process.execPath,

@@ -145,6 +145,29 @@ test('a bad image ends the pack with its path and reason, and the folder says th
   await expect(pack(source, output)).rejects.toThrow('holds a pack that did not end');
 });
 
+test('names that no key or no shard can have go to quarantine, too, and an append does not list them again', async () => {
+  const long = 'k'.repeat(200);
+  const source = tree({
+    'a/1.jpg': jpeg(1),
+    'a/x\ny.jpg': jpeg(2),
+    // LMDB has keys of up to 511 bytes.
+    [`${long}/${long}/${long}/3.jpg`]: jpeg(3),
+  });
+  writeFileSync(Buffer.concat([Buffer.from(`${source}/a/caf`), Buffer.from([0xe9]), Buffer.from('.jpg')]), jpeg(4));
+  const output = newFolder();
+  const options = { onBad: 'quarantine', maxBad: 1, format: 'lmdb', workers: 1 } as const;
+  expect(await pack(source, output, options)).toMatchObject({ samples: 1, quarantined: 3 });
+  const listed = () => readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
+  const bad = listed().map((line) => JSON.parse(line) as { path: string; reason: string });
+  expect(bad.map((one) => one.path)).toEqual(['a/caf\\xe9.jpg', 'a/x\ny.jpg', `${long}/${long}/${long}/3.jpg`]);
+  expect(bad[2]!.reason).toContain('604 bytes');
+  await pack(source, output, { ...options, append: true });
+  expect(listed()).toHaveLength(3);
+  await expect(pack(source, newFolder(), { workers: 1 })).rejects.toThrow(
+    'listed in quarantine.jsonl: --on-bad quarantine',
+  );
+});
+
 test('quarantine lists what is bad, in the order of the plan, and packs the rest', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': '', 'a/2.txt': 'beside', 'a/4.jpg': jpeg(4) });
   symlinkSync('gone', path.join(source, 'a/3.jpg'));

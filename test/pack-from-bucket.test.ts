@@ -282,6 +282,13 @@ test('a bucket that may not be listed, one that is empty, and names that no file
   expect(await failure()).toMatchObject({ name: 'NoImagesError' });
   server.put('raw/set/cat//1.jpg', jpeg(1));
   expect(await failure()).toMatchObject({ name: 'FileNameError', path: 's3://raw/set/cat//1.jpg' });
+  server.put('raw/set/cat/2.jpg', jpeg(2));
+  const named = newFolder();
+  for (const include of [['**'], ['cat/**']]) {
+    const options = { onBad: 'quarantine', maxBad: 1, include, overwrite: true } as const;
+    expect(await pack('s3://raw/set', named, options)).toMatchObject({ samples: 1, quarantined: 1 });
+    expect(readFileSync(path.join(named, 'quarantine.jsonl'), 'utf8')).toContain('"path":"cat//1.jpg"');
+  }
   server.objects.clear();
   both();
   server.fault = ({ key }) => (key === '' ? { status: 403, code: 'AccessDenied' } : undefined);

@@ -77,11 +77,14 @@ test('a dry run that looks at the files refuses a name that the shards do not ta
   const long = Array(3).fill('x'.repeat(200)).join('/');
   const source = tree({ [`cat/${long}/1.jpg`]: jpeg(1) });
   const look = ['--dry-run', '--check', 'decode'];
-  for (const flags of [look, []]) {
-    const { code, stderr } = await pack(source, ['--format', 'lmdb', ...flags]);
-    expect(code).toBe(1);
-    expect(stderr).toContain('is 608 bytes long, and this kind of shard takes 511; shorten it, or pack to tar.');
-  }
+  const reason = 'is 608 bytes long, and this kind of shard takes 511; shorten it, or pack to tar.';
+  const { code, stderr } = await pack(source, ['--format', 'lmdb']);
+  expect(code).toBe(1);
+  expect(stderr).toContain(reason);
+  const looked = await pack(source, ['--format', 'lmdb', ...look]);
+  expect(looked).toMatchObject({ code: 1, stderr: '' });
+  expect(looked.stdout).toContain('1 file is bad (quarantine.jsonl says why), and the pack would stop there');
+  expect(listOf(looked.output, 'quarantine.jsonl')[0]!.reason).toContain(reason);
   expect(await pack(source, look)).toMatchObject({ code: 0, stderr: '' });
 });
 

@@ -87,6 +87,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     const shards = () => shardPlans(files, plan, labels);
     const known = new Set(base?.quarantined.map(({ path }) => path));
     const quarantined = [
+      ...survey.refused,
       ...plannedQuarantine(files, plan, labels?.table ?? null, survey.missingRows),
       ...taken.map(({ path, error }) => ({ path, reason: error.message })),
     ].filter(({ path }) => !known.has(path));

@@ -124,7 +124,7 @@ async function findFiles(
   ticker: ProgressTicker,
   flight: InFlight | null,
 ): Promise<Scan> {
-  const { include, exclude, signal } = options;
+  const { include, exclude, signal, onBad } = options;
   // A dry run makes nothing, and so no output folder.
   const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
   if (options.files !== undefined) {
@@ -133,6 +133,7 @@ async function findFiles(
       isMeasured: false,
       repeatedFolders: [],
       hiddenFolders: [],
+      refused: [],
     };
   }
   const onFound = (files: number) => ticker.found(files);
@@ -142,6 +143,7 @@ async function findFiles(
     include,
     exclude,
     place,
+    onBad,
     signal,
     onFound,
     apart,

@@ -1,4 +1,4 @@
-import { ImageError, SampleSizeError } from '@shardtool/base';
+import { EntryNameError, ImageError, KeyLengthError, SampleSizeError } from '@shardtool/base';
 import { type FieldSize, IndexRows, type OutputLayout, type ShardIndex } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
@@ -94,17 +94,11 @@ export async function writeShard(
 }
 
 /**
- * Does with the samples of a shard what {@link writeShard} does, and writes nothing: says which are bad. `isStrict`: names
- * that the layout does not take end it, as they end {@link writeShard}.
+ * Does with the samples of a shard what {@link writeShard} does, and writes nothing: says which are bad.
  */
-export async function checkShard(
-  plan: ShardPlan,
-  setting: ShardSetting,
-  report: Report,
-  isStrict: boolean,
-): Promise<CheckedShard> {
+export async function checkShard(plan: ShardPlan, setting: ShardSetting, report: Report): Promise<CheckedShard> {
   const rows = new IndexRows(plan.samples);
-  const writer = isStrict ? nowhereBut(setting.layout) : NOWHERE;
+  const writer = nowhereBut(setting.layout);
   const { kept: _, ...counts } = await putSamples(plan, setting, writer, rows, report);
   return counts;
 }
@@ -212,9 +206,10 @@ function countPacked(count: Counts, { files }: PlannedSample, packed: PackedSamp
  * bad sample ends the pack.
  */
 function quarantine(error: unknown, { files }: PlannedSample, onBad: ShardSetting['onBad']): QuarantinedFile {
-  const isCollision = error instanceof KeyCollisionError && onBad === 'quarantine';
+  const isOfName =
+    error instanceof KeyCollisionError || error instanceof EntryNameError || error instanceof KeyLengthError;
   const isBad = error instanceof BadFile || error instanceof ImageError || error instanceof SampleSizeError;
-  if (!(isBad || isCollision)) throw error;
+  if (!(isBad || (isOfName && onBad === 'quarantine'))) throw error;
   const { path } = files[0]!;
   if (onBad === 'stop') throw badFile(error, path);
   return { path, reason: error.message };

@@ -173,7 +173,7 @@ export class PackJobs {
 
   async #check(plan: Uint8Array<ArrayBuffer>): Promise<CheckedShard> {
     const { setting } = await this.#session!;
-    return await checkShard(decodeShardPlan(plan), setting, this.#report, true);
+    return await checkShard(decodeShardPlan(plan), setting, this.#report);
   }
 
   /** Finds what is bad of a shard. */
@@ -181,7 +181,7 @@ export class PackJobs {
     await this.#written;
     const { given, setting, plan: record } = await this.#session!;
     const plan = readShardPlan(record, place, planPath(given.output));
-    return { shard, ...(await checkShard(plan, setting, this.#report, false)) };
+    return { shard, ...(await checkShard(plan, setting, this.#report)) };
   }
 
   /** Two shards are never in memory at a time. */

@@ -3,7 +3,7 @@ import { type Entry, openStorage, shownLocation } from '@shardtool/storage';
 import { FileNameError } from '../../errors.js';
 import { compareCodePoints } from '../file-table.js';
 import { entryOf } from '../folder/folder-reader.js';
-import { matchPaths, type PatternOptions, type Scan, type ScanOptions } from '../folder/scan.js';
+import { matchPaths, type PatternOptions, type RefusedName, type Scan, type ScanOptions } from '../folder/scan.js';
 import { type FileFacts, type SourceFiles, SourceFilesBuilder } from '../source-files.js';
 import type { SpoolPlace } from '../spool.js';
 
@@ -19,7 +19,13 @@ export async function scanBucket(root: string, options: ScanOptions): Promise<Sc
   const found = new BucketNames(root, options);
   const everything = exclude.length === 0 && include.every((pattern) => pattern === '**');
   const files = everything ? await inOrder(found, place) : await matching(found, options);
-  return { files, isMeasured: true, repeatedFolders: [], hiddenFolders: found.hiddenFolders() };
+  return {
+    files,
+    isMeasured: true,
+    repeatedFolders: [],
+    hiddenFolders: found.hiddenFolders(),
+    refused: found.refused(),
+  };
 }
 
 /** The names in a bucket that can be packed. */
@@ -27,6 +33,7 @@ class BucketNames {
   readonly #root: string;
   readonly #options: ScanOptions;
   readonly #hidden = new Set<string>();
+  readonly #refused = new Map<string, string>();
 
   constructor(root: string, options: ScanOptions) {
     this.#root = root;
@@ -54,14 +61,23 @@ class BucketNames {
     return [...this.#hidden].sort();
   }
 
-  /** False for what lies in a folder, or has a name, with a dot in front. */
+  /** Names that no folder could have, which were left out. */
+  refused(): RefusedName[] {
+    return Array.from(this.#refused, ([path, reason]) => ({ path, reason }));
+  }
+
+  /** False for what lies in a folder, or has a name, with a dot in front, and for names that are left out as bad. */
   #isTaken(name: string): boolean {
     if (name.includes('//') || name.startsWith('/') || /(^|\/)\.\.?(\/|$)/.test(name) || LINE_BREAK.test(name)) {
       const path = shownLocation(this.#root) + name;
-      throw new FileNameError(
-        { path },
-        `The name of ${JSON.stringify(path)} cannot be that of a file in a folder: it has an empty part, "." or "..", or a line break in it; copy the object to another name, or leave it out of the prefix.`,
-      );
+      const message = `The name of ${JSON.stringify(path)} cannot be that of a file in a folder: it has an empty part, "." or "..", or a line break in it; copy the object to another name, or leave it out of the prefix.`;
+      if (this.#options.onBad === 'stop')
+        throw new FileNameError(
+          { path },
+          `${message} Or have such objects left out and listed in quarantine.jsonl: --on-bad quarantine.`,
+        );
+      this.#refused.set(name, message);
+      return false;
     }
     const dot = name.startsWith('.') ? 0 : name.indexOf('/.') + 1;
     if (dot === 0 && !name.startsWith('.')) return true;

@@ -20,6 +20,15 @@ const REPLACEMENT = '\ufffd';
 /** Glob patterns do not match across these, so they are shown to them as another sign. */
 const LINE_BREAK = /[\n\r\u2028\u2029]/g;
 
+/** What stands in a folder and cannot be packed. */
+export interface RefusedEntry {
+  /** Absolute; bytes that are not UTF-8 as \xNN. */
+  readonly path: string;
+  readonly reason: string;
+  /** For a walk that ends there. */
+  readonly error: FileNameError | LinkLoopError;
+}
+
 /**
  * Lists folders of one tree for a walk from the top down: names that begin with a dot are left out, and each link is
  * replaced by what it leads to. A folder is listed once: at its own path if it lies in the tree, else at the first link
@@ -28,8 +37,8 @@ const LINE_BREAK = /[\n\r\u2028\u2029]/g;
 export class FolderReader {
   /** Paths of folders that were left out, since another path leads to them too. */
   readonly repeated: string[] = [];
-  /** By the path: why it cannot be packed. A walk that leaves it out goes on. */
-  readonly #refused = new Map<string, FileNameError | LinkLoopError>();
+  /** By the path as it was listed, which several names that are not UTF-8 may have in common. */
+  readonly #refused = new Map<string, RefusedEntry[]>();
   /** Paths of folders whose names begin with a dot. */
   readonly #hidden: string[] = [];
   readonly #root: string;
@@ -51,12 +60,12 @@ export class FolderReader {
   }
 
   /**
-   * The entries of the folder at `path` (absolute), those that {@link refusal} tells of included. Throws
-   * {@link SourceError} where it cannot be read, and that refusal where it is one of them.
+   * The entries of the folder at `path` (absolute), those that {@link refused} tells of included. Throws
+   * {@link SourceError} where it cannot be read, and why it is refused where it is one of them.
    */
   list(path: string): FolderEntry[] {
-    const refusal = this.#refused.get(path);
-    if (refusal !== undefined) throw refusal;
+    const [refused] = this.refused(path);
+    if (refused !== undefined) throw refused.error;
     try {
       const real = this.#realPath(path);
       if (real === this.#apart) return [];
@@ -73,12 +82,16 @@ export class FolderReader {
     }
   }
 
+  get hasRefused(): boolean {
+    return this.#refused.size > 0;
+  }
+
   /**
-   * Why what was listed at `path` (absolute), or without a path any of it, cannot be packed: {@link LinkLoopError} for a
+   * What was listed at `path` (absolute), or without a path all of it, that cannot be packed: {@link LinkLoopError} for a
    * link to a folder above, {@link FileNameError} for a name that cannot be a key.
    */
-  refusal(path?: string): FileNameError | LinkLoopError | undefined {
-    return path === undefined ? this.#refused.values().next().value : this.#refused.get(path);
+  refused(path?: string): readonly RefusedEntry[] {
+    return path === undefined ? [...this.#refused.values()].flat() : (this.#refused.get(path) ?? []);
   }
 
   /** Paths of folders that were left out for the dot in front of their names, and that no link has led to so far, sorted. */
@@ -97,13 +110,14 @@ export class FolderReader {
 
   #entries(path: string, real: string): FolderEntry[] {
     const entries: FolderEntry[] = [];
+    const names = new RawNames(path);
     for (const entry of this.#access.entries(path)) {
       const { name } = entry;
       if (name.startsWith('.')) {
         if (this.#isFolder(path, entry)) this.#hidden.push(join(path, name));
         continue;
       }
-      const odd = oddName(path, name);
+      const odd = oddName(path, name, names);
       if (odd !== null) {
         entries.push(this.#refuse(path, name.replace(LINE_BREAK, REPLACEMENT), this.#isFolder(path, entry), odd));
         continue;
@@ -129,7 +143,8 @@ export class FolderReader {
     const target = this.#access.realPath(path);
     for (let above = folder; this.#real.has(above); above = dirname(above)) {
       const real = this.#realPath(above);
-      if (real === target || real.startsWith(`${target}/`)) return this.#refuse(folder, name, true, loop(path, target));
+      if (real !== target && !real.startsWith(`${target}/`)) continue;
+      return this.#refuse(folder, name, true, loop(path, target));
     }
     if (this.#isWalked(target)) {
       this.repeated.push(path);
@@ -139,8 +154,9 @@ export class FolderReader {
     return entryOf(name, 'folder');
   }
 
-  #refuse(folder: string, name: string, isFolder: boolean, why: FileNameError | LinkLoopError): FolderEntry {
-    this.#refused.set(join(folder, name), why);
+  #refuse(folder: string, name: string, isFolder: boolean, refused: RefusedEntry): FolderEntry {
+    const path = join(folder, name);
+    this.#refused.set(path, [...this.refused(path), refused]);
     return entryOf(name, isFolder ? 'folder' : 'file');
   }
 
@@ -194,22 +210,38 @@ function unreadable(path: string, cause: Error): SourceError {
   return new SourceError({ path }, message, { cause });
 }
 
-/** Why a name cannot be a key; null where it can. */
-function oddName(folder: string, name: string): FileNameError | null {
-  const found = name.includes(REPLACEMENT) ? undecodable(folder, name) : null;
-  return found ?? (name.search(LINE_BREAK) === -1 ? null : lineBreak(folder, name));
+/** An entry whose name cannot be a key; null where it can. */
+function oddName(folder: string, name: string, raw: RawNames): RefusedEntry | null {
+  if (name.search(LINE_BREAK) !== -1) return lineBreak(join(folder, name));
+  // A name with U+FFFD is either that, or one whose bytes are not UTF-8.
+  const bytes = name.includes(REPLACEMENT) ? raw.take(name) : null;
+  if (bytes === null || bytes.equals(Buffer.from(name))) return null;
+  const path = join(folder, escapeBytes(bytes));
+  const reason = `The name of ${path} is not UTF-8; rename it (convmv does it for a whole folder), or leave it out with "exclude" (--exclude).`;
+  return { path, reason, error: new FileNameError({ path: join(folder, name) }, reason + OR_QUARANTINE) };
 }
 
-/** A name with U+FFFD is either that, or one whose bytes are not UTF-8: those show when they are asked for. */
-function undecodable(folder: string, name: string): FileNameError | null {
-  const bytes = Buffer.from(name);
-  const names = readdirSync(folder, { encoding: 'buffer' });
-  if (names.some((raw) => raw.equals(bytes))) return null;
-  const raw = names.find((candidate) => candidate.toString() === name) ?? bytes;
-  return new FileNameError(
-    { path: join(folder, name) },
-    `The name of ${join(folder, escapeBytes(raw))} is not UTF-8; rename it (convmv does it for a whole folder), or leave it out with "exclude" (--exclude).`,
-  );
+/** The bytes of names in a folder, which are asked for where a name may not be UTF-8. */
+class RawNames {
+  readonly #folder: string;
+  /** By the name as text. */
+  #names: Map<string, Buffer[]> | null = null;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** The bytes of a name; of several that are one as text, the next. */
+  take(name: string): Buffer {
+    if (this.#names === null) {
+      this.#names = new Map();
+      for (const raw of readdirSync(this.#folder, { encoding: 'buffer' })) {
+        const text = raw.toString();
+        if (text.includes(REPLACEMENT)) this.#names.set(text, [...(this.#names.get(text) ?? []), raw]);
+      }
+    }
+    return this.#names.get(name)?.shift() ?? Buffer.from(name);
+  }
 }
 
 /** Bytes as text, with \xNN for those that are not ASCII. */
@@ -217,17 +249,14 @@ function escapeBytes(bytes: Buffer): string {
   return bytes.toString('latin1').replace(/[^ -~]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
 
-function lineBreak(folder: string, name: string): FileNameError {
-  const path = join(folder, name);
-  return new FileNameError(
-    { path },
-    `The name of ${JSON.stringify(path)} has a line break in it; rename or remove it, or leave it out with "exclude" (--exclude).`,
-  );
+const OR_QUARANTINE = ' Or have such files left out and listed in quarantine.jsonl: --on-bad quarantine.';
+
+function lineBreak(path: string): RefusedEntry {
+  const reason = `The name of ${JSON.stringify(path)} has a line break in it; rename or remove it, or leave it out with "exclude" (--exclude).`;
+  return { path, reason, error: new FileNameError({ path }, reason + OR_QUARANTINE) };
 }
 
-function loop(path: string, target: string): LinkLoopError {
-  return new LinkLoopError(
-    { path },
-    `The link ${path} leads back to ${target}, which is a folder above it; remove the link, or leave it out with "exclude" (--exclude).`,
-  );
+function loop(path: string, target: string): RefusedEntry {
+  const reason = `The link ${path} leads back to ${target}, which is a folder above it; remove the link, or leave it out with "exclude" (--exclude).`;
+  return { path, reason, error: new LinkLoopError({ path }, reason + OR_QUARANTINE) };
 }

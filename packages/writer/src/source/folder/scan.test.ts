@@ -21,13 +21,13 @@ function touch(...paths: string[]): void {
   }
 }
 
-async function scan(options: { include?: string[]; exclude?: string[] } = {}) {
+async function scan(options: { include?: string[]; exclude?: string[]; onBad?: 'quarantine' } = {}) {
   const place = { memoryBytes: 1e6, folder: root };
   const {
     files,
     isMeasured: _,
     ...folders
-  } = await scanFolder(root, { include: ['**'], exclude: [], place, ...options });
+  } = await scanFolder(root, { include: ['**'], exclude: [], place, onBad: 'stop', ...options });
   const reader = files.reader();
   return { paths: Array.from({ length: files.count }, (_, i) => reader.path(i)), ...folders };
 }
@@ -176,6 +176,27 @@ test('a name that is not UTF-8 is an error that shows its bytes, for files and f
   execFileSync('rm', ['-r', join(root, 'a')]);
   mkdirSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff, 0xfe])]));
   await expect(scan()).rejects.toBeInstanceOf(FileNameError);
+});
+
+test('names that cannot be keys, and links that lead back, are left out and told where bad files are', async () => {
+  touch('a/1.jpg', 'a/x\ny.jpg', 'b\nc/2.jpg', 'd/3.jpg');
+  const odd = (byte: number) => Buffer.concat([Buffer.from(`${root}/a/caf`), Buffer.from([byte]), Buffer.from('.jpg')]);
+  for (const byte of [0xe8, 0xe9]) writeFileSync(odd(byte), '');
+  symlinkSync('..', join(root, 'd/up'));
+  for (const include of [['**'], ['**/*.jpg', '**/nothing']]) {
+    const { paths, refused } = await scan({ include, onBad: 'quarantine' });
+    expect(paths).toEqual(['a/1.jpg', 'd/3.jpg']);
+    expect(refused.map(({ path }) => path).sort()).toEqual([
+      'a/caf\\xe8.jpg',
+      'a/caf\\xe9.jpg',
+      'a/x\ny.jpg',
+      'b\nc',
+      'd/up',
+    ]);
+    expect(refused.find(({ path }) => path === 'd/up')!.reason).toContain('leads back to');
+  }
+  const chosen = await scan({ include: ['d/*.jpg'], onBad: 'quarantine' });
+  expect(chosen).toMatchObject({ paths: ['d/3.jpg'], refused: [] });
 });
 
 test('a name that really has the replacement character in it is fine', async () => {

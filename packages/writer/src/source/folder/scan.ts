@@ -1,5 +1,5 @@
 import { type Stats, stat, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { SourceError } from '../../errors.js';
 import type { InFlight } from '../ahead/in-flight.js';
@@ -7,7 +7,7 @@ import { sortByCodePoint, withoutRepeats } from '../file-table.js';
 import { type SourceFiles, SourceFilesBuilder, sourceFilesOf } from '../source-files.js';
 import type { SpoolPlace } from '../spool.js';
 import { FoldersAhead } from './folder-access.js';
-import { type FolderEntry, FolderReader } from './folder-reader.js';
+import { type FolderEntry, FolderReader, type RefusedEntry } from './folder-reader.js';
 import { linkTarget } from './mount.js';
 
 /** The files below a source, sorted by path; whoever gets them closes them. */
@@ -19,6 +19,13 @@ export interface Scan {
   readonly repeatedFolders: readonly string[];
   /** Folders that were left out for the dot in front of their names. */
   readonly hiddenFolders: readonly string[];
+  /** What is in no file of the scan, since its name cannot be a key: paths below the source, and why. */
+  readonly refused: readonly RefusedName[];
+}
+
+export interface RefusedName {
+  readonly path: string;
+  readonly reason: string;
 }
 
 /** Which of the names below a source are wanted. */
@@ -32,6 +39,8 @@ export interface PatternOptions {
 
 export interface ScanOptions extends PatternOptions {
   readonly place: SpoolPlace;
+  /** What becomes of names that cannot be keys: an error, or they are left out and told. */
+  readonly onBad: 'stop' | 'quarantine';
   /** Lists many folders at a time; without it one after the other. */
   readonly flight?: InFlight | undefined;
   /** A folder that is left out, since it is written to: its absolute path without links. */
@@ -73,8 +82,20 @@ export async function scanFolder(source: string, options: ScanOptions): Promise<
   const ahead = options.flight && new FoldersAhead(options.flight);
   const reader = new FolderReader(root, ahead, options.apart);
   const everything = options.exclude.length === 0 && options.include.every((pattern) => pattern === '**');
-  const files = everything ? await walk(root, reader, ahead, options) : await match(root, reader, ahead, options);
-  return { files, isMeasured: false, repeatedFolders: reader.repeated, hiddenFolders: reader.hiddenFolders() };
+  const found = everything ? await walk(root, reader, ahead, options) : await match(root, reader, ahead, options);
+  return {
+    files: found.files,
+    isMeasured: false,
+    repeatedFolders: reader.repeated,
+    hiddenFolders: reader.hiddenFolders(),
+    refused: found.refused.map(({ path, reason }) => ({ path: relative(root, path), reason })),
+  };
+}
+
+/** What a walk finds. */
+interface Found {
+  readonly files: SourceFiles;
+  readonly refused: readonly RefusedEntry[];
 }
 
 /** A folder that is being walked. */
@@ -95,11 +116,11 @@ async function walk(
   reader: FolderReader,
   ahead: FoldersAhead | undefined,
   options: ScanOptions,
-): Promise<SourceFiles> {
+): Promise<Found> {
   const files = new SourceFilesBuilder(options.place);
   try {
     await walkInto(files, root, reader, ahead, options);
-    return files.finish();
+    return { files: files.finish(), refused: reader.refused() };
   } catch (error) {
     files.close();
     throw error;
@@ -111,15 +132,17 @@ async function walkInto(
   root: string,
   reader: FolderReader,
   ahead: FoldersAhead | undefined,
-  { signal, onFound }: ScanOptions,
+  { signal, onFound, onBad }: ScanOptions,
 ): Promise<void> {
   const openFolder = async (path: string): Promise<OpenFolder> => {
     const folder = join(root, path.slice(0, -1));
     await ahead?.ready(folder);
-    const names = namesIn(reader.list(folder));
-    // Nothing is left out here.
-    const refusal = reader.refusal();
-    if (refusal !== undefined) throw refusal;
+    const entries = reader.list(folder);
+    // No pattern leaves it out.
+    const { hasRefused } = reader;
+    if (hasRefused && onBad === 'stop') throw reader.refused()[0]!.error;
+    const isTaken = ({ name }: FolderEntry) => reader.refused(join(folder, name)).length === 0;
+    const names = namesIn(hasRefused ? entries.filter(isTaken) : entries);
     ahead?.expect(names.filter((name) => name.endsWith('/')).map((name) => join(folder, name.slice(0, -1))));
     return { path, names, next: 0 };
   };
@@ -163,15 +186,17 @@ async function match(
   reader: FolderReader,
   ahead: FoldersAhead | undefined,
   options: ScanOptions,
-): Promise<SourceFiles> {
-  const paths = await matchPaths(root, listThrough(reader, ahead), options);
-  if (reader.refusal() !== undefined) {
-    for (const path of paths) {
-      const refusal = reader.refusal(join(root, path));
-      if (refusal !== undefined) throw refusal;
-    }
-  }
-  return sourceFilesOf(paths, options.place);
+): Promise<Found> {
+  const refused: RefusedEntry[] = [];
+  const takeRefused = (path: string) => {
+    const entries = reader.refused(path);
+    if (entries.length > 0 && options.onBad === 'stop') throw entries[0]!.error;
+    refused.push(...entries);
+    return entries.length > 0;
+  };
+  const paths = await matchPaths(root, listThrough(reader, ahead, takeRefused), options);
+  const packable = reader.hasRefused ? paths.filter((path) => !takeRefused(join(root, path))) : paths;
+  return { files: sourceFilesOf(packable, options.place), refused };
 }
 
 /** What the walk of {@link matchPaths} asks for the entries of a folder. */
@@ -198,12 +223,19 @@ export async function matchPaths(root: string, list: ListFolder, options: Patter
   return withoutRepeats(sortByCodePoint(paths));
 }
 
-/** A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. */
-function listThrough(reader: FolderReader, ahead: FoldersAhead | undefined): ListFolder {
+/**
+ * A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. A folder that
+ * `takeRefused` takes has no entries.
+ */
+function listThrough(
+  reader: FolderReader,
+  ahead: FoldersAhead | undefined,
+  takeRefused: (path: string) => boolean,
+): ListFolder {
   return (path, _options, callback) => {
     const list = (): void => {
       try {
-        const entries = reader.list(path);
+        const entries = takeRefused(path) ? [] : reader.list(path);
         // Some of them may not be asked for: a pattern leaves them out.
         ahead?.expect(entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name)));
         callback(null, entries);
