@@ -45,6 +45,63 @@ def test_two_processes_under_torchrun_see_every_sample_once_in_equally_many_batc
     assert orders[0] != orders[1]
 
 
+GROUP = """
+import json, os, sys
+import shardtool, torch
+
+def rank_of_two(rank, place, out, loader_of_parent):
+    seen = {"alone": len(loader_of_parent)}
+    torch.distributed.init_process_group("gloo", init_method=f"file://{out}/meeting", rank=rank, world_size=2)
+    seen["length"] = len(loader_of_parent)
+    seen["dataset"] = [number for batch in loader_of_parent for number in batch.numbers[batch.valid].tolist()]
+    with shardtool.Loader(place, batch_size=16) as loader:
+        seen["loader"] = [number for batch in loader for number in batch.numbers[batch.valid].tolist()]
+    os.environ.update(RANK="0", WORLD_SIZE="1")
+    try:
+        len(loader)
+    except shardtool.OptionError as error:
+        seen["error"] = str(error)
+    loader.close()
+    with open(os.path.join(out, f"group-{rank}.json"), "w") as file:
+        json.dump(seen, file)
+    torch.distributed.destroy_process_group()
+
+if __name__ == "__main__":
+    dataset = shardtool.iterable_dataset(sys.argv[1], batch_size=16)
+    next(iter(dataset))
+    torch.multiprocessing.start_processes(rank_of_two, (*sys.argv[1:3], dataset), nprocs=2, start_method="fork")
+"""
+
+
+def test_the_rank_is_that_of_a_process_group_once_there_is_one(run_script, small, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(GROUP)
+    run_script(program, small, tmp_path, cwd=tmp_path)
+    ranks = [json.loads((tmp_path / f"group-{rank}.json").read_text()) for rank in range(2)]
+    assert [(rank["alone"], rank["length"]) for rank in ranks] == [(13, 7)] * 2
+    for kind in ("dataset", "loader"):
+        assert sorted(ranks[0][kind] + ranks[1][kind]) == list(range(200))
+    for number, rank in enumerate(ranks):
+        assert rank["error"].startswith(
+            f"torch.distributed says that this is rank {number} of 2, but RANK and WORLD_SIZE say that it is rank 0 "
+            "of 1: give rank and world_size as options"
+        )
+
+
+@pytest.mark.usefixtures("lent_readers")
+def test_the_rank_is_the_one_that_the_process_has_when_a_loop_begins(small, monkeypatch):
+    with shardtool.Loader(small, batch_size=16, output="numpy", workers=1) as loader:
+        assert len(loader) == 13
+        monkeypatch.setenv("LOCAL_RANK", "1")
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        first = [batch.numbers for batch in loader]
+        assert len(first) == len(loader) == 7
+        monkeypatch.setenv("LOCAL_RANK", "0")
+        loader.set_epoch(0)
+        second = [batch.numbers for batch in loader]
+    assert not {*first[0].tolist()} & {*second[0].tolist()}
+
+
 @pytest.mark.parametrize(("ranks", "workers"), [("1", None), ("2", 4), ("8", 1), ("100", 1), ("", None)])
 def test_the_ranks_of_a_machine_share_its_cores(monkeypatch, ranks, workers):
     monkeypatch.setenv("LOCAL_WORLD_SIZE", ranks)

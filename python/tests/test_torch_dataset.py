@@ -1,8 +1,12 @@
 """For code that insists on torch.utils.data."""
 
+import itertools
 import os
+import pickle
+import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -143,3 +147,123 @@ def test_the_warning_of_samples_without_a_class_points_at_the_line_of_the_user(t
         list(DataLoader(dataset, batch_size=None) if is_in_data_loader else dataset.loader)
     dataset.close()
     assert [Path(warning.filename).name for warning in warned] == ["test_torch_dataset.py"]
+
+
+class IterableDatasetShard(IterableDataset):
+    """Accelerate's, as far as a dataset gets to see it."""
+
+    def __init__(self, dataset, batch_size, num_processes, process_index, split_batches=False):
+        self.dataset, self.batch_size, self.split_batches = dataset, batch_size, split_batches
+        self.num_processes, self.process_index = num_processes, process_index
+
+    def set_epoch(self, epoch):
+        self.dataset.set_epoch(epoch)
+
+    def __len__(self):
+        return -(-len(self.dataset) // (self.batch_size * self.num_processes)) * self.batch_size
+
+    def __iter__(self):
+        rows = self.batch_size if self.split_batches else self.batch_size * self.num_processes
+        own = rows // self.num_processes
+        batches = iter(self.dataset)
+        while group := list(itertools.islice(batches, rows)):
+            yield from group[self.process_index * own : (self.process_index + 1) * own]
+
+
+class DataLoaderDispatcher:
+    """Accelerate's, as far as a dataset gets to see it: the part of process 0."""
+
+    def __init__(self, base_dataloader, num_processes, split_batches=False):
+        self.base_dataloader, self.split_batches = base_dataloader, split_batches
+        self.state = SimpleNamespace(num_processes=num_processes)
+
+    def __len__(self):
+        return -(-len(self.base_dataloader) // self.state.num_processes)
+
+    def __iter__(self):
+        yield from self.base_dataloader
+
+
+@pytest.fixture
+def accelerate(monkeypatch):
+    module = ModuleType("accelerate.data_loader")
+    module.IterableDatasetShard, module.DataLoaderDispatcher = IterableDatasetShard, DataLoaderDispatcher
+    monkeypatch.setitem(sys.modules, "accelerate.data_loader", module)
+
+
+@pytest.mark.usefixtures("accelerate")
+@pytest.mark.parametrize(("elements", "split"), [(None, False), (1, False), (2, True)])
+@pytest.mark.parametrize("asks_length", [False, True])
+def test_a_wrapper_that_takes_every_second_batch_gets_each_sample_once(small, elements, split, asks_length):
+    numbers = []
+    for rank in range(2):
+        dataset = shardtool.iterable_dataset(small, batch_size=16)
+        shard = IterableDatasetShard(dataset, elements, 2, rank, split)
+        if asks_length:
+            assert len(shard) == 7
+        shard.set_epoch(1)
+        batches = list(shard)
+        assert (len(batches), len(dataset), batches[0].epoch) == (7, 7, 1)
+        numbers += [number for batch in batches for number in batch.numbers[batch.valid].tolist()]
+        dataset.close()
+    assert sorted(numbers) == list(range(200))
+
+
+@pytest.mark.usefixtures("accelerate")
+def test_a_wrapper_that_would_split_it_twice_is_refused_by_name(small):
+    dataset = shardtool.iterable_dataset(small, batch_size=16)
+    with pytest.raises(shardtool.OptionError, match="about to split it once more: update accelerate"):
+        next(iter(IterableDatasetShard(dataset, 1, 2, 0)))
+    with pytest.raises(shardtool.OptionError, match="collects 4 of them on each of 2 ranks: use batch_size=None or 1"):
+        IterableDatasetShard(dataset, 4, 2, 0).set_epoch(0)
+    other = shardtool.iterable_dataset(small, rank=0, world_size=2)
+    with pytest.raises(shardtool.OptionError, match="rank=0 and world_size=2, but Accelerate reads it as rank 1 of 2"):
+        len(IterableDatasetShard(other, 1, 2, 1))
+    # One that agrees is as good as none, and without a wrapper the dataset is as ever.
+    assert len(IterableDatasetShard(other, 1, 2, 0)) == 2
+    assert len(list(dataset)) == 13
+    other.close()
+    dataset.close()
+
+
+@pytest.mark.usefixtures("accelerate")
+def test_a_process_that_reads_for_all_gets_all_samples_and_sends_tensors(small):
+    dataset = shardtool.iterable_dataset(small, global_batch_size=64)
+    loader = DataLoaderDispatcher(DataLoader(dataset, batch_size=None), num_processes=2)
+    assert len(loader) == 4
+    with pytest.warns(UserWarning, match="reads this dataset in one process for all 2.*dispatch_batches=False"):
+        batches = list(loader)
+    # Of two batches Accelerate makes one.
+    assert [len(labels) for _, labels in batches] == [32] * 6 + [8]
+    assert all(type(batch)._fields == ("images", "labels") for batch in batches)
+    collated = DataLoaderDispatcher(DataLoader(dataset, batch_size=None, collate_fn=lambda batch: batch.numbers), 1)
+    assert sorted(torch.cat(list(collated)).tolist()) == list(range(200))
+    dataset.close()
+
+
+@pytest.mark.usefixtures("accelerate")
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"with_keys": True, "fields": ["json"]}, "leave out with_keys, fields, use dispatch_batches=False"),
+        ({"on_bad_sample": "skip"}, "on_bad_sample='skip'"),
+        ({"output": "numpy"}, "output='numpy'"),
+    ],
+)
+def test_what_cannot_be_sent_is_named(small, options, named):
+    dataset = shardtool.iterable_dataset(small, **options)
+    with pytest.raises(shardtool.OptionError, match=named):
+        next(iter(DataLoaderDispatcher(DataLoader(dataset, batch_size=None), 1)))
+
+
+def test_it_goes_to_another_process_with_its_options_and_epoch(small):
+    dataset = shardtool.iterable_dataset(small, batch_size=32, seed=4, with_keys=True)
+    expected = [batch.keys for batch in dataset]
+    dataset.set_epoch(1)
+    next_epoch = [batch.keys for batch in dataset]
+    dataset.set_epoch(0)
+    again = pickle.loads(pickle.dumps(dataset))
+    assert [batch.keys for batch in again] == expected
+    assert [batch.keys for batch in pickle.loads(pickle.dumps(again))] == next_epoch
+    again.close()
+    dataset.close()

@@ -9,6 +9,7 @@ for epoch in range(90):
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, List, Union, overload
 
 from .batch import Batch
@@ -132,4 +133,4 @@ def iterable_dataset(
     """A torch IterableDataset of whole batches, for ``DataLoader(dataset, batch_size=None)``. Options as of Loader."""
     from .torch_dataset import ShardDataset
 
-    return ShardDataset(Loader(location, output=output, **options))
+    return ShardDataset(partial(Loader, location, output=output, **options))

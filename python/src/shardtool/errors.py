@@ -83,7 +83,7 @@ def error_of_reader(header: Mapping[str, Any]) -> ShardtoolError:
 
 
 #: Whose lines no warning points at: their users see only what they wrote themselves.
-_PASSED_OVER = ("shardtool", "torch", "torchdata")
+_PASSED_OVER = ("shardtool", "torch", "torchdata", "accelerate", "transformers", "lightning", "pytorch_lightning")
 
 
 def warn(message: str) -> None:

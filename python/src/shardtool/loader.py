@@ -29,6 +29,7 @@ from .held_slots import HeldSlots, no_slot
 from .location import Location, absolute
 from .loop import LoaderIterator
 from .mixture import Mixture
+from .ranks import rank_sources
 from .reader_process import ReaderProcess
 
 if TYPE_CHECKING:
@@ -187,6 +188,9 @@ class Loader(Generic[Array, Images]):
         self._owner = os.getpid()
         self._reader: Optional[ReaderProcess] = None
         self._dataset: Dict[str, Any] = {}
+        #: Options that follow from how a framework reads this loader, and what the reader was opened with.
+        self._share: Dict[str, Any] = {}
+        self._opened_for: Any = None
         #: Where a reader that starts begins: what load_state_dict took, or the run's order at the start of an epoch.
         self._take_up: Optional[Dict[str, Any]] = None
         #: The epoch of the next loop; None: the reader knows.
@@ -249,7 +253,7 @@ class Loader(Generic[Array, Images]):
         self._check_process()
         if self._delivered is not None:
             return dict(self._delivered)
-        return dict(self._start().ask("state", epoch=self._epoch)["state"])
+        return dict(self._start_as_rank().ask("state", epoch=self._epoch)["state"])
 
     def with_weights(self, state_dict: Mapping[str, Any], weights: Sequence[float]) -> Dict[str, Any]:
         """A state of this mixture with other weights from there on; what is left of each dataset comes exactly."""
@@ -273,7 +277,7 @@ class Loader(Generic[Array, Images]):
 
     def info(self) -> Dict[str, Any]:
         """What the next loop is going to do: samples, batches, workers, codec, memory in bytes, and more."""
-        info = self._start().ask("info", epoch=self._epoch)["info"]
+        info = self._start_as_rank().ask("info", epoch=self._epoch)["info"]
         return {_snake(name): value for name, value in info.items()}
 
     def report(self) -> Dict[str, Any]:
@@ -333,8 +337,16 @@ class Loader(Generic[Array, Images]):
         if self._closes != closes:
             raise StaleIteratorError("The loader was closed while it started: begin a new loop.")
 
+    def _start_as_rank(self, closes: Optional[int] = None) -> ReaderProcess:
+        """The same, with the dataset open for the rank that the process has now. A loop of another rank ends."""
+        with self._opening:
+            if self._opened_for not in (None, (self._share, rank_sources())):
+                self._drop_reader()
+            return self._start(closes)
+
     def _open(self, reader: ReaderProcess) -> None:
-        options = dict(self._options)
+        options = {**self._options, **self._share}
+        self._opened_for = (self._share, rank_sources())
         if self._take_up is not None:
             options["state"] = self._take_up
             options.pop("epoch", None)
@@ -345,10 +357,12 @@ class Loader(Generic[Array, Images]):
             withKeys=self._with_keys,
             seen=self._seen,
             held=self._held.numbers(),
+            ranks=self._opened_for[1],
         )
 
     def _drop_reader(self) -> None:
         reader, self._reader = self._reader, None
+        self._opened_for = None
         self._held.clear()
         if self._pinned is not None:
             self._pinned.release()
@@ -357,7 +371,7 @@ class Loader(Generic[Array, Images]):
 
     def _begin(self, closes: int) -> ReaderProcess:
         """Begins a loop with this reader."""
-        reader = self._start(closes)
+        reader = self._start_as_rank(closes)
         reader.notify("begin", epoch=self._epoch)
         self._has_delivered = False
         return reader

@@ -49,7 +49,9 @@ class _CommonOptions(TypedDict, total=False):
     shuffle_buffer_size: int | None
     #: Samples in a block of a stream, instead of ``shuffle_buffer_size``.
     block_samples: int | None
-    #: Default: RANK and WORLD_SIZE (torchrun), else SLURM_PROCID and SLURM_NTASKS, else 0 of 1.
+    #: Default: those of torch.distributed if it is initialised when a loop begins, RANK and WORLD_SIZE (torchrun),
+    #: LOCAL_RANK and WORLD_SIZE (Lightning), SLURM_PROCID and SLURM_NTASKS (srun), or else 0 of 1. If two of these
+    #: disagree, that is an error.
     rank: int | None
     world_size: int | None
     #: What becomes of an incomplete last batch. Default ``partial`` alone, ``pad`` with more than one rank.

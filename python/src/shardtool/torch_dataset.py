@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional
 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from .batch import Array, Batch, Images, Mix
-from .errors import OptionError
+from .errors import OptionError, warn
 from .loader import Loader
+from .wrappers import Share, options_of_share, share_of_caller
 
 
 class WholeBatch(Generic[Array, Images]):
@@ -70,39 +73,111 @@ def _moved(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return value
 
 
+class DispatchedBatch(NamedTuple):
+    """What Accelerate sends from one process to the others: it knows tensors and tuples of them, and nothing else."""
+
+    images: Any
+    labels: Any
+
+
+#: Options whose results are more than images and labels.
+_MORE_THAN_TENSORS = ("with_keys", "fields", "more_images", "masks", "annotations", "mix", "buckets")
+
+
 class _WholeBatches(Generic[Array, Images]):
     """One loop. It has no state of its own: that is the dataset's."""
 
-    def __init__(self, batches: Iterator[Batch[Array, Images]]) -> None:
+    def __init__(self, batches: Iterator[Batch[Array, Images]], share: Optional[Share]) -> None:
         self._batches = batches
+        self._share = share
 
     def __iter__(self) -> _WholeBatches[Array, Images]:
         return self
 
-    def __next__(self) -> WholeBatch[Array, Images]:
-        return WholeBatch(next(self._batches))
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        if self._share is None:
+            return WholeBatch(batch)
+        if self._share.receivers > 1 and batch.batch_index == 0:
+            warn(
+                f"Accelerate reads this dataset in one process for all {self._share.receivers}, which takes longer "
+                "than if each read its own part: use dispatch_batches=False."
+            )
+        return DispatchedBatch(*batch) if self._share.is_sent else WholeBatch(batch)
 
 
 class ShardDataset(IterableDataset[WholeBatch[Array, Images]], Generic[Array, Images]):
-    """A :class:`Loader` as an IterableDataset of whole batches: ``DataLoader(dataset, batch_size=None)``."""
+    """A :class:`Loader` as an IterableDataset of whole batches: ``DataLoader(dataset, batch_size=None)``.
 
-    def __init__(self, loader: Loader[Array, Images]) -> None:
+    It may be pickled, and used in a forked process: each process has a loader of its own, which continues with the
+    epoch that is next in the process before. Ranks are those that processes have when a loop begins. Accelerate, and
+    the Trainer of transformers, may wrap the DataLoader: each sample comes once all the same.
+    """
+
+    def __init__(self, make: partial[Loader[Array, Images]]) -> None:
         super().__init__()
-        self.loader = loader
+        self._make = make
+        self._set_up(None, None)
+
+    def _set_up(self, take_up: Any, epoch: Optional[int]) -> None:
+        self._owner = os.getpid()
+        self._loader: Loader[Array, Images] = self._make()
+        self._loader._take_up, self._loader._epoch = take_up, epoch
+
+    @property
+    def loader(self) -> Loader[Array, Images]:
+        """The loader of this process."""
+        if self._owner != os.getpid():
+            self._set_up(self._loader._take_up, self._loader._epoch)
+        return self._loader
+
+    def __getstate__(self) -> Any:
+        return (self._make, self._loader._take_up, self._loader._epoch)
+
+    def __setstate__(self, state: Any) -> None:
+        self._make, take_up, epoch = state
+        self._set_up(take_up, epoch)
 
     def __iter__(self) -> Iterator[WholeBatch[Array, Images]]:
         if get_worker_info() is not None:  # type: ignore[no-untyped-call, unused-ignore]
             raise OptionError("The loader has workers of its own: use num_workers=0 in the DataLoader around it.")
-        return _WholeBatches(iter(self.loader))
+        share = share_of_caller(self, is_loop=True)
+        if share is not None and share.is_sent:
+            self._check_tensors()
+        self._read(share)
+        return _WholeBatches(iter(self.loader), share)
 
     def __len__(self) -> int:
+        share = share_of_caller(self)
+        if share is not None:
+            self._read(share)
         return len(self.loader)
+
+    def _read(self, share: Optional[Share]) -> None:
+        """From now on the loader has the part of the dataset that a framework reads here."""
+        self.loader._share = options_of_share(share, self._make.keywords)
+
+    def _check_tensors(self) -> None:
+        options = self._make.keywords
+        more = [name for name in _MORE_THAN_TENSORS if options.get(name)]
+        for name, value in (("transform", "raw"), ("collate", "list"), ("on_bad_sample", "skip")):
+            if options.get(name) == value:
+                more.append(f"{name}={value!r}")
+        if options.get("output") != "torch":
+            more.append(f"output={options.get('output')!r}")
+        if more:
+            raise OptionError(
+                f"Accelerate sends images and labels from one process to the others, and nothing else: leave out "
+                f"{', '.join(more)}, use dispatch_batches=False, or give the DataLoader a collate_fn that makes "
+                "tensors."
+            )
 
     @property
     def classes(self) -> List[str]:
         return self.loader.classes
 
     def set_epoch(self, epoch: int) -> None:
+        share_of_caller(self)
         self.loader.set_epoch(epoch)
 
     def state_dict(self) -> Dict[str, Any]:

@@ -41,6 +41,11 @@ const schema = z.discriminatedUnion('kind', [
     seen,
     /** Numbers of earlier batches that are still in use: their slots stay as they are. */
     held: z.array(z.number().int()),
+    /** Where Python finds its rank, if the options do not say it. */
+    ranks: z.object({
+      environment: z.record(z.string(), z.string()),
+      distributed: z.tuple([z.number(), z.number()]).nullable(),
+    }),
   }),
   /** Opens the dataset for single samples. Answer: what the dataset is. */
   z.object({

@@ -7,6 +7,7 @@ import { Loader } from '../loader/loader.js';
 import { Progress } from '../loader/progress.js';
 import { FreeSlots } from '../loader/ring/free-slots.js';
 import type { MixturePart } from '../mixture/open-mixture.js';
+import { resolveRanks } from '../order/ranks.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { type Answer, errorHeader } from './answer.js';
 import { frameBatch, type Shown } from './batch-frame.js';
@@ -72,13 +73,14 @@ export class Session {
     }
   }
 
-  async #open({ location, options, withKeys, seen, held }: RequestOf<'open'>): Promise<Answer> {
+  async #open({ location, options, withKeys, seen, held, ranks }: RequestOf<'open'>): Promise<Answer> {
     await this.#end();
     await this.#loader?.close();
     this.#release([...this.#held.keys()].filter((number) => !held.includes(number)));
     this.#dataset ??= await openPlace(location, seen);
-    const slots = { reuse: 'manual', slotFile: this.#slotFile } as const;
-    this.#loader = new Loader(this.#dataset, { ...options, ...slots }, new Progress(), this.#slots);
+    const { rank, worldSize } = resolveRanks(options, ranks);
+    const given = { ...options, rank, worldSize, reuse: 'manual', slotFile: this.#slotFile } as const;
+    this.#loader = new Loader(this.#dataset, given, new Progress(), this.#slots);
     this.#shown = { withKeys, ...shownOf(options) };
     return opened(this.#dataset);
   }

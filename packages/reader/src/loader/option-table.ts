@@ -66,13 +66,13 @@ export const LOADER_OPTIONS = {
   rank: {
     kind: 'whole',
     from: 0,
-    shown: 'RANK, else SLURM_PROCID, else 0',
+    shown: 'found out: torch.distributed, RANK, LOCAL_RANK, SLURM_PROCID, or else 0',
     help: 'Which of `worldSize` processes this is',
   },
   worldSize: {
     kind: 'whole',
     from: 1,
-    shown: 'WORLD_SIZE, else SLURM_NTASKS, else 1',
+    shown: 'found out: torch.distributed, WORLD_SIZE, SLURM_NTASKS, or else 1',
     commands: ['plan'],
     help: 'Processes that share an epoch, one for each GPU',
   },

@@ -34,7 +34,10 @@ export interface LoaderOptions {
   readonly shuffleBufferSize?: number | undefined;
   /** Samples in a block of a stream, instead of `shuffleBufferSize`. */
   readonly blockSamples?: number | undefined;
-  /** Default: RANK and WORLD_SIZE, else SLURM_PROCID and SLURM_NTASKS, else 0 of 1. */
+  /**
+   * Default: RANK and WORLD_SIZE (torchrun), LOCAL_RANK and WORLD_SIZE (Lightning), SLURM_PROCID and SLURM_NTASKS (srun), or else
+   * 0 of 1. It is an error if two of these disagree.
+   */
   readonly rank?: number | undefined;
   readonly worldSize?: number | undefined;
   /** What becomes of an incomplete last batch. Default `partial` alone, `pad` with more than one rank. */

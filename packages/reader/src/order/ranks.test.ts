@@ -3,41 +3,90 @@ import { resolveBatchSize, resolveRanks } from './ranks.js';
 
 const slurm = { SLURM_PROCID: '5', SLURM_NTASKS: '6' };
 
-test('options come before torchrun, torchrun before Slurm, and one process alone is the default', () => {
-  const torchrun = { RANK: '1', WORLD_SIZE: '4' };
-  expect(resolveRanks({ rank: 2, worldSize: 3 }, { ...torchrun, ...slurm })).toEqual({
+function ranksIn(environment: Record<string, string>, distributed?: [number, number]) {
+  return resolveRanks({}, { environment, distributed });
+}
+
+test('options come first, then torch.distributed, torchrun, Lightning and Slurm; one process alone is the default', () => {
+  const torchrun = { RANK: '1', WORLD_SIZE: '6' };
+  const lightning = { LOCAL_RANK: '2', NODE_RANK: '0', WORLD_SIZE: '6' };
+  expect(
+    resolveRanks({ rank: 2, worldSize: 3 }, { environment: { ...torchrun, ...slurm }, distributed: [0, 9] }),
+  ).toEqual({
     rank: 2,
     worldSize: 3,
     source: 'options',
   });
-  expect(resolveRanks({}, { ...torchrun, ...slurm })).toEqual({ rank: 1, worldSize: 4, source: 'RANK and WORLD_SIZE' });
-  expect(resolveRanks({}, slurm)).toEqual({ rank: 5, worldSize: 6, source: 'SLURM_PROCID and SLURM_NTASKS' });
-  expect(resolveRanks({}, {})).toEqual({ rank: 0, worldSize: 1, source: 'default' });
+  expect(ranksIn({}, [3, 4])).toEqual({ rank: 3, worldSize: 4, source: 'torch.distributed' });
+  expect(ranksIn(torchrun, [1, 6]).source).toBe('torch.distributed');
+  expect(ranksIn(torchrun)).toEqual({ rank: 1, worldSize: 6, source: 'RANK and WORLD_SIZE' });
+  expect(ranksIn(lightning)).toEqual({ rank: 2, worldSize: 6, source: 'LOCAL_RANK and WORLD_SIZE' });
+  expect(ranksIn(slurm)).toEqual({ rank: 5, worldSize: 6, source: 'SLURM_PROCID and SLURM_NTASKS' });
+  expect(ranksIn({})).toEqual({ rank: 0, worldSize: 1, source: 'default' });
 });
 
 test('one rank of one needs no rank', () => {
-  expect(resolveRanks({ worldSize: 1 }, slurm)).toEqual({ rank: 0, worldSize: 1, source: 'options' });
+  expect(resolveRanks({ worldSize: 1 }, { environment: slurm })).toEqual({ rank: 0, worldSize: 1, source: 'options' });
+});
+
+test('two sources that disagree are an error that names both with their values', () => {
+  expect(() => ranksIn({ RANK: '1', WORLD_SIZE: '4' }, [0, 4])).toThrow(
+    'torch.distributed says that this is rank 0 of 4, but RANK and WORLD_SIZE say that it is rank 1 of 4: give rank and worldSize',
+  );
+  expect(() => ranksIn({ WORLD_SIZE: '4' }, [0, 2])).toThrow('but WORLD_SIZE says that it is one of 4 ranks');
+  expect(() => ranksIn({ RANK: '1' }, [0, 2])).toThrow('but RANK says that it is rank 1');
+  expect(() => ranksIn({ LOCAL_RANK: '1', WORLD_SIZE: '2' }, [0, 2])).toThrow('LOCAL_RANK and WORLD_SIZE say');
+  expect(() => ranksIn({ RANK: '0', WORLD_SIZE: '1', ...slurm })).toThrow(
+    'RANK and WORLD_SIZE say that this is rank 0 of 1, but SLURM_PROCID and SLURM_NTASKS say that it is rank 5 of 6',
+  );
+  expect(() => ranksIn({ RANK: '1', WORLD_SIZE: '6', ...slurm })).toThrow('rank 5 of 6');
+  expect(() => ranksIn(slurm, [1, 4])).toThrow('torch.distributed says that this is rank 1 of 4');
+});
+
+test('a task of Slurm may start several ranks, and torchrun may number its nodes in another order', () => {
+  const torchrun = { RANK: '9', WORLD_SIZE: '12', TORCHELASTIC_RUN_ID: 'none' };
+  expect(ranksIn({ ...torchrun, ...slurm })).toMatchObject({ rank: 9, worldSize: 12 });
+  expect(ranksIn(slurm, [11, 12])).toMatchObject({ rank: 11, worldSize: 12 });
+  expect(ranksIn({ ...torchrun, RANK: '1', WORLD_SIZE: '6', ...slurm })).toMatchObject({ rank: 1, worldSize: 6 });
 });
 
 test('half a pair is refused, except that Slurm sets one without the other outside of job steps', () => {
-  expect(() => resolveRanks({ rank: 1 }, {})).toThrow('rank is given without worldSize');
-  expect(() => resolveRanks({ worldSize: 2 }, {})).toThrow('worldSize is given without rank');
-  expect(() => resolveRanks({}, { RANK: '1' })).toThrow('RANK is set without WORLD_SIZE');
-  expect(() => resolveRanks({}, { WORLD_SIZE: '2', ...slurm })).toThrow('WORLD_SIZE is set without RANK');
-  expect(resolveRanks({}, { SLURM_PROCID: '0' }).source).toBe('default');
+  expect(() => resolveRanks({ rank: 1 }, { environment: {} })).toThrow('rank is given without worldSize');
+  expect(() => resolveRanks({ worldSize: 2 }, { environment: {} })).toThrow('worldSize is given without rank');
+  expect(() => ranksIn({ RANK: '1' })).toThrow('RANK is set without WORLD_SIZE');
+  expect(() => ranksIn({ WORLD_SIZE: '2', ...slurm })).toThrow('WORLD_SIZE is set without RANK');
+  expect(ranksIn({ WORLD_SIZE: '2' }, [0, 2])).toMatchObject({ rank: 0, worldSize: 2 });
+  expect(ranksIn({ SLURM_PROCID: '0' }).source).toBe('default');
 });
 
-test('a script of sbatch is alone, whatever srun could start in it', () => {
+test('Lightning numbers the processes of each node, so later nodes need to know how many a node has', () => {
+  const second = { LOCAL_RANK: '1', NODE_RANK: '1', WORLD_SIZE: '4' };
+  expect(() => ranksIn(second)).toThrow('NODE_RANK is 1, and without RANK or LOCAL_WORLD_SIZE');
+  expect(ranksIn({ ...second, LOCAL_WORLD_SIZE: '2' })).toMatchObject({ rank: 3, worldSize: 4 });
+  expect(ranksIn(second, [3, 4])).toMatchObject({ rank: 3, worldSize: 4 });
+  expect(ranksIn({ LOCAL_RANK: '0', NODE_RANK: '0' }).source).toBe('default');
+  expect(() => ranksIn({ LOCAL_RANK: '1' })).toThrow('LOCAL_RANK is 1, but neither RANK nor WORLD_SIZE is set');
+  expect(ranksIn({ LOCAL_RANK: '1', ...slurm })).toMatchObject({ rank: 5, worldSize: 6 });
+});
+
+test('a batch script and an interactive shell of Slurm are alone, whatever srun could start from them', () => {
   const job = { SLURM_JOB_ID: '12', SLURM_PROCID: '0', SLURM_NTASKS: '4' };
-  expect(resolveRanks({}, job)).toEqual({ rank: 0, worldSize: 1, source: 'default' });
-  expect(resolveRanks({}, { ...job, SLURM_STEP_ID: '0' })).toMatchObject({ rank: 0, worldSize: 4 });
+  expect(ranksIn(job)).toEqual({ rank: 0, worldSize: 1, source: 'default' });
+  expect(ranksIn({ ...job, SLURM_STEP_ID: '0' })).toMatchObject({ rank: 0, worldSize: 4 });
+  expect(ranksIn({ ...job, SLURM_STEP_ID: '4294967290' }).source).toBe('default');
+  for (const SLURM_JOB_NAME of ['bash', 'interactive']) {
+    const shell = { ...job, SLURM_STEP_ID: '0', SLURM_JOB_NAME };
+    expect(ranksIn(shell)).toEqual({ rank: 0, worldSize: 1, source: 'default' });
+    expect(() => ranksIn({ ...shell, SLURM_PROCID: '2' })).toThrow(`SLURM_JOB_NAME is "${SLURM_JOB_NAME}"`);
+    expect(ranksIn({ ...shell, SLURM_PROCID: '2' }, [2, 4])).toMatchObject({ rank: 2, worldSize: 4 });
+  }
 });
 
 test('a rank that does not exist is refused', () => {
-  expect(() => resolveRanks({ rank: 4, worldSize: 4 }, {})).toThrow('There is no rank 4 of 4');
-  expect(() => resolveRanks({}, { RANK: '-1', WORLD_SIZE: '2' })).toThrow('RANK is "-1"');
-  expect(() => resolveRanks({}, { RANK: '0', WORLD_SIZE: 'two' })).toThrow('WORLD_SIZE is "two"');
-  expect(() => resolveRanks({}, { RANK: '0', WORLD_SIZE: '0' })).toThrow('There is no rank 0 of 0');
+  expect(() => resolveRanks({ rank: 4, worldSize: 4 }, { environment: {} })).toThrow('There is no rank 4 of 4');
+  expect(() => ranksIn({ RANK: '-1', WORLD_SIZE: '2' })).toThrow('RANK is "-1"');
+  expect(() => ranksIn({ RANK: '0', WORLD_SIZE: 'two' })).toThrow('WORLD_SIZE is "two"');
+  expect(() => ranksIn({ RANK: '0', WORLD_SIZE: '0' })).toThrow('There is no rank 0 of 0');
 });
 
 test('the batch size is given for a rank or for all', () => {

@@ -4,23 +4,44 @@ import { OptionError } from '@shardtool/base';
 export interface Ranks {
   readonly rank: number;
   readonly worldSize: number;
-  /** Where that is from, for people: `options`, the names of the variables, or `default`. */
+  /** Where the two come from, for people: `options`, `torch.distributed`, the names of the variables, or `default`. */
   readonly source: string;
+}
+
+/** Everything outside of the options that can say which rank a process is. */
+export interface RankSources {
+  readonly environment: Environment;
+  /** Rank and world size of an initialised torch.distributed. */
+  readonly distributed?: readonly [rank: number, worldSize: number] | null | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What one source says. Some variables are set without the others. */
+interface Claim {
+  readonly rank: number | null;
+  readonly worldSize: number | null;
+  readonly source: string;
+  /** The error if the source is incomplete and no earlier one settles it; `isFinal`: Slurm does not settle it either. */
+  readonly gap?: { readonly message: string; readonly isFinal: boolean };
+}
+
 const DEFAULT_BATCH_SIZE = 64;
 
+/** Slurm numbers the steps of batch scripts and interactive shells from here on. */
+const FIRST_RESERVED_SLURM_STEP = 0xfffffff0;
+/** Job names of shells that srun started: Lightning goes by the same names. */
+const INTERACTIVE_SLURM_JOBS = ['bash', 'interactive'];
+
 /**
- * Rank and number of ranks: the options, else RANK and WORLD_SIZE (torchrun sets them), else SLURM_PROCID and
- * SLURM_NTASKS (srun sets them), else 0 of 1. A script of sbatch itself has those too, with the tasks that srun could
- * start, but is alone: SLURM_STEP_ID is missing there. Throws {@link OptionError} for half a pair and for numbers that
- * do not fit.
+ * The only place that decides rank and world size. The first complete source counts: the options, an initialised
+ * torch.distributed, RANK and WORLD_SIZE (torchrun), LOCAL_RANK and WORLD_SIZE (Lightning), SLURM_PROCID and SLURM_NTASKS
+ * (srun), or else 0 of 1. The options settle it alone. Throws {@link OptionError} if two other sources disagree, for half
+ * a pair, and for a rank that does not exist.
  */
 export function resolveRanks(
   options: { readonly rank?: number | undefined; readonly worldSize?: number | undefined },
-  environment: Environment = process.env,
+  { environment, distributed }: RankSources = { environment: process.env },
 ): Ranks {
   const { rank, worldSize } = options;
   if (worldSize !== undefined && (rank !== undefined || worldSize === 1)) {
@@ -30,17 +51,120 @@ export function resolveRanks(
     const [given, missing] = rank === undefined ? ['worldSize', 'rank'] : ['rank', 'worldSize'];
     throw new OptionError({}, `${given} is given without ${missing}: give both, or neither.`);
   }
-  const { RANK, WORLD_SIZE, SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID, SLURM_STEP_ID } = environment;
-  if (RANK && WORLD_SIZE) return fromEnvironment('RANK', RANK, 'WORLD_SIZE', WORLD_SIZE);
-  if (RANK || WORLD_SIZE) {
-    const [set, missing] = RANK ? ['RANK', 'WORLD_SIZE'] : ['WORLD_SIZE', 'RANK'];
-    throw new OptionError({}, `${set} is set without ${missing}: set both, or give rank and worldSize as options.`);
+  const claims: Claim[] = [];
+  if (distributed) claims.push({ rank: distributed[0], worldSize: distributed[1], source: 'torch.distributed' });
+  const launcher = torchrunClaim(environment) ?? lightningClaim(environment);
+  if (launcher !== null) claims.push(launcher);
+  const slurm = slurmClaim(environment);
+  const chosen = claims.find(isComplete) ?? (slurm !== null && isComplete(slurm) ? slurm : null);
+  if (chosen === null || chosen === slurm) {
+    const gap = [...claims, slurm].find((claim) => claim?.gap && (chosen === null || claim.gap.isFinal))?.gap;
+    if (gap !== undefined) throw new OptionError({}, gap.message);
   }
-  const isBatchScript = SLURM_JOB_ID !== undefined && SLURM_STEP_ID === undefined;
-  if (SLURM_PROCID && SLURM_NTASKS && !isBatchScript) {
-    return fromEnvironment('SLURM_PROCID', SLURM_PROCID, 'SLURM_NTASKS', SLURM_NTASKS);
+  if (chosen === null) return { rank: 0, worldSize: 1, source: 'default' };
+  for (const claim of claims) if (!agree(chosen, claim)) throw disagreement(chosen, claim);
+  if (slurm !== null && !isWithinTasks(chosen, slurm, environment)) throw disagreement(chosen, slurm);
+  return checkRanks(chosen);
+}
+
+/** RANK and WORLD_SIZE, which torchrun and most launchers set. */
+function torchrunClaim({ RANK, WORLD_SIZE, LOCAL_RANK }: Environment): Claim | null {
+  if (!RANK && (!WORLD_SIZE || LOCAL_RANK)) return null;
+  const [set, missing] = RANK ? ['RANK', 'WORLD_SIZE'] : ['WORLD_SIZE', 'RANK'];
+  return {
+    rank: RANK ? wholeNumber('RANK', RANK) : null,
+    worldSize: WORLD_SIZE ? wholeNumber('WORLD_SIZE', WORLD_SIZE) : null,
+    source: RANK && WORLD_SIZE ? 'RANK and WORLD_SIZE' : set,
+    gap: {
+      message: `${set} is set without ${missing}: set both, or give rank and worldSize as options.`,
+      isFinal: true,
+    },
+  };
+}
+
+/** Lightning numbers the processes that it starts on each node; the first node has rank 0 to the last of its own. */
+function lightningClaim(environment: Environment): Claim | null {
+  const { LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE } = environment;
+  if (!LOCAL_RANK) return null;
+  const [nodeName, nodeText] = nodeRank(environment);
+  const [local, node] = [wholeNumber('LOCAL_RANK', LOCAL_RANK), wholeNumber(nodeName, nodeText)];
+  const perNode = LOCAL_WORLD_SIZE ? wholeNumber('LOCAL_WORLD_SIZE', LOCAL_WORLD_SIZE) : null;
+  if (!WORLD_SIZE) {
+    // Lightning leaves LOCAL_RANK behind when a run ends.
+    if (local === 0) return null;
+    const message = `LOCAL_RANK is ${local}, but neither RANK nor WORLD_SIZE is set: set both, or give rank and worldSize as options.`;
+    return { rank: null, worldSize: null, source: 'LOCAL_RANK', gap: { message, isFinal: false } };
   }
-  return { rank: 0, worldSize: 1, source: 'default' };
+  return {
+    rank: node === 0 ? local : perNode === null ? null : node * perNode + local,
+    worldSize: wholeNumber('WORLD_SIZE', WORLD_SIZE),
+    source: 'LOCAL_RANK and WORLD_SIZE',
+    gap: {
+      message:
+        `${nodeName} is ${node}, and without RANK or LOCAL_WORLD_SIZE the ranks of the nodes before are not known: set RANK, ` +
+        'give rank and worldSize as options, or start the loop after torch.distributed is initialised.',
+      isFinal: true,
+    },
+  };
+}
+
+function nodeRank({ NODE_RANK, GROUP_RANK }: Environment): readonly [name: string, value: string] {
+  return NODE_RANK ? ['NODE_RANK', NODE_RANK] : ['GROUP_RANK', GROUP_RANK || '0'];
+}
+
+/**
+ * A task of srun. A batch script, and a shell that salloc or srun opened, have the variables of the tasks that srun could
+ * start from them, but are alone.
+ */
+function slurmClaim(environment: Environment): Claim | null {
+  const { SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID, SLURM_STEP_ID, SLURM_JOB_NAME } = environment;
+  if (!SLURM_PROCID || !SLURM_NTASKS) return null;
+  if (SLURM_JOB_ID !== undefined && SLURM_STEP_ID === undefined) return null;
+  if (Number(SLURM_STEP_ID) >= FIRST_RESERVED_SLURM_STEP) return null;
+  const rank = wholeNumber('SLURM_PROCID', SLURM_PROCID);
+  const worldSize = wholeNumber('SLURM_NTASKS', SLURM_NTASKS);
+  if (SLURM_JOB_NAME === undefined || !INTERACTIVE_SLURM_JOBS.includes(SLURM_JOB_NAME)) {
+    return { rank, worldSize, source: 'SLURM_PROCID and SLURM_NTASKS' };
+  }
+  if (rank === 0) return null;
+  // srun within salloc: task 0 takes itself for the shell, so the others must not start quietly.
+  const message =
+    `SLURM_JOB_NAME is "${SLURM_JOB_NAME}", which stands for a shell with one process, but SLURM_PROCID is ${rank}: give rank ` +
+    'and worldSize as options, or set SLURM_JOB_NAME to another name.';
+  return { rank: null, worldSize: null, source: 'SLURM_JOB_NAME', gap: { message, isFinal: false } };
+}
+
+function isComplete(claim: Claim): claim is Claim & Ranks {
+  return claim.rank !== null && claim.worldSize !== null;
+}
+
+function agree(chosen: Ranks, { rank, worldSize }: Claim): boolean {
+  return (rank === null || rank === chosen.rank) && (worldSize === null || worldSize === chosen.worldSize);
+}
+
+/** A task of Slurm may start several ranks, and torchrun numbers its nodes in the order in which they report. */
+function isWithinTasks(chosen: Ranks, slurm: Claim, { TORCHELASTIC_RUN_ID }: Environment): boolean {
+  const tasks = slurm.worldSize;
+  if (tasks === null) return true;
+  if (chosen.worldSize === tasks && !TORCHELASTIC_RUN_ID) return chosen.rank === slurm.rank;
+  return chosen.worldSize >= tasks && chosen.worldSize % tasks === 0;
+}
+
+function disagreement(chosen: Ranks, other: Claim): OptionError {
+  return new OptionError(
+    {},
+    `${chosen.source} ${verb(chosen.source)} that this is ${said(chosen)}, but ${other.source} ${verb(other.source)} that it is ` +
+      `${said(other)}: give rank and worldSize as options, or remove what is wrong.`,
+  );
+}
+
+function said({ rank, worldSize }: Pick<Claim, 'rank' | 'worldSize'>): string {
+  if (worldSize === null) return `rank ${rank}`;
+  return rank === null ? `one of ${worldSize} ranks` : `rank ${rank} of ${worldSize}`;
+}
+
+function verb(source: string): string {
+  return source.includes(' and ') ? 'say' : 'says';
 }
 
 /**
@@ -73,11 +197,6 @@ export function resolveBatchSize(
   return { batchSize, globalBatch: globalBatchSize };
 }
 
-function fromEnvironment(rankName: string, rank: string, sizeName: string, size: string): Ranks {
-  const source = `${rankName} and ${sizeName}`;
-  return checkRanks({ rank: wholeNumber(rankName, rank), worldSize: wholeNumber(sizeName, size), source });
-}
-
 function wholeNumber(name: string, text: string): number {
   if (/^\d{1,9}$/.test(text.trim())) return Number(text);
   throw new OptionError(
@@ -88,7 +207,9 @@ function wholeNumber(name: string, text: string): number {
 
 function checkRanks(ranks: Ranks): Ranks {
   const { rank, worldSize, source } = ranks;
-  if (Number.isSafeInteger(worldSize) && Number.isSafeInteger(rank) && rank >= 0 && rank < worldSize) return ranks;
+  if (Number.isSafeInteger(worldSize) && Number.isSafeInteger(rank) && rank >= 0 && rank < worldSize) {
+    return { rank, worldSize, source };
+  }
   throw new OptionError(
     {},
     `There is no rank ${rank} of ${worldSize} (from ${source}): ranks go from 0 to worldSize - 1.`,

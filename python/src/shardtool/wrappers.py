@@ -1,0 +1,134 @@
+"""How Accelerate and Hugging Face's Trainer read an IterableDataset: each sample must still come exactly once.
+
+They wrap the DataLoader that they are given, and do not ask the dataset:
+
+- ``DataLoaderDispatcher`` (their default, ``dispatch_batches=True``) reads the dataset in process 0 and sends each
+  process its rows. The dataset has to give process 0 all samples, as if it were alone.
+- ``IterableDatasetShard`` (``dispatch_batches=False``) reads the whole dataset in each process and keeps every n-th
+  element. A dataset that is sharded already must come through it whole.
+
+Which of them reads is found out by looking at the calls that lead here.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+
+from .errors import OptionError
+
+_DISPATCHERS = (("accelerate.data_loader", "DataLoaderDispatcher"),)
+_SHARDS = (
+    ("accelerate.data_loader", "IterableDatasetShard"),
+    ("transformers.trainer_pt_utils", "IterableDatasetShard"),
+)
+
+
+class Share(NamedTuple):
+    """The part of a dataset that a framework reads in this process."""
+
+    rank: int
+    world_size: int
+    #: The processes that get their rows from this one, itself included.
+    receivers: int = 1
+    #: Whether they share one batch, and not each gets a batch of its own.
+    cuts_batches: bool = False
+    #: Whether Accelerate takes the batches as they are, to send their tensors to other processes.
+    is_sent: bool = False
+
+
+def share_of_caller(dataset: Any, is_loop: bool = False) -> Optional[Share]:
+    """How the framework whose call led here reads the dataset. None: no framework splits it.
+
+    ``is_loop``: its loop has begun, so that it is too late to change how it reads.
+    """
+    dispatchers, shards = _classes(_DISPATCHERS), _classes(_SHARDS)
+    if not dispatchers and not shards:
+        return None
+    for caller in _callers():
+        if isinstance(caller, shards) and caller.dataset is dataset:
+            return _let_through(caller, is_loop)
+        if isinstance(caller, dispatchers) and caller.base_dataloader.dataset is dataset:
+            return _of_dispatcher(caller)
+    return None
+
+
+def _classes(names: Tuple[Tuple[str, str], ...]) -> Any:
+    """Those of the classes whose modules the program has imported."""
+    found = (getattr(sys.modules.get(module), name, None) for module, name in names)
+    return tuple(one for one in found if isinstance(one, type))
+
+
+def _callers() -> Iterator[Any]:
+    """The objects whose methods are being called, the innermost first."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_argcount > 0 and frame.f_code.co_varnames[0] == "self":
+            yield frame.f_locals.get("self")
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+def _of_dispatcher(dispatcher: Any) -> Share:
+    from torch.utils.data._utils.collate import default_convert
+
+    return Share(
+        rank=0,
+        world_size=1,
+        receivers=int(dispatcher.state.num_processes),
+        cuts_batches=bool(dispatcher.split_batches),
+        is_sent=dispatcher.base_dataloader.collate_fn is default_convert,
+    )
+
+
+#: The share that a wrapper was made for, before it was changed to pass on everything.
+_TOLD = "_shardtool_share"
+
+
+def _let_through(shard: Any, is_loop: bool) -> Share:
+    """Has the wrapper pass on every element that it reads: it asks for the length or sets the epoch before it loops."""
+    told: Optional[Share] = getattr(shard, _TOLD, None)
+    if told is not None:
+        return told
+    if is_loop:
+        raise OptionError(
+            "The dataset is split by ranks already, and Accelerate is about to split it once more: update accelerate, "
+            "or do not give the DataLoader to it."
+        )
+    told = Share(rank=int(shard.process_index), world_size=int(shard.num_processes))
+    elements = shard.batch_size
+    if elements is not None and shard.split_batches:
+        elements = elements // told.world_size
+    if elements not in (None, 1):
+        raise OptionError(
+            f"The dataset gives whole batches, and the DataLoader around it collects {elements} of them on each of "
+            f"{told.world_size} ranks: use batch_size=None or 1 there (per_device_train_batch_size=1 and "
+            "per_device_eval_batch_size=1 of a Trainer), and batch_size=... for the dataset."
+        )
+    shard.process_index, shard.num_processes, shard.batch_size, shard.split_batches = 0, 1, 1, False
+    setattr(shard, _TOLD, told)
+    return told
+
+
+def options_of_share(share: Optional[Share], options: Dict[str, Any]) -> Dict[str, Any]:
+    """The loader's options that follow from a share, under the reader's names.
+
+    Raises OptionError if they contradict those that were given.
+    """
+    if share is None:
+        return {}
+    given = (options.get("rank"), options.get("world_size"))
+    if given != (None, None) and given != (share.rank, share.world_size):
+        raise OptionError(
+            f"The dataset was made with rank={given[0]} and world_size={given[1]}, but Accelerate reads it as rank "
+            f"{share.rank} of {share.world_size}: leave both out, or do not give the DataLoader to Accelerate."
+        )
+    chosen = {"rank": share.rank, "worldSize": share.world_size}
+    rows = options.get("global_batch_size")
+    if rows is not None and share.receivers > 1 and not share.cuts_batches:
+        if rows % share.receivers != 0:
+            raise OptionError(
+                f"global_batch_size is {rows}, which {share.receivers} processes cannot share evenly: take a multiple "
+                f"of {share.receivers}."
+            )
+        chosen["globalBatchSize"] = rows // share.receivers
+    return chosen
