@@ -8,7 +8,7 @@ export interface CraftedHeader {
   type?: string;
   /** `ustar\0` and version 00, GNU's `ustar  \0`, or nothing as in v7. */
   magic?: 'ustar' | 'gnu' | 'v7';
-  prefix?: string;
+  prefix?: string | Uint8Array;
   linkName?: string;
   /** The checksum field as it stands in the block. */
   checksumField?: string;

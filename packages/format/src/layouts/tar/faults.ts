@@ -18,6 +18,11 @@ export function notText(shard: string, offset: number): EntryNameError {
   return new EntryNameError({ shard, offset }, message);
 }
 
+export function holdsNul(shard: string, offset: number): EntryNameError {
+  const message = `${shard}: the name in the record at byte ${offset} has a NUL in it, which no name may have; write the archive anew without it.`;
+  return new EntryNameError({ shard, offset }, message);
+}
+
 /** `reason` goes on after "a name that". */
 export function unsafeName(shard: string, offset: number, path: string, reason: string): EntryNameError {
   const message =

@@ -1,4 +1,4 @@
-import { compressed, damaged, notText } from './faults.js';
+import { compressed, damaged } from './faults.js';
 import { decodeText } from './text.js';
 import type { Window } from './window.js';
 
@@ -20,7 +20,11 @@ export const EntryType = {
  * and in numbers. `bytes` is the payload without the padding to the next 512; `type` the type flag, `0` for all files.
  */
 export interface TarHeader {
-  readonly name: string;
+  /**
+   * Prefix and name. Null if they are not UTF-8: where a long name or a pax record gives the whole name, they may be cut
+   * within a character.
+   */
+  readonly name: string | null;
   readonly bytes: number;
   readonly type: string;
 }
@@ -35,6 +39,9 @@ const TYPE_AT = 156;
 const MAGIC_AT = 257;
 const PREFIX_AT = 345;
 const PREFIX_BYTES = 155;
+const STAR_PREFIX_BYTES = 131;
+const STAR_MAGIC_AT = 508;
+const STAR_MAGIC = 'tar\0';
 
 const ZERO = 0x30;
 const SPACE = 0x20;
@@ -50,8 +57,7 @@ export function padded(bytes: number): number {
 
 /**
  * Decodes the block at `at`, a multiple of 4; `shard` and `offset` are for messages. Null for a block of zeros,
- * which ends an archive. Throws a `DamagedShardError` where checksum or size are wrong, and an `EntryNameError` where
- * the name is not UTF-8.
+ * which ends an archive. Throws a `DamagedShardError` where checksum or size are wrong.
  */
 export function decodeHeader(window: Window, at: number, shard: string, offset: number): TarHeader | null {
   const block = window.bytes;
@@ -64,7 +70,7 @@ export function decodeHeader(window: Window, at: number, shard: string, offset: 
   const flag = block[at + TYPE_AT]!;
   // v7 has NUL for a file; 7 is a file that some old system wished to lie in one piece.
   const type = flag === 0 || flag === DIGIT_7 ? EntryType.File : String.fromCharCode(flag);
-  return { name: decodeName(block, at, shard, offset), bytes, type };
+  return { name: decodeName(block, at), bytes, type };
 }
 
 /** The sum of a block's 512 bytes, two in each step in the halves of a word, where 128 of 255 have room. */
@@ -124,16 +130,23 @@ function decodeOctal(block: Buffer, at: number, length: number): number {
   return value;
 }
 
-function decodeName(block: Buffer, at: number, shard: string, offset: number): string {
+function decodeName(block: Buffer, at: number): string | null {
   const name = decodeText(block, at, at + NAME_BYTES);
-  const prefix = hasPrefix(block, at) ? decodeText(block, at + PREFIX_AT, at + PREFIX_AT + PREFIX_BYTES) : '';
-  if (name === null || prefix === null) throw notText(shard, offset);
+  const prefix = hasPrefix(block, at)
+    ? decodeText(block, at + PREFIX_AT, at + PREFIX_AT + (isOfStar(block, at) ? STAR_PREFIX_BYTES : PREFIX_BYTES))
+    : '';
+  if (name === null || prefix === null) return null;
   return prefix === '' ? name : `${prefix}/${name}`;
 }
 
-/** Only POSIX ustar has one ("ustar" and a NUL); GNU ("ustar" and spaces) keeps times there, v7 nothing. */
+/** Only POSIX ustar has a prefix ("ustar" and a NUL); GNU ("ustar" and spaces) keeps times there, v7 nothing. */
 function hasPrefix(block: Buffer, at: number): boolean {
   return block[at + PREFIX_AT] !== 0 && block[at + MAGIC_AT] === LETTER_U && block[at + MAGIC_AT + 5] === 0;
+}
+
+/** star keeps times behind a shorter prefix, and says so at the end of the block. */
+function isOfStar(block: Buffer, at: number): boolean {
+  return block.toString('latin1', at + STAR_MAGIC_AT, at + BLOCK_BYTES) === STAR_MAGIC;
 }
 
 /**

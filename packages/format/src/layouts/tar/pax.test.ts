@@ -71,9 +71,16 @@ test('a size that is negative or no number is an error', () => {
   }
 });
 
-test('a path with a NUL or bytes that are not UTF-8 is an error', () => {
+test('a path with a NUL or bytes that are not UTF-8 is an error, each with a sentence of its own', () => {
   expect(() => decode('12 path=a\0b\n')).toThrowError(EntryNameError);
+  expect(() => decode('12 path=a\0b\n')).toThrowError('the name in the record at byte 512 has a NUL in it');
   expect(() => decode(Buffer.from('9 path=\xe9\n', 'latin1'))).toThrowError(EntryNameError);
+  expect(() => decode(Buffer.from('9 path=\xe9\n', 'latin1'))).toThrowError('is not UTF-8');
+});
+
+test('lengths and sizes may have zeros in front, however many', () => {
+  expect(decode(encodePaxRecord('size', `${'0'.repeat(40)}1234`))).toEqual({ bytes: 1234 });
+  expect(decode('0013 size=12\n')).toEqual({ bytes: 12 });
 });
 
 test('random bytes end in records or an error of ours', () => {

@@ -1,4 +1,4 @@
-import { damaged, notText } from './faults.js';
+import { damaged, holdsNul, notText } from './faults.js';
 import { decodeText } from './text.js';
 
 /** What pax records say about an entry, as far as reading needs it. An empty path takes an earlier one back. */
@@ -16,7 +16,7 @@ const NEWLINE = 0x0a;
 /**
  * Decodes the records of a pax header, `"%d %s=%s\n"` each with its whole length in front (POSIX.1-2017 pax, "pax
  * Extended Header"). `shard` and `offset` are for messages. Throws a `DamagedShardError` where a record or its
- * length is malformed, an `EntryNameError` where a path is not UTF-8.
+ * length is malformed, an `EntryNameError` where a path is not UTF-8 or holds a NUL.
  */
 export function decodePax(payload: Buffer, shard: string, offset: number): PaxOverrides {
   const overrides: { path?: string; bytes?: number; sparse?: true } = {};
@@ -26,8 +26,9 @@ export function decodePax(payload: Buffer, shard: string, offset: number): PaxOv
     const length = space < 0 ? '' : payload.toString('latin1', at, space);
     const end = at + Number(length);
     const equals = payload.indexOf(EQUALS, space);
-    // The shortest record is "5 a=\n"; a length of more digits than a block counts cannot be right either.
-    const sound = /^[1-9]\d{0,8}$/.test(length) && end <= payload.length && equals > space + 1 && equals < end - 1;
+    // The shortest record is "5 a=\n"; a length of more digits than a block counts cannot be right either. Some writers put
+    // zeros in front.
+    const sound = /^0*[1-9]\d{0,8}$/.test(length) && end <= payload.length && equals > space + 1 && equals < end - 1;
     if (!sound || payload[end - 1] !== NEWLINE) throw damaged(shard, offset, 'has a malformed pax record');
     const keyword = payload.toString('latin1', space + 1, equals);
     const value = payload.subarray(equals + 1, end - 1);
@@ -40,14 +41,15 @@ export function decodePax(payload: Buffer, shard: string, offset: number): PaxOv
 }
 
 function decodePath(value: Buffer, shard: string, offset: number): string {
-  const path = value.includes(0) ? null : decodeText(value, 0, value.length);
+  if (value.includes(0)) throw holdsNul(shard, offset);
+  const path = decodeText(value, 0, value.length);
   if (path === null) throw notText(shard, offset);
   return path;
 }
 
 function decodeSize(value: Buffer, shard: string, offset: number): number {
   const text = value.toString('latin1');
-  if (/^\d{1,20}$/.test(text)) return Number(text);
+  if (/^0*\d{1,20}$/.test(text)) return Number(text);
   throw damaged(shard, offset, `has a pax record with a size of ${JSON.stringify(text)}`);
 }
 

@@ -73,6 +73,32 @@ test('a GNU long name belongs to the next entry alone, and a long link name to n
   expect(walk(bytes)[0]!.start).toBe(0);
 });
 
+test('a name that is cut within a character counts only where no long name and no pax path gives the whole one', () => {
+  const name = `c/${'図'.repeat(40)}.jpg`;
+  const cut = Buffer.from(name).subarray(0, 100);
+  expect(cut.toString()).toContain('\ufffd');
+  const ours = entry({ name: cut, prefix: Buffer.from('p/図').subarray(0, 4) }, 'x');
+  expect(names(archive(gnuLong(name), entry({ name: cut, magic: 'gnu' }, 'x'), entry({ name: 'b.jpg' })))).toEqual([
+    name,
+    'b.jpg',
+  ]);
+  expect(names(archive(pax(record('path', name)), ours))).toEqual([name]);
+  expect(names(archive(pax(record('path', name), 'g'), ours))).toEqual([name]);
+  for (const bytes of [archive(ours), archive(pax(record('mtime', '1')), ours), archive(gnuLong('l', 'K'), ours)]) {
+    expect(failure(bytes)).toBeInstanceOf(EntryNameError);
+    expect(failure(bytes).message).toContain('is not UTF-8');
+  }
+});
+
+test('a long name ends with its NUL, and text behind one is an error that says so', () => {
+  const long = (text: string) => entry({ name: '././@LongLink', type: 'L', magic: 'gnu' }, text);
+  expect(names(archive(long('a.jpg\0\0\0'), entry({}, 'x')))).toEqual(['a.jpg']);
+  expect(names(archive(long('a.jpg'), entry({}, 'x')))).toEqual(['a.jpg']);
+  const error = failure(archive(long('a.jpg\0b'), entry({}, 'x')));
+  expect(error).toBeInstanceOf(EntryNameError);
+  expect(error.message).toContain('the name in the record at byte 0 has a NUL in it');
+});
+
 test('folders and volume labels are skipped, also old folders, which are files with a slash at the end', () => {
   const bytes = archive(
     entry({ name: 'a label', type: 'V', magic: 'gnu' }),

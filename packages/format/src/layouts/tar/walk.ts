@@ -1,5 +1,14 @@
 import { whyUnsafe } from '../../sample/sample-name.js';
-import { cutBeforeEnd, cutInPayload, damaged, moreBehindEnd, notText, unsafeName, unsupported } from './faults.js';
+import {
+  cutBeforeEnd,
+  cutInPayload,
+  damaged,
+  holdsNul,
+  moreBehindEnd,
+  notText,
+  unsafeName,
+  unsupported,
+} from './faults.js';
 import { BLOCK_BYTES, decodeHeader, EntryType, padded, type TarHeader } from './header.js';
 import { decodePax, type PaxOverrides } from './pax.js';
 import { decodeText } from './text.js';
@@ -129,9 +138,7 @@ export class TarWalk {
     }
     this.#records ??= { start: offset };
     if (type === EntryType.GnuLongName) {
-      const longName = decodeText(payload, 0, payload.length);
-      if (longName === null) throw notText(this.#shard, offset);
-      this.#records = { ...this.#records, longName };
+      this.#records = { ...this.#records, longName: decodeLongName(payload, this.#shard, offset) };
     } else if (type === EntryType.LocalPax) {
       const pax = { ...this.#records.pax, ...decodePax(payload, this.#shard, offset) };
       this.#records = { ...this.#records, pax };
@@ -144,6 +151,7 @@ export class TarWalk {
     const pax = records !== null || this.#global !== null ? { ...this.#global, ...records?.pax } : null;
     this.#records = null;
     const name = pax?.path || records?.longName || header.name;
+    if (name === null) throw notText(this.#shard, headerAt);
     const bytes = pax?.bytes ?? header.bytes;
     const offset = headerAt + BLOCK_BYTES;
     const isFile = this.#isFile(header.type, name, headerAt, pax?.sparse === true);
@@ -172,6 +180,15 @@ export class TarWalk {
     if (this.ended) this.done = position >= this.#size;
     else if (position + needed > this.#size) throw cutBeforeEnd(this.#shard, this.#size);
   }
+}
+
+/** A NUL ends it, and more may follow that. Text behind one would be a name that is cut, and two names could become one. */
+function decodeLongName(payload: Buffer, shard: string, offset: number): string {
+  const end = payload.indexOf(0);
+  if (end >= 0 && payload.subarray(end).some((byte) => byte !== 0)) throw holdsNul(shard, offset);
+  const longName = decodeText(payload, 0, payload.length);
+  if (longName === null) throw notText(shard, offset);
+  return longName;
 }
 
 function isRecord(type: string): boolean {
