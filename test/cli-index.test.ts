@@ -32,6 +32,7 @@ test('index makes the index of each tar, says what it skipped, and keeps what is
     kept: 0,
     samples,
     skippedEntries: skipped,
+    skippedLinks: 0,
     crops: null,
     columns: null,
   });

@@ -1,4 +1,4 @@
-import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
+import { createReadStream, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
@@ -152,13 +152,13 @@ test.each([
   await expect(convert(Readable.from([tar]), newFolder(), { maxShardSamples: 1 })).rejects.toThrow(message);
 });
 
-test('a link is refused by its name', async () => {
+test('a stream of links alone says what follows them', async () => {
   const archive = tarPack();
   const link: Partial<Header> & { name: string } = { name: 'a.jpg', type: 'symlink', linkname: '/etc/passwd' };
   archive.entry(link);
   archive.finalize();
   await expect(convert(archive as unknown as Readable, newFolder())).rejects.toThrow(
-    '"a.jpg" at byte 0 is a symbolic link',
+    'The stream holds no sample, so there is nothing to convert; a link was skipped, which "links" (--links follow)',
   );
 });
 
@@ -175,4 +175,113 @@ test('a stream that fails, or is stopped, takes its error with it', async () => 
   setTimeout(() => stop.abort(new Error('enough')), 50);
   await expect(convert(slow, newFolder(), { signal: stop.signal })).rejects.toThrow('enough');
   await expect(convert(createReadStream('/nowhere'), newFolder())).rejects.toThrow('ENOENT');
+});
+
+/** A tar in which every image of a class folder is a link, as sets are made of a pool of images. */
+async function linkedTar(): Promise<Buffer> {
+  const archive = tarPack();
+  archive.entry({ name: 'cat/1.png', type: 'symlink', linkname: '../pool/a.png' });
+  archive.entry({ name: 'cat/1.json' }, '{}');
+  archive.entry({ name: 'pool/a.png' }, PNG);
+  archive.entry({ name: 'dog/2.png', type: 'link', linkname: 'pool/a.png' });
+  archive.entry({ name: 'dog/3.png', type: 'symlink', linkname: '/elsewhere/a.png' });
+  archive.entry({ name: 'dog/4.jpg' }, JPEG);
+  archive.finalize();
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of archive) chunks.push(chunk as Uint8Array);
+  return Buffer.concat(chunks);
+}
+
+test('links in a tar are skipped and counted, or followed within the tar', async () => {
+  const folder = emptyFolder();
+  const input = path.join(folder, 'linked.tar');
+  const bytes = await linkedTar();
+  writeFileSync(input, bytes);
+  const contents = async (output: string) =>
+    (await samplesOf(output)).map(({ key, fields }) => [key, Object.keys(fields).sort().join()]);
+
+  const skipped = newFolder();
+  expect(await convert(input, skipped, { workers: 1 })).toMatchObject({
+    samples: 2,
+    skippedLinks: 3,
+    // A file that belongs to no image.
+    skippedEntries: 1,
+  });
+  expect(await contents(skipped)).toEqual([
+    ['pool/a', 'cls,png'],
+    ['dog/4', 'cls,jpg'],
+  ]);
+  const streamed = newFolder();
+  expect(await convert(Readable.from([bytes]), streamed)).toMatchObject({ samples: 2, skippedLinks: 3 });
+  expect(await contents(streamed)).toEqual(await contents(skipped));
+
+  for (const format of ['tar', 'msgpack', 'mds'] as const) {
+    const followed = newFolder();
+    const report = await convert(input, followed, { format, links: 'follow', workers: 1 });
+    expect(report).toMatchObject({ samples: 4, skippedLinks: 1, skippedEntries: 0 });
+    await using dataset = await openDataset(followed);
+    const found: unknown[] = [];
+    for await (const { key, fields } of dataset.samples({ checksum: true })) {
+      const { png = null, jpg = null } = fields;
+      if (png !== null) expect(Buffer.from(png).equals(PNG)).toBe(true);
+      if (jpg !== null) expect(Buffer.from(jpg).equals(JPEG)).toBe(true);
+      found.push([key, png !== null, jpg !== null]);
+    }
+    expect(found).toEqual([
+      ['cat/1', true, false],
+      ['pool/a', true, false],
+      ['dog/2', true, false],
+      ['dog/4', false, true],
+    ]);
+  }
+});
+
+test('links are followed where a tar can be read again, and no other layout has any', async () => {
+  const folder = emptyFolder();
+  const bytes = await linkedTar();
+  const gz = path.join(folder, 'linked.tar.gz');
+  writeFileSync(gz, gzipSync(bytes));
+  await expect(convert(gz, newFolder(), { links: 'follow' })).rejects.toThrow('unpack it first, or leave "links"');
+  await expect(convert(Readable.from([bytes]), newFolder(), { links: 'follow' })).rejects.toThrow('unpack it first');
+  const msgpack = newFolder();
+  await convert(Readable.from([bytes]), msgpack, { format: 'msgpack' });
+  await expect(convert(msgpack, newFolder(), { links: 'follow' })).rejects.toThrow('it has no links');
+  const mds = newFolder();
+  await convert(msgpack, mds, { format: 'mds' });
+  rmSync(path.join(mds, 'dataset.json'));
+  rmSync(path.join(mds, 'pack.json'));
+  await expect(convert(mds, newFolder(), { links: 'follow' })).rejects.toThrow('Links are followed in tars alone');
+});
+
+test('gzip is known by the content, whatever the name of the file, alone and among other tars', async () => {
+  const folder = emptyFolder();
+  const plain = await tarOf(files);
+  for (const name of ['a.tar', 'a.tgz', 'a.tar.gz', 'a.bin', 'a']) {
+    const input = path.join(folder, name);
+    writeFileSync(input, gzipSync(plain));
+    const output = newFolder();
+    expect(await convert(input, output), name).toMatchObject({ samples: 5, shards: 1 });
+  }
+  // One that is none in spite of its name is read as it is.
+  writeFileSync(path.join(folder, 'b.tar.gz'), plain);
+  expect(await convert(path.join(folder, 'b.tar.gz'), newFolder())).toMatchObject({ samples: 5 });
+  const tars = path.join(folder, 'tars');
+  mkdirSync(tars);
+  writeFileSync(path.join(tars, '0.tar'), plain);
+  writeFileSync(path.join(tars, '1.tar'), gzipSync(plain));
+  const output = newFolder();
+  expect(await convert(tars, output, { workers: 1 })).toMatchObject({ samples: 10, shards: 2 });
+  const fieldsOf = (sample: { readonly key: string; readonly fields: object }) => [sample.key, sample.fields];
+  const samples = (await samplesOf(output)).map(fieldsOf);
+  expect(samples.slice(5)).toEqual(samples.slice(0, 5));
+});
+
+test('what is compressed in another way is named, with the command that decompresses it', async () => {
+  const file = path.join(emptyFolder(), 'a.tar.zst');
+  writeFileSync(file, Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3, 4, 5]));
+  const sentence =
+    'it is compressed by zstd, which is not read here: decompress it with "zstd -d", or convert it on the way';
+  await expect(convert(file, newFolder())).rejects.toThrow(sentence);
+  await expect(convert(createReadStream(file), newFolder())).rejects.toThrow(sentence);
+  await expect(openDataset(file)).rejects.toThrow(sentence);
 });

@@ -199,13 +199,6 @@ const good = entry({ name: 'good.jpg' }, jpeg('good'));
 test.each([
   ['a path that leads out', entry({ name: '../x.jpg' }, 'x'), 'EntryNameError', 'leads out of its folder'],
   ['an absolute path', entry({ name: '/x.jpg' }, 'x'), 'EntryNameError', 'is absolute'],
-  [
-    'a symbolic link',
-    entry({ name: 'x.jpg', type: '2', linkName: 'y' }),
-    'UnsupportedEntryError',
-    'is a symbolic link',
-  ],
-  ['a hard link', entry({ name: 'x.jpg', type: '1', linkName: 'y' }), 'UnsupportedEntryError', 'is a hard link'],
   ['a device', entry({ name: 'x.jpg', type: '4' }), 'UnsupportedEntryError', 'is a block device'],
   ['a sparse file', entry({ name: 'x.jpg', type: 'S', magic: 'gnu' }), 'UnsupportedEntryError', 'is a sparse file'],
   [
@@ -268,6 +261,24 @@ test.each([
     await expect(indexShards([tar])).rejects.toMatchObject({ name });
   },
 );
+
+test('links in a tar cost no other sample: they are skipped, and a warning says what follows them', async () => {
+  const tar = path.join(emptyFolder(), 'linked.tar');
+  const links = (['1', '2'] as const).map((type) => header({ name: `link${type}.jpg`, type, linkName: 'good.jpg' }));
+  writeFileSync(tar, archive(good, ...links));
+  const warned: string[] = [];
+  const note = (warning: Error) => warned.push(warning.message);
+  process.on('warning', note);
+  await using dataset = await openDataset(tar);
+  expect([...(await dataset.files.index(0)).key]).toEqual(['good']);
+  await new Promise(setImmediate);
+  process.off('warning', note);
+  expect(warned).toEqual([
+    expect.stringContaining('2 links in tars were skipped (in linked.tar): "shardtool convert --links follow"'),
+  ]);
+  expect(await verify(tar, { workers: 1 })).toMatchObject({ samples: 1, faults: 0 });
+  expect(await indexShards([tar])).toMatchObject({ samples: 1, skippedLinks: 2, skippedEntries: 0 });
+});
 
 test('no tars, a missing tar, a folder of nothing and a compressed tar each have their sentence', async () => {
   await expect(openDataset([])).rejects.toThrow('name a folder of shards, or tar files');

@@ -37,15 +37,28 @@ function sha256(bytes: Uint8Array): string {
 const archives = readdirSync(folder).filter((name) => name.endsWith('.tar'));
 const refused = archives.filter((name) => name.startsWith('refused-'));
 
-test.each(archives.filter((name) => !refused.includes(name)))('%s reads as webdataset reads it', async (name) => {
-  expect(await group(folder + name)).toEqual(expected[name]);
-});
+const linked = archives.filter((name) => name.startsWith('links-'));
+
+test.each(archives.filter((name) => !refused.includes(name) && !linked.includes(name)))(
+  '%s reads as webdataset reads it',
+  async (name) => {
+    expect(await group(folder + name)).toEqual(expected[name]);
+  },
+);
 
 test.each(refused)('%s is refused, with the kind of entry in words', async (name) => {
   const kind = name.replace('refused-', '').replace(/-(gnu|pax).*|\.tar$/g, '');
   const failure = await group(folder + name).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(UnsupportedEntryError);
   expect((failure as Error).message.toLowerCase()).toContain(kind.replaceAll('-', ' '));
+});
+
+test.each(linked)('of %s links are skipped, as webdataset skips them', async (name) => {
+  const { samples, skipped } = await group(folder + name);
+  expect([samples.map(({ key }) => key), skipped]).toEqual([
+    ['a'],
+    [name === 'links-hard.tar' ? 'hard.jpg' : 'soft.jpg'],
+  ]);
 });
 
 test.each(['gnu', 'posix'])('a file of 9 GiB, as GNU tar --format=%s announces it, is walked', async (format) => {

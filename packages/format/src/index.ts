@@ -71,6 +71,7 @@ export { jsonText, parseJson } from './labels/exact-json.js';
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels } from './labels/parquet-labels.js';
 export { labelOfColumn } from './layouts/column-names.js';
+export { isGzip } from './layouts/compressed.js';
 export { FilesSource, type ListedSamples, listSamples } from './layouts/folder/index.js';
 export {
   type ChosenColumns,
@@ -78,9 +79,11 @@ export {
   type FieldPosition,
   type FieldSize,
   isImageAlone,
+  type LinkChoice,
   type OutputLayout,
   type PartedShard,
   type PartReader,
+  type ReadChoice,
   type SamplePosition,
   type ShardLayout,
   type ShardPart,

@@ -284,6 +284,13 @@ export const CONVERT_OPTIONS = {
     isRecorded: false,
     help: 'Name the files of one tar as pack does, with these endings: seg.png',
   },
+  links: {
+    kind: 'choice',
+    values: ['skip', 'follow'],
+    default: 'skip',
+    isRecorded: false,
+    help: 'Links in tars: skipped and counted, or taken for the file in the same tar that they lead to',
+  },
   where: {
     kind: 'text',
     isRecorded: false,

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import { OptionError } from '@shardtool/base';
 import { imageKindOf, SIGNATURE_BYTES } from '../image/kinds.js';
+import { compressedWhole, compressionOf } from '../layouts/compressed.js';
 import { entryOf, layoutNames } from '../layouts/registry.js';
 
 /** What people take for a dataset and is none that is read here, by the bytes with which it begins (latin1). */
@@ -8,9 +9,6 @@ const BEGINNINGS: readonly (readonly [begin: string, kind: string])[] = [
   ['PK\x03\x04', 'a ZIP archive'],
   ['7z\xbc\xaf\x27\x1c', 'a 7z archive'],
   ['Rar!\x1a\x07', 'a RAR archive'],
-  ['\x28\xb5\x2f\xfd', 'compressed with Zstandard'],
-  ['BZh', 'compressed with bzip2'],
-  ['\xfd7zXZ', 'compressed with xz'],
   ['\x89HDF\r\n', 'an HDF5 file'],
   ['ARROW1', 'an Arrow file'],
   ['SQLite format 3', 'an SQLite database'],
@@ -20,10 +18,12 @@ const BEGINNINGS: readonly (readonly [begin: string, kind: string])[] = [
 
 /**
  * Looks at a local file that no layout knows by its name, and would be taken for a tar. Throws {@link OptionError} that says what it
- * is, where it is known to be something else.
+ * is, where it is known to be something else, and UnsupportedShardError for a file that is compressed as a whole.
  */
 export async function checkMayBeShard(location: string): Promise<void> {
   const begin = await beginOf(location);
+  const compression = compressionOf(begin);
+  if (compression !== null) throw compressedWhole(location, compression);
   const kind = kindOf(location, begin);
   if (kind === null) return;
   const layouts = layoutNames().map((name) => `${name} (${entryOf(name).extension})`);

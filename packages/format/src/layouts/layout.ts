@@ -92,8 +92,11 @@ export interface ShardWriter {
   finish(): FinishedShard;
 }
 
-/** Hears of a file in a shard that belongs to no sample: in tar, a dotfile or a name without a dot. */
-export type OnSkipped = (name: string, offset: number) => void;
+/**
+ * Is called for a file in a shard that belongs to no sample: in tar, a dotfile or a name without a dot, or a link that is
+ * not followed.
+ */
+export type OnSkipped = (name: string, offset: number, kind?: 'link') => void;
 
 /**
  * Which columns (features) of other software's shards are the image, the class and the key of a sample. What is left out is found by its
@@ -103,6 +106,14 @@ export interface ChosenColumns {
   readonly image?: string | undefined;
   readonly label?: string | undefined;
   readonly key?: string | undefined;
+}
+
+/** What is done with links in an archive: they are skipped, or taken for the file in the archive that they lead to. */
+export type LinkChoice = 'skip' | 'follow';
+
+/** How shards of other software are read, where that is not decided by what they are. */
+export interface ReadChoice extends ChosenColumns {
+  readonly links?: LinkChoice | undefined;
 }
 
 /**
@@ -153,6 +164,8 @@ export interface ShardLayout {
   expand?(source: Source): Promise<Source>;
   /** The same layout with columns chosen by name. Absent where its shards have none, or say themselves what they are. */
   choosing?(columns: ChosenColumns): ShardLayout;
+  /** The same layout with links followed. Absent where its shards have none. */
+  readonly following?: ShardLayout;
   /**
    * A shard that is compressed as a whole, so that no sample of it can be read by itself, as it was before; any other as it is. Conversion
    * does this, and nothing else. It owns `source`.

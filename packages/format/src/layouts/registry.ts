@@ -5,7 +5,7 @@ import { CIFAR } from './cifar/entry.js';
 import { FOLDER } from './folder/entry.js';
 import { HDF5 } from './hdf5/entry.js';
 import { IDX } from './idx/entry.js';
-import type { ChosenColumns, ShardLayout, TableLayout, WrittenLayout } from './layout.js';
+import type { ReadChoice, ShardLayout, TableLayout, WrittenLayout } from './layout.js';
 import { LITDATA } from './litdata/entry.js';
 import { LMDB } from './lmdb/entry.js';
 import { MDS } from './mds/entry.js';
@@ -83,10 +83,16 @@ export function layoutOf(name: LayoutName): Promise<ShardLayout> {
   return entryOf(name).load();
 }
 
-/** The layout with columns that a person has chosen. Throws {@link OptionError} where there is nothing to choose. */
-export async function layoutWith(name: LayoutName, columns: ChosenColumns | undefined): Promise<ShardLayout> {
-  const layout = await layoutOf(name);
-  if (columns === undefined || Object.values(columns).every((column) => column === undefined)) return layout;
+/** The layout as a person has chosen that it is read. Throws {@link OptionError} where there is nothing to choose. */
+export async function layoutWith(name: LayoutName, choice: ReadChoice = {}): Promise<ShardLayout> {
+  const { links, ...columns } = choice;
+  const all = await layoutOf(name);
+  const layout = links === 'follow' ? all.following : all;
+  if (layout === undefined) {
+    const message = `Links are followed in tars alone, and shards of the layout ${name} have none: leave "links" (--links) out.`;
+    throw new OptionError({}, message);
+  }
+  if (Object.values(columns).every((column) => column === undefined)) return layout;
   if (layout.choosing !== undefined) return layout.choosing(columns);
   throw new OptionError(
     {},
@@ -153,18 +159,22 @@ export function shardNameOf(file: string): string {
 }
 
 /** The same for conversion: a shard that is compressed as a whole is unpacked first. */
-export async function openToConvert(name: LayoutName, path: string, columns?: ChosenColumns): Promise<Source> {
+export async function openToConvert(name: LayoutName, path: string, choice?: ReadChoice): Promise<Source> {
   const { unpack } = await layoutOf(name);
-  return unpack === undefined ? openShard(name, path, columns) : unpack(await openShard(name, path, columns));
+  return opened(path, await layoutWith(name, choice), unpack);
 }
 
 /**
  * Opens the file of a shard so that payloads lie where its index says. Throws {@link FileError}; of layouts that look into it also
  * DamagedShardError and UnsupportedShardError.
  */
-export async function openShard(name: LayoutName, path: string, columns?: ChosenColumns): Promise<Source> {
-  const source = isRemote(path) ? readAhead(await openSource(path)) : await openSource(path);
-  const { expand } = await layoutWith(name, columns);
+export async function openShard(name: LayoutName, path: string, choice?: ReadChoice): Promise<Source> {
+  return opened(path, await layoutWith(name, choice));
+}
+
+async function opened(path: string, { expand }: ShardLayout, unpack?: ShardLayout['unpack']): Promise<Source> {
+  const packed = isRemote(path) ? readAhead(await openSource(path)) : await openSource(path);
+  const source = unpack === undefined ? packed : await unpack(packed);
   if (expand === undefined) return source;
   try {
     return await expand(source);

@@ -87,11 +87,13 @@ export async function convertDataset(
     }
     await destination.whenSent();
     done.sort((a, b) => a.shard - b.shard);
-    const skippedEntries = done.reduce((sum, shard) => sum + shard.skippedEntries, 0);
     const left = done.filter(({ samples }) => samples > 0);
+    const total = (count: (shard: NumberedShard) => number) => done.reduce((sum, shard) => sum + count(shard), 0);
+    // A shard that an earlier build has finished counts none.
+    const skippedLinks = total((shard) => shard.skippedLinks ?? 0);
     if (left.length === 0 && done.length > 0) {
       if (input.recast !== undefined) refuseNothing();
-      if (input.manifest === null) refuseEmpty(shards[0]!.path);
+      if (input.manifest === null) refuseEmpty(shards[0]!.path, skippedLinks);
     }
     const shown = (shard: NumberedShard) =>
       choice.shardFolder === undefined
@@ -102,8 +104,11 @@ export async function convertDataset(
       folder,
       (input.recast === undefined ? done : left).map(shown),
       { format, classes, columns, otherIndexes, madeFrom: seen?.madeFrom, list: layout.list },
-      skippedEntries,
-      done.reduce((sum, shard) => sum + shard.leftOut, 0),
+      {
+        skippedEntries: total(({ skippedEntries }) => skippedEntries),
+        skippedLinks,
+        leftOut: total(({ leftOut }) => leftOut),
+      },
     );
   });
 }

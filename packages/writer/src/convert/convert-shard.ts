@@ -31,6 +31,8 @@ export interface ConvertedShard extends ShardRecord {
   readonly shard: number;
   /** Files in it that belong to no sample: dotfiles, and names without a dot. */
   readonly skippedEntries: number;
+  /** Links in it that were not followed. */
+  readonly skippedLinks: number;
   /** Samples that labels have no row for, or that were not wanted. */
   readonly leftOut: number;
 }
@@ -48,8 +50,13 @@ export async function convertShard(
   viewed?: ViewedShard,
   recast: Recast | null = null,
 ): Promise<Omit<ConvertedShard, 'shard'>> {
-  const { index: own, skippedEntries } =
-    viewed === undefined ? await indexOf(input) : { index: await wholeIndex(viewed), skippedEntries: 0 };
+  const {
+    index: own,
+    skippedEntries,
+    skippedLinks,
+  } = viewed === undefined
+    ? await indexOf(input)
+    : { index: await wholeIndex(viewed), skippedEntries: 0, skippedLinks: 0 };
   // A view has the numbers of its dataset.
   const numbers = viewed === undefined ? (input.classNumbers ?? null) : null;
   const renumbered = {
@@ -91,6 +98,7 @@ export async function convertShard(
     return {
       ...record,
       skippedEntries: skippedEntries + (skipped?.files ?? 0),
+      skippedLinks,
       leftOut: index.samples - record.samples - (skipped?.samples ?? 0),
     };
   } finally {
@@ -175,19 +183,22 @@ function withAll({ columns, samples }: ShardIndex, types: ShardTarget['columnTyp
 }
 
 /** The index that lies beside the shard, or one that is made from its headers and payloads. */
-async function indexOf(input: DatasetShard): Promise<{ index: ShardIndex; skippedEntries: number }> {
-  let skippedEntries = 0;
+async function indexOf(
+  input: DatasetShard,
+): Promise<{ readonly index: ShardIndex; readonly skippedEntries: number; readonly skippedLinks: number }> {
+  const skipped = { entries: 0, links: 0 };
   if (input.indexPath !== null) {
     const index = await readShardIndex(input.indexPath);
     if (input.record !== null && input.record.samples !== index.samples) throw wrongIndex(input, index.samples);
-    return { index, skippedEntries };
+    return { index, skippedEntries: 0, skippedLinks: 0 };
   }
-  const source = await openToConvert(input.format, input.path, input.features);
+  const source = await openToConvert(input.format, input.path, input.reading);
   try {
-    const index = await buildShardIndex(await layoutWith(input.format, input.features), source, () => {
-      skippedEntries++;
+    const index = await buildShardIndex(await layoutWith(input.format, input.reading), source, (_, __, kind) => {
+      if (kind === 'link') skipped.links++;
+      else skipped.entries++;
     });
-    return { index, skippedEntries };
+    return { index, skippedEntries: skipped.entries, skippedLinks: skipped.links };
   } finally {
     await source.close();
   }
@@ -200,13 +211,13 @@ function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): S
 
 /** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
 function datasetOf(
-  { name, path, format, bytes, features }: DatasetShard,
+  { name, path, format, bytes, reading }: DatasetShard,
   index: ShardIndex,
   maxSampleBytes: number,
   viewed?: ViewedShard,
 ): Dataset {
   const { samples } = index;
-  const open = viewed === undefined ? () => openToConvert(format, path, features) : viewed.open;
+  const open = viewed === undefined ? () => openToConvert(format, path, reading) : viewed.open;
   const shard = {
     ...{ name, path, bytes, samples, open, maxSampleBytes },
     loadIndex: async () => index,

@@ -4,7 +4,15 @@ import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { inLanes, OptionError, withMessages } from '@shardtool/base';
-import { entryOf, isTableLayout, type OutputLayoutName, PACK_NOTE_FILE } from '@shardtool/format';
+import {
+  type ChosenColumns,
+  entryOf,
+  isTableLayout,
+  type LinkChoice,
+  type OutputLayoutName,
+  PACK_NOTE_FILE,
+  type ReadChoice,
+} from '@shardtool/format';
 import { entryAt, isRemote } from '@shardtool/storage';
 import { type CheckedConvertOptions, checkConvertOptions, type OutputOptions } from '../options.js';
 import { type Destination, namingPlace, openDestination } from '../output/destination.js';
@@ -30,6 +38,8 @@ import { convertTarStream, refuseStream } from './stream/convert-tar.js';
 export interface ConvertOptions extends Omit<OutputOptions, 'format'>, ViewOptions, RecastOptions {
   /** Kind of the new shards: also Parquet for the Hub of Hugging Face, TFRecord and MosaicML's MDS, which `pack` does not write. */
   readonly format?: OutputLayoutName | undefined;
+  /** Links in tars: `skip`, the default, counts them, `follow` takes each for the file in the same tar that it leads to. */
+  readonly links?: LinkChoice | undefined;
   /** Endings as {@link PackOptions.fields} has them: the files of one tar are then named as packing names them. */
   readonly fields?: readonly string[] | undefined;
 }
@@ -52,7 +62,19 @@ export async function convert(
 async function convertTo(
   source: string | Readable,
   output: string,
-  { overlay, split, layout: readAs, features, excludeKeys, classes, labels, where, fields, ...options }: ConvertOptions,
+  {
+    overlay,
+    split,
+    layout: readAs,
+    features,
+    excludeKeys,
+    classes,
+    labels,
+    where,
+    fields,
+    links,
+    ...options
+  }: ConvertOptions,
 ): Promise<ConvertReport> {
   const checked = checkConvertOptions(options);
   const { format } = checked;
@@ -62,7 +84,7 @@ async function convertTo(
   const naming = fields === undefined ? null : new Naming({ fields: fields.map((field) => field.toLowerCase()) });
   const found = await openInput(
     source,
-    { overlay, split, layout: readAs, features, excludeKeys },
+    { overlay, split, layout: readAs, reading: readingOf(features, links), excludeKeys },
     checked.name,
     naming,
   );
@@ -79,6 +101,11 @@ async function convertTo(
   } finally {
     await destination.close();
   }
+}
+
+/** Undefined where nothing is chosen: then an index beside a shard says what is in it. */
+function readingOf(features: ChosenColumns | undefined, links: LinkChoice | undefined): ReadChoice | undefined {
+  return links === 'follow' ? { ...features, links } : features;
 }
 
 async function convertInto(
@@ -157,6 +184,8 @@ async function digestOf(
   if (!('shards' in input)) return hash.update(JSON.stringify(await timeOf(source))).digest('hex');
   const { shards, classes, columns } = input;
   hash.update(JSON.stringify([classes, columns, 'view' in input ? input.madeFrom : null]));
+  const reading = shards[0]?.reading;
+  if (reading !== undefined) hash.update(JSON.stringify(reading));
   const times = await inLanes(shards, LOOKED_AT_ONCE, async ({ path: file, indexPath }) => [
     await timeOf(file),
     indexPath && (await timeOf(indexPath)),

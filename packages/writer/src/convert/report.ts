@@ -14,6 +14,8 @@ export interface ConvertReport {
   readonly bytes: number;
   /** Files in the input that belong to no sample: dotfiles, names without a dot; in a tar of class folders also those beside no image. */
   readonly skippedEntries: number;
+  /** Links in the input that were not followed. */
+  readonly skippedLinks: number;
   /** Samples that the labels have no row for, or for which `where` does not hold. */
   readonly leftOut: number;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
@@ -22,13 +24,17 @@ export interface ConvertReport {
   readonly wasCommitted: boolean;
 }
 
+/** What of the input is not in the new dataset. */
+export type SkippedCounts = Pick<ConvertReport, 'skippedEntries' | 'skippedLinks' | 'leftOut'>;
+
+const NOTHING_SKIPPED: SkippedCounts = { skippedEntries: 0, skippedLinks: 0, leftOut: 0 };
+
 /** Writes dataset.json, and tells what was made. */
 export async function commit(
   folder: OutputFolder,
   shards: readonly ShardRecord[],
   facts: DatasetFacts,
-  skippedEntries: number,
-  leftOut = 0,
+  counts: SkippedCounts,
 ): Promise<ConvertReport> {
   const partialFields = await commitDataset(folder.path, shards, facts);
   removeState(folder.path);
@@ -37,8 +43,7 @@ export async function commit(
     samples: total(({ samples }) => samples),
     shards: shards.length,
     bytes: total(({ bytes }) => bytes),
-    skippedEntries,
-    leftOut,
+    ...counts,
     partialFields,
     wasCommitted: false,
   };
@@ -51,15 +56,23 @@ export async function madeReport({ path: output }: OutputFolder): Promise<Conver
   removeState(output);
   const { samples, shards, bytes, fields } = manifest;
   const partialFields = fields.filter((field) => field.samples < samples);
-  return { samples, shards: shards.length, bytes, skippedEntries: 0, leftOut: 0, partialFields, wasCommitted: true };
+  return { samples, shards: shards.length, bytes, ...NOTHING_SKIPPED, partialFields, wasCommitted: true };
 }
+
 export function refuseNothing(): never {
   const message = 'No sample is left to convert: widen "where", or see whether the labels name these samples.';
   throw new NoImagesError({}, message);
 }
 
+/** Of a tar without samples. */
+export function skippedLinksRemedy(skippedLinks: number): string {
+  const what = skippedLinks === 1 ? 'a link was' : `${skippedLinks} links were`;
+  return `${what} skipped, which "links" (--links follow) takes for the files in the same tar that they lead to`;
+}
+
 /** Of shards that other software wrote. */
-export function refuseEmpty(path: string): never {
-  const message = `There is no sample to convert: ${path} has none; see whether it is the file that was meant.`;
+export function refuseEmpty(path: string, skippedLinks: number): never {
+  const remedy = skippedLinks > 0 ? skippedLinksRemedy(skippedLinks) : 'see whether it is the file that was meant';
+  const message = `There is no sample to convert: ${path} has none; ${remedy}.`;
   throw new NoImagesError({ path }, message);
 }

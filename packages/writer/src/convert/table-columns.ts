@@ -75,12 +75,12 @@ function contentOf(field: string): ColumnContent {
 async function seen(shard: DatasetShard, number: number, view: View | undefined): Promise<Seen> {
   if (view !== undefined)
     return { ...(await wholeIndex(await viewedShard(view, number))), isRead: shard.record !== null };
-  const { indexPath, format, path, features } = shard;
+  const { indexPath, format, path, reading } = shard;
   if (indexPath !== null)
     return { ...(await readShardIndex(indexPath, { parts: ['fields', 'cls', 'columns'] })), isRead: true };
-  const source = await openToConvert(format, path, features);
+  const source = await openToConvert(format, path, reading);
   try {
-    return { ...(await walkShardIndex(await layoutWith(format, features), source)), isRead: false };
+    return { ...(await walkShardIndex(await layoutWith(format, reading), source)), isRead: false };
   } finally {
     await source.close();
   }

@@ -16,7 +16,6 @@ import {
   placeSidecar,
   readManifest,
   readShardIndex,
-  type ShardIndex,
   sidecarPath,
   type WidsShard,
   writeManifest,
@@ -38,6 +37,8 @@ export interface IndexReport {
   readonly samples: number;
   /** Files in their shards that belong to no sample: dotfiles, and names without a dot. */
   readonly skippedEntries: number;
+  /** Links in them, which are not followed. */
+  readonly skippedLinks: number;
   /** What the crop indexes have that were made; null where none were asked for. */
   readonly crops: CropIndexCounts | null;
   /** Columns that the indexes got; null where none were asked for. */
@@ -68,7 +69,7 @@ export async function indexShards(locations: readonly string[], options: IndexOp
 async function indexAll(locations: readonly string[], options: IndexOptions): Promise<IndexReport> {
   const { overwrite = false, index: asked = [], columns = [], labels = [] } = options;
   const otherIndexes = asked.filter((name) => name !== 'crops');
-  const report = { shards: 0, kept: 0, samples: 0, skippedEntries: 0 };
+  const report = { shards: 0, kept: 0, samples: 0, skippedEntries: 0, skippedLinks: 0 };
   const crops: CropIndexCounts[] = [];
   const forWids = new Map<string, { records: WidsShard[]; ours: readonly OtherIndex[] }>();
   const indexed: ShardToIndex[] = [];
@@ -79,11 +80,12 @@ async function indexAll(locations: readonly string[], options: IndexOptions): Pr
       if (shard.isKept) {
         report.kept++;
       } else {
-        const { index, skipped } = await buildIndex(shard);
+        const { index, skippedEntries, skippedLinks } = await buildIndex(shard);
         await writeShardIndex(shard.index, index);
         report.shards++;
         report.samples += index.samples;
-        report.skippedEntries += skipped;
+        report.skippedEntries += skippedEntries;
+        report.skippedLinks += skippedLinks;
       }
       if (asked.includes('crops')) crops.push(await indexCrops(shard));
       if (otherIndexes.length === 0) continue;
@@ -202,7 +204,7 @@ function noShard(path: string): FileError {
   );
 }
 
-async function buildIndex({ path: shard, format }: ShardToIndex): Promise<{ index: ShardIndex; skipped: number }> {
+async function buildIndex({ path: shard, format }: ShardToIndex) {
   if (format === 'lmdb') {
     throw new UnsupportedShardError(
       { shard },
@@ -212,11 +214,12 @@ async function buildIndex({ path: shard, format }: ShardToIndex): Promise<{ inde
   }
   const source = await openShard(format, shard);
   try {
-    let skipped = 0;
-    const index = await buildShardIndex(await layoutOf(format), source, () => {
-      skipped++;
+    let [skippedEntries, skippedLinks] = [0, 0];
+    const index = await buildShardIndex(await layoutOf(format), source, (_, __, kind) => {
+      if (kind === 'link') skippedLinks++;
+      else skippedEntries++;
     });
-    return { index, skipped };
+    return { index, skippedEntries, skippedLinks };
   } finally {
     await source.close();
   }

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { inLanes, OptionError } from '@shardtool/base';
 import {
-  type ChosenColumns,
   type ClassUnion,
   type FoundShard,
   findShards,
@@ -14,6 +13,7 @@ import {
   openSource,
   packedSidecarPath,
   plainName,
+  type ReadChoice,
   shardsOfSplit,
   splitsOf,
   stemOfShard,
@@ -42,8 +42,8 @@ export interface DatasetShard {
   readonly record: ManifestShard | null;
   /** Its split, where the dataset has shards of several. */
   readonly split?: string | null;
-  /** Which of its features are what, where a person has chosen. */
-  readonly features?: ChosenColumns | undefined;
+  /** How it is read, where a person has chosen. */
+  readonly reading?: ReadChoice | undefined;
   /** What numbers its own classes have in the dataset; absent or null where they are the same. */
   readonly classNumbers?: readonly number[] | null;
 }
@@ -51,8 +51,8 @@ export interface DatasetShard {
 /** Which of the shards that a place has. */
 export interface FindChoice {
   readonly layout?: LayoutName | undefined;
-  /** Which of their features are what. */
-  readonly features?: ChosenColumns | undefined;
+  /** How they are read. */
+  readonly reading?: ReadChoice | undefined;
   /** Only those of a split, where their names say splits. */
   readonly split?: string | undefined;
 }
@@ -75,24 +75,28 @@ export interface DatasetShards {
  */
 export async function findDatasetShards(
   location: string,
-  { layout: asked, features, split: splitOfPlace }: FindChoice = {},
+  { layout: asked, reading, split: splitOfPlace }: FindChoice = {},
 ): Promise<DatasetShards> {
   refuseMixture(location);
   const found = await findShards(location, { layout: asked, split: splitOfPlace });
   const { manifest, layout, shards: all, ofSplit } = found;
   const split = ofSplit === undefined ? splitOfPlace : undefined;
+  if (manifest !== null && reading?.links === 'follow') {
+    const message = `${location} was packed by shardtool, so it has no links: leave "links" (--links) out.`;
+    throw new OptionError({ path: location }, message);
+  }
   if (manifest !== null)
     return { ...(await packedShards(found.location, manifest)), ...(ofSplit && { split: ofSplit.split }) };
   const hasSplits = splitsOf(all).length > 0;
   const shards = split !== undefined && hasSplits ? shardsOfSplit(all, split) : all;
-  const { classes, numbers } = await classesOf(shards, layout, features);
+  const { classes, numbers } = await classesOf(shards, layout, reading);
   const isMixed = new Set(shards.map((shard) => shard.split)).size > 1;
   return {
     shards: await inLanes(shards, LOOKED_AT_ONCE, async (shard, k) => ({
       ...(await foreignShard(shard, layout, numbers[k] ?? null)),
       ...(isMixed && { split: shard.split ?? null }),
-      // An index has columns as their usual names say.
-      ...(features !== undefined && { features, indexPath: null }),
+      // An index has columns as their usual names say, and no links.
+      ...(reading !== undefined && { reading, indexPath: null }),
     })),
     classes,
     columns: [],
@@ -125,9 +129,9 @@ export async function withRemoteCrops(shards: readonly DatasetShard[]): Promise<
 async function classesOf(
   shards: readonly FoundShard[],
   layout: LayoutName,
-  features: ChosenColumns | undefined,
+  reading: ReadChoice | undefined,
 ): Promise<ClassUnion> {
-  const { partReader } = await layoutWith(layout, features);
+  const { partReader } = await layoutWith(layout, reading);
   const lists: (readonly string[])[] = [];
   if (partReader !== undefined) {
     const read = partReader();

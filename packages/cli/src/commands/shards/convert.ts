@@ -74,7 +74,7 @@ function optionsOf(given: Omit<ConvertOptions, keyof OpenOptions>): ConvertOptio
 }
 
 function describe(report: ConvertReport, output: string): string {
-  const { samples, shards, bytes, skippedEntries, leftOut, partialFields, wasCommitted } = report;
+  const { samples, shards, bytes, skippedEntries, skippedLinks, leftOut, partialFields, wasCommitted } = report;
   if (wasCommitted) return `${output} has all of it already.`;
   return [
     `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${visible(output)} (${formatSize(bytes)}).`,
@@ -82,6 +82,11 @@ function describe(report: ConvertReport, output: string): string {
       skippedEntries,
       'file belongs to no sample and was skipped',
       'files belong to no sample and were skipped',
+    ),
+    ...countLine(
+      skippedLinks,
+      'link was skipped: --links follow takes the file in the same tar that it leads to',
+      'links were skipped: --links follow takes the files in the same tar that they lead to',
     ),
     ...countLine(
       leftOut,

@@ -59,10 +59,15 @@ export const indexCommand = command({
     });
     if (json) return print(JSON.stringify(report));
     if (quiet) return;
-    const { shards, samples, kept, skippedEntries, crops: made } = report;
+    const { shards, samples, kept, skippedEntries, skippedLinks, crops: made } = report;
     await print(`Indexed ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')}.`);
     if (kept > 0)
       await print(`  ${countOf(kept, 'index', 'indexes')} stayed as ${kept === 1 ? 'it was' : 'they were'}`);
+    if (skippedLinks > 0) {
+      await print(
+        `  ${countOf(skippedLinks, 'link')} in them belong to no sample: "shardtool convert --links follow" takes their files`,
+      );
+    }
     if (skippedEntries > 0) await print(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
     for (const line of cropLines(made)) await print(line);
     const found = report.columns;

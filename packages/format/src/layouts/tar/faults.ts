@@ -8,11 +8,6 @@ export function damaged(shard: string, offset: number, trouble: string): Damaged
   return new DamagedShardError({ shard, offset }, message);
 }
 
-export function compressed(shard: string): DamagedShardError {
-  const message = `${shard}: it is compressed by gzip, so no sample of it can be read by itself: "shardtool convert" reads it, or decompress it with "gunzip".`;
-  return new DamagedShardError({ shard, offset: 0 }, message);
-}
-
 export function notText(shard: string, offset: number): EntryNameError {
   const message = `${shard}: the name of the entry at byte ${offset} is not UTF-8; write the archive anew with UTF-8 names.`;
   return new EntryNameError({ shard, offset }, message);

@@ -24,6 +24,10 @@ export class SampleGrouper {
   /** Takes the next files and adds the samples that they complete to `samples`. */
   push(entries: readonly TarEntry[], samples: SamplePosition[]): void {
     for (const entry of entries) {
+      if (entry.link !== undefined) {
+        this.#onSkipped?.(entry.name, entry.start, 'link');
+        continue;
+      }
       const name = splitEntryName(entry.name);
       if (name === null) {
         this.#onSkipped?.(entry.name, entry.start);

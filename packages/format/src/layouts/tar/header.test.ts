@@ -18,7 +18,7 @@ test('a header that fits comes back as it was, and always with the same bytes', 
     fc.property(asciiName, fc.integer({ min: 0, max: 8 ** 11 - 1 }), (name, bytes) => {
       const block = new Uint8Array(512).fill(0xaa);
       fc.pre(encodeHeader(block, 0, name, bytes));
-      expect(decode(block)).toEqual({ name, bytes, type: '0' });
+      expect(decode(block)).toEqual({ name, bytes, type: '0', linkTarget: '' });
       const again = new Uint8Array(1024).fill(0x55);
       encodeHeader(again, 512, name, bytes);
       expect(again.subarray(512)).toEqual(block);

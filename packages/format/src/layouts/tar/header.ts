@@ -1,4 +1,4 @@
-import { compressed, damaged } from './faults.js';
+import { damaged } from './faults.js';
 import { decodeText } from './text.js';
 import type { Window } from './window.js';
 
@@ -13,6 +13,8 @@ export const EntryType = {
   GlobalPax: 'g',
   GnuLongName: 'L',
   GnuLongLink: 'K',
+  HardLink: '1',
+  SymbolicLink: '2',
 } as const;
 
 /**
@@ -27,6 +29,8 @@ export interface TarHeader {
   readonly name: string | null;
   readonly bytes: number;
   readonly type: string;
+  /** Of a link: what it leads to; '' if that is not UTF-8. Of anything else ''. */
+  readonly linkTarget: string;
 }
 
 // Where the fields stand in a block, and how long they are.
@@ -36,6 +40,7 @@ const SIZE_DIGITS = 11;
 const CHECKSUM_AT = 148;
 const CHECKSUM_BYTES = 8;
 const TYPE_AT = 156;
+const LINK_AT = 157;
 const MAGIC_AT = 257;
 const PREFIX_AT = 345;
 const PREFIX_BYTES = 155;
@@ -70,7 +75,12 @@ export function decodeHeader(window: Window, at: number, shard: string, offset: 
   const flag = block[at + TYPE_AT]!;
   // v7 has NUL for a file; 7 is a file that some old system wished to lie in one piece.
   const type = flag === 0 || flag === DIGIT_7 ? EntryType.File : String.fromCharCode(flag);
-  return { name: decodeName(block, at), bytes, type };
+  const linkTarget = isLink(type) ? (decodeText(block, at + LINK_AT, at + LINK_AT + NAME_BYTES) ?? '') : '';
+  return { name: decodeName(block, at), bytes, type, linkTarget };
+}
+
+export function isLink(type: string): boolean {
+  return type === EntryType.HardLink || type === EntryType.SymbolicLink;
 }
 
 /** The sum of a block's 512 bytes, two in each step in the halves of a word, where 128 of 255 have room. */
@@ -92,7 +102,6 @@ function checkSum(block: Buffer, at: number, unsigned: number, shard: string, of
   for (let i = at + CHECKSUM_AT; i < at + CHECKSUM_AT + CHECKSUM_BYTES; i++) sum += SPACE - block[i]!;
   const stored = decodeOctal(block, at + CHECKSUM_AT, CHECKSUM_BYTES);
   if (stored === sum || stored === signedSum(block, at, sum)) return;
-  if (offset === 0 && block[at] === 0x1f && block[at + 1] === 0x8b) throw compressed(shard);
   throw damaged(shard, offset, 'has a wrong checksum, or is no tar header');
 }
 

@@ -1,9 +1,13 @@
 import type { Source } from '../../source.js';
+import { isGzip } from '../compressed.js';
 import type { OnSkipped, SamplePosition, WrittenLayout } from '../layout.js';
+import { unpacked } from '../unpacked.js';
 import { TAR } from './entry.js';
 import { SampleGrouper } from './group.js';
+import { LinkedTar } from './linked-tar.js';
 import { salvage } from './salvage.js';
 import { scanEntries } from './scan.js';
+import type { TarEntry } from './walk.js';
 import { RULES, TarWriter } from './write.js';
 
 export { scanEntries } from './scan.js';
@@ -20,13 +24,28 @@ export const tar: WrittenLayout = {
   createWriter: (fd, shard, most) => new TarWriter(fd, shard, most),
   samples,
   salvage,
+  following: {
+    name: 'tar',
+    extension: TAR.extension,
+    expand: (source) => LinkedTar.open(source),
+    samples: (source, onSkipped) => samplesOf(source.location, (source as LinkedTar).entries(onSkipped), onSkipped),
+  },
+  unpack: async (source) => ((await isGzip(source)) ? unpacked(source, 'gz') : source),
 };
 
-async function* samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]> {
-  const grouper = new SampleGrouper(source.location, onSkipped);
+function samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]> {
+  return samplesOf(source.location, scanEntries(source), onSkipped);
+}
+
+async function* samplesOf(
+  shard: string,
+  found: AsyncIterable<readonly TarEntry[]> | Iterable<readonly TarEntry[]>,
+  onSkipped?: OnSkipped,
+): AsyncGenerator<readonly SamplePosition[]> {
+  const grouper = new SampleGrouper(shard, onSkipped);
   let complete: SamplePosition[] = [];
   try {
-    for await (const entries of scanEntries(source)) {
+    for await (const entries of found) {
       grouper.push(entries, complete);
       if (complete.length > 0) yield complete;
       complete = [];

@@ -5,6 +5,8 @@ import { decodeText } from './text.js';
 export interface PaxOverrides {
   readonly path?: string;
   readonly bytes?: number;
+  /** What a link leads to; '' if that is not UTF-8. */
+  readonly linkTarget?: string;
   /** One of GNU tar's records for sparse files is among them. */
   readonly sparse?: true;
 }
@@ -19,7 +21,7 @@ const NEWLINE = 0x0a;
  * length is malformed, an `EntryNameError` where a path is not UTF-8 or holds a NUL.
  */
 export function decodePax(payload: Buffer, shard: string, offset: number): PaxOverrides {
-  const overrides: { path?: string; bytes?: number; sparse?: true } = {};
+  const overrides: { path?: string; bytes?: number; linkTarget?: string; sparse?: true } = {};
   let at = 0;
   while (at < payload.length) {
     const space = payload.indexOf(SPACE, at);
@@ -34,6 +36,7 @@ export function decodePax(payload: Buffer, shard: string, offset: number): PaxOv
     const value = payload.subarray(equals + 1, end - 1);
     if (keyword === 'path') overrides.path = decodePath(value, shard, offset);
     else if (keyword === 'size') overrides.bytes = decodeSize(value, shard, offset);
+    else if (keyword === 'linkpath') overrides.linkTarget = decodeText(value, 0, value.length) ?? '';
     else if (keyword.startsWith('GNU.sparse.')) overrides.sparse = true;
     at = end;
   }

@@ -1,8 +1,9 @@
-import { DamagedShardError, TruncatedShardError } from '@shardtool/base';
+import { DamagedShardError, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import { afterEach, expect, test, vi } from 'vitest';
 import { archive, entry, gnuLong, header } from '../../../../../test/tar-craft.js';
 import type { Source } from '../../source.js';
 import { scanEntries } from './scan.js';
+import { streamFiles } from './stream.js';
 import type { TarEntry } from './walk.js';
 
 /** A file in memory that notes its reads as [offset, length]. `size` may go beyond `bytes`: the rest is zeros. */
@@ -43,6 +44,15 @@ async function scan(from: Source): Promise<TarEntry[]> {
   return all;
 }
 
+async function streamed(bytes: Buffer): Promise<string[]> {
+  const names: string[] = [];
+  async function* chunks() {
+    yield bytes;
+  }
+  for await (const { name } of streamFiles(chunks(), 'a.tar')) names.push(name);
+  return names;
+}
+
 const large = archive(
   ...Array.from({ length: 40 }, (_, i) => entry({ name: `${i}.jpg` }, Buffer.alloc(100_000, 1))),
   ...Array.from({ length: 3000 }, (_, i) => entry({ name: `small-${i}.txt` }, 'x')),
@@ -50,6 +60,41 @@ const large = archive(
   entry({ magic: 'gnu' }, Buffer.alloc(3_000_000, 2)),
   entry({ name: 'last.jpg' }, Buffer.alloc(3_000_000, 2)),
 );
+
+/** What files begin with that are compressed as a whole, and the command that is named. */
+const COMPRESSED: readonly (readonly [name: string, begin: Buffer, command: string])[] = [
+  ['gzip', Buffer.of(0x1f, 0x8b, 8, 0), 'gunzip'],
+  ['zstd', Buffer.of(0x28, 0xb5, 0x2f, 0xfd), 'zstd -d'],
+  ['xz', Buffer.from('\xfd7zXZ\0', 'latin1'), 'xz -d'],
+  ['bzip2', Buffer.from('BZh91AY&SY'), 'bzip2 -d'],
+  ['lz4', Buffer.of(4, 0x22, 0x4d, 0x18), 'lz4 -d'],
+];
+
+test.each(COMPRESSED)(
+  'an archive that is compressed by %s is told as that, however short, from a file and from a stream',
+  async (name, begin, command) => {
+    for (const bytes of [
+      begin,
+      Buffer.concat([begin, Buffer.alloc(80, 1)]),
+      Buffer.concat([begin, Buffer.alloc(5000, 1)]),
+    ]) {
+      const errors = await Promise.all([
+        scan(source(bytes).source).catch((error) => error),
+        streamed(bytes).catch((error) => error),
+      ]);
+      for (const error of errors) {
+        expect(error).toBeInstanceOf(UnsupportedShardError);
+        expect(error.message).toContain(`a.tar: it is compressed by ${name}, `);
+        expect(error.message).toContain(`"${command}`);
+      }
+    }
+  },
+);
+
+test('an archive whose first name begins as something compressed does is read', async () => {
+  const bytes = archive(entry({ name: 'BZh91AY&SY.jpg' }, 'x'));
+  expect((await scan(source(bytes).source)).map(({ name }) => name)).toEqual(['BZh91AY&SY.jpg']);
+});
 
 test('hops and large reads find the same files', async () => {
   const byReads = await scan(source(large).source);

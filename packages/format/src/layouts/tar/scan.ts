@@ -1,12 +1,23 @@
 import type { Source } from '../../source.js';
+import { compressedWhole, compressionOfSource } from '../compressed.js';
 import { walkFile } from '../walk-file.js';
 import { type TarEntry, TarWalk } from './walk.js';
 
 /**
  * Yields the files of an archive in their order, some hundreds at a time, without reading payloads where that is
- * avoidable. Throws DamagedShardError for a header that is not right, TruncatedShardError, UnsupportedEntryError for links and devices,
- * EntryNameError for names that lead out of their folder, FileError.
+ * avoidable. Throws DamagedShardError for a header that is not right, TruncatedShardError, UnsupportedEntryError for devices, UnsupportedShardError for
+ * one that is compressed, EntryNameError for names that lead out of their folder, FileError.
  */
-export function scanEntries(source: Source): AsyncGenerator<readonly TarEntry[]> {
-  return walkFile(source, new TarWalk(source.location, source.size));
+export async function* scanEntries(source: Source): AsyncGenerator<readonly TarEntry[]> {
+  let isBegun = false;
+  try {
+    const walk = new TarWalk(source.location, source.size);
+    for await (const entries of walkFile(source, walk)) {
+      isBegun = true;
+      yield entries;
+    }
+  } catch (error) {
+    const compression = isBegun ? null : await compressionOfSource(source);
+    throw compression === null ? error : compressedWhole(source.location, compression);
+  }
 }

@@ -1,3 +1,4 @@
+import { compressedWhole, compressionOf } from '../compressed.js';
 import { cutBeforeEnd, cutInPayload } from './faults.js';
 import { BLOCK_BYTES } from './header.js';
 import { type TarEntry, TarWalk } from './walk.js';
@@ -14,7 +15,8 @@ export interface StreamedFile extends TarEntry {
 /**
  * Yields the files of an archive that can only be read from its beginning to its end, by the same rules as one that lies
  * on a disk. Holds one piece. Throws DamagedShardError for a header that is not right, UnsupportedEntryError for
- * links and devices, EntryNameError for names that lead out of their folder, TruncatedShardError where the stream ends too early.
+ * devices, UnsupportedShardError for one that is compressed, EntryNameError for names that lead out of their folder,
+ * TruncatedShardError where the stream ends too early.
  */
 export async function* streamFiles(chunks: AsyncIterable<Uint8Array>, shard: string): AsyncGenerator<StreamedFile> {
   const walk = new TarWalk(shard, Number.POSITIVE_INFINITY);
@@ -22,10 +24,16 @@ export async function* streamFiles(chunks: AsyncIterable<Uint8Array>, shard: str
   const found: TarEntry[] = [];
   for (;;) {
     // Behind the zeros that end the archive, whatever comes is looked at; before them, one header at a time.
+    const isFirst = walk.position === 0;
     const window = walk.ended ? await input.next() : await input.take(walk.needed);
     if (walk.ended && window.length === 0) return;
-    if (!walk.ended && window.length < walk.needed) throw cutBeforeEnd(shard, input.position);
-    walk.advance(window, found);
+    try {
+      if (!walk.ended && window.length < walk.needed) throw cutBeforeEnd(shard, input.position);
+      walk.advance(window, found);
+    } catch (error) {
+      const compression = isFirst ? compressionOf(window) : null;
+      throw compression === null ? error : compressedWhole(shard, compression);
+    }
     const file = found.pop();
     if (file !== undefined) {
       yield { ...file, pieces: input.upTo(file.offset + file.bytes) };

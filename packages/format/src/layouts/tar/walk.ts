@@ -9,7 +9,7 @@ import {
   unsafeName,
   unsupported,
 } from './faults.js';
-import { BLOCK_BYTES, decodeHeader, EntryType, padded, type TarHeader } from './header.js';
+import { BLOCK_BYTES, decodeHeader, EntryType, isLink, padded, type TarHeader } from './header.js';
 import { decodePax, type PaxOverrides } from './pax.js';
 import { decodeText } from './text.js';
 import { type Window, windowOn } from './window.js';
@@ -23,12 +23,22 @@ export interface TarEntry {
   readonly offset: number;
   /** Length of the payload. */
   readonly bytes: number;
+  /** Absent for a file. A link has no payload. */
+  readonly link?: TarLink;
+}
+
+/** What a link leads to, as the archive says it. */
+export interface TarLink {
+  /** A path in the archive of a hard link; of a symbolic one a path from the folder that the link is in. */
+  readonly target: string;
+  readonly isSymbolic: boolean;
 }
 
 /** Long names and pax records that wait for their entry. `start` is where the first of them stands. */
 interface Records {
   readonly start: number;
   readonly longName?: string;
+  readonly longLink?: string;
   readonly pax?: PaxOverrides;
 }
 
@@ -37,8 +47,6 @@ const MAX_RECORD_BYTES = 1 << 20;
 
 const SPARSE = 'a sparse file';
 const REFUSED: Readonly<Record<string, string>> = {
-  '1': 'a hard link',
-  '2': 'a symbolic link',
   '3': 'a character device',
   '4': 'a block device',
   '6': 'a FIFO',
@@ -139,6 +147,8 @@ export class TarWalk {
     this.#records ??= { start: offset };
     if (type === EntryType.GnuLongName) {
       this.#records = { ...this.#records, longName: decodeLongName(payload, this.#shard, offset) };
+    } else if (type === EntryType.GnuLongLink) {
+      this.#records = { ...this.#records, longLink: decodeText(payload, 0, payload.length) ?? '' };
     } else if (type === EntryType.LocalPax) {
       const pax = { ...this.#records.pax, ...decodePax(payload, this.#shard, offset) };
       this.#records = { ...this.#records, pax };
@@ -154,11 +164,17 @@ export class TarWalk {
     if (name === null) throw notText(this.#shard, headerAt);
     const bytes = pax?.bytes ?? header.bytes;
     const offset = headerAt + BLOCK_BYTES;
-    const isFile = this.#isFile(header.type, name, headerAt, pax?.sparse === true);
-    // A folder's size is no payload (POSIX.1-2017 pax, "ustar Interchange Format", typeflag 5).
-    const end = offset + (header.type === EntryType.Directory ? 0 : bytes);
+    const start = records?.start ?? headerAt;
+    const hasPayload = hasPayloadOf(header.type, records?.pax !== undefined);
+    const end = offset + (hasPayload ? bytes : 0);
     if (end > this.#size) throw cutInPayload(this.#shard, headerAt, name, bytes, this.#size - offset);
-    if (isFile) entries.push({ name, start: records?.start ?? headerAt, offset, bytes });
+    if (isLink(header.type) && end === offset) {
+      const target = pax?.linkTarget || records?.longLink || header.linkTarget;
+      const isSymbolic = header.type === EntryType.SymbolicLink;
+      entries.push({ name, start, offset, bytes: 0, link: { target, isSymbolic } });
+    } else if (this.#isFile(header.type, name, headerAt, pax?.sparse === true)) {
+      entries.push({ name, start, offset, bytes });
+    }
     this.#move(offset + padded(end - offset), BLOCK_BYTES);
   }
 
@@ -166,7 +182,8 @@ export class TarWalk {
   #isFile(type: string, name: string, offset: number, sparse: boolean): boolean {
     if (type === EntryType.Directory || type === GNU_FOLDER_LIST || type === GNU_VOLUME_LABEL) return false;
     const kind = sparse ? SPARSE : (REFUSED[type] ?? `of the unknown type ${JSON.stringify(type)}`);
-    if (sparse || type !== EntryType.File) throw unsupported(this.#shard, offset, name, kind);
+    // A hard link that has its payload with it is a file.
+    if (sparse || (type !== EntryType.File && !isLink(type))) throw unsupported(this.#shard, offset, name, kind);
     const reason = whyUnsafe(name);
     if (reason !== null) throw unsafeName(this.#shard, offset, name, reason);
     // Old tars write folders as files with a slash at the end.
@@ -189,6 +206,15 @@ function decodeLongName(payload: Buffer, shard: string, offset: number): string 
   const longName = decodeText(payload, 0, payload.length);
   if (longName === null) throw notText(shard, offset);
   return longName;
+}
+
+/**
+ * Whether what the size of an entry says follows it. A folder's does not (POSIX.1-2017 pax, "ustar Interchange Format", typeflag 5),
+ * nor that of a symbolic link. Older formats give hard links the size of the file that they lead to; in pax it is their own.
+ */
+function hasPayloadOf(type: string, hasPax: boolean): boolean {
+  if (type === EntryType.Directory || type === EntryType.SymbolicLink) return false;
+  return type !== EntryType.HardLink || hasPax;
 }
 
 function isRecord(type: string): boolean {

@@ -4,6 +4,7 @@ import { jsonText } from '../../labels/exact-json.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
 import { classColumnOf, fieldOfColumn, imageColumnOf, keyOf, labelOfColumn, labelValue } from '../column-names.js';
+import { compressedWhole, compressionOf } from '../compressed.js';
 import { becameShorter, FileWindow } from '../file-window.js';
 import type { ChosenColumns, FieldPosition, OnDamaged, SamplePosition, TableLayout } from '../layout.js';
 import { decodeTable, isField, SampleOfTable, TABLE_MARK, type TableColumn } from '../table.js';
@@ -152,13 +153,9 @@ async function textAt(window: FileWindow, { offset, bytes }: { readonly offset: 
 async function recordBytes(window: FileWindow, shard: string, offset: number, size: number): Promise<number> {
   if (size - offset < HEAD_BYTES + FOOT_BYTES) throw cut(shard, offset);
   const head = await window.at(offset, HEAD_BYTES);
-  if (offset === 0 && head[0] === 0x1f && head[1] === 0x8b) {
-    throw new UnsupportedShardError(
-      { shard },
-      `${shard}: it is compressed by gzip, so no sample of it can be read by itself: "shardtool convert" reads it, or decompress it with "gunzip".`,
-    );
-  }
   if (maskedCrc32c(head.subarray(0, 8)) !== head.readUInt32LE(8)) {
+    const compression = offset === 0 ? compressionOf(head) : null;
+    if (compression !== null) throw compressedWhole(shard, compression);
     throw damaged(
       shard,
       offset,

@@ -1,4 +1,4 @@
-import { FileError, inLanes, ShardtoolError } from '@shardtool/base';
+import { FileError, inLanes, ShardtoolError, warn } from '@shardtool/base';
 import {
   buildShardIndex,
   type ChosenColumns,
@@ -34,6 +34,7 @@ export async function foreignParts(
   const { partReader } = await layoutWith(layout, columns);
   if (partReader !== undefined) return partedParts(found, layout, partReader());
   const shards = await openAll(found, layout, columns);
+  tellLinks(shards);
   const classSamples: number[] = [];
   const fields = new Set<string>();
   for (const { contents } of shards) {
@@ -63,6 +64,19 @@ interface ForeignShard {
   readonly contents: Contents;
   /** Changes when a sample does. */
   readonly content: string;
+  /** Links in it, as far as it was walked now. */
+  readonly links: number;
+}
+
+/** Samples may be missing that whoever packed the tar has seen. */
+function tellLinks(shards: readonly ForeignShard[]): void {
+  const first = shards.find(({ links }) => links > 0);
+  if (first === undefined) return;
+  const links = shards.reduce((sum, shard) => sum + shard.links, 0);
+  const message =
+    `${links === 1 ? 'A link in a tar was' : `${links} links in tars were`} skipped (in ${first.file.name}): "shardtool convert --links ` +
+    'follow" makes shards with the files that links lead to.';
+  warn('SHARDTOOL_LINKS_SKIPPED', message);
 }
 
 async function openAll(
@@ -90,7 +104,10 @@ async function openForeign(
     const open = expand && (() => openShard(layout, path, columns));
     const contentOf = isOpenedByWalk ? () => String(bytes) : checksumsOf;
     if (indexPath === null) {
-      const index = await (isOpenedByWalk ? walkShardIndex : buildShardIndex)(reading, source);
+      let links = 0;
+      const index = await (isOpenedByWalk ? walkShardIndex : buildShardIndex)(reading, source, (_, __, kind) => {
+        if (kind === 'link') links++;
+      });
       const { samples } = index;
       if (isRemote(path) && columns === undefined) await keep(path, index);
       return {
@@ -107,6 +124,7 @@ async function openForeign(
         },
         contents: index,
         content: contentOf(index),
+        links,
       };
     }
     const contents = await readShardIndex(indexPath, { parts: ['fields', 'cls'] });
@@ -125,6 +143,7 @@ async function openForeign(
       },
       contents,
       content: contentOf(contents),
+      links: 0,
     };
   } finally {
     await source.close();

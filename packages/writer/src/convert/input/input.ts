@@ -1,13 +1,14 @@
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { OptionError } from '@shardtool/base';
+import { isGzip, layoutOfName, openSource } from '@shardtool/format';
 import { entryAt, isRemote, splitLocation } from '@shardtool/storage';
 import type { Naming } from '../../plan/naming.js';
 import { type DatasetShards, findDatasetShards } from '../../shard/dataset-shards.js';
 import { foreignColumns } from './foreign-columns.js';
 import { type NestedTars, openNestedTars, streamOf } from './nested-tars.js';
 import { type Recast, type RecastOptions, settleRecast } from './recast.js';
-import { openMixed, openView, type ViewedShards, type ViewOptions } from './view.js';
+import { type InputChoice, openMixed, openView, type ViewedShards } from './view.js';
 
 /** A tar that can only be read from its beginning to its end. */
 export interface TarStream {
@@ -22,7 +23,7 @@ export interface TarStream {
 
 export async function openInput(
   source: string | Readable,
-  seen: ViewOptions,
+  seen: InputChoice,
   name: string,
   naming: Naming | null,
 ): Promise<DatasetShards | ViewedShards | TarStream> {
@@ -31,17 +32,18 @@ export async function openInput(
     refuseViews(seen);
     return { ...nested, name: path.basename(source as string), naming };
   }
-  if (typeof source === 'string' && !(await isCompressed(source)) && naming !== null) {
+  const isStream = typeof source !== 'string' || (await isCompressedTar(source));
+  if (!isStream && naming !== null) {
     if (!source.endsWith('.tar') || !(await isFile(source))) {
       const message = `The option "fields" says how the files of one tar are named, and ${source} is none; leave it out.`;
       throw new OptionError({ path: source }, message);
     }
-  } else if (typeof source === 'string' && !(await isCompressed(source))) {
+  } else if (!isStream) {
     if (await isMixtureFile(source)) return openMixed(source, name);
     const input = await withColumns(
       await findDatasetShards(source, {
         layout: seen.layout,
-        features: seen.features,
+        reading: seen.reading,
         split: seen.overlay === undefined ? seen.split : undefined,
       }),
     );
@@ -52,10 +54,16 @@ export async function openInput(
   return { bytes: streamOf(source), name: splitLocation(source).name, naming };
 }
 
-function refuseViews(seen: ViewOptions): void {
+function refuseViews(seen: InputChoice): void {
   const given = (['overlay', 'split', 'excludeKeys'] as const).find((option) => seen[option] !== undefined);
   if (given !== undefined)
     throw new OptionError({}, `The option "${given}" is for shards; a stream is converted whole.`);
+  if (seen.reading?.links === 'follow') {
+    const message =
+      'Links can be followed in a tar of samples that lies somewhere as it is, and not in a stream, a compressed tar or a ' +
+      'tar of tars: unpack it first, or leave "links" (--links) out.';
+    throw new OptionError({}, message);
+  }
 }
 
 /** A tar of tars is read as a stream is, so that shards can be cut. */
@@ -94,8 +102,17 @@ async function isMixtureFile(source: string): Promise<boolean> {
   return source.endsWith('.json') && !isRemote(source) && isFile(source);
 }
 
-async function isCompressed(source: string): Promise<boolean> {
-  return /\.t?gz$/i.test(source) && isFile(source);
+/** Whether a file is a tar that gzip has compressed, whatever its name. Files of other layouts have their own ways to be compressed. */
+async function isCompressedTar(location: string): Promise<boolean> {
+  const { name } = splitLocation(location);
+  const layout = layoutOfName(name);
+  if ((layout !== null && layout !== 'tar') || !(await isFile(location))) return false;
+  const source = await openSource(location);
+  try {
+    return /\.t?gz$/i.test(name) || (await isGzip(source));
+  } finally {
+    await source.close();
+  }
 }
 
 async function isFile(source: string): Promise<boolean> {

@@ -33,7 +33,8 @@ async function innerTars(location: string): Promise<readonly string[] | null> {
   const folders: string[] = [];
   try {
     for await (const entries of scanEntries(source)) {
-      for (const { name } of entries) {
+      for (const { name, link } of entries) {
+        if (link !== undefined) continue;
         const folder = folderOf(name);
         if (folder === null) return null;
         folders.push(folder);
@@ -76,6 +77,10 @@ async function open(location: string): Promise<Source> {
 export async function* streamNested(chunks: AsyncIterable<Uint8Array>, shard: string): AsyncGenerator<StreamedFile> {
   let isNested: boolean | null = null;
   for await (const file of streamFiles(chunks, shard)) {
+    if (file.link !== undefined) {
+      yield file;
+      continue;
+    }
     const folder = folderOf(file.name);
     isNested ??= folder !== null;
     if (!isNested) yield file;

@@ -4,9 +4,9 @@ import {
   columnTypeOf,
   imageFieldOf,
   isImageExtension,
-  layoutOf,
+  layoutWith,
   type Manifest,
-  openShard,
+  openToConvert,
   readShardIndex,
   type ShardIndex,
   splitEntryName,
@@ -100,8 +100,8 @@ export async function classesOfFolders(
 /** The class folders of all keys, and whether samples have a field that says their class. */
 async function lookAt(shards: readonly DatasetShard[]): Promise<{ folders: Set<string>; hasField: boolean }> {
   const folders = new Set<string>();
-  for (const { format, path, indexPath } of shards) {
-    const index = await keysOf(format, path, indexPath);
+  for (const shard of shards) {
+    const index = await keysOf(shard);
     if (index === null || index.fields.has('cls')) return { folders, hasField: true };
     const isImaged = imaged(index);
     for (const [row, key] of index.key.entries()) {
@@ -113,16 +113,17 @@ async function lookAt(shards: readonly DatasetShard[]): Promise<{ folders: Set<s
   return { folders, hasField: false };
 }
 
-async function keysOf(
-  format: DatasetShard['format'],
-  path: string,
-  indexPath: string | null,
-): Promise<Pick<ShardIndex, 'key' | 'fields'> | null> {
+async function keysOf({
+  format,
+  path,
+  indexPath,
+  reading,
+}: DatasetShard): Promise<Pick<ShardIndex, 'key' | 'fields'> | null> {
   if (indexPath !== null) return await readShardIndex(indexPath, { parts: ['key', 'fields'] });
-  const layout = await layoutOf(format);
+  const layout = await layoutWith(format, reading);
   // Only a tar has folders; others say classes in their own way.
   if (layout.name !== 'tar') return null;
-  const source = await openShard(format, path);
+  const source = await openToConvert(format, path, reading);
   try {
     return await walkShardIndex(layout, source);
   } finally {

@@ -4,6 +4,7 @@ import {
   type ColumnType,
   INDEX_PARTS,
   type LayoutName,
+  type ReadChoice,
   type ShardIndex,
   stemOfShard,
 } from '@shardtool/format';
@@ -23,13 +24,18 @@ export interface ViewOptions {
   readonly excludeKeys?: Iterable<string> | undefined;
 }
 
+/** The same with all that says how shards are read. */
+export interface InputChoice extends Omit<ViewOptions, 'features'> {
+  readonly reading?: ReadChoice | undefined;
+}
+
 /** A view as workers are told of it. */
 export interface View {
   readonly location: string;
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
   readonly layout?: LayoutName | undefined;
-  readonly features?: ChosenColumns | undefined;
+  readonly features?: ReadChoice | undefined;
   /** Keys, one a line, in memory that all workers share. */
   readonly excludeKeys?: SharedArrayBuffer | undefined;
 }
@@ -46,7 +52,7 @@ export interface ViewedShards extends DatasetShards {
 export async function openView(
   location: string,
   input: DatasetShards,
-  { overlay, split, layout, features, excludeKeys }: ViewOptions,
+  { overlay, split, layout, reading: features, excludeKeys }: InputChoice,
 ): Promise<ViewedShards | null> {
   const isWhole = overlay === undefined && (split === undefined || split === input.split);
   if (isWhole && excludeKeys === undefined) return null;

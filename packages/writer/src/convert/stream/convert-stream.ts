@@ -15,6 +15,7 @@ const CLASS_FIELD = 'cls';
 export interface ConvertedStream {
   readonly shards: readonly ShardRecord[];
   readonly skippedEntries: number;
+  readonly skippedLinks: number;
 }
 
 /**
@@ -31,10 +32,11 @@ export async function convertStream(
   target: ShardTarget,
   cut: Omit<SampleCut, 'refuseKey'>,
 ): Promise<ConvertedStream> {
-  let skippedEntries = 0;
+  const skipped = { entries: 0, links: 0 };
   const payloads = new StreamedPayloads(target.output);
-  const samples = streamSamples(input, name, naming, payloads, target.maxSampleBytes, () => {
-    skippedEntries++;
+  const samples = streamSamples(input, name, naming, payloads, target.maxSampleBytes, (isLink) => {
+    if (isLink) skipped.links++;
+    else skipped.entries++;
   });
   try {
     const refuseKey = (key: string) => {
@@ -42,7 +44,7 @@ export async function convertStream(
     };
     const classed = classes === null ? samples : withClasses(samples, classes, name);
     const shards = await writeSamples(classed, target, { ...cut, refuseKey });
-    return { shards, skippedEntries };
+    return { shards, skippedEntries: skipped.entries, skippedLinks: skipped.links };
   } finally {
     await samples.return(undefined);
     payloads.close();

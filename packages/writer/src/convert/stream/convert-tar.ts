@@ -13,7 +13,7 @@ import type { ShardRecord } from '../../shard/new-shard.js';
 import { filesOfShard, numberedStem } from '../../shard/shard-paths.js';
 import type { TarStream } from '../input/input.js';
 import { classesOfFolders, type RecastOptions, settleRecast } from '../input/recast.js';
-import { type ConvertReport, commit, refuseNothing } from '../report.js';
+import { type ConvertReport, commit, refuseNothing, skippedLinksRemedy } from '../report.js';
 import { convertStream } from './convert-stream.js';
 
 /** One thread does it: a stream can be read in one place only. */
@@ -37,7 +37,7 @@ export async function convertTarStream(
     const classes = folders === undefined ? null : await classesOfFolders(folders, asked);
     let isHeld = classes === null ? undefined : false;
     const target = { output: folder.path, layout, columnTypes: new Map(), otherIndexes, maxSampleBytes };
-    const { shards, skippedEntries } = await convertStream(input, name, naming, classes, target, {
+    const { shards, skippedEntries, skippedLinks } = await convertStream(input, name, naming, classes, target, {
       maxShardBytes,
       maxShardSamples,
       begin: async (number) => {
@@ -59,10 +59,13 @@ export async function convertTarStream(
       },
     });
     await destination.whenSent();
-    if (shards.length === 0) throw new NoImagesError({}, `${name} holds no sample, so there is nothing to convert.`);
+    if (shards.length === 0) {
+      const remedy = skippedLinks > 0 ? `; ${skippedLinksRemedy(skippedLinks)}` : '';
+      throw new NoImagesError({}, `${name} holds no sample, so there is nothing to convert${remedy}.`);
+    }
     if (naming !== null) refuseUnmet(naming, shards, name);
     const facts = { format, classes: classes ?? [], columns: [], otherIndexes };
-    if (!isHeld) return commit(folder, shards, facts, skippedEntries);
+    if (!isHeld) return commit(folder, shards, facts, { skippedEntries, skippedLinks, leftOut: 0 });
     const filesOf = (number: number) => filesOfShard(layout, numberedStem(options.name, number), otherIndexes);
     const written = shards.map((_, i) => shardAt(folder.path, filesOf(i), numberedStem(options.name, i), format));
     const settled = await settleRecast(written, [], asked);
@@ -86,7 +89,7 @@ export async function convertTarStream(
     await destination.whenSent();
     if (left.length === 0) refuseNothing();
     const all = { ...facts, classes: settled?.recast.classes ?? [], columns: settled?.columns ?? [] };
-    return commit(folder, left, all, skipped, leftOut);
+    return commit(folder, left, all, { skippedEntries: skipped, skippedLinks, leftOut });
   });
 }
 

@@ -17,8 +17,8 @@ export interface StreamedSample {
 /**
  * Yields the samples of a tar that comes as a stream, gzip or not, grouped as WebDataset does it: neighbours with one key. Of a tar of tars
  * those of each.
- * Of one sample at a time `payloads` holds what it holds. `name` is the stream's, for messages; `onSkipped` hears of files
- * that belong to no sample. Throws a tagged error for a damaged or cut archive, for links and devices, for names that lead
+ * Of one sample at a time `payloads` holds what it holds. `name` is the stream's, for messages; `onSkipped` is called for
+ * files that belong to no sample, and for links. Throws a tagged error for a damaged or cut archive, for devices, for names that lead
  * out of their folder, for a field that comes twice in a sample, and for a sample of more than `maxSampleBytes`.
  */
 export async function* streamSamples(
@@ -27,14 +27,18 @@ export async function* streamSamples(
   naming: Naming | null,
   payloads: StreamedPayloads,
   maxSampleBytes: number,
-  onSkipped: () => void,
+  onSkipped: (isLink: boolean) => void,
 ): AsyncGenerator<StreamedSample> {
   let sample: StreamedSample | null = null;
   try {
-    for await (const { name: path, bytes, pieces } of streamNested(plainBytes(input), name)) {
+    for await (const { name: path, bytes, pieces, link } of streamNested(plainBytes(input), name)) {
+      if (link !== undefined) {
+        onSkipped(true);
+        continue;
+      }
       const named = nameOf(path.startsWith('./') ? path.slice(2) : path, naming);
       if (named === null) {
-        onSkipped();
+        onSkipped(false);
         continue;
       }
       if (sample !== null && sample.key !== named.key) {
