@@ -281,9 +281,10 @@ def test_jax_holds_the_memory_that_it_works_on_later(colours):
         kept = []
         with loader_of(colours, output=output, repeat=3) as loader:
             for batch in loader:
-                kept.append((take(batch.images) * 1, numbers(batch)))
-        for images, expected in kept:
-            assert shown(images) == expected
+                images = take(batch.images)
+                kept.append((images, images * 1, numbers(batch)))
+        for images, computed, expected in kept:
+            assert shown(images) == shown(computed) == expected
 
 
 @pytest.mark.parametrize("dispatch_batches", [None, False, True])
@@ -293,8 +294,7 @@ def test_accelerate_looks_a_batch_ahead(colours, dispatch_batches):
     accelerator = accelerate.Accelerator(cpu=True, dataloader_config=configuration)
     with loader_of(colours) as loader:
         prepared = accelerator.prepare(torch.utils.data.DataLoader(Pairs(loader), batch_size=None))
-        rows = 0
-        for images, labels in prepared:
-            assert [number % 10 for number in shown(images.cpu())] == labels.tolist()
-            rows += len(labels)
-    assert rows == SAMPLES
+        kept = list(prepared)
+    for images, labels in kept:
+        assert [number % 10 for number in shown(images.cpu())] == labels.tolist()
+    assert sum(len(labels) for _, labels in kept) == SAMPLES

@@ -125,3 +125,26 @@ def test_a_loader_closed_between_an_answer_and_its_memory_ends_the_loop(endless,
     monkeypatch.setattr(ReaderProcess, "request", request_and_close)
     with pytest.raises(shardtool.StaleIteratorError):
         next(batches)
+
+
+def test_a_signal_handler_that_asks_the_reader_is_refused_and_the_loader_goes_on(endless):
+    loader = endless()
+    list(zip(range(3), loader))
+    refused = []
+
+    def ask(*_):
+        with pytest.raises(shardtool.ReaderError, match="signal's handler"):
+            loader.report()
+        refused.append(True)
+
+    previous = signal.signal(signal.SIGUSR1, ask)
+    taken = ReaderProcess._read_piece
+    try:
+        ReaderProcess._read_piece = lambda reader: (signal.raise_signal(signal.SIGUSR1), taken(reader))
+        assert len(list(zip(range(30), loader))) == 30
+    finally:
+        ReaderProcess._read_piece = taken
+        signal.signal(signal.SIGUSR1, previous)
+    assert refused
+    assert loader.report()["batches"] >= 30
+    loader.close()

@@ -87,8 +87,8 @@ class Crop(NamedTuple):
 class Batch(Tuple[Any, ...], Generic[Array, Images]):
     """``(images, labels)``, or ``(images, labels, keys)`` with ``with_keys=True``; and more as attributes.
 
-    ``images`` is valid until the next batch is asked for, or longer with ``hold``: ``.clone()`` (torch) or ``.copy()``
-    (numpy) what is to live longer. All else is the batch's own.
+    It is yours: its images are in memory that the reader fills again only when nothing refers to them. With
+    ``reuse=True`` they are overwritten when the next batch is requested. All else is always a copy.
 
     To a type checker it is a ``Batch[torch.Tensor]``, or of what else ``output`` gives. Where ``images`` is a list,
     that is the second parameter: ``Batch[Any, List[bytes]]`` with ``transform="raw"``. What it unpacks to is Any.
@@ -106,7 +106,7 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     source: Any = None
     #: With ``buckets``: which part of its image each row shows.
     crop: Optional[Crop] = None
-    #: With ``extra_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; valid as long.
+    #: With ``extra_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; yours as long.
     extra_images: Mapping[str, Array] = MappingProxyType({})
     masks: Mapping[str, Array] = MappingProxyType({})
     #: With ``mix``: how the images were mixed.

@@ -372,7 +372,7 @@ class Loader(Generic[Array, Images]):
     def _begin(self, closes: int) -> ReaderProcess:
         """Begins a loop with this reader."""
         reader = self._start_as_rank(closes)
-        reader.notify("begin", epoch=self._epoch)
+        reader.notify("begin", epoch=self._epoch, held=self._held.numbers())
         self._has_delivered = False
         return reader
 

@@ -50,6 +50,9 @@ class Writer:
     Many processes write one dataset, each its part of the samples: ``part="2/4"`` is the second of four, with the same
     options in all of them. The part that ends last makes the dataset; a part that did not end is written anew.
 
+    Threads may share a writer. Ctrl-C within :meth:`add` leaves it usable; the sample that was being added may have
+    been written.
+
     Raises :class:`OptionError`; and :class:`ShardtoolError` where something lies in ``output`` already, or when it
     cannot be written.
     """

@@ -3,6 +3,9 @@ import { z } from 'zod';
 /** Every request has a number, which its answer repeats. */
 const request = z.number().int();
 
+/** Numbers of earlier batches that are still in use: their slots stay as they are. All others are given back. */
+const held = z.array(z.number().int());
+
 /** JSON has no number without end. */
 const ENDLESS = 'Infinity';
 
@@ -39,8 +42,7 @@ const schema = z.discriminatedUnion('kind', [
     options: z.record(z.string(), z.unknown()),
     withKeys: z.boolean(),
     seen,
-    /** Numbers of earlier batches that are still in use: their slots stay as they are. */
-    held: z.array(z.number().int()),
+    held,
     /** Where Python finds its rank, if the options do not say it. */
     ranks: z.object({
       environment: z.record(z.string(), z.string()),
@@ -72,7 +74,7 @@ const schema = z.discriminatedUnion('kind', [
   /** What the next iteration is going to do. `epoch` as of {@link Loader.setEpoch}; null: the next one. */
   z.object({ kind: z.literal('info'), request, epoch: z.number().nullable() }),
   /** Ends the iteration under way, if any, and begins one. */
-  z.object({ kind: z.literal('begin'), request, epoch: z.number().nullable() }),
+  z.object({ kind: z.literal('begin'), request, epoch: z.number().nullable(), held }),
   /** Gives batches back by their numbers, and asks for the next. Answer: a batch, or that there are no more. */
   z.object({ kind: z.literal('next'), request, release: z.array(z.number().int()) }),
   /** The state after the last batch, or of what the next iteration begins with. */

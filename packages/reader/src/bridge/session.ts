@@ -57,6 +57,7 @@ export class Session {
         return { header: { kind: 'info', info: await this.#opened.info() } };
       case 'begin':
         await this.#end();
+        this.#keep(request.held);
         this.#setEpoch(request.epoch);
         this.#batches = this.#opened[Symbol.asyncIterator]();
         return null;
@@ -76,7 +77,7 @@ export class Session {
   async #open({ location, options, withKeys, seen, held, ranks }: RequestOf<'open'>): Promise<Answer> {
     await this.#end();
     await this.#loader?.close();
-    this.#release([...this.#held.keys()].filter((number) => !held.includes(number)));
+    this.#keep(held);
     this.#dataset ??= await openPlace(location, seen);
     const { rank, worldSize } = resolveRanks(options, ranks);
     const given = { ...options, rank, worldSize, reuse: 'manual', slotFile: this.#slotFile } as const;
@@ -125,6 +126,11 @@ export class Session {
     if (done) return null;
     this.#batches = batches;
     return value;
+  }
+
+  /** Gives all other batches back, also those that an interrupted request of the other side has lost. */
+  #keep(numbers: readonly number[]): void {
+    this.#release([...this.#held.keys()].filter((number) => !numbers.includes(number)));
   }
 
   #release(numbers: readonly number[]): void {
