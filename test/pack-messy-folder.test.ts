@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
+import { pack as packSource, Writer } from '@shardtool/writer';
 import { expect, test, vi } from 'vitest';
 import { collidingFolder, fileWith, listOf, maskedFolders, messyFolder, say } from './messy-folder.js';
 import { jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
@@ -123,7 +124,7 @@ test('rows without a file end the pack, or go to quarantine; images without a ro
   const source = collidingFolder();
   const stopped = await pack(source, ['--labels', labels], newFolder(), { LABELS: labels });
   expect(stopped.stderr).toBe(
-    'shardtool: LABELS:3 names dog/none.jpg, which is not among the files of the source; mend it, or have such rows ' +
+    'shardtool: LABELS:3 names dog/none.jpg, which is not among the files of the source; correct it, allow rows without a file (--allow-missing-files), or have such rows ' +
       'listed in quarantine.jsonl: --on-bad quarantine.\n',
   );
   const { stdout, output } = await pack(source, ['--labels', labels, '--on-bad', 'quarantine', '--max-bad', '1']);
@@ -293,4 +294,102 @@ test('adding to a dataset keeps its options, and tells of files that have change
   expect(again.stdout).toMatch(/\n {2}2 files have changed since, and 1 file is gone: /);
   const sizes = await pack(source, ['--append', '--max-shard-samples', '9'], output);
   expect(sizes.stdout).not.toContain('--max-shard-samples 2');
+});
+
+test('labels that name some of the images warn with their share in the first line, or are an error where all are to be named', async () => {
+  const source = tree(Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`${i}.jpg`, jpeg(i)])));
+  const table = path.join(tree({ 'labels.csv': 'path,class\n7.jpg,cat\n8.jpg,dog\n' }), 'labels.csv');
+  const [some, all] = [
+    ['--labels', table],
+    ['--labels', table, '--require-labels'],
+  ];
+  for (const flags of [some, [...some, '--dry-run']]) {
+    const { stdout } = await pack(source, flags, newFolder(), { TABLE: table });
+    expect(stdout.split('\n')[0]).toBe(
+      'Warning: TABLE has rows for 2 of 300 images (0.67 %), and only those are packed. With --require-labels, this is an error.',
+    );
+  }
+  expect(await pack(source, all, newFolder(), { TABLE: table })).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr:
+      'shardtool: TABLE has no row for 298 images of the source (the first: 0.jpg), and --require-labels asks for one; add rows, or leave such images out with --exclude.\n',
+  });
+  writeFileSync(table, `path,class\n${Array.from({ length: 300 }, (_, i) => `${i}.jpg,cat\n`).join('')}`);
+  const named = await pack(source, all);
+  expect(named.stdout).toMatch(/^Packed 300 files/);
+  // Labels of an append name what is new alone.
+  writeFileSync(path.join(source, 'new.jpg'), jpeg('new'));
+  writeFileSync(table, 'path,class\nnew.jpg,cat\n');
+  const added = await say(['pack', source, named.output, '--append', ...all]);
+  expect(added).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Added 1 file/) });
+  expect(await pack(source, ['--require-labels'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--require-labels needs a table of labels to look the images up in'),
+  });
+});
+
+test('rows without a file are bad files, or are counted and listed where they are allowed', async () => {
+  const source = tree({ 'a.jpg': jpeg('a') });
+  const tables = tree({
+    'labels.csv': 'path,class\na.jpg,cat\ngone.jpg,dog\n',
+    'coco.json': JSON.stringify({
+      images: [
+        { id: 1, file_name: 'a.jpg' },
+        { id: 2, file_name: 'gone.jpg' },
+      ],
+      annotations: [],
+      categories: [],
+    }),
+  });
+  for (const flags of [
+    ['--labels', path.join(tables, 'labels.csv')],
+    ['--coco', path.join(tables, 'coco.json')],
+  ]) {
+    const refused = await pack(source, flags);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('--allow-missing-files') });
+    const { code, stdout, output } = await pack(source, [...flags, '--allow-missing-files', '--max-bad', '0']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('  1 row of the labels has no file in the source (skipped.jsonl lists it)\n');
+    expect(existsSync(path.join(output, 'quarantine.jsonl'))).toBe(false);
+    const listed = listOf(output, 'skipped.jsonl').find((skipped) => skipped.path === 'gone.jpg');
+    expect(listed!.reason).toContain('names gone.jpg, which is not among the files of the source.');
+    // The same command finds the dataset that is there.
+    expect((await pack(source, [...flags, '--allow-missing-files'], output)).stdout).toContain(
+      'OUT has all of SRC already.',
+    );
+  }
+});
+
+test('a folder without a packed image is named, since it is no class and ImageFolder numbers it', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'b/notes.txt': 'x', 'd/4.jpg': jpeg(4), 'shown/masks/1.png': PNG });
+  mkdirSync(path.join(source, 'c'));
+  const line =
+    '  2 folders have no image that is packed, and are no classes; the first: b (ImageFolder numbers such folders';
+  for (const flags of [[], ['--exclude', '**/none.jpg']]) expect((await pack(source, flags)).stdout).toContain(line);
+  // Somebody has said what the classes are.
+  const classes = path.join(tree({ 'classes.txt': 'a\nb\nc\nd\nshown\n' }), 'classes.txt');
+  for (const flags of [
+    ['--classes', classes],
+    ['--exclude', 'b', '--exclude', 'c'],
+  ])
+    expect((await pack(source, flags)).stdout).not.toContain('no classes');
+  const splits = tree({ 'train/a/1.jpg': jpeg(1), 'val/a/2.jpg': jpeg(2), 'val/b/3.jpg': jpeg(3) });
+  for (const empty of ['train/b', 'train/c', 'val/c']) mkdirSync(path.join(splits, empty));
+  const report = await packSource(splits, newFolder(), { splits: true, workers: 1 });
+  expect(report.emptyFolders).toEqual(['c']);
+});
+
+test('samples that webdataset skips in a tar are counted, whatever wrote it', async () => {
+  const source = tree({ '__x__/1.jpg': jpeg(1), 'a/__x__/2.jpg': jpeg(2), '__a/3.jpg': jpeg(3), '__y__.jpg': jpeg(4) });
+  const line =
+    '  1 sample is skipped by webdataset, because its key begins with a folder like __x__: rename that folder';
+  const { stdout, output } = await pack(source, []);
+  expect(stdout).toContain(line);
+  expect((await say(['convert', output, newFolder()])).stdout).toContain(line);
+  expect((await say(['convert', output, newFolder(), '--to', 'msgpack'])).stdout).not.toContain('because its key');
+  expect((await pack(source, ['--format', 'lmdb'])).stdout).not.toContain('because its key');
+  const writer = new Writer(newFolder());
+  await writer.add({ key: '__x__/1', jpg: jpeg(1) });
+  expect(await writer.close()).toMatchObject({ samples: 1, metaSamples: 1 });
 });

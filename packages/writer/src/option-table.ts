@@ -92,6 +92,18 @@ export const PACK_OPTIONS = {
     help: 'Text file with the classes in the order of their numbers',
   },
   labels: { kind: 'path', isRecorded: false, help: 'CSV or JSON Lines: path, class, further columns for the index' },
+  requireLabels: {
+    kind: 'switch',
+    default: false,
+    isRecorded: false,
+    help: 'Stop if an image of the source has no row in --labels or --coco',
+  },
+  allowMissingFiles: {
+    kind: 'switch',
+    default: false,
+    isRecorded: false,
+    help: 'Count rows of --labels or --coco without a file, and list them in skipped.jsonl; they are no bad files',
+  },
   splits: {
     kind: 'switch',
     default: false,

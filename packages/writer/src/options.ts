@@ -58,6 +58,10 @@ export interface PackOptions extends OutputOptions {
    * `metadata.csv` or `metadata.jsonl` in the source with a column `file_name` is taken, whose class is called `label`.
    */
   labels?: string | undefined;
+  /** Stops with an error if an image of the source has no row in `labels` or `coco`. Without it such images are left out and counted. */
+  requireLabels?: boolean | undefined;
+  /** Counts rows of `labels` or `coco` without a file, and lists them in skipped.jsonl. Without it they are bad files. */
+  allowMissingFiles?: boolean | undefined;
   /**
    * Packs `train`, `val` and `test` below the source, or what else such parts are called, each to a dataset of that name below
    * the output, all with one list of classes.

@@ -19,6 +19,53 @@ export function skippedLine(
   ];
 }
 
+/** The share of a whole in percent, with two digits where it is small, and below 100 where it is not all. */
+function shareText(part: number, whole: number): string {
+  const percent = (100 * part) / whole;
+  return `${percent < 1 ? Number(percent.toPrecision(2)) : Math.floor(percent * 10) / 10} %`;
+}
+
+/** Warns that the labels at `place` name some of the images alone, which a mistyped path looks like, too. */
+export function labelsWarning(
+  {
+    samples,
+    duplicates,
+    quarantined,
+    unlabelled,
+  }: Pick<PackReport, 'samples' | 'duplicates' | 'quarantined' | 'unlabelled'>,
+  place: string,
+): string[] {
+  if (unlabelled === 0) return [];
+  const named = samples + duplicates + quarantined;
+  const all = named + unlabelled;
+  return [
+    `Warning: ${visible(place)} has rows for ${formatCount(named)} of ${countOf(all, 'image')} (${shareText(named, all)}), and only those are packed. ` +
+      'With --require-labels, this is an error.',
+  ];
+}
+
+/** Folders that are no classes although they look like some. */
+export function folderLines({ emptyFolders }: Pick<PackReport, 'emptyFolders'>): string[] {
+  const first = visible(emptyFolders[0] ?? '');
+  const numbers =
+    'ImageFolder numbers such folders, so later classes have other numbers there; --classes FILE fixes them';
+  return countLine(
+    emptyFolders.length,
+    `folder has no image that is packed, and is no class: ${first} (${numbers})`,
+    `folders have no image that is packed, and are no classes; the first: ${first} (${numbers})`,
+  );
+}
+
+/** Samples that webdataset skips. */
+export function metaLine(samples: number): string[] {
+  const because = 'begins with a folder like __x__: rename that folder if webdataset is to read these tars';
+  return countLine(
+    samples,
+    `sample is skipped by webdataset, because its key ${because}`,
+    `samples are skipped by webdataset, because each key ${because}`,
+  );
+}
+
 /** What has become of the files that a growing dataset has. `overlay` is the command that applies other labels, if there is one. */
 export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: string | null): string[] {
   if (changes === undefined) return [];

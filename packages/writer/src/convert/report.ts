@@ -18,6 +18,8 @@ export interface ConvertReport {
   readonly skippedLinks: number;
   /** Samples that the labels have no row for, or for which `where` does not hold. */
   readonly leftOut: number;
+  /** Samples that webdataset skips when it reads these tars, because their keys begin with a folder like `__x__`. */
+  readonly metaSamples: number;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
   /** The folder was the dataset of this input and these options already: nothing was written. */
@@ -44,6 +46,7 @@ export async function commit(
     shards: shards.length,
     bytes: total(({ bytes }) => bytes),
     ...counts,
+    metaSamples: total(({ metaSamples = 0 }) => metaSamples),
     partialFields,
     wasCommitted: false,
   };
@@ -56,7 +59,8 @@ export async function madeReport({ path: output }: OutputFolder): Promise<Conver
   removeState(output);
   const { samples, shards, bytes, fields } = manifest;
   const partialFields = fields.filter((field) => field.samples < samples);
-  return { samples, shards: shards.length, bytes, ...NOTHING_SKIPPED, partialFields, wasCommitted: true };
+  const counts = { samples, shards: shards.length, bytes, ...NOTHING_SKIPPED, metaSamples: 0 };
+  return { ...counts, partialFields, wasCommitted: true };
 }
 
 export function refuseNothing(): never {

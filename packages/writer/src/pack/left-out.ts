@@ -1,6 +1,8 @@
 import { extname } from 'node:path';
-import { outcomeOf } from '../plan/outcomes.js';
+import { countOf, LabelsError } from '@shardtool/base';
+import { OUTCOME, outcomeOf } from '../plan/outcomes.js';
 import type { PackPlan } from '../plan/plan-shards.js';
+import type { FileLabels } from '../plan/shard-plan.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
 import { hasObjects } from '../source/bucket/objects.js';
 import { type Labels, placeOfRow } from '../source/labels/labels.js';
@@ -54,22 +56,40 @@ export function countOdd(labels: Labels | null): { readonly skippedAnnotations?:
   return { skippedAnnotations: counts };
 }
 
-/** What is bad before any file is read: files at the key of another one, and rows of the labels without a file. */
-export function plannedQuarantine(
-  files: SourceFiles,
-  plan: PackPlan,
-  labels: Labels | null,
-  missing: readonly number[],
-) {
+/** Files at the key of another one, which are bad before any file is read. */
+export function plannedQuarantine(files: SourceFiles, { collisions }: PackPlan): QuarantinedFile[] {
   const reader = files.reader();
-  const collisions = [...plan.collisions].map(([file, other]): QuarantinedFile => {
+  return [...collisions].map(([file, other]) => {
     const reason = `${reader.path(file)} would have the key of ${reader.path(other)}, which is packed; rename it.`;
     return { path: reader.path(file), reason };
   });
-  const rows = missing.map((row): QuarantinedFile => {
-    const path = labels!.path[row]!;
-    const reason = `${placeOfRow(labels!, row)} names ${path}, which is not among the files of the source.`;
+}
+
+/** Rows of the labels without a file, as lines of a list. */
+export function missingFiles(labels: FileLabels | null, rows: readonly number[]): QuarantinedFile[] {
+  return rows.map((row) => {
+    const { table } = labels!;
+    const path = table.path[row]!;
+    const reason = `${placeOfRow(table, row)} names ${path}, which is not among the files of the source.`;
     return { path, reason };
   });
-  return [...collisions, ...rows];
+}
+
+/** How many images no row of the labels names. */
+export function unlabelledIn({ outcomes }: PackPlan): number {
+  return outcomes.reduce((sum, outcome) => sum + (outcome === OUTCOME.noRow ? 1 : 0), 0);
+}
+
+/** Throws {@link LabelsError} where no row names some image. */
+export function checkAllLabelled(files: SourceFiles, plan: PackPlan, labels: FileLabels | null): void {
+  const unlabelled = unlabelledIn(plan);
+  if (unlabelled === 0) return;
+  const first = files.reader().path(plan.outcomes.indexOf(OUTCOME.noRow));
+  throw notAllLabelled(labels!.table.location, unlabelled, first);
+}
+
+export function notAllLabelled(location: string, unlabelled: number, first?: string): LabelsError {
+  const example = first === undefined ? '' : ` (the first: ${first})`;
+  const message = `${location} has no row for ${countOf(unlabelled, 'image')} of the source${example}, and "requireLabels" asks for one; add rows, or leave such images out with "exclude" (--exclude).`;
+  return new LabelsError({ path: location }, message);
 }

@@ -8,6 +8,7 @@ import { planPath } from '../output/pack-state.js';
 import type { Part } from '../output/parts.js';
 import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
 import { BadFile, badFile } from '../source/source-file.js';
+import { notAllLabelled } from './left-out.js';
 import { planSurvey, prepare } from './prepare.js';
 import { announceFound, checkPlan, checkPlannedOptions, publishPlan } from './publish-plan.js';
 import { recordedOptions } from './recorded-options.js';
@@ -59,6 +60,8 @@ export async function resumePlan(work: PackWork): Promise<PlanHeader> {
     survey.files.close();
     const [bad] = header.quarantined ?? [];
     if (bad !== undefined && work.options.onBad === 'stop') throw badFile(new BadFile(bad.reason), bad.path);
+    if (work.options.requireLabels && header.unlabelled !== undefined)
+      throw notAllLabelled(survey.labels!.table.location, header.unlabelled);
     return header;
   }
   const prepared = await planSurvey(work, survey);

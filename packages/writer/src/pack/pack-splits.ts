@@ -33,14 +33,16 @@ export async function packSplits(
   const names = splitsIn(source);
   // YOLO's files say the classes of all parts.
   const isKnown = options.yolo !== undefined;
-  const classes =
-    options.classes ?? (isKnown ? undefined : await classesOfAll(source, output, names, options, packOne));
+  const { classes, emptyFolders } =
+    options.classes !== undefined || isKnown
+      ? { classes: options.classes, emptyFolders: [] }
+      : await classesOfAll(source, output, names, options, packOne);
   const splits: { name: string; report: PackReport }[] = [];
   for (const name of names) {
     const report = await packOne(join(source, name), below(output, name), { ...options, classes });
     splits.push({ name, report });
   }
-  return { ...sumOf(splits), splitSidecars: splitSidecars(source, names) };
+  return { ...sumOf(splits), emptyFolders, splitSidecars: splitSidecars(source, names) };
 }
 
 /** What lies beside the parts, and so is in none of them. */
@@ -64,7 +66,10 @@ function splitsIn(source: string): string[] {
   throw new OptionError({ path: source }, message);
 }
 
-/** The classes of all parts, by planning each; those of datasets that are there keep their numbers. */
+/**
+ * The classes of all parts, by planning each; those of datasets that are there keep their numbers. And the folders that are there
+ * and are a class in no part.
+ */
 async function classesOfAll(
   source: string,
   output: string,
@@ -81,26 +86,31 @@ async function classesOfAll(
     ioTimeout,
     planMemory,
     signal,
+    allowMissingFiles,
     append,
   }: PackOptions,
   packOne: PackOne,
-): Promise<readonly string[] | undefined> {
-  const seen = { include, exclude, fields, pair, onBad, maxBad, workers, inFlight, ioTimeout, planMemory, signal };
+): Promise<{ readonly classes: readonly string[] | undefined; readonly emptyFolders: readonly string[] }> {
+  const known = { include, exclude, fields, pair, onBad, maxBad, workers, inFlight, ioTimeout, planMemory, signal };
+  const seen = { ...known, allowMissingFiles, dryRun: true };
   const found = new Set<string>();
+  const empty = new Set<string>();
   let fromLabels = false;
-  let known: readonly string[] = [];
+  let before: readonly string[] = [];
   for (const name of names) {
-    const { classes, metadata } = await packOne(join(source, name), below(output, name), { ...seen, dryRun: true });
-    for (const cls of classes) found.add(cls);
-    fromLabels ||= metadata !== null;
+    const report = await packOne(join(source, name), below(output, name), seen);
+    for (const cls of report.classes) found.add(cls);
+    for (const folder of report.emptyFolders) empty.add(folder);
+    fromLabels ||= report.metadata !== null;
     if (!append) continue;
     // Where it cannot be read, adding to it says so.
     const manifest = await readManifest(below(output, name)).catch(() => null);
     const there = manifest?.classes.map((cls) => cls.name) ?? [];
-    if (there.length > known.length) known = there;
+    if (there.length > before.length) before = there;
   }
-  const all = addClasses(known, [...found], fromLabels);
-  return all.length === 0 ? undefined : all;
+  const all = addClasses(before, [...found], fromLabels);
+  const emptyFolders = sortByCodePoint([...empty].filter((folder) => !found.has(folder)));
+  return { classes: all.length === 0 ? undefined : all, emptyFolders };
 }
 
 /** A folder in the output, which may be a bucket. */
@@ -128,6 +138,9 @@ function sumOf(splits: readonly { readonly name: string; readonly report: PackRe
     skippedAnnotations: addUp(reports.map(({ skippedAnnotations }) => skippedAnnotations)),
     skippedFolders: reports.flatMap(({ skippedFolders }) => skippedFolders),
     hiddenFolders: reports.flatMap(({ hiddenFolders }) => hiddenFolders),
+    metaSamples: sum('metaSamples'),
+    unlabelled: sum('unlabelled'),
+    missingFiles: sum('missingFiles'),
     duplicates: sum('duplicates'),
     classConflicts: sum('classConflicts'),
     quarantined: sum('quarantined'),

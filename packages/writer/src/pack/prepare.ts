@@ -17,7 +17,17 @@ import type { Labels } from '../source/labels/labels.js';
 import { BadFile, badFile, readSourceFile } from '../source/source-file.js';
 import type { SourceFiles } from '../source/source-files.js';
 import { type AppendBase, findTakenKeys, nextNumber } from './append.js';
-import { countOdd, countSkipped, oddAnnotations, plannedQuarantine, skippedFiles } from './left-out.js';
+import { foldersWithoutImages } from './class-folders.js';
+import {
+  checkAllLabelled,
+  countOdd,
+  countSkipped,
+  missingFiles,
+  oddAnnotations,
+  plannedQuarantine,
+  skippedFiles,
+  unlabelledIn,
+} from './left-out.js';
 import { recordedOptions } from './recorded-options.js';
 import { listChanges } from './source-changes.js';
 import { type PrepareWork, type Survey, surveySource } from './survey.js';
@@ -88,12 +98,14 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     const known = new Set(base?.quarantined.map(({ path }) => path));
     const quarantined = [
       ...survey.refused,
-      ...plannedQuarantine(files, plan, labels?.table ?? null, survey.missingRows),
+      ...plannedQuarantine(files, plan),
+      ...(options.allowMissingFiles ? [] : missingFiles(labels, survey.missingRows)),
       ...taken.map(({ path, error }) => ({ path, reason: error.message })),
     ].filter(({ path }) => !known.has(path));
     await checkPlannedBad(work, quarantined, plan.order.length);
+    if (options.requireLabels) checkAllLabelled(files, plan, labels);
     const changes = base === null ? undefined : await listChanges(base, { root, files, labels }, options);
-    const planned = factsOf(survey, plan, duplicates, base);
+    const planned = factsOf(work, survey, plan, duplicates);
     const facts = {
       options: await recordedOptions(options, base),
       ...planned,
@@ -105,7 +117,11 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       shardCount: plan.shards,
       shards,
       duplicates,
-      skipped: () => [...skippedFiles(files, plan), ...oddAnnotations(labels?.table ?? null)],
+      skipped: () => [
+        ...skippedFiles(files, plan),
+        ...(options.allowMissingFiles ? missingFiles(labels, survey.missingRows) : []),
+        ...oddAnnotations(labels?.table ?? null),
+      ],
       close,
     };
   } catch (error) {
@@ -162,9 +178,15 @@ function mostObjects({ labels }: Survey, base: AppendBase | null, column: string
   return { most: counts.reduce((most, count) => Math.max(most, count), before) };
 }
 
-function factsOf(survey: Survey, plan: PackPlan, duplicates: Duplicates | null, base: AppendBase | null) {
-  const { root, digest, files, columnTypes, repeatedFolders, hiddenFolders } = survey;
+function factsOf({ options, base }: PrepareWork, survey: Survey, plan: PackPlan, duplicates: Duplicates | null) {
+  const { root, digest, files, columnTypes, repeatedFolders, hiddenFolders, topFolders, labels } = survey;
   const skipped = countSkipped(files, plan);
+  const unlabelled = unlabelledIn(plan);
+  const isByFolder = survey.classes === null && (labels === null || labels.table.cls === null);
+  const emptyFolders =
+    isByFolder && base === null && plan.classes.length > 0
+      ? foldersWithoutImages(files, plan, topFolders, new Naming(options))
+      : [];
   return {
     source: root,
     sourceDigest: digest,
@@ -178,7 +200,10 @@ function factsOf(survey: Survey, plan: PackPlan, duplicates: Duplicates | null, 
     skipped,
     skippedFolders: repeatedFolders,
     hiddenFolders,
-    ...countOdd(survey.labels?.table ?? null),
+    ...(emptyFolders.length > 0 && { emptyFolders }),
+    ...(unlabelled > 0 && { unlabelled }),
+    ...(options.allowMissingFiles && survey.missingRows.length > 0 && { missingFiles: survey.missingRows.length }),
+    ...countOdd(labels?.table ?? null),
     duplicates: duplicates?.count ?? 0,
     classConflicts: duplicates?.classConflicts ?? 0,
   };

@@ -28,6 +28,14 @@ export interface PackReport {
   readonly skippedFolders: readonly string[];
   /** Folders that were left out for the dot in front of their names. torchvision's ImageFolder takes their images. */
   readonly hiddenFolders: readonly string[];
+  /** Folders right below the source that no packed image is in: they are no classes, though ImageFolder numbers them. */
+  readonly emptyFolders: readonly string[];
+  /** Samples that webdataset skips when it reads these tars, because their keys begin with a folder like `__x__`. */
+  readonly metaSamples: number;
+  /** Images of the source that were left out because no row of the labels names them. */
+  readonly unlabelled: number;
+  /** With `allowMissingFiles`, rows of the labels whose files are not there; skipped.jsonl lists them. */
+  readonly missingFiles: number;
   /** Images with the bytes of another one that stands for them; duplicates.jsonl lists them. */
   readonly duplicates: number;
   /** Duplicates whose class is another one than that of the image that stands for them. */
@@ -70,7 +78,7 @@ export interface PackReport {
 const NOTHING = {
   ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
   ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0, crops: null, metadata: null },
-  ...{ partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false, wasCommitted: false },
+  ...{ metaSamples: 0, partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false, wasCommitted: false },
 };
 
 function factsOf(facts: PlanFacts) {
@@ -81,6 +89,9 @@ function factsOf(facts: PlanFacts) {
     skippedAnnotations = {},
     skippedFolders,
     hiddenFolders,
+    emptyFolders = [],
+    unlabelled = 0,
+    missingFiles = 0,
     duplicates,
     classConflicts,
     changes,
@@ -88,7 +99,7 @@ function factsOf(facts: PlanFacts) {
   return {
     ...(changes !== undefined && { changes }),
     ...{ classes, skippedFiles, skipped, skippedAnnotations, skippedFolders, hiddenFolders },
-    ...{ duplicates, classConflicts },
+    ...{ emptyFolders, unlabelled, missingFiles, duplicates, classConflicts },
   };
 }
 
@@ -136,6 +147,7 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
     crops: shards.some(({ crops }) => crops !== undefined)
       ? cropTotals(shards.flatMap(({ crops }) => crops ?? []))
       : null,
+    metaSamples: total(({ metaSamples = 0 }) => metaSamples),
     keptShards: shards.filter(({ isKept }) => isKept).length,
   };
 }
@@ -144,6 +156,7 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
 export function presentReport({ samples, shards, bytes, classes, fields }: Manifest): PackReport {
   return {
     ...{ ...NOTHING, skippedFiles: 0, skipped: {}, skippedAnnotations: {}, skippedFolders: [], hiddenFolders: [] },
+    ...{ emptyFolders: [], unlabelled: 0, missingFiles: 0 },
     ...{ samples, bytes, shards: shards.length, keptShards: shards.length, isCommitted: true, wasCommitted: true },
     classes: classes.map(({ name }) => name),
     partialFields: fields.filter((field) => field.samples < samples),

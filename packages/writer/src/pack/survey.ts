@@ -59,6 +59,11 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   const root = rootOf(source);
   const given = await tableOf(options, root);
   const yolo = await yoloOf(options);
+  if (options.requireLabels && given === null) {
+    const message =
+      'The option "requireLabels" needs a table of labels to look the images up in; give "labels" or "coco", too.';
+    throw new OptionError({}, message);
+  }
   const classes = yolo?.names ?? (hasObjects(given) ? given.classes : await readClasses(options.classes));
   if (base !== null && classes !== null) checkAppendedClasses(base.manifest, classes);
   const columns = yolo === null ? given?.columns : YOLO_COLUMNS;
@@ -70,7 +75,8 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   const { files } = scan;
   try {
     const missingRows: number[] = [];
-    const onMissing = options.onBad === 'stop' ? undefined : (row: number) => missingRows.push(row);
+    const isError = options.onBad === 'stop' && !options.allowMissingFiles;
+    const onMissing = isError ? undefined : (row: number) => missingRows.push(row);
     const read = yolo && (await readYolo(yolo, root, files, flight));
     const table = read?.labels ?? given;
     const labels = table && { table, rowOfFile: rowsOfFiles(files, table, onMissing), own: read?.own };
@@ -133,6 +139,7 @@ async function findFiles(
       isMeasured: false,
       repeatedFolders: [],
       hiddenFolders: [],
+      topFolders: [],
       refused: [],
     };
   }

@@ -32,6 +32,12 @@ export interface PlanFacts {
   readonly skippedFolders: readonly string[];
   /** Left out for the dot in front of their names. */
   readonly hiddenFolders: readonly string[];
+  /** Folders right below the source that no packed image is in, and that so are no classes. Absent where there are none. */
+  readonly emptyFolders?: readonly string[];
+  /** Images that no row of the labels names. Absent where there are none. */
+  readonly unlabelled?: number;
+  /** Rows of the labels without a file, where those are allowed. Absent where there are none. */
+  readonly missingFiles?: number;
   /** Images that others stand for, and how many of them are of another class. */
   readonly duplicates: number;
   readonly classConflicts: number;

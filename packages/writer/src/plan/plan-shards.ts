@@ -73,8 +73,8 @@ const PACK_STREAM = 0xfffffffd;
 export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   const { labels, base, leftOut } = options;
   const imageOutcome = (file: number) => {
-    if (labels !== null && labels.rowOfFile[file] === -1) return OUTCOME.noRow;
     if (base?.packed[file] === 1) return OUTCOME.inDataset;
+    if (labels !== null && labels.rowOfFile[file] === -1) return OUTCOME.noRow;
     return leftOut?.[file] ?? OUTCOME.packed;
   };
   const naming = new Naming(options);

@@ -43,6 +43,8 @@ export interface WriterReport {
   readonly shards: number;
   /** Size of all shards in bytes. */
   readonly bytes: number;
+  /** Samples that webdataset skips when it reads these tars, because their keys begin with a folder like `__x__`. */
+  readonly metaSamples: number;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
   /** Whether there is a dataset now; false where other parts are to come. */
@@ -143,6 +145,7 @@ export class Writer implements AsyncDisposable {
       samples: total(({ samples }) => samples),
       shards: shards.length,
       bytes: total(({ bytes }) => bytes),
+      metaSamples: total(({ metaSamples = 0 }) => metaSamples),
       partialFields,
       pendingParts,
       isCommitted: pendingParts.length === 0,

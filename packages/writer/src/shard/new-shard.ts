@@ -45,9 +45,14 @@ export interface ShardRecord {
   readonly classCounts: ReadonlyMap<number, number>;
   /** Samples that have each field. */
   readonly fieldCounts: ReadonlyMap<string, number>;
+  /** Samples that webdataset skips in this tar: see {@link WEBDATASET_META}. Absent where there are none. */
+  readonly metaSamples?: number;
   /** What its crop index has, where one was made. */
   readonly crops?: CropIndexCounts;
 }
+
+/** Keys whose entries webdataset leaves out when it reads a tar (`skip_meta` in its tariterators.py). */
+const WEBDATASET_META = /^__[^/]*__\//;
 
 /** Writes the samples of a shard and their rows, and returns the label columns of the rows. */
 export type FillShard = (
@@ -100,7 +105,9 @@ export async function createShard(
       renameSync(temporary, path);
       const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);
       const { samples, classCounts, fieldCounts } = rows;
-      return { file, bytes, crc32, md5, samples, maxSampleBytes, classCounts, fieldCounts, ...crops };
+      const metaSamples = layout.name === 'tar' ? index.key.filter((key) => WEBDATASET_META.test(key)).length : 0;
+      const meta = metaSamples > 0 ? { metaSamples } : {};
+      return { file, bytes, crc32, md5, samples, maxSampleBytes, classCounts, fieldCounts, ...crops, ...meta };
     } finally {
       closeSync(fd);
     }

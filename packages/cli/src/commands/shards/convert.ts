@@ -9,7 +9,7 @@ import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
-import { countLine, fieldsLine } from '../../terminal/report-lines.js';
+import { countLine, fieldsLine, metaLine } from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
@@ -93,6 +93,7 @@ function describe(report: ConvertReport, output: string): string {
       'sample was left out, since the labels have no row for it, or --where does not hold',
       'samples were left out, since the labels have no row for them, or --where does not hold',
     ),
+    ...metaLine(report.metaSamples),
     ...fieldsLine(partialFields, samples),
   ].join('\n');
 }

@@ -15,7 +15,10 @@ import {
   countLine,
   cropLines,
   fieldsLine,
+  folderLines,
   keptLine,
+  labelsWarning,
+  metaLine,
   skippedLine,
 } from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
@@ -163,6 +166,7 @@ function describe(
   }
   const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
   return [
+    ...labelsWarning(report, labels ?? coco ?? report.metadata ?? ''),
     `${verb} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
       `${countOf(report.samples, 'sample')} of ${countOf(report.classes.length, 'class', 'classes')}, ${into} ` +
       `${countOf(report.shards, 'shard')} ${append ? 'to' : 'in'} ${visible(output)}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
@@ -226,6 +230,13 @@ function describe(
       hiddenFolders.length,
       `folder was skipped for the dot in front of its name (ImageFolder would take its images): ${visible(hiddenFolders[0] ?? '')}`,
       `folders were skipped for the dots in front of their names (ImageFolder would take their images); the first: ${visible(hiddenFolders[0] ?? '')}`,
+    ),
+    ...folderLines(report),
+    ...metaLine(report.metaSamples),
+    ...countLine(
+      report.missingFiles,
+      'row of the labels has no file in the source (skipped.jsonl lists it)',
+      'rows of the labels have no file in the source (skipped.jsonl lists them)',
     ),
     ...badLine(quarantined, dryRun === true && onBad !== 'quarantine'),
     // They are counted in the whole dataset.

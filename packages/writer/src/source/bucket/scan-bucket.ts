@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Entry, openStorage, shownLocation } from '@shardtool/storage';
 import { FileNameError } from '../../errors.js';
-import { compareCodePoints } from '../file-table.js';
+import { compareCodePoints, sortByCodePoint } from '../file-table.js';
 import { entryOf } from '../folder/folder-reader.js';
 import { matchPaths, type PatternOptions, type RefusedName, type Scan, type ScanOptions } from '../folder/scan.js';
 import { type FileFacts, type SourceFiles, SourceFilesBuilder } from '../source-files.js';
@@ -24,6 +24,8 @@ export async function scanBucket(root: string, options: ScanOptions): Promise<Sc
     isMeasured: true,
     repeatedFolders: [],
     hiddenFolders: found.hiddenFolders(),
+    // A pattern may leave all of a folder out.
+    topFolders: everything ? found.topFolders() : [],
     refused: found.refused(),
   };
 }
@@ -34,6 +36,7 @@ class BucketNames {
   readonly #options: ScanOptions;
   readonly #hidden = new Set<string>();
   readonly #refused = new Map<string, string>();
+  readonly #top = new Set<string>();
 
   constructor(root: string, options: ScanOptions) {
     this.#root = root;
@@ -49,6 +52,8 @@ class BucketNames {
     let found = 0;
     for await (const entry of storage.list('', { deep: true, ...(signal && { signal }) })) {
       if (!this.#isTaken(entry.name)) continue;
+      const slash = entry.name.indexOf('/');
+      if (slash !== -1) this.#top.add(entry.name.slice(0, slash));
       yield entry;
       if (++found % TOLD_EVERY > 0) continue;
       signal?.throwIfAborted();
@@ -59,6 +64,11 @@ class BucketNames {
   /** Folders that were left out for the dot in front of their names, sorted. */
   hiddenFolders(): string[] {
     return [...this.#hidden].sort();
+  }
+
+  /** Names in front of the first slash, sorted. */
+  topFolders(): string[] {
+    return sortByCodePoint([...this.#top]);
   }
 
   /** Names that no folder could have, which were left out. */

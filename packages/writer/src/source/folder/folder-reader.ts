@@ -1,5 +1,5 @@
 import { type Dirent, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { FileNameError, LinkLoopError, SourceError } from '../../errors.js';
 import { ATONCE, type FolderAccess } from './folder-access.js';
 import { linkTarget } from './mount.js';
@@ -35,6 +35,8 @@ export interface RefusedEntry {
  * to it that is walked.
  */
 export class FolderReader {
+  /** Names of the folders right below the root that were listed. */
+  readonly topFolders: string[] = [];
   /** Paths of folders that were left out, since another path leads to them too. */
   readonly repeated: string[] = [];
   /** By the path as it was listed, which several names that are not UTF-8 may have in common. */
@@ -75,6 +77,7 @@ export class FolderReader {
         return [];
       }
       this.#listed.set(real, path);
+      if (dirname(path) === this.#root) this.topFolders.push(basename(path));
       return this.#entries(path, real);
     } catch (cause) {
       if (!(cause instanceof Error && 'syscall' in cause)) throw cause;

@@ -19,6 +19,8 @@ export interface Scan {
   readonly repeatedFolders: readonly string[];
   /** Folders that were left out for the dot in front of their names. */
   readonly hiddenFolders: readonly string[];
+  /** Names of folders right below the source that were looked into, whatever is in them. */
+  readonly topFolders: readonly string[];
   /** What is in no file of the scan, since its name cannot be a key: paths below the source, and why. */
   readonly refused: readonly RefusedName[];
 }
@@ -88,6 +90,7 @@ export async function scanFolder(source: string, options: ScanOptions): Promise<
     isMeasured: false,
     repeatedFolders: reader.repeated,
     hiddenFolders: reader.hiddenFolders(),
+    topFolders: sortByCodePoint(reader.topFolders),
     refused: found.refused.map(({ path, reason }) => ({ path: relative(root, path), reason })),
   };
 }

@@ -105,7 +105,7 @@ export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row
       fault(
         labels,
         row,
-        `names ${path}, which is not among the files of the source; mend it, or have such rows listed in quarantine.jsonl: --on-bad quarantine`,
+        `names ${path}, which is not among the files of the source; correct it, allow rows without a file (--allow-missing-files), or have such rows listed in quarantine.jsonl: --on-bad quarantine`,
       );
     }
   }
