@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { probeImage } from '@shardtool/format';
 import { expect, test } from 'vitest';
+import { turnedSize, turnPixels } from '#reader/orientation';
 import { difference, fixture, Workbench, wholeOf } from './codec-workbench.js';
 
 interface Expected {
@@ -12,6 +14,12 @@ interface Expected {
 const expected = JSON.parse(readFileSync(new URL('./fixtures/codec/expected.json', import.meta.url), 'utf8')) as {
   readonly images: Readonly<Record<string, Expected>>;
 };
+/** What Pillow makes of the images in fixtures/pillow, as they are stored and turned as their metadata say. */
+const ofPillow = Object.entries(
+  JSON.parse(readFileSync(new URL('./fixtures/pillow/expected.json', import.meta.url), 'utf8')) as Readonly<
+    Record<string, { readonly stored: Expected; readonly upright: Expected }>
+  >,
+);
 const workbench = await Workbench.open();
 const { other } = workbench.codecs;
 
@@ -23,6 +31,22 @@ test.each(Object.entries(expected.images))('%s has the pixels that Pillow decode
   const bySharp = await workbench.decodeWith(other, bytes, wholeOf(picture), 1);
   expect(sha256(bySharp.pixels)).toBe(pillow.sha256);
   expect(sha256(picture.pixels)).toBe(pillow.sha256);
+});
+
+test.each(ofPillow)('%s has the pixels of Pillow, stored and upright', async (name, { stored, upright }) => {
+  const bytes = fixture(`pillow/${name}`);
+  const picture = await workbench.decode(bytes);
+  const { orientation } = probeImage(bytes);
+  const size = turnedSize(picture, orientation);
+  const target = picture.pixels.length;
+  const memory = new Uint8Array(2 * target);
+  memory.set(picture.pixels);
+  turnPixels(memory, { offset: 0, stride: picture.width * 3, warnings: 0 }, size, orientation, target);
+  const turned = { ...size, sha256: sha256(memory.subarray(target)) };
+  expect(turned).toEqual(upright);
+  // Pillow turns a TIFF as it opens it.
+  const asStored = { width: picture.width, height: picture.height, sha256: sha256(picture.pixels) };
+  if (!name.endsWith('.tif')) expect(asStored).toEqual(stored);
 });
 
 test('an AVIF is decoded to what it was made of, but for the rounding of its colours', async () => {

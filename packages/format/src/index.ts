@@ -49,6 +49,7 @@ export {
   sideFolder,
 } from './dataset/sidecars.js';
 export { canonicalSplit, shardsOfSplit, splitsOf } from './dataset/split-name.js';
+export { firstGifFrame, type GifFrame } from './image/gif.js';
 export {
   fieldOfKind,
   type ImageKind,
@@ -60,6 +61,7 @@ export {
 } from './image/kinds.js';
 export { type ImageHeader, MAX_PIXELS, probeImage } from './image/probe.js';
 export { stripMetadata } from './image/strip-metadata.js';
+export { type TiffCoding, tiffCoding } from './image/tiff.js';
 export {
   contentOf,
   type InspectionColumn,

@@ -106,7 +106,8 @@ class _CommonOptions(TypedDict, total=False):
     #: 1/8 where twice, or once, the size is left that the transform makes of them (docs/transforms.md). Part of a
     #: state.
     decode: Literal["exact", "scaled", "fast"] | None
-    #: Turns images as their EXIF orientation says. Default false, as in torchvision; with ``buckets`` true.
+    #: Turns images as their EXIF orientation says, or that of their XMP if EXIF has none. Default false, as in
+    #: torchvision; with ``buckets`` true.
     apply_exif_orientation: bool | None
     #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --crop-index``): the pixels are the
     #: same, sooner. Default: where reads are quick, since a crop index is more to fetch. True: also from afar.

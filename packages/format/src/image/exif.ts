@@ -5,8 +5,10 @@ export const IMAGE_WIDTH = 0x100;
 export const IMAGE_LENGTH = 0x101;
 const ORIENTATION = 0x112;
 
+const BYTE = 1;
 const SHORT = 3;
 const LONG = 4;
+const UNDEFINED = 7;
 const ENTRY_BYTES = 12;
 
 /** The first directory of a TIFF structure: `start` is where the structure begins, `end` the first byte behind it. */
@@ -43,10 +45,21 @@ export function tagValue(bytes: Uint8Array, directory: Directory, tag: number): 
   return -1;
 }
 
-/** The orientation in a directory, 1..8; 1 where there is none or one out of range. */
-export function orientationIn(bytes: Uint8Array, directory: Directory | null): number {
-  const value = directory === null ? 1 : tagValue(bytes, directory, ORIENTATION);
-  return value >= 1 && value <= 8 ? value : 1;
+/** The bytes of a tag that holds more than four of them; null where the directory has no such tag. */
+export function tagBytes(bytes: Uint8Array, { littleEndian, at, entries }: Directory, tag: number): Uint8Array | null {
+  const u16 = littleEndian ? u16le : u16be;
+  const u32 = littleEndian ? u32le : u32be;
+  for (let entry = at; entry < at + entries * ENTRY_BYTES; entry += ENTRY_BYTES) {
+    if (u16(bytes, entry) !== tag) continue;
+    const [type, length, start] = [u16(bytes, entry + 2), u32(bytes, entry + 4), u32(bytes, entry + 8)];
+    return (type === BYTE || type === UNDEFINED) && length > 4 ? bytes.subarray(start, start + length) : null;
+  }
+  return null;
+}
+
+/** The value of the orientation tag of a directory; -1 where it has none. */
+export function orientationTag(bytes: Uint8Array, directory: Directory | null): number {
+  return directory === null ? -1 : tagValue(bytes, directory, ORIENTATION);
 }
 
 /** Length of `Exif\0\0`, which stands before the TIFF structure in a JPEG, and in some WebP files. */
@@ -56,8 +69,8 @@ export function hasExifPrefix(bytes: Uint8Array, start: number, end: number): bo
   return end - start >= PREFIX_BYTES && u32be(bytes, start) === 0x45786966 && u16be(bytes, start + 4) === 0;
 }
 
-/** The orientation of Exif data, with or without the prefix. */
+/** The value of the orientation tag of Exif data, with or without the prefix; -1 where they have none. */
 export function exifOrientation(bytes: Uint8Array, start: number, end: number): number {
   const tiff = hasExifPrefix(bytes, start, end) ? start + PREFIX_BYTES : start;
-  return orientationIn(bytes, firstDirectory(bytes, tiff, end));
+  return orientationTag(bytes, firstDirectory(bytes, tiff, end));
 }

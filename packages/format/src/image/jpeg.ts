@@ -1,11 +1,15 @@
 import { exifOrientation, hasExifPrefix } from './exif.js';
 import { type HeaderTrouble, type ImageHeader, u16be } from './header.js';
+import { orientationOf, xmpOrientation } from './orientation.js';
 
 /** Markers of ITU-T T.81, table B.1. */
 const SOI = 0xd8;
 const EOI = 0xd9;
 const SOS = 0xda;
 const APP1 = 0xe1;
+
+/** In front of XMP. XMP specification, part 3, 1.1.3. */
+const XMP = Buffer.from('http://ns.adobe.com/xap/1.0/\0', 'latin1');
 
 /**
  * Walks the segments up to the start of the first scan. ITU-T T.81, B.1.1 and B.2.2; as libjpeg does, bytes between two
@@ -14,7 +18,8 @@ const APP1 = 0xe1;
 export function readJpegHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   let width = -1;
   let height = -1;
-  let orientation = 0;
+  let exif: number | null = null;
+  let xmp = -1;
   let ended = false;
   let at = 2;
   while (at >= 0 && at < bytes.length) {
@@ -32,15 +37,17 @@ export function readJpegHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
       if (at + 7 > bytes.length) break;
       height = u16be(bytes, at + 3);
       width = u16be(bytes, at + 5);
-    } else if (marker === APP1 && orientation === 0) {
+    } else if (marker === APP1) {
       const stop = Math.min(end, bytes.length);
-      if (hasExifPrefix(bytes, at + 2, stop)) orientation = exifOrientation(bytes, at + 2, stop);
+      if (exif === null && hasExifPrefix(bytes, at + 2, stop)) exif = exifOrientation(bytes, at + 2, stop);
+      else if (XMP.equals(bytes.subarray(at + 2, at + 2 + XMP.length)))
+        xmp = xmpOrientation(bytes.subarray(at + 2 + XMP.length, stop));
     }
     at = end;
   }
   if (width < 0) return ended ? 'no-size' : 'cut';
   if (width === 0 || height === 0) return 'no-size';
-  return { kind: 'jpeg', width, height, orientation: orientation || 1 };
+  return { kind: 'jpeg', width, height, orientation: orientationOf(exif ?? -1, xmp) };
 }
 
 /** False for a stuffed zero, TEM, RST0 to RST7 and SOI, which stand alone. */

@@ -32,13 +32,13 @@ const TIFF_BIG = fourCC('MM\0*');
 /** The kinds of images that are packed and decoded, in the order in which a file is held against them. */
 const KINDS = {
   jpeg: {
-    names: ['jpg', 'jpeg', 'jpe', 'jfif'],
+    names: ['jpg', 'jpeg', 'jpe', 'jfif', 'mpo'],
     begins: (bytes: Uint8Array) => u16be(bytes, 0) === 0xffd8 && bytes[2] === 0xff,
     readHeader: readJpegHeader,
     strip: stripJpeg,
   },
   png: {
-    names: ['png'],
+    names: ['png', 'apng'],
     begins: (bytes: Uint8Array) => u32be(bytes, 0) === PNG && u32be(bytes, 4) === PNG_END,
     readHeader: readPngHeader,
     strip: stripPng,

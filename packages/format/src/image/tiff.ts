@@ -1,5 +1,31 @@
-import { firstDirectory, IMAGE_LENGTH, IMAGE_WIDTH, orientationIn, tagValue } from './exif.js';
+import { firstDirectory, IMAGE_LENGTH, IMAGE_WIDTH, orientationTag, tagBytes, tagValue } from './exif.js';
 import type { HeaderTrouble, ImageHeader } from './header.js';
+import { orientationOf, xmpOrientation } from './orientation.js';
+
+/** XMP specification, part 3, 1.1.4. */
+const XMP = 700;
+
+const PHOTOMETRIC = 262;
+const COMPRESSION = 259;
+
+/** How the values of a TIFF are to be understood. */
+export interface TiffCoding {
+  /** What the channels are: 2 for RGB, 6 for YCbCr; -1 if the file does not say. */
+  readonly photometric: number;
+  /** 1 for none. */
+  readonly compression: number;
+}
+
+/** Of the first image; null if that cannot be read. TIFF 6.0, section 8. */
+export function tiffCoding(bytes: Uint8Array): TiffCoding | null {
+  const directory = firstDirectory(bytes, 0, bytes.length);
+  if (directory === null) return null;
+  const compression = tagValue(bytes, directory, COMPRESSION);
+  return {
+    photometric: tagValue(bytes, directory, PHOTOMETRIC),
+    compression: compression === -1 ? 1 : compression,
+  };
+}
 
 /** The first image of a TIFF file. TIFF 6.0, sections 2 and 8. Its directory may stand anywhere, even at the end. */
 export function readTiffHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
@@ -8,5 +34,7 @@ export function readTiffHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   const width = tagValue(bytes, directory, IMAGE_WIDTH);
   const height = tagValue(bytes, directory, IMAGE_LENGTH);
   if (width <= 0 || height <= 0) return 'no-size';
-  return { kind: 'tiff', width, height, orientation: orientationIn(bytes, directory) };
+  const xmp = tagBytes(bytes, directory, XMP);
+  const orientation = orientationOf(orientationTag(bytes, directory), xmp === null ? -1 : xmpOrientation(xmp));
+  return { kind: 'tiff', width, height, orientation };
 }

@@ -1,10 +1,12 @@
 import { exifOrientation } from './exif.js';
 import { fourCC, type HeaderTrouble, type ImageHeader, u16le, u32be, u32le } from './header.js';
+import { orientationOf, xmpOrientation } from './orientation.js';
 
 const VP8 = fourCC('VP8 ');
 const VP8L = fourCC('VP8L');
 const VP8X = fourCC('VP8X');
 const EXIF = fourCC('EXIF');
+const XMP = fourCC('XMP ');
 
 /** `RIFF`, the file's length, `WEBP`. */
 const RIFF_BYTES = 12;
@@ -50,16 +52,20 @@ function readExtended(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   if (bytes.length < EXTENDED_BYTES) return 'cut';
   const width = u16le(bytes, 24) + (bytes[26]! << 16) + 1;
   const height = u16le(bytes, 27) + (bytes[29]! << 16) + 1;
-  return { kind: 'webp', width, height, orientation: orientationOf(bytes) };
+  return { kind: 'webp', width, height, orientation: orientationIn(bytes) };
 }
 
-function orientationOf(bytes: Uint8Array): number {
+function orientationIn(bytes: Uint8Array): number {
+  let exif = -1;
+  let xmp = -1;
   let at = RIFF_BYTES;
   while (at + CHUNK_HEADER_BYTES <= bytes.length) {
     const start = at + CHUNK_HEADER_BYTES;
     const length = u32le(bytes, at + 4);
-    if (u32be(bytes, at) === EXIF) return exifOrientation(bytes, start, Math.min(start + length, bytes.length));
+    const type = u32be(bytes, at);
+    if (type === EXIF) exif = exifOrientation(bytes, start, Math.min(start + length, bytes.length));
+    else if (type === XMP) xmp = xmpOrientation(bytes.subarray(start, start + length));
     at = start + length + (length % 2);
   }
-  return 1;
+  return orientationOf(exif, xmp);
 }

@@ -9,7 +9,19 @@ export interface Checker {
    * SampleDecodeError where it cannot be decoded, and where its data end before its end marker.
    */
   check(bytes: Uint8Array): CheckResult | Promise<CheckResult>;
+  /**
+   * The RGB pixels of an image that sharp shows in other colours, or in another size: of a GIF, and of a TIFF of YCbCr colours. Null for
+   * any other image. Rejects as {@link check} does.
+   */
+  misreadPixels(bytes: Uint8Array): Promise<RawPixels | null>;
   close(): void;
+}
+
+/** Three bytes a pixel, row by row. */
+export interface RawPixels {
+  readonly data: Uint8Array;
+  readonly width: number;
+  readonly height: number;
 }
 
 export interface CheckResult {
@@ -27,6 +39,12 @@ export async function createChecker(options: {
       const { codec } = openImage(codecs, bytes, options.maxPixels);
       const warnings = codec.check(bytes);
       return typeof warnings === 'number' ? { warnings } : warnings.then((count) => ({ warnings: count }));
+    },
+    async misreadPixels(bytes) {
+      const { codec, header } = openImage(codecs, bytes, options.maxPixels);
+      const { width, height } = header;
+      if (codec === codecs.gif) return { data: codecs.gif.pixels(bytes, { x: 0, y: 0, width, height }), width, height };
+      return codec === codecs.other ? codecs.other.misreadPixels(bytes) : null;
     },
     close() {
       codecs.jpeg.close();

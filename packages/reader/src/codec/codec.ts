@@ -38,7 +38,7 @@ export type Reduction = 1 | 2 | 4 | 8;
  * SampleDecodeError, after which the codec is as good as new.
  */
 export interface ImageCodec {
-  readonly name: CodecName | 'npy';
+  readonly name: CodecName | 'gif' | 'npy';
   header(bytes: Uint8Array): ImageHeader;
   /**
    * Decodes `crop` into the scratch. With a reduction r, `crop` is a part of the image of ceil(width / r) x

@@ -1,12 +1,13 @@
 import { OptionError, SampleDecodeError } from '@shardtool/base';
-import { isNpy } from '@shardtool/format';
+import { imageKindOf, isNpy } from '@shardtool/format';
 import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
+import { GifCodec } from './gif.js';
 import { NpyCodec } from './npy.js';
 import { SharpCodec } from './sharp.js';
 import { TurboJpegCodec } from './turbojpeg.js';
 import { loadTurboJpeg } from './turbojpeg-library.js';
 
-/** Which way JPEGs are decoded, and why: for loader.info() and bench. Other images always go through sharp. */
+/** Which way JPEGs are decoded, and why: for loader.info() and bench. How other images are decoded does not depend on the machine. */
 export interface CodecChoice {
   readonly name: CodecName;
   /** A sentence. */
@@ -18,8 +19,9 @@ export interface OpenCodecs {
   readonly jpeg: ImageCodec;
   /** For uncompressed images. */
   readonly npy: NpyCodec;
+  readonly gif: GifCodec;
   /** For everything else. */
-  readonly other: ImageCodec;
+  readonly other: SharpCodec;
 }
 
 export interface CodecOptions {
@@ -42,7 +44,7 @@ export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
         forced === undefined
           ? `${source}${failures.map((failure) => `; ${failure}`).join('')}`
           : `${source}, as asked for`;
-      return { choice: { name, reason }, jpeg: codec, npy: new NpyCodec(), other };
+      return { choice: { name, reason }, jpeg: codec, npy: new NpyCodec(), gif: new GifCodec(), other };
     } catch (error) {
       failures.push(`${name} does not work: ${(error as Error).message}`);
     }
@@ -59,12 +61,13 @@ export async function chooseCodec(codec?: CodecName): Promise<CodecChoice> {
 
 /** Reads the header with the codec for this kind of image. Throws {@link SampleDecodeError}, also for too many pixels. */
 export function openImage(
-  { jpeg, npy, other }: OpenCodecs,
+  { jpeg, npy, gif, other }: OpenCodecs,
   bytes: Uint8Array,
   maxPixels: number,
 ): { readonly codec: ImageCodec; readonly header: ImageHeader } {
   if (bytes.length === 0) throw new SampleDecodeError({}, 'it is empty');
-  const codec = bytes[0] === 0xff && bytes[1] === 0xd8 ? jpeg : isNpy(bytes) ? npy : other;
+  const isJpeg = bytes[0] === 0xff && bytes[1] === 0xd8;
+  const codec = isJpeg ? jpeg : isNpy(bytes) ? npy : imageKindOf(bytes) === 'gif' ? gif : other;
   const header = codec.header(bytes);
   checkPixels(header, maxPixels);
   return { codec, header };

@@ -1,14 +1,21 @@
-import { ImageError, SampleDecodeError } from '@shardtool/base';
-import { type ImageKind, probeImage } from '@shardtool/format';
+import { SampleDecodeError } from '@shardtool/base';
+import { type ImageKind, probeImage, tiffCoding } from '@shardtool/format';
 import type { FailOnOptions, Sharp } from 'sharp';
 import { cmykToRgb } from './cmyk.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
+import { asDecodeError } from './decode-error.js';
 import { jpegStructure, refuseBomb } from './jpeg-structure.js';
 import { type Attempt, attempt, endsWithinPixels } from './premature-end.js';
 import type { Scratch } from './scratch.js';
+import { ycbcrToRgb } from './ycbcr.js';
+
+/** Values of TIFF's tags PhotometricInterpretation and Compression: TIFF 6.0, section 8, and technical note 2 on JPEG. */
+const YCBCR = 6;
+const UNCOMPRESSED = 1;
+const JPEGS: ReadonlySet<number> = new Set([6, 7]);
 
 /** All of an image, in memory of its own. */
-interface Decoded {
+export interface Decoded {
   readonly data: Uint8Array;
   readonly width: number;
   readonly height: number;
@@ -17,8 +24,8 @@ interface Decoded {
 }
 
 /**
- * Decodes by sharp, which is libvips: every kind of image, asynchronously, and always all of it. Pixels are those that are
- * stored, as Pillow's `convert('RGB')` gives them: no colour profile is applied, alpha is dropped and not blended.
+ * Decodes by sharp, which is libvips: every kind of image but GIF, asynchronously, and always all of it. Pixels are those that
+ * are stored, as Pillow's `convert('RGB')` gives them: no colour profile is applied, alpha is dropped and not blended.
  */
 export class SharpCodec implements ImageCodec {
   readonly name = 'sharp';
@@ -67,6 +74,15 @@ export class SharpCodec implements ImageCodec {
 
   close(): void {}
 
+  /** All of an image whose colours libvips takes for others; null for any other image. `header` comes first. */
+  async misreadPixels(bytes: Uint8Array): Promise<Decoded | null> {
+    if (this.#kind !== 'tiff') return null;
+    const sharp = await loadSharp();
+    const colours = await this.#coloursOf(bytes, () => sharp(bytes, { limitInputPixels: this.#maxPixels }));
+    if (colours !== 'ycbcr') return null;
+    return (await this.#decode(bytes, { x: 0, y: 0, width: this.#header.width, height: this.#header.height })).decoded;
+  }
+
   /** What libvips is to refuse: of a JPEG, one that ends too early; its other errors are libjpeg's warnings. */
   get #failOn(): FailOnOptions {
     return this.#kind === 'jpeg' ? 'truncated' : 'error';
@@ -98,34 +114,37 @@ export class SharpCodec implements ImageCodec {
     const sharp = await loadSharp();
     const open = (): Sharp => sharp(bytes, { failOn, ignoreIcc: true, limitInputPixels: this.#maxPixels });
     try {
-      const image = (await this.#hasInks(bytes, open))
-        ? open().pipelineColourspace('cmyk').toColourspace('cmyk')
-        : open().toColourspace('srgb').removeAlpha();
+      const colours = await this.#coloursOf(bytes, open);
+      const image =
+        colours === 'inks'
+          ? open().pipelineColourspace('cmyk').toColourspace('cmyk')
+          : open().toColourspace('srgb').removeAlpha();
       const { data, info } = await image.raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
+      if (colours === 'ycbcr') ycbcrToRgb(data, tiffCoding(bytes)!.compression !== UNCOMPRESSED);
       return { data, width: info.width, height: info.height, channels: info.channels };
     } catch (error) {
       return error as Error;
     }
   }
 
-  async #hasInks(bytes: Uint8Array, open: () => Sharp): Promise<boolean> {
-    if (this.#kind === 'tiff') return (await open().metadata()).space === 'cmyk';
-    if (this.#kind !== 'jpeg') return false;
+  async #coloursOf(bytes: Uint8Array, open: () => Sharp): Promise<'inks' | 'ycbcr' | 'rgb'> {
+    if (this.#kind === 'tiff') {
+      const { space, channels } = await open().metadata();
+      if (space === 'cmyk') return 'inks';
+      // libvips has them converted if they are JPEGs or have chroma of fewer pixels, which it gives as RGBA.
+      const { photometric, compression } = tiffCoding(bytes)!;
+      return photometric === YCBCR && !JPEGS.has(compression) && channels === 3 ? 'ycbcr' : 'rgb';
+    }
+    if (this.#kind !== 'jpeg') return 'rgb';
     const structure = jpegStructure(bytes);
     refuseBomb(structure);
-    return structure.components === 4;
+    return structure.components === 4 ? 'inks' : 'rgb';
   }
 }
 
 function attemptOf(warned: boolean, { data, width, channels }: Decoded, crop: Rect): Attempt {
   const row = width * channels;
   return attempt(warned, data, crop.y * row + crop.x * channels, row, crop, channels);
-}
-
-function asDecodeError(error: Error): Error {
-  if (error instanceof SampleDecodeError) return error;
-  if (error instanceof ImageError) return new SampleDecodeError({}, error.message, { cause: error });
-  return new SampleDecodeError({}, `it cannot be decoded (${error.message.split('\n')[0]})`, { cause: error });
 }
 
 let loading: Promise<typeof import('sharp').default> | undefined;

@@ -3,7 +3,7 @@ import { lastAtMost } from '@shardtool/base';
 import { contentOf, type InspectionColumn, placeSidecar, writeInspection } from '@shardtool/format';
 import { Dataset } from '../dataset/dataset.js';
 import type { ShardFile } from '../dataset/shard-file.js';
-import { INSPECTED_SIDE, takeMeasured } from './measure.js';
+import { INSPECTED_SIDE, NOT_WHOLE, takeMeasured } from './measure.js';
 import { columnsOf, Measures, measuresOf } from './measures.js';
 
 export interface MeasureOptions {
@@ -27,6 +27,8 @@ export interface MeasuredDataset {
 const BATCH = 64;
 const PIXELS = INSPECTED_SIDE ** 2;
 const ROW_BYTES = PIXELS * 3;
+/** As `Checker.check` says it. A loader takes such an image if all pixels that it asks for are there. */
+const WITHOUT_END = 'it is no JPEG that can be decoded (premature end: it has no end marker)';
 
 /**
  * Images are resized to 256x256, upright, as a loader with that step does it. A shard is kept as soon as all of it was measured: who
@@ -87,9 +89,13 @@ async function* measureShards(
     ...(workers !== undefined && { workers }),
   });
   const { firstSample } = part.files;
-  const open = new Map<number, { readonly measured: Measures; left: number }>();
+  const open = new Map<number, OpenShard>();
   const opened = (shard: number) => {
-    const found = open.get(shard) ?? { measured: new Measures(shards[shard]!.samples), left: shards[shard]!.samples };
+    const found = open.get(shard) ?? {
+      measured: new Measures(shards[shard]!.samples),
+      bad: new Map(),
+      left: shards[shard]!.samples,
+    };
     open.set(shard, found);
     return found;
   };
@@ -101,19 +107,21 @@ async function* measureShards(
       for (let i = 0; i < batch.size; i++) {
         const number = batch.numbers[i]!;
         const shard = lastAtMost(firstSample, number, firstSample.length - 1);
-        const { measured } = opened(shard);
+        const { measured, bad } = opened(shard);
         const row = number - firstSample[shard]!;
         if (batch.valid[i] === 1) {
-          measured.put(row, takeMeasured(batch.images.subarray(i * ROW_BYTES, (i + 1) * ROW_BYTES)), PIXELS);
-        } else measured.errors.set(row, batch.keys[i]!);
+          const of = takeMeasured(batch.images.subarray(i * ROW_BYTES, (i + 1) * ROW_BYTES));
+          if (of.warnings === NOT_WHOLE) measured.errors.set(row, WITHOUT_END);
+          else measured.put(row, of, PIXELS);
+        } else bad.set(row, batch.keys[i]!);
         if (--opened(shard).left === 0) whole.push(shard);
       }
       done += batch.size;
       onProgress?.(done, part.size);
       for (const shard of whole) {
         const { measured } = open.get(shard)!;
+        nameReasons(open.get(shard)!, shards[shard]!.name, loader.report().badSamples);
         open.delete(shard);
-        nameReasons(measured, shards[shard]!.name, loader.report().badSamples);
         yield { shard, measured };
       }
     }
@@ -123,15 +131,23 @@ async function* measureShards(
   }
 }
 
-/** A bad row says its key; the loader's report says why it is bad. */
+/** A shard of which some rows have been measured. */
+interface OpenShard {
+  readonly measured: Measures;
+  /** Keys of the rows that could not be decoded. */
+  readonly bad: Map<number, string>;
+  left: number;
+}
+
+/** The loader's report says why the rows are bad. */
 function nameReasons(
-  { errors }: Measures,
+  { measured: { errors }, bad: rows }: OpenShard,
   shardName: string,
   bad: readonly { readonly shard: string; readonly key: string; readonly reason: string }[],
 ): void {
-  if (errors.size === 0) return;
+  if (rows.size === 0) return;
   const reasons = new Map(bad.filter(({ shard }) => shard === shardName).map(({ key, reason }) => [key, reason]));
-  for (const [row, key] of errors) errors.set(row, reasons.get(key) ?? 'it cannot be used');
+  for (const [row, key] of rows) errors.set(row, reasons.get(key) ?? 'it cannot be used');
 }
 
 async function addAspect({ aspect, isMeasured }: Measures, shard: ShardFile): Promise<void> {

@@ -23,12 +23,14 @@ export interface Measured {
   readonly entropy: number;
   /** Variance of the light's Laplacian: low where nothing is sharp. */
   readonly sharpness: number;
-  /** How often the codec found something odd. */
+  /** How often the codec found something odd; {@link NOT_WHOLE} for an image that is not whole, although all pixels are there. */
   readonly warnings: number;
   /** Sums over the pixels of each channel, and of their squares. */
   readonly sums: readonly [number, number, number];
   readonly squares: readonly [number, number, number];
 }
+
+export const NOT_WHOLE = 0xffffffff;
 
 const PIXELS = INSPECTED_SIDE ** 2;
 const kernels = new MeasureKernels(INSPECTED_SIDE);

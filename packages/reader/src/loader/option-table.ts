@@ -230,7 +230,7 @@ export const LOADER_OPTIONS = {
     kind: 'switch',
     shown: 'false; with buckets true',
     commands: ['preview'],
-    help: 'Turn images as their EXIF orientation says',
+    help: 'Turn images as their EXIF orientation says, or that of their XMP if EXIF has none',
   },
   cropIndex: {
     kind: 'switch',

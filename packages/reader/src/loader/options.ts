@@ -114,7 +114,7 @@ export interface LoaderOptions {
    * at least that size is left. docs/transforms.md has what each gives and costs. Part of a state.
    */
   readonly decode?: 'exact' | 'scaled' | 'fast' | undefined;
-  /** Turns images as their EXIF orientation says. Default false, as in torchvision; with `buckets` true. */
+  /** Turns images as their EXIF orientation says, or that of their XMP if EXIF has none. Default false, as in torchvision; with `buckets` true. */
   readonly applyExifOrientation?: boolean | undefined;
   /**
    * Decodes crops of JPEGs by the crop indexes of shards that have them (`pack --crop-index`): the pixels are the same,

@@ -31,15 +31,20 @@ export type ImageStep = (image: Uint8Array, header: ImageHeader, path: string) =
 export async function createImageStep(options: ImageStepOptions): Promise<ImageStep | null> {
   const { decode, maxPixels, stripMetadata: strips, recode: recodeOptions } = options;
   if (!decode && !strips && recodeOptions === null) return null;
-  const checker = decode ? await loadChecker(maxPixels) : null;
-  const recode = recodeOptions && (await createRecoder(recodeOptions));
+  const checker = decode || recodeOptions !== null ? await loadChecker(maxPixels) : null;
+  const recode = recodeOptions && (await createRecoder(recodeOptions, checker!));
   return async (image, header, path) => {
-    const warnings = checker === null ? 0 : await checkWhole(checker, image, path);
+    const warnings = decode ? await checkWhole(checker!, image, path) : 0;
     if (recode !== null) {
       // What is encoded anew has no metadata.
-      const { bytes, format, width, height } = await recodeOrRefuse(recode, image, header.kind, path);
-      const size = { width, height, orientation: 1 };
-      return { bytes, fieldFor: (named) => recodedField(format, named), size, warnings, metadataKept: false };
+      const { bytes, format, width, height, warnings: seen } = await recodeOrRefuse(recode, image, header, path);
+      return {
+        bytes,
+        fieldFor: (named) => recodedField(format, named),
+        size: { width, height, orientation: 1 },
+        warnings: Math.max(warnings, seen),
+        metadataKept: false,
+      };
     }
     const stripped = strips ? stripMetadata(image, header) : image;
     const fieldFor = (named: string) => fieldOf(header.kind, named);
@@ -68,19 +73,32 @@ async function checkWhole(checker: Checker, image: Uint8Array, path: string): Pr
     return (await checker.check(image)).warnings;
   } catch (cause) {
     if (!(cause instanceof ShardtoolError)) throw cause;
-    throw new BadFile(`${path} cannot be decoded whole: ${cause.message}.`, { cause });
+    throw notWhole(path, cause);
   }
 }
 
 async function recodeOrRefuse(
   recode: Recoder,
   image: Uint8Array,
-  kind: ImageKind,
+  header: ImageHeader,
   path: string,
 ): Promise<RecodedImage> {
   try {
-    return await recode(image, kind);
+    return await recode(image, header);
   } catch (cause) {
-    throw new BadFile(`${path} cannot be decoded (${(cause as Error).message.trim()}).`, { cause });
+    if (cause instanceof ShardtoolError) throw notWhole(path, cause);
+    throw new BadFile(`${path} cannot be encoded again (${oneLine((cause as Error).message)}).`, { cause });
   }
+}
+
+function notWhole(path: string, cause: ShardtoolError): BadFile {
+  return new BadFile(`${path} cannot be decoded whole: ${cause.message}.`, { cause });
+}
+
+/** libvips writes a line for each thing that it met. */
+function oneLine(message: string): string {
+  return message
+    .trim()
+    .split(/\s*\n\s*/)
+    .join('; ');
 }

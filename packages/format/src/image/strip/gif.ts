@@ -10,10 +10,9 @@ const KEPT: ReadonlySet<string> = new Set(['NETSCAPE2.0', 'ANIMEXTS1.0', 'ICCRGB
 
 /**
  * Removes comments, XMP and other applications' data, and everything behind the trailer. GIF89a specification, sections 15 to
- * 26. Returns null if the blocks do not lead to the trailer, and if the image is turned by its XMP: a GIF has no Exif.
+ * 26. Returns null if the blocks do not lead to the trailer.
  */
-export function stripGif(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
-  if (exif !== null) return null;
+export function stripGif(bytes: Uint8Array): Uint8Array | null {
   const kept = new Pieces(bytes);
   let at = 13 + colourTableBytes(bytes[10] ?? 0);
   kept.keep(0, at);

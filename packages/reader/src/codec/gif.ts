@@ -1,0 +1,188 @@
+import { SampleDecodeError } from '@shardtool/base';
+import { firstGifFrame, type GifFrame, probeImage } from '@shardtool/format';
+import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
+import { asDecodeError } from './decode-error.js';
+import type { Scratch } from './scratch.js';
+
+/** Codes have at most 12 bits. GIF89a specification, appendix F. */
+const MOST_CODES = 4096;
+const MOST_CODE_BITS = 12;
+/** Where the passes of an interlaced picture begin, and how many rows they advance. Appendix E. */
+const PASSES = [
+  [0, 8],
+  [4, 8],
+  [2, 4],
+  [1, 2],
+] as const;
+
+/**
+ * The first picture of a GIF, with the pixels of Pillow's `convert('RGB')`: a transparent pixel has the colour that its number
+ * has among the others, and so have pixels that the picture does not cover. libvips makes these black.
+ */
+export class GifCodec implements ImageCodec {
+  readonly name = 'gif';
+  #header: ImageHeader = { width: 0, height: 0, reducible: false };
+
+  header(bytes: Uint8Array): ImageHeader {
+    try {
+      // The limit of pixels is checked by the caller.
+      const { width, height } = probeImage(bytes, 'it', Number.POSITIVE_INFINITY);
+      this.#header = { width, height, reducible: false };
+      return this.#header;
+    } catch (error) {
+      throw asDecodeError(error as Error);
+    }
+  }
+
+  decodeRegion(bytes: Uint8Array, crop: Rect, _reduction: Reduction, scratch: Scratch): Pixels {
+    const stride = crop.width * 3;
+    const offset = scratch.allocate(stride * crop.height);
+    scratch.memory.set(this.pixels(bytes, crop), offset);
+    return { offset, stride, warnings: 0 };
+  }
+
+  /** A part of the picture, in memory of its own. */
+  pixels(bytes: Uint8Array, crop: Rect): Uint8Array {
+    const frame = frameOf(bytes);
+    const numbers = decodeFrame(bytes, frame);
+    const rowAt = storedRows(frame);
+    const colours = coloursOf(frame);
+    const beside = Math.max(0, frame.transparent);
+    const pixels = new Uint8Array(crop.width * crop.height * 3);
+    let to = 0;
+    for (let y = crop.y - frame.top; y < crop.y - frame.top + crop.height; y++) {
+      const row = y >= 0 && y < frame.height ? rowAt[y]! * frame.width : -1;
+      for (let x = crop.x - frame.left; x < crop.x - frame.left + crop.width; x++, to += 3) {
+        const colour = 3 * (row >= 0 && x >= 0 && x < frame.width ? numbers[row + x]! : beside);
+        pixels[to] = colours[colour]!;
+        pixels[to + 1] = colours[colour + 1]!;
+        pixels[to + 2] = colours[colour + 2]!;
+      }
+    }
+    return pixels;
+  }
+
+  check(bytes: Uint8Array): number {
+    decodeFrame(bytes, frameOf(bytes));
+    return 0;
+  }
+
+  close(): void {}
+}
+
+function frameOf(bytes: Uint8Array): GifFrame {
+  const frame = bytes.length < 13 ? null : firstGifFrame(bytes);
+  if (frame === null || frame.width === 0 || frame.height === 0)
+    throw new SampleDecodeError({}, 'it is a GIF without a picture; it is cut off or damaged');
+  return frame;
+}
+
+/** Three bytes a number. Without colours a number is a gray, and a number behind the last colour is black. */
+function coloursOf({ colours }: GifFrame): Uint8Array {
+  if (colours === null) return GRAYS;
+  const all = new Uint8Array(GRAYS.length);
+  all.set(colours);
+  return all;
+}
+
+const GRAYS = Uint8Array.from({ length: 3 * 256 }, (_, i) => Math.floor(i / 3));
+
+/** Where each row is among the stored ones. */
+function storedRows({ height, isInterlaced }: GifFrame): Uint32Array {
+  const rows = new Uint32Array(height);
+  if (!isInterlaced) return rows.map((_, y) => y);
+  let stored = 0;
+  for (const [start, step] of PASSES) for (let y = start; y < height; y += step) rows[y] = stored++;
+  return rows;
+}
+
+/** The numbers of the colours of a picture, row by row as they are stored. Appendix F: LZW with codes of growing length. */
+function decodeFrame(bytes: Uint8Array, { width, height, dataAt }: GifFrame): Uint8Array {
+  const numbers = new Uint8Array(width * height);
+  const firstBits = bytes[dataAt] ?? MOST_CODE_BITS;
+  if (firstBits >= MOST_CODE_BITS) throw damaged();
+  const clear = 1 << firstBits;
+  const end = clear + 1;
+  const codes = new Codes(bytes, dataAt + 1);
+  // Each code above `end` is the string of another code and one number more.
+  const prefix = new Uint16Array(MOST_CODES);
+  const last = new Uint8Array(MOST_CODES);
+  const length = new Uint16Array(MOST_CODES).fill(1);
+  let next = end + 1;
+  let bits = firstBits + 1;
+  let previous = -1;
+  let first = 0;
+  for (let filled = 0; filled < numbers.length; ) {
+    const code = codes.next(bits);
+    if (code === clear) {
+      next = end + 1;
+      bits = firstBits + 1;
+      previous = -1;
+      continue;
+    }
+    if (code === end) throw cutOff();
+    if (code > next || (code === next && next === MOST_CODES) || (previous < 0 && code > end)) throw damaged();
+    // A code that is only about to be made is the string before and its first number again.
+    const isNew = code === next;
+    const count = isNew ? length[previous]! + 1 : length[code]!;
+    let to = filled + count - 1;
+    let entry = code;
+    if (isNew) {
+      numbers[to--] = first;
+      entry = previous;
+    }
+    while (entry > end) {
+      numbers[to--] = last[entry]!;
+      entry = prefix[entry]!;
+    }
+    numbers[to] = entry;
+    first = entry;
+    if (previous >= 0 && next < MOST_CODES) {
+      prefix[next] = previous;
+      last[next] = first;
+      length[next] = length[previous]! + 1;
+      next++;
+      if (next === 1 << bits && bits < MOST_CODE_BITS) bits++;
+    }
+    filled += count;
+    previous = code;
+  }
+  return numbers;
+}
+
+/** The codes in the blocks of a picture, the lowest bits first. */
+class Codes {
+  readonly #bytes: Uint8Array;
+  #at: number;
+  /** Bytes left of the block in hand. */
+  #left = 0;
+  #bits = 0;
+  #count = 0;
+
+  constructor(bytes: Uint8Array, at: number) {
+    this.#bytes = bytes;
+    this.#at = at;
+  }
+
+  next(bits: number): number {
+    while (this.#count < bits) {
+      if (this.#left === 0) this.#left = this.#bytes[this.#at++] ?? 0;
+      if (this.#left === 0 || this.#at >= this.#bytes.length) throw cutOff();
+      this.#bits |= this.#bytes[this.#at++]! << this.#count;
+      this.#count += 8;
+      this.#left--;
+    }
+    const code = this.#bits & ((1 << bits) - 1);
+    this.#bits >>>= bits;
+    this.#count -= bits;
+    return code;
+  }
+}
+
+function cutOff(): SampleDecodeError {
+  return new SampleDecodeError({}, 'it is a GIF whose data end before its last pixel; it is cut off or damaged');
+}
+
+function damaged(): SampleDecodeError {
+  return new SampleDecodeError({}, 'it is a GIF with data that cannot be; it is damaged');
+}
