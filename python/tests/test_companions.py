@@ -141,5 +141,5 @@ def test_the_options_are_those_of_the_typescript_loader():
     of_reader = {line.split("readonly ")[1].split("?")[0] for line in interface.splitlines() if "  readonly " in line}
     mine = set(shardtool.options.OPTION_NAMES.values())
     # What concerns the two processes, and what load_state_dict is for.
-    assert of_reader - mine == {"release", "slotFile", "state", "signal"}
+    assert of_reader - mine == {"reuse", "slotFile", "state", "signal"}
     assert mine <= of_reader
