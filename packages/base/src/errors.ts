@@ -1,4 +1,4 @@
-import { sentence } from './escape-controls.js';
+import { toMessage } from './escape-controls.js';
 
 /** Where the trouble is. `offset` is in bytes from the start of the shard. */
 export interface ErrorContext {
@@ -19,7 +19,7 @@ export class ShardtoolError extends Error implements ErrorContext {
   readonly path?: string | undefined;
 
   constructor(where: ErrorContext, message: string, options?: { cause?: unknown }) {
-    super(sentence(message), options);
+    super(toMessage(message), options);
     this.name = new.target.name;
     this.shard = where.shard;
     this.key = where.key;

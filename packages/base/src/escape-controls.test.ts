@@ -2,21 +2,21 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { anyCodePoint } from '../../../test/any-text.js';
 import { FileError } from './errors.js';
-import { sentence, visible } from './escape-controls.js';
+import { escapeControls, toMessage } from './escape-controls.js';
 
 test('what steers a terminal is written out, and everything else stays', () => {
-  expect(visible('a\u001b[2Jb\u0007c\u009bd\u202ee\tf\ng\u2066h\u007fi')).toBe(
+  expect(escapeControls('a\u001b[2Jb\u0007c\u009bd\u202ee\tf\ng\u2066h\u007fi')).toBe(
     'a\\u001b[2Jb\\u0007c\\u009bd\\u202ee\\tf\\ng\\u2066h\\u007fi',
   );
-  expect(visible('Käse 猫 🐈 \\ "')).toBe('Käse 猫 🐈 \\ "');
-  expect(visible('a\tb\n', '\t\n')).toBe('a\tb\n');
-  expect(visible('\ud83d')).toBe('\\ud83d');
+  expect(escapeControls('Käse 猫 🐈 \\ "')).toBe('Käse 猫 🐈 \\ "');
+  expect(escapeControls('a\tb\n', '\t\n')).toBe('a\tb\n');
+  expect(escapeControls('\ud83d')).toBe('\\ud83d');
 });
 
 test('JSON stays the same JSON, and no text keeps anything that steers', () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCodePoint }), (text) => {
-      const shown = visible(JSON.stringify({ [text]: text }));
+      const shown = escapeControls(JSON.stringify({ [text]: text }));
       expect(JSON.parse(shown)).toEqual({ [text]: text });
       expect(shown).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
     }),
@@ -35,5 +35,5 @@ test('an error is one line of ordinary length, and has the whole key beside it',
 
 test('names of ordinary length are not cut', () => {
   const path = `/data/${'folder/'.repeat(30)}photo.jpg`;
-  expect(sentence(`${path} cannot be read.`)).toBe(`${path} cannot be read.`);
+  expect(toMessage(`${path} cannot be read.`)).toBe(`${path} cannot be read.`);
 });

@@ -11,7 +11,7 @@ const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\t', '\r'
  * The text with every character that steers a terminal written as JSON writes it (`\u001b`, `\n`), so that text in JSON stays
  * the same text. Characters of `kept` stay: what lays out lines and columns.
  */
-export function visible(text: string, kept = ''): string {
+export function escapeControls(text: string, kept = ''): string {
   return text.replace(STEERING, (character) => {
     if (kept.includes(character)) return character;
     return SHORT[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -35,9 +35,9 @@ const SHOWN_AT_AN_END = 100;
 
 const LONG_NAME = new RegExp(`"[^"]{${LONGEST_NAME},}"|[^\\s"]{${LONGEST_NAME},}`, 'g');
 
-/** A sentence for people: {@link visible}, and with names of thousands of characters cut in the middle. */
-export function sentence(text: string): string {
-  return visible(text).replace(LONG_NAME, (name) => {
+/** A sentence for people: {@link escapeControls}, and with names of thousands of characters cut in the middle. */
+export function toMessage(text: string): string {
+  return escapeControls(text).replace(LONG_NAME, (name) => {
     const left = name.length - 2 * SHOWN_AT_AN_END;
     return `${name.slice(0, SHOWN_AT_AN_END)}... (${left} characters) ...${name.slice(-SHOWN_AT_AN_END)}`;
   });

@@ -37,7 +37,7 @@ export {
   WorkerDiedError,
   WriteCheckError,
 } from './errors.js';
-export { countOf, formatCount, sentence, visible } from './escape-controls.js';
+export { countOf, escapeControls, formatCount, toMessage } from './escape-controls.js';
 export { flushFolder, nameOnce, writeDurably } from './files/durable.js';
 export { makeFolder } from './files/make-folder.js';
 export { HashTable, hashOfBytes, mixedBits } from './hash-table.js';

@@ -1,3 +1,3 @@
 /** Text for people, without the rest of this package: the page of `shardtool view` and every command print with it. */
-export { countOf, formatCount, sentence, visible } from './escape-controls.js';
+export { countOf, escapeControls, formatCount, toMessage } from './escape-controls.js';
 export { parseSize } from './size.js';

@@ -1,11 +1,11 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 
 const COUNT = new Intl.NumberFormat('en-US');
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
 
 /** Text from a dataset: what steers or turns text is written as JSON writes it. */
 export function shown(text: string): string {
-  return visible(text);
+  return escapeControls(text);
 }
 
 export function count(value: number): string {

@@ -16,7 +16,7 @@ export class Stage implements DeviceStage {
   readonly slots: readonly DeviceSlot[];
   readonly freeSlots: DeviceSlot[];
   /** Rings when a slot or a batch is there, or will not be. */
-  readonly bell = new WakeSignal();
+  readonly wakeSignal = new WakeSignal();
   /** What went wrong on the device: what fails after that says nothing new. */
   failure: unknown = null;
   #isClosed = false;

@@ -46,11 +46,11 @@ export class Upload implements Uploads {
     const { device, plan } = this.#stage;
     if (plan.release === 'auto') this.#current?.release();
     this.#current = null;
-    this.#stage.bell.ring();
+    this.#stage.wakeSignal.notify();
     while (this.#queue.length === 0) {
       if (this.#failure !== null) throw this.#failure.reason;
       if (this.#isOver) return null;
-      await this.#stage.bell.wait();
+      await this.#stage.wakeSignal.wait();
     }
     const { batch } = this.#queue.shift()!;
     device.wait(BigInt(plan.stream), batch.ready.handle);
@@ -62,13 +62,13 @@ export class Upload implements Uploads {
     this.#isStopped = true;
     this.#failure ??= { reason };
     for (const { drop } of this.#queue.splice(0)) drop();
-    this.#stage.bell.ring();
+    this.#stage.wakeSignal.notify();
   }
 
   async end(): Promise<void> {
     this.#isStopped = true;
     for (const { drop } of this.#queue.splice(0)) drop();
-    this.#stage.bell.ring();
+    this.#stage.wakeSignal.notify();
     await this.#pumping;
     if (this.#stage.plan.release === 'auto' && this.#failure === null) this.#current?.release();
     this.#current = null;
@@ -89,7 +89,7 @@ export class Upload implements Uploads {
     await Promise.all(this.#copies);
     if (!isWhole) await batches.return?.().catch((reason: unknown) => this.#endWith(reason));
     this.#isOver = true;
-    this.#stage.bell.ring();
+    this.#stage.wakeSignal.notify();
   }
 
   /** Null: no more batches are wanted. */
@@ -97,7 +97,7 @@ export class Upload implements Uploads {
     while (!this.#isStopped) {
       const slot = this.#stage.freeSlots.shift();
       if (slot !== undefined) return slot;
-      await this.#stage.bell.wait();
+      await this.#stage.wakeSignal.wait();
     }
     return null;
   }
@@ -162,7 +162,7 @@ export class Upload implements Uploads {
       holders--;
       if (holders > 0) return;
       stage.freeSlots.push(slot);
-      stage.bell.ring();
+      stage.wakeSignal.notify();
     };
     let isReleased = false;
     const drop = (): void => {
@@ -176,7 +176,7 @@ export class Upload implements Uploads {
       drop();
     };
     this.#queue.push({ batch: this.#batch(slot, host, parts, state, release), drop });
-    this.#stage.bell.ring();
+    this.#stage.wakeSignal.notify();
     const copy = whenDone(stage.device, slot.ready)
       .then(() => {
         host.release();

@@ -1,6 +1,6 @@
 /**
- * A bell that tasks wait for and others ring. A ring that nobody awaits is not remembered: whoever is woken looks at what
- * it needs and waits again. One bell serves all tasks of a loader, so that nobody misses a change it did not think of.
+ * Wakes tasks that wait for a change. A notification that no task awaits is not stored: a task that wakes up checks its condition
+ * and waits again. All tasks of a loader share one signal, so that none misses a change.
  */
 export class WakeSignal {
   #waiting: (() => void)[] = [];
@@ -9,7 +9,7 @@ export class WakeSignal {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  ring(): void {
+  notify(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const resolve of waiting) resolve();

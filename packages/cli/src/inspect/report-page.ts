@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { InspectFinding, InspectGroups, InspectReport } from '@shardtool/reader';
 import { countOf, formatCount } from '../terminal/size.js';
 
@@ -120,7 +120,7 @@ function figure(sample: Named, pictureOf: PictureOf): string {
 
 /** What a person or a shard named, as text: neither markup nor characters that steer. */
 function text(value: string): string {
-  return visible(value)
+  return escapeControls(value)
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { OpenOptions } from '@shardtool/reader';
 import type { OtherIndex } from '@shardtool/writer';
 import { OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
@@ -44,5 +44,5 @@ export async function copyView(location: string, view: OpenOptions, output: stri
   await dataset.close();
   const format = dataset.format === 'lmdb' || dataset.format === 'msgpack' ? dataset.format : 'tar';
   const { samples, shards } = await convert(location, output, { ...view, format });
-  return `Copied ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')} to ${visible(output)}.`;
+  return `Copied ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')} to ${escapeControls(output)}.`;
 }

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import sharp from 'sharp';
 
 export const LABEL_HEIGHT = 20;
@@ -35,7 +35,7 @@ export class Labels {
   }
 
   async #escaped(text: string): Promise<string> {
-    const parts = [...visible(text)].map(async (character) => {
+    const parts = [...escapeControls(text)].map(async (character) => {
       if (/^[\x20-\x7e]$/.test(character) || (await this.#isKnown(character))) return character;
       return `\\u{${character.codePointAt(0)!.toString(16)}}`;
     });

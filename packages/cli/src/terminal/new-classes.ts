@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { AddOverlayReport } from '@shardtool/reader';
 import { countOf, formatCount } from './size.js';
 
@@ -7,7 +7,9 @@ const SHOWN = 10;
 /** Names the classes that only labels have, since a mistyped one makes a class too; no line where there are none. */
 export function newClassLines({ newClasses }: Pick<AddOverlayReport, 'newClasses'>): string[] {
   if (newClasses.length === 0) return [];
-  const names = newClasses.slice(0, SHOWN).map(({ name, hint }) => `  "${visible(name)}"${visible(hint)}`);
+  const names = newClasses
+    .slice(0, SHOWN)
+    .map(({ name, hint }) => `  "${escapeControls(name)}"${escapeControls(hint)}`);
   const more = newClasses.length - SHOWN;
   const rest = more > 0 ? [`  and ${formatCount(more)} more`] : [];
   return [`${countOf(newClasses.length, 'new class', 'new classes')}:`, ...names, ...rest];

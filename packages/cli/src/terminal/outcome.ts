@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { inspect } from 'node:util';
-import { sentence, visible } from '@shardtool/base/text';
+import { escapeControls, toMessage } from '@shardtool/base/text';
 
 /** The command line itself is not right: exit code 2. */
 export class UsageError extends Error {}
@@ -42,7 +42,7 @@ export async function fail(thrown: unknown, words: readonly string[], flags: rea
     text += ' --exclude-keys leaves them out.';
   const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
   if (!isForeseen) text += ' (Nobody foresaw this: please report what the same command prints with --verbose.)';
-  console.error(`shardtool: ${sentence(text.replace(/\s*\n\s*/g, ' '))}`);
+  console.error(`shardtool: ${toMessage(text.replace(/\s*\n\s*/g, ' '))}`);
   if (verbose) console.error(withColours(error));
 }
 
@@ -64,7 +64,7 @@ const COLOUR = new RegExp(`(${ESCAPE}\\[\\d+m)`);
 function withColours(error: unknown): string {
   const colors = process.stderr.isTTY === true && process.stderr.hasColors();
   const parts = inspect(error, { colors }).split(COLOUR);
-  return parts.map((part) => (COLOUR.test(part) ? part : visible(part, '\n'))).join('');
+  return parts.map((part) => (COLOUR.test(part) ? part : escapeControls(part, '\n'))).join('');
 }
 
 /** A library's message names an option for programs and as it is typed, `"overwrite" (--overwrite)`: here as it is typed. */
@@ -97,9 +97,9 @@ export function endQuietlyOnClosedPipe(): void {
   });
 }
 
-/** Prints lines: text, or JSON, with nothing in it that steers a terminal. Values in lines are made {@link visible} before. */
+/** Prints lines: text, or JSON, with nothing in it that steers a terminal. Values in lines are made {@link escapeControls} before. */
 export function print(text: string): Promise<void> | void {
-  return write(visible(`${text}\n`, '\n\t'));
+  return write(escapeControls(`${text}\n`, '\n\t'));
 }
 
 /** Resolves when standard output takes more; null while it does. */

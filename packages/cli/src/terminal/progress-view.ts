@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { SingleBar } from 'cli-progress';
 import { type Progress, progressLine } from './progress-line.js';
 
@@ -27,10 +27,10 @@ export class ProgressView {
     if (this.#Bar !== null) {
       this.#bar ??= startBar(this.#Bar);
       this.#bar.setTotal(Math.max(1, total));
-      this.#bar.update(done, { progress: { ...progress, parts: parts.map((part) => visible(part)) } });
+      this.#bar.update(done, { progress: { ...progress, parts: parts.map((part) => escapeControls(part)) } });
     } else if (performance.now() - this.#lastLine > LINE_EVERY_MS) {
       this.#lastLine = performance.now();
-      console.error(`${stage}: ${visible(parts.join(', '))}`);
+      console.error(`${stage}: ${escapeControls(parts.join(', '))}`);
     }
   }
 

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { CropIndexCounts, PackReport, PartialField } from '@shardtool/writer';
 import { countOf, formatCount } from './size.js';
 
@@ -13,7 +13,7 @@ export function skippedLine(
   listed: (list: string) => string,
 ): string[] {
   if (skippedFiles === 0) return [];
-  const counts = Object.entries(skipped).map(([name, count]) => `${formatCount(count)} ${visible(name)}`);
+  const counts = Object.entries(skipped).map(([name, count]) => `${formatCount(count)} ${escapeControls(name)}`);
   return [
     `  ${countOf(skippedFiles, 'file')} skipped: ${counts.join(', ')} (${listed('skipped.jsonl')} ${skippedFiles === 1 ? 'it' : 'them'})`,
   ];
@@ -76,7 +76,7 @@ export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: s
     ...(relabelled > 0 ? [`${countOf(relabelled, 'packed image has', 'packed images have')} other labels now`] : []),
   ];
   return [
-    `  ${parts.join(', and ')}: the dataset has what was packed (changed.jsonl lists them; the first: ${visible(first)})`,
+    `  ${parts.join(', and ')}: the dataset has what was packed (changed.jsonl lists them; the first: ${escapeControls(first)})`,
     ...(relabelled > 0 && overlay !== null ? [`  ${overlay} applies classes and columns to packed images`] : []),
   ];
 }
@@ -87,7 +87,7 @@ export function keptLine({ keptOptions = {} }: Pick<PackReport, 'keptOptions'>):
     const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
     if (value === true) return flag;
     if (value === false) return flag.replace('--', '--no-');
-    return `${flag} ${visible(Array.isArray(value) ? value.join(',') : String(value))}`;
+    return `${flag} ${escapeControls(Array.isArray(value) ? value.join(',') : String(value))}`;
   });
   return flags.length === 0 ? [] : [`  with the options that the dataset was made with: ${flags.join(' ')}`];
 }
@@ -130,7 +130,7 @@ export function classlessLine(fields: readonly PartialField[], samples: number):
 /** The warning that samples differ in their fields, with the names of those who would refuse them. */
 export function fieldsLine(fields: readonly PartialField[], samples: number): string[] {
   if (fields.length === 0) return [];
-  const counts = fields.map((field) => `${visible(field.name)} in ${formatCount(field.samples)}`);
+  const counts = fields.map((field) => `${escapeControls(field.name)} in ${formatCount(field.samples)}`);
   return [
     `  the samples differ in their fields (of ${formatCount(samples)}: ${counts.join(', ')}): shardtool reads them, but ` +
       "webdataset's to_tuple and batched, wids with PyTorch's collate and DALI want the same fields in every sample",

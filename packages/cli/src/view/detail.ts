@@ -1,4 +1,4 @@
-import { crc32, ShardtoolError, sentence } from '@shardtool/base';
+import { crc32, ShardtoolError, toMessage } from '@shardtool/base';
 import { type FieldColumns, headerOf, imageFields, imageKindOf, type LoadedIndex } from '@shardtool/format';
 import type { AnnotationOptions, Dataset, Sample } from '@shardtool/reader';
 import { exifLines } from './exif.js';
@@ -67,7 +67,7 @@ function shapeOf({ width, height, orientation }: LoadedIndex, row: number, { fie
 }
 
 function note<T>(faults: string[], what: string, error: Error, instead: T): T {
-  faults.push(sentence(`${what} cannot be read: ${error.message}`));
+  faults.push(toMessage(`${what} cannot be read: ${error.message}`));
   return instead;
 }
 

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { FileError, ShardtoolError, sentence } from '@shardtool/base';
+import { FileError, ShardtoolError, toMessage } from '@shardtool/base';
 import { type AnnotationOptions, type Dataset, WhereError } from '@shardtool/reader';
 import { admitted, newSecret, SAFE_HEADERS } from './guard.js';
 import { Marks } from './marks.js';
@@ -155,7 +155,7 @@ function refuseBy(response: ServerResponse, error: unknown): void {
     return;
   }
   const { message } = error instanceof Error ? error : new Error(String(error));
-  const said = sentence(message);
+  const said = toMessage(message);
   const isForeseen = error instanceof ShardtoolError || error instanceof BodyError;
   const refusal = error instanceof WhereError ? { message: said, column: error.column } : { message: said };
   refuse(response, isForeseen ? 400 : 500, refusal);

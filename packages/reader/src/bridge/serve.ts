@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { redirectWarnings } from '@shardtool/base';
-import { sentence } from '@shardtool/base/text';
+import { toMessage } from '@shardtool/base/text';
 import type { Answer } from './answer.js';
 import { encodeFrame, FrameDecoder } from './frames.js';
 import { endWithParent } from './parent.js';
@@ -31,7 +31,7 @@ export async function serve<Request extends { readonly request: number }>(
     } catch (error) {
       const { message } = error as Error;
       const text = `The ${who} was asked for something that it does not know (${message}); the Python package shardtool starts it and speaks to it.`;
-      console.error(sentence(text));
+      console.error(toMessage(text));
       process.exit(1);
     }
   };

@@ -242,7 +242,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       arena: engine.arena,
       held: engine.held,
       holdBytes: this.#options.holdBytes,
-      bell: engine.bell,
+      wakeSignal: engine.wakeSignal,
       buffers: memory.readBuffers.buffers,
       readConcurrency,
       all: order.all,

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import { answerOn } from '../../bench/advice.js';
 import type { BenchResult } from '../../bench/bench.js';
 import { command } from '../../command.js';
@@ -82,7 +82,7 @@ function describe(result: BenchResult): string {
   }
   if (result.bad > 0) {
     lines.push(
-      `${countOf(result.bad, 'bad sample')}: ${visible(badKeys.slice(0, 10).join(', '))}${badKeys.length > 10 ? ' ...' : ''}`,
+      `${countOf(result.bad, 'bad sample')}: ${escapeControls(badKeys.slice(0, 10).join(', '))}${badKeys.length > 10 ? ' ...' : ''}`,
     );
   }
   if (result.warnings > 0) lines.push(`${countOf(result.warnings, 'image')} decoded with warnings`);

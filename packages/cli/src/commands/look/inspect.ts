@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { InspectFinding, InspectGroups, InspectReport } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { wholeNumber } from '../../options/flags.js';
@@ -68,7 +68,7 @@ function describe(report: InspectReport): string[] {
     `${countOf(samples, 'sample')} inspected${before}`,
     ...(isKept ? [] : ['  nothing can lie beside these files, so --where does not know the columns: pack them first']),
     ...(bad.count === 0 ? [] : ['', `${countOf(bad.count, 'sample')} that cannot be used`]),
-    ...bad.samples.slice(0, PRINTED).map(({ key, reason }) => `  ${visible(key)}: ${visible(reason)}`),
+    ...bad.samples.slice(0, PRINTED).map(({ key, reason }) => `  ${escapeControls(key)}: ${escapeControls(reason)}`),
     ...groupLines('equal bytes', duplicates),
     ...groupLines('look alike', nearDuplicates),
     ...(leaks === null ? [] : groupLines('in both datasets', leaks)),
@@ -88,7 +88,7 @@ function groupLines(title: string, { groups, acrossClasses, samples, first }: In
     '',
     `${title}: ${countOf(samples, 'sample')} in ${countOf(groups, 'group')}${across}`,
     ...first.slice(0, PRINTED).map(({ size, samples: own, others }) => {
-      const names = [...own, ...others].slice(0, 4).map(({ key }) => visible(key));
+      const names = [...own, ...others].slice(0, 4).map(({ key }) => escapeControls(key));
       return `  ${names.join(', ')}${size > names.length ? ` and ${formatCount(size - names.length)} more` : ''}`;
     }),
     ...(groups > PRINTED ? [`  and ${countOf(groups - PRINTED, 'more group')}`] : []),
@@ -100,7 +100,7 @@ function findingLines({ name, help, count, samples }: InspectFinding): string[] 
   return [
     '',
     `${name}: ${countOf(count, 'sample')} (${help})`,
-    ...samples.slice(0, PRINTED).map(({ key, value }) => `  ${visible(key)}\t${Math.round(value * 100) / 100}`),
+    ...samples.slice(0, PRINTED).map(({ key, value }) => `  ${escapeControls(key)}\t${Math.round(value * 100) / 100}`),
     ...(count > PRINTED ? [`  and ${formatCount(count - PRINTED)} more`] : []),
   ];
 }

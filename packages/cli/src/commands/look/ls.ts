@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { StoredDataset } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
@@ -54,7 +54,7 @@ function summary(dataset: StoredDataset): object {
 async function listShards(dataset: StoredDataset): Promise<void> {
   const { shards, format, size, bytes, fields } = dataset;
   if (format === 'folder') return sumUpFolder(dataset);
-  const names = shards.map(({ name }) => visible(name));
+  const names = shards.map(({ name }) => escapeControls(name));
   const width = names.reduce((most, name) => Math.max(most, widthOf(name)), 0);
   for (const [i, shard] of shards.entries()) {
     const samples = formatCount(shard.samples).padStart(10);
@@ -70,7 +70,7 @@ async function listShards(dataset: StoredDataset): Promise<void> {
   }
   await print(
     `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${await classesOf(dataset)}, ` +
-      `fields ${fields.map((name) => visible(name)).join(', ')}${splitsOf(dataset)}`,
+      `fields ${fields.map((name) => escapeControls(name)).join(', ')}${splitsOf(dataset)}`,
   );
   await sayOthers(dataset);
 }
@@ -84,12 +84,12 @@ async function classesOf({ classes, classSamples, fields, format, location, mixt
   const { partReader } = await layoutOf(format);
   return partReader === undefined && !fields.includes('cls')
     ? 'no classes'
-    : `no names of classes (shardtool stats ${visible(location)} counts them)`;
+    : `no names of classes (shardtool stats ${escapeControls(location)} counts them)`;
 }
 
 /** Splits that the place itself has. */
 function splitsOf({ splits }: StoredDataset): string {
-  return splits.length === 0 ? '' : `, splits ${splits.map((name) => visible(name)).join(', ')}`;
+  return splits.length === 0 ? '' : `, splits ${splits.map((name) => escapeControls(name)).join(', ')}`;
 }
 
 /** A place that could be read in another way, too. */
@@ -102,8 +102,8 @@ async function sayOthers({ format, otherLayouts }: StoredDataset): Promise<void>
 async function sumUpFolder(dataset: StoredDataset): Promise<void> {
   const { location, size, bytes, fields } = dataset;
   await print(
-    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${await classesOf(dataset)}, fields ${fields.map((name) => visible(name)).join(', ')}${splitsOf(dataset)}\n` +
-      `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${visible(location)} shards`,
+    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${await classesOf(dataset)}, fields ${fields.map((name) => escapeControls(name)).join(', ')}${splitsOf(dataset)}\n` +
+      `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${escapeControls(location)} shards`,
   );
 }
 
@@ -121,7 +121,7 @@ async function listSamples(dataset: StoredDataset, json: boolean): Promise<void>
       const className = dataset.classes[cls] ?? (cls < 0 ? null : String(cls));
       const [width, height] = [index.width[row]!, index.height[row]!];
       lines += json
-        ? visible(
+        ? escapeControls(
             jsonText({
               shard: name,
               key: index.key[row],
@@ -136,10 +136,10 @@ async function listSamples(dataset: StoredDataset, json: boolean): Promise<void>
             }),
           )
         : [
-            visible(index.key[row]!),
-            visible(className ?? '-'),
+            escapeControls(index.key[row]!),
+            escapeControls(className ?? '-'),
             width > 0 ? `${width}x${height}` : '-',
-            fields.map(([field, column]) => `${visible(field)}:${column.bytes[row]}`).join(' '),
+            fields.map(([field, column]) => `${escapeControls(field)}:${column.bytes[row]}`).join(' '),
           ].join('\t');
       lines += '\n';
       if (lines.length < WRITE_CHARACTERS) continue;

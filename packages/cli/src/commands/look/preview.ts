@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { sentence, visible } from '@shardtool/base/text';
+import { escapeControls, toMessage } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
@@ -54,14 +54,16 @@ export const previewCommand = command({
 });
 
 function describe({ images, sizes, bad, classes }: Shown, output: string): string {
-  const examples = bad.slice(0, 10).map(({ key, reason }) => `  ${visible(key)}: ${sentence(reason)}`);
+  const examples = bad.slice(0, 10).map(({ key, reason }) => `  ${escapeControls(key)}: ${toMessage(reason)}`);
   return [
     images === 0
       ? 'No sample could be shown, and nothing was written.'
-      : `Wrote ${visible(output)}: ${countOf(images, 'image')} of ${sizes.map(({ width, height }) => `${width}x${height}`).join(', ')} pixels.`,
+      : `Wrote ${escapeControls(output)}: ${countOf(images, 'image')} of ${sizes.map(({ width, height }) => `${width}x${height}`).join(', ')} pixels.`,
     ...(bad.length === 0 ? [] : [`${countOf(bad.length, 'bad sample')} on the way:`, ...examples]),
     ...(bad.length > 10 ? [`  and ${countOf(bad.length - 10, 'more', 'more')}`] : []),
-    ...(classes === null ? [] : [`There is no font on this system; the classes are: ${visible(classes.join(', '))}`]),
+    ...(classes === null
+      ? []
+      : [`There is no font on this system; the classes are: ${escapeControls(classes.join(', '))}`]),
   ].join('\n');
 }
 

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { DatasetStats, DistributionSummary, ObjectStats } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
@@ -45,11 +45,11 @@ function describe(stats: DatasetStats, classes: number, location: string): strin
     ...section('kinds of images'),
     ...bars(
       stats.kinds.map(({ kind, samples: count, bytes: size }) => {
-        return { label: visible(kind), value: count, text: `${formatCount(count)}, ${formatSize(size)}` };
+        return { label: escapeControls(kind), value: count, text: `${formatCount(count)}, ${formatSize(size)}` };
       }),
     ),
     ...stats.fields.flatMap(({ name, bytes: sizes }) => [
-      ...section(`field ${visible(name)}: in ${countOf(sizes.count, 'sample')}, ${summary(sizes, formatSize)}`),
+      ...section(`field ${escapeControls(name)}: in ${countOf(sizes.count, 'sample')}, ${summary(sizes, formatSize)}`),
       ...histogram(sizes, formatSize),
     ]),
     ...(stats.width.count === 0
@@ -64,7 +64,7 @@ function describe(stats: DatasetStats, classes: number, location: string): strin
         ]),
     repeatedKeys.count === 0
       ? 'no key comes twice'
-      : `${countOf(repeatedKeys.count, 'sample')} with a key that came before: ${repeatedKeys.examples.map((key) => visible(key)).join(', ')}`,
+      : `${countOf(repeatedKeys.count, 'sample')} with a key that came before: ${repeatedKeys.examples.map((key) => escapeControls(key)).join(', ')}`,
   ];
 }
 
@@ -72,20 +72,20 @@ function describe(stats: DatasetStats, classes: number, location: string): strin
 function unknownSizes({ format, kinds }: DatasetStats, location: string): string {
   if (kinds.length === 0) return 'nothing in it is an image file, so there are no widths and heights';
   const command = format === 'folder' ? 'pack' : 'index';
-  return `width, height and orientation are not known before "shardtool ${command} ${visible(location)}" has read the headers of the images`;
+  return `width, height and orientation are not known before "shardtool ${command} ${escapeControls(location)}" has read the headers of the images`;
 }
 
 function objectLines({ objects, images, without, classes, perImage, width, height, bad }: ObjectStats, most: number) {
   const sorted = classes.toSorted((a, b) => b.objects - a.objects);
   const rows = sorted.slice(0, most).map(({ name, objects: count, images: on }) => {
-    return { label: visible(name), value: count, text: `${formatCount(count)} on ${countOf(on, 'image')}` };
+    return { label: escapeControls(name), value: count, text: `${formatCount(count)} on ${countOf(on, 'image')}` };
   });
   const more = classes.length > most ? [`  and ${formatCount(classes.length - most)} more: --classes N, --json`] : [];
   const unusable =
     bad.first === null
       ? []
       : [
-          `${countOf(bad.count, 'sample')} with annotations that cannot be used; the first: "${visible(bad.first.key)}", ${visible(bad.first.reason)}`,
+          `${countOf(bad.count, 'sample')} with annotations that cannot be used; the first: "${escapeControls(bad.first.key)}", ${escapeControls(bad.first.reason)}`,
         ];
   return [
     ...section(
@@ -107,9 +107,9 @@ function classLines({ classes, samplesWithoutClass }: DatasetStats, most: number
   if (classes.length === 0) return section(`no classes${none}`);
   const sorted = classes.toSorted((a, b) => b.samples - a.samples);
   const smallest = sorted.at(-1)!;
-  const title = `${countOf(classes.length, 'class', 'classes')}, the smallest ${visible(smallest.name)} with ${formatCount(smallest.samples)}${none}`;
+  const title = `${countOf(classes.length, 'class', 'classes')}, the smallest ${escapeControls(smallest.name)} with ${formatCount(smallest.samples)}${none}`;
   const rows = sorted.slice(0, most).map(({ name, samples, bytes }) => {
-    return { label: visible(name), value: samples, text: `${formatCount(samples)}, ${formatSize(bytes)}` };
+    return { label: escapeControls(name), value: samples, text: `${formatCount(samples)}, ${formatSize(bytes)}` };
   });
   const more = classes.length > most ? [`  and ${formatCount(classes.length - most)} more: --classes N, --json`] : [];
   return [...section(title), ...bars(rows), ...more];

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { ShardtoolError } from '@shardtool/base';
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { wholeNumber } from '../../options/flags.js';
@@ -38,7 +38,7 @@ export const viewCommand = command({
         progress.show({ stage: 'read indexes', done, total: dataset.size, parts });
       },
     }).finally(() => progress.hide());
-    await print(`${server.address}\nWhoever has this address sees ${visible(location)}. Ctrl-C ends it.`);
+    await print(`${server.address}\nWhoever has this address sees ${escapeControls(location)}. Ctrl-C ends it.`);
     if (open) await openBrowser(server.address);
     await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
     await server.close();
@@ -70,12 +70,12 @@ async function keepMarks(marks: Marks, location: string): Promise<void> {
   try {
     const { file, overlay } = await marks.save(await marks.freeName());
     await print(
-      `${countOf(count, 'mark')} that nobody had saved: kept as the overlay ${visible(file)}.\n` +
-        `Every command takes it: --overlay ${visible(overlay)}`,
+      `${countOf(count, 'mark')} that nobody had saved: kept as the overlay ${escapeControls(file)}.\n` +
+        `Every command takes it: --overlay ${escapeControls(overlay)}`,
     );
   } catch (error) {
     if (!(error instanceof ShardtoolError)) throw error;
-    await print(`${visible(location)} takes no overlay (${visible(error.message)}); your marks are:`);
+    await print(`${escapeControls(location)} takes no overlay (${escapeControls(error.message)}); your marks are:`);
     for (const { key, mark } of marks.list().marks) await print(JSON.stringify({ key, ...mark }));
   }
 }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { CommitReport } from '@shardtool/writer';
 import { command } from '../../command.js';
 import { share } from '../../options/flags.js';
@@ -37,9 +37,9 @@ export const commitCommand = command({
 function describe(report: CommitReport, output: string): string {
   const { samples, shards, bytes, quarantined, partialFields, wasCommitted } = report;
   const size = `${countOf(samples, 'sample')} in ${countOf(shards, 'shard')} (${formatSize(bytes)})`;
-  if (wasCommitted) return `${visible(output)} was committed already: ${size}.`;
+  if (wasCommitted) return `${escapeControls(output)} was committed already: ${size}.`;
   return [
-    `Committed ${size} in ${visible(output)}.`,
+    `Committed ${size} in ${escapeControls(output)}.`,
     ...countLine(
       quarantined,
       'image is bad and was left out: quarantine.jsonl says why',

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { OpenOptions } from '@shardtool/reader';
 import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
@@ -77,7 +77,7 @@ function describe(report: ConvertReport, output: string): string {
   const { samples, shards, bytes, skippedEntries, skippedLinks, leftOut, partialFields, wasCommitted } = report;
   if (wasCommitted) return `${output} has all of it already.`;
   return [
-    `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${visible(output)} (${formatSize(bytes)}).`,
+    `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${escapeControls(output)} (${formatSize(bytes)}).`,
     ...countLine(
       skippedEntries,
       'file belongs to no sample and was skipped',

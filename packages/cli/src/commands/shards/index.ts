@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { askedIndexes, OUTPUT_FLAGS, QUIET_FLAG } from '../../options/output-flags.js';
 import { print } from '../../terminal/outcome.js';
@@ -72,7 +72,7 @@ export const indexCommand = command({
     for (const line of cropLines(made)) await print(line);
     const found = report.columns;
     if (found === null) return;
-    await print(`  columns: ${found.columns.map(({ name, type }) => `${visible(name)} (${type})`).join(', ')}`);
+    await print(`  columns: ${found.columns.map(({ name, type }) => `${escapeControls(name)} (${type})`).join(', ')}`);
     if (found.unreadable > 0)
       await print(`  ${countOf(found.unreadable, 'field')} of JSON cannot be read: no value there`);
     if (found.unlabelled > 0)

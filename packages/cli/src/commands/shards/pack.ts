@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';
@@ -97,7 +97,8 @@ export const packCommand = command({
         await print(describe(part, from!, to!, { ...options, hasOtherBytes: changesBytes(options) }));
       }
       const beside = report.splitSidecars ?? [];
-      if (beside.length > 0) await print(`Left out beside them: ${beside.map((name) => visible(name)).join(', ')}.`);
+      if (beside.length > 0)
+        await print(`Left out beside them: ${beside.map((name) => escapeControls(name)).join(', ')}.`);
     }
     if (split === undefined) return;
     const { splitDataset } = await import('@shardtool/reader');
@@ -162,25 +163,28 @@ function describe(
   const table = labels ?? report.metadata;
   const overlay = table === null || table === undefined ? null : overlayCommand(output, table);
   if (report.wasCommitted || (append && isNothing)) {
-    return [`${visible(output)} has all of ${visible(source)} already.`, ...changesLine(report, overlay)].join('\n');
+    return [
+      `${escapeControls(output)} has all of ${escapeControls(source)} already.`,
+      ...changesLine(report, overlay),
+    ].join('\n');
   }
   const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
   return [
     ...labelsWarning(report, labels ?? coco ?? report.metadata ?? ''),
     `${verb} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
       `${countOf(report.samples, 'sample')} of ${countOf(report.classes.length, 'class', 'classes')}, ${into} ` +
-      `${countOf(report.shards, 'shard')} ${append ? 'to' : 'in'} ${visible(output)}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
+      `${countOf(report.shards, 'shard')} ${append ? 'to' : 'in'} ${escapeControls(output)}${dryRun ? '' : ` (${formatSize(report.bytes)})`}.`,
     ...adviceOnClasses(
-      report.classes.map((name) => visible(name)),
+      report.classes.map((name) => escapeControls(name)),
       report.samples,
-      visible(source),
+      escapeControls(source),
       labels !== undefined ? 'labels' : (coco ?? yolo ?? report.metadata) ? 'other' : null,
-      tablesBelow(source, report.classes).map((table) => visible(table)),
+      tablesBelow(source, report.classes).map((table) => escapeControls(table)),
     ),
-    ...(report.classes.length === 0 ? [] : adviceOnPatterns(exclude, source).map((line) => visible(line))),
+    ...(report.classes.length === 0 ? [] : adviceOnPatterns(exclude, source).map((line) => escapeControls(line))),
     ...(report.metadata === null
       ? []
-      : [`  ${visible(report.metadata)} was taken as labels, for its column file_name`]),
+      : [`  ${escapeControls(report.metadata)} was taken as labels, for its column file_name`]),
     ...countLine(keptShards, 'shard was finished already, and stayed', 'shards were finished already, and stayed'),
     ...(part === undefined ? [] : [`  part ${part}: ${partLine(pendingShards)}`]),
     ...countLine(
@@ -223,13 +227,13 @@ function describe(
     ...annotationsLine(report, listsOf),
     ...countLine(
       skippedFolders.length,
-      `folder was skipped, since another path leads to it too: ${visible(skippedFolders[0] ?? '')}`,
-      `folders were skipped, since other paths lead to them too; the first: ${visible(skippedFolders[0] ?? '')}`,
+      `folder was skipped, since another path leads to it too: ${escapeControls(skippedFolders[0] ?? '')}`,
+      `folders were skipped, since other paths lead to them too; the first: ${escapeControls(skippedFolders[0] ?? '')}`,
     ),
     ...countLine(
       hiddenFolders.length,
-      `folder was skipped for the dot in front of its name (ImageFolder would take its images): ${visible(hiddenFolders[0] ?? '')}`,
-      `folders were skipped for the dots in front of their names (ImageFolder would take their images); the first: ${visible(hiddenFolders[0] ?? '')}`,
+      `folder was skipped for the dot in front of its name (ImageFolder would take its images): ${escapeControls(hiddenFolders[0] ?? '')}`,
+      `folders were skipped for the dots in front of their names (ImageFolder would take their images); the first: ${escapeControls(hiddenFolders[0] ?? '')}`,
     ),
     ...folderLines(report),
     ...metaLine(report.metaSamples),
@@ -248,7 +252,7 @@ function describe(
 
 /** What applies the classes and columns of a table to samples that are packed. */
 function overlayCommand(output: string, table: string): string {
-  return `"shardtool overlay add ${visible(output)} relabelled --labels ${visible(table)}"`;
+  return `"shardtool overlay add ${escapeControls(output)} relabelled --labels ${escapeControls(table)}"`;
 }
 
 /** `isEnd`: the pack itself would stop at the first of them. */

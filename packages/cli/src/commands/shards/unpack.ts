@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { QUIET_FLAG } from '../../options/output-flags.js';
@@ -44,6 +44,8 @@ export const unpackCommand = command({
     }
     await stream?.end();
     if (!quiet && !isStream)
-      await print(`Unpacked ${countOf(files, 'file')} of ${countOf(dataset.size, 'sample')} into ${visible(folder)}.`);
+      await print(
+        `Unpacked ${countOf(files, 'file')} of ${countOf(dataset.size, 'sample')} into ${escapeControls(folder)}.`,
+      );
   },
 });

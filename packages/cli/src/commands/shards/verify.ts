@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { QuarantinedSample, RepairReport, VerifyProgress, VerifyReport } from '@shardtool/writer';
 import { command } from '../../command.js';
 import { size, wholeNumber } from '../../options/flags.js';
@@ -53,7 +53,9 @@ export const verifyCommand = command({
       onFault: (fault) => {
         view?.hide();
         const { shard, key, reason } = fault;
-        const line = [shard, ...(key === undefined ? [] : [key]), reason].map((value) => visible(value)).join('\t');
+        const line = [shard, ...(key === undefined ? [] : [key]), reason]
+          .map((value) => escapeControls(value))
+          .join('\t');
         void print(json ? JSON.stringify(fault) : line);
       },
       ...(view !== null && { onProgress: (progress) => show(view, progress) }),
@@ -88,7 +90,7 @@ async function repairAndReport(given: Given): Promise<void> {
     view?.hide();
     const { shard, key, reason } = sample;
     const line = [shard, key, isKept ? `was kept, although ${reason}` : reason]
-      .map((value) => visible(value))
+      .map((value) => escapeControls(value))
       .join('\t');
     void print(json ? JSON.stringify({ ...sample, ...(isKept && { kept: true }) }) : line);
   };
@@ -133,8 +135,8 @@ function describeRepair(report: RepairReport): string {
     ),
     ...countLine(
       lostColumns.length,
-      `column of an index has lost values: ${visible(lostColumns[0] ?? '')}`,
-      `columns of indexes have lost values: ${visible(lostColumns.join(', '))}`,
+      `column of an index has lost values: ${escapeControls(lostColumns[0] ?? '')}`,
+      `columns of indexes have lost values: ${escapeControls(lostColumns.join(', '))}`,
     ),
     ...countLine(
       lostClasses.length,
@@ -143,8 +145,8 @@ function describeRepair(report: RepairReport): string {
     ),
     ...countLine(
       unprovenClasses.length,
-      `name of a class stood in the damaged dataset.json alone; see whether it is right: ${visible(unprovenClasses[0] ?? '')}`,
-      `names of classes stood in the damaged dataset.json alone; see whether they are right: ${visible(unprovenClasses.join(', '))}`,
+      `name of a class stood in the damaged dataset.json alone; see whether it is right: ${escapeControls(unprovenClasses[0] ?? '')}`,
+      `names of classes stood in the damaged dataset.json alone; see whether they are right: ${escapeControls(unprovenClasses.join(', '))}`,
     ),
   ].join('\n');
 }

@@ -1,6 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
@@ -63,9 +63,9 @@ export const mergeCommand = command({
       first === undefined
         ? []
         : [
-            `  ${countOf(repeated.count, 'sample')} with a key that came before, as ${visible(first)}: cat, and whoever asks by key, gets the first of each`,
+            `  ${countOf(repeated.count, 'sample')} with a key that came before, as ${escapeControls(first)}: cat, and whoever asks by key, gets the first of each`,
           ];
-    await print([`Wrote ${visible(output)}: ${counts}.`, ...shared, ...copied].join('\n'));
+    await print([`Wrote ${escapeControls(output)}: ${counts}.`, ...shared, ...copied].join('\n'));
   },
 });
 

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import type { AddOverlayOptions, OverlaySummary } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { openGiven, readKeys } from '../../options/dataset-flags.js';
@@ -66,7 +66,7 @@ export const overlayCommand = command({
       if (json) return print(JSON.stringify(report));
       return print(
         [
-          `Made ${visible(report.file)}: ${countOf(report.excluded, 'sample')} left out, ${countOf(report.relabelled, 'sample')} of ` +
+          `Made ${escapeControls(report.file)}: ${countOf(report.excluded, 'sample')} left out, ${countOf(report.relabelled, 'sample')} of ` +
             `another class, columns set of ${countOf(report.set, 'sample')}; ${countOf(report.classes, 'class', 'classes')}.`,
           ...newClassLines(report),
         ].join('\n'),
@@ -74,7 +74,7 @@ export const overlayCommand = command({
     }
     if (action === 'drop') {
       const kept = await dropOverlay(location, name);
-      return print(json ? JSON.stringify({ kept }) : `Dropped; ${visible(kept)} has it still.`);
+      return print(json ? JSON.stringify({ kept }) : `Dropped; ${escapeControls(kept)} has it still.`);
     }
     if (action === 'log') {
       const chain = await overlayHistory(location, name);
@@ -93,7 +93,7 @@ async function list(location: string, json: boolean): Promise<void> {
   // Of a place without overlays it is not known yet whether there is a dataset.
   if (overlays.length === 0) await (await openGiven(location, {})).close();
   if (json) return print(JSON.stringify(overlays));
-  await print(overlays.length === 0 ? `${visible(location)} has no overlays.` : overlays.map(line).join('\n'));
+  await print(overlays.length === 0 ? `${escapeControls(location)} has no overlays.` : overlays.map(line).join('\n'));
 }
 
 function line({ name, parent, hash, excluded, relabelled, set, kept, splits, note }: OverlaySummary): string {
@@ -106,7 +106,7 @@ function line({ name, parent, hash, excluded, relabelled, set, kept, splits, not
   ];
   const on = parent === null ? '' : ` on ${parent}`;
   return `${[`${name}${on}`, hash.slice(0, 16), changes.join(', ') || 'classes', note]
-    .map((value) => visible(value))
+    .map((value) => escapeControls(value))
     .join('\t')}`;
 }
 

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
 import { newClassLines } from '../../terminal/new-classes.js';
@@ -39,6 +39,6 @@ export const relabelCommand = command({
     if (json) return print(JSON.stringify(report));
     const { file, relabelled, set } = report;
     const made = `${countOf(relabelled, 'sample')} of another class, columns set of ${countOf(set, 'sample')}`;
-    await print([`Made ${visible(file)}: ${made}.`, ...newClassLines(report), ...copied].join('\n'));
+    await print([`Made ${escapeControls(file)}: ${made}.`, ...newClassLines(report), ...copied].join('\n'));
   },
 });

@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { share } from '../../options/flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
@@ -46,12 +46,12 @@ export const splitCommand = command({
     });
     if (json) return print(JSON.stringify(report));
     const splits = report.splits
-      .map((split) => `${visible(split.name)} ${countOf(split.samples, 'sample')}`)
+      .map((split) => `${escapeControls(split.name)} ${countOf(split.samples, 'sample')}`)
       .join(', ');
     await print(
       report.isNew
-        ? `Made ${visible(report.file)}: ${splits}.`
-        : `${visible(report.file)} is this split already: ${splits}.`,
+        ? `Made ${escapeControls(report.file)}: ${splits}.`
+        : `${escapeControls(report.file)} is this split already: ${splits}.`,
     );
   },
 });

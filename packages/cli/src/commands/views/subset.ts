@@ -1,4 +1,4 @@
-import { visible } from '@shardtool/base/text';
+import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { readKeys } from '../../options/dataset-flags.js';
 import { share } from '../../options/flags.js';
@@ -55,6 +55,6 @@ export const subsetCommand = command({
     });
     const copied = copy === undefined ? [] : [await copyView(location, { overlay: name }, copy)];
     if (json) return print(JSON.stringify(report));
-    await print([`Made ${visible(report.file)}: ${countOf(report.samples, 'sample')}.`, ...copied].join('\n'));
+    await print([`Made ${escapeControls(report.file)}: ${countOf(report.samples, 'sample')}.`, ...copied].join('\n'));
   },
 });

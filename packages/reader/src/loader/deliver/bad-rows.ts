@@ -1,4 +1,4 @@
-import { type ErrorContext, OptionError, ShardtoolError, visible } from '@shardtool/base';
+import { type ErrorContext, escapeControls, OptionError, ShardtoolError } from '@shardtool/base';
 import { type Block, keyOf } from '../read/block.js';
 import { WHOLE_BATCH } from '../ring/job.js';
 import type { Engine } from '../work/engine.js';
@@ -10,7 +10,7 @@ import type { Statistics } from './statistics.js';
 export class CustomStepError extends ShardtoolError {
   constructor(where: ErrorContext, message: string, cause: Error) {
     super(where, message, { cause });
-    this.message += `\n${visible(cause.stack ?? '', '\n')}`;
+    this.message += `\n${escapeControls(cause.stack ?? '', '\n')}`;
   }
 }
 

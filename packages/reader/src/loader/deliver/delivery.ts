@@ -94,7 +94,7 @@ export class Delivery {
     pending.messages++;
     if (message.kind === 'bad') pending.bad.push(message);
     else pending.list[message.row] = { pixels: message.pixels, height: message.height, width: message.width };
-    this.#options.engine.bell.ring();
+    this.#options.engine.wakeSignal.notify();
   }
 
   /** Rows are to be decoded once more; all of them where the batch has been worked on as a whole already. */
@@ -115,7 +115,7 @@ export class Delivery {
       slots.reopen(pending.slot, rows.length);
       for (const row of rows) feeder.push(pending, row);
     }
-    control.ring();
+    control.notify();
   }
 
   /** A batch without trouble is worked on by whoever finishes its last row; any other one when its rows are good. */
@@ -143,10 +143,10 @@ export class Delivery {
 
   /** All that workers say about the batch has arrived. Throws what a person's own step threw. */
   async #whenHeard(pending: PendingBatch, feeder: Feeder): Promise<void> {
-    const { control, bell } = this.#options.engine;
+    const { control, wakeSignal } = this.#options.engine;
     while (pending.messages < control.slots.posted(pending.slot)) {
       this.#check(pending, feeder);
-      await bell.wait();
+      await wakeSignal.wait();
     }
     feeder.throwIfStopped();
     const thrown = pending.bad.filter(({ stack }) => stack !== undefined).sort((a, b) => a.row - b.row)[0];

@@ -28,7 +28,7 @@ export interface FedEpoch {
 
 export interface FeederOptions {
   readonly control: Control;
-  readonly bell: WakeSignal;
+  readonly wakeSignal: WakeSignal;
   /** Number of all batch slots. */
   readonly slots: number;
   readonly freeSlots: FreeSlots;
@@ -53,7 +53,7 @@ export interface FeederOptions {
 }
 
 /** Jobs are announced to sleeping workers in lots of this size. */
-const RING_EVERY = 16;
+const NOTIFY_EVERY = 16;
 
 /**
  * Turns plans into jobs: takes a free slot for each batch, waits for the blocks that its rows need, and publishes a job
@@ -90,13 +90,13 @@ export class Feeder implements Demand {
       if (pending !== undefined) {
         this.#awaited = pending;
         // A reader that waits for memory learns that nobody is going to free any.
-        this.#options.bell.ring();
+        this.#options.wakeSignal.notify();
         return pending;
       }
       if (this.#failure !== null) throw this.#failure.error;
       if (this.#ended) return null;
       if (this.#needsSlot && this.#options.freeSlots.isEmpty) throw allSlotsHeld(this.#options.slots);
-      await this.#options.bell.wait();
+      await this.#options.wakeSignal.wait();
     }
   }
 
@@ -144,7 +144,7 @@ export class Feeder implements Demand {
   /** Stops feeding and reading; resolves when nothing of it is under way. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#options.bell.ring();
+    this.#options.wakeSignal.notify();
     await this.#reader?.close();
     await this.#run;
   }
@@ -195,7 +195,7 @@ export class Feeder implements Demand {
   pushWhole(pending: PendingBatch): void {
     const { control } = this.#options;
     control.push(wholeBatchJob(pending.slot, pending.bucket));
-    control.ring();
+    control.notify();
   }
 
   /** Why the sample cannot be used; null where it can. */
@@ -224,7 +224,7 @@ export class Feeder implements Demand {
   }
 
   #wake(): void {
-    this.#options.bell.ring();
+    this.#options.wakeSignal.notify();
     this.#options.control.slots.wake();
   }
 
@@ -263,7 +263,7 @@ export class Feeder implements Demand {
       this.#options.onOpen(pending);
       this.#filling = pending;
       this.#pending.push(pending);
-      this.#options.bell.ring();
+      this.#options.wakeSignal.notify();
       await fed.batchReader?.walk(planned);
       if (this.#closed) return;
       await this.#fill(pending, fed.reader);
@@ -276,12 +276,12 @@ export class Feeder implements Demand {
   }
 
   async #freeSlot(): Promise<number> {
-    const { freeSlots, bell } = this.#options;
+    const { freeSlots, wakeSignal } = this.#options;
     if (freeSlots.isEmpty) {
       this.#needsSlot = true;
       // Where the consumer waits and holds all slots, it hears of it.
-      bell.ring();
-      while (freeSlots.isEmpty && !this.#closed) await bell.wait();
+      wakeSignal.notify();
+      while (freeSlots.isEmpty && !this.#closed) await wakeSignal.wait();
       this.#needsSlot = false;
     }
     return this.#closed ? -1 : freeSlots.take()!;
@@ -294,7 +294,7 @@ export class Feeder implements Demand {
       const found = reader.get(ordinals[row]!, items[row]!);
       let block: Block;
       if (found instanceof Promise) {
-        control.ring();
+        control.notify();
         block = await found;
         if (this.#closed) return;
       } else block = found;
@@ -305,9 +305,9 @@ export class Feeder implements Demand {
         block.left--;
         if (block.left === 0) pending.finished.push(block);
       }
-      if (row % RING_EVERY === RING_EVERY - 1) control.ring();
+      if (row % NOTIFY_EVERY === NOTIFY_EVERY - 1) control.notify();
     }
-    control.ring();
+    control.notify();
   }
 }
 

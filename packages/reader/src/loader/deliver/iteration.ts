@@ -57,7 +57,7 @@ export class Iteration {
     };
     this.#feeder = new Feeder({
       control: engine.control,
-      bell: engine.bell,
+      wakeSignal: engine.wakeSignal,
       slots: engine.plan.slots,
       freeSlots: engine.freeSlots,
       image,

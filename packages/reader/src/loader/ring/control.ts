@@ -15,7 +15,7 @@ export const CONTROL_WORD = {
   tail: 0,
   head: 1,
   /** Raised whenever a sleeping worker should look again. */
-  bell: 2,
+  wake: 2,
   /** 1 when the workers are to end. */
   stop: 3,
   /** Decoder warnings (images that were decoded although something in them was odd), over all workers. */
@@ -23,7 +23,7 @@ export const CONTROL_WORD = {
   /** Images of which only a crop's own data were decoded, over all workers. */
   spliced: 5,
 } as const;
-const { tail: TAIL, head: HEAD, bell: BELL, stop: STOP, warnings: WARNINGS, spliced: SPLICED } = CONTROL_WORD;
+const { tail: TAIL, head: HEAD, wake: WAKE, stop: STOP, warnings: WARNINGS, spliced: SPLICED } = CONTROL_WORD;
 
 /** The buffers of a {@link Control}; they go to the workers once, at their start. */
 export interface ControlBuffers {
@@ -58,7 +58,7 @@ export class Control {
 
   // ---- main thread ----
 
-  /** Publishes a job. Workers that sleep look at it after the next {@link ring}. */
+  /** Publishes a job. Workers that sleep look at it after the next {@link notify}. */
   push(job: Job): void {
     const tail = Atomics.load(this.#words, TAIL);
     this.#jobs.write((tail >>> 0) % this.#jobs.length, job);
@@ -66,9 +66,9 @@ export class Control {
   }
 
   /** Wakes the workers that sleep. */
-  ring(): void {
-    Atomics.add(this.#words, BELL, 1);
-    Atomics.notify(this.#words, BELL);
+  notify(): void {
+    Atomics.add(this.#words, WAKE, 1);
+    Atomics.notify(this.#words, WAKE);
   }
 
   get warnings(): number {
@@ -82,7 +82,7 @@ export class Control {
   /** Workers end after the job in hand. */
   stop(): void {
     Atomics.store(this.#words, STOP, 1);
-    this.ring();
+    this.notify();
   }
 
   // ---- workers ----
@@ -90,11 +90,11 @@ export class Control {
   /** The next job, copied into `job`; sleeps while there is none. False: the worker is to end. */
   take(job: Job): boolean {
     for (;;) {
-      const bell = Atomics.load(this.#words, BELL);
+      const count = Atomics.load(this.#words, WAKE);
       if (Atomics.load(this.#words, STOP) !== 0) return false;
       const head = Atomics.load(this.#words, HEAD);
       if (((Atomics.load(this.#words, TAIL) - head) | 0) <= 0) {
-        Atomics.wait(this.#words, BELL, bell);
+        Atomics.wait(this.#words, WAKE, count);
         continue;
       }
       this.#jobs.read((head >>> 0) % this.#jobs.length, job);

@@ -46,7 +46,7 @@ export class Engine {
   readonly held: Arena;
   readonly memory: KernelMemory;
   readonly plan: MemoryPlan;
-  readonly bell: WakeSignal;
+  readonly wakeSignal: WakeSignal;
   readonly parts: PartTable;
   readonly texts: ColumnTexts;
   readonly facts: BatchFacts;
@@ -59,7 +59,7 @@ export class Engine {
   /** `giveUp` ends a start that is under way, with the signal's reason. */
   static async start(options: EngineOptions, giveUp: AbortSignal): Promise<Engine> {
     const { plan } = options;
-    const bell = new WakeSignal();
+    const wakeSignal = new WakeSignal();
     const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
     const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: options.extraFields.length });
     const hasTexts = options.extraFields.some(({ kind }) => kind === 'columns');
@@ -76,7 +76,7 @@ export class Engine {
       () => new WebAssembly.Memory({ initial: plan.pages, maximum: plan.pages, shared: true }),
     );
     if (options.slotFile !== undefined) await layOverFile(memory, options.slotFile, slotAddress(plan, plan.slots));
-    options.freeSlots.begin(plan, () => bell.ring());
+    options.freeSlots.begin(plan, () => wakeSignal.notify());
     giveUp.throwIfAborted();
     let engine: Engine | undefined;
     const pool = await DecodeWorkers.start<WorkerMessage>({
@@ -105,20 +105,20 @@ export class Engine {
       },
       onFailure: () => {
         control.slots.wake();
-        bell.ring();
+        wakeSignal.notify();
       },
       stop: () => control.stop(),
       giveUp,
     });
     const { freeSlots } = options;
-    engine = new Engine({ control, arena, held, memory, plan, bell, parts, texts, facts, freeSlots }, pool);
+    engine = new Engine({ control, arena, held, memory, plan, wakeSignal, parts, texts, facts, freeSlots }, pool);
     return engine;
   }
 
   private constructor(
     parts: Pick<
       Engine,
-      'control' | 'arena' | 'held' | 'memory' | 'plan' | 'bell' | 'parts' | 'texts' | 'facts' | 'freeSlots'
+      'control' | 'arena' | 'held' | 'memory' | 'plan' | 'wakeSignal' | 'parts' | 'texts' | 'facts' | 'freeSlots'
     >,
     pool: DecodeWorkers<WorkerMessage>,
   ) {
@@ -128,7 +128,7 @@ export class Engine {
     this.#segments = [...parts.arena.segments, ...parts.held.segments];
     this.memory = parts.memory;
     this.plan = parts.plan;
-    this.bell = parts.bell;
+    this.wakeSignal = parts.wakeSignal;
     this.parts = parts.parts;
     this.texts = parts.texts;
     this.facts = parts.facts;

@@ -35,7 +35,7 @@ export interface StreamingOptions {
   readonly store: ShardStore;
   readonly arena: Arena;
   /** Rung by all who change something: this reader, those that share the arena, and the batches. */
-  readonly bell: WakeSignal;
+  readonly wakeSignal: WakeSignal;
   /** Blocks in memory at once, as long as none more is waited for. */
   readonly buffers: number;
   /** Blocks that are being read at once; without it, as many as are worth it. */
@@ -97,35 +97,35 @@ export class StreamingReader implements BlockReader {
     this.#options.arena.free(block.place, block.bytes);
     this.#blocks.delete(block.ordinal);
     this.#live--;
-    this.#options.bell.ring();
+    this.#options.wakeSignal.notify();
   }
 
   async fetchAgain(block: Block, item: number): Promise<boolean> {
-    const { arena, bell } = this.#options;
+    const { arena, wakeSignal } = this.#options;
     // Whoever closes this reader waits for it.
     this.#reading++;
     try {
       return await fetchSampleAgain(block, item, this.#storeFor(block.pass), arena);
     } finally {
       this.#reading--;
-      bell.ring();
+      wakeSignal.notify();
     }
   }
 
   async close(): Promise<void> {
-    const { bell } = this.#options;
+    const { wakeSignal } = this.#options;
     this.#closed = true;
-    bell.ring();
+    wakeSignal.notify();
     await this.#run;
     this.#readRest();
-    while (this.#reading > 0) await bell.wait();
+    while (this.#reading > 0) await wakeSignal.wait();
   }
 
   async #waitFor(ordinal: number, item: number): Promise<Block> {
-    const { bell } = this.#options;
+    const { wakeSignal } = this.#options;
     this.#wanted = ordinal;
     if (this.#partial.has(ordinal)) this.#readRest();
-    bell.ring();
+    wakeSignal.notify();
     for (;;) {
       const block = this.#blockWith(ordinal, item);
       if (block !== undefined) {
@@ -134,30 +134,30 @@ export class StreamingReader implements BlockReader {
       }
       if (this.#failure !== null && this.#failure.ordinal <= ordinal) throw this.#failure.error;
       if (this.#closed) throw new ReadBufferError({}, 'Reading has ended: the loader was closed.');
-      await bell.wait();
+      await wakeSignal.wait();
     }
   }
 
   #fail(ordinal: number, error: unknown): void {
     if (this.#failure === null || ordinal < this.#failure.ordinal) this.#failure = { ordinal, error };
-    this.#options.bell.ring();
+    this.#options.wakeSignal.notify();
   }
 
   /** Never rejects: what goes wrong is heard by whoever waits for a block. */
   async #readAhead(): Promise<void> {
-    const { bell, opening } = this.#options;
+    const { wakeSignal, opening } = this.#options;
     let ordinal = 0;
     try {
       for (let next = this.#nextPlanned(); next !== null; next = this.#nextPlanned()) {
         ordinal = next.block.ordinal;
         if (!opening.items.has(ordinal)) {
-          while (!this.#closed && this.#failure === null && this.#opened < this.#opening) await bell.wait();
+          while (!this.#closed && this.#failure === null && this.#opened < this.#opening) await wakeSignal.wait();
           this.#readRest();
         }
-        while (!this.#closed && this.#failure === null && this.#isAfterFirst(ordinal)) await bell.wait();
+        while (!this.#closed && this.#failure === null && this.#isAfterFirst(ordinal)) await wakeSignal.wait();
         while (!this.#closed && !this.#mayRead(ordinal)) {
           this.#readRest();
-          await bell.wait();
+          await wakeSignal.wait();
         }
         if (this.#closed || this.#failure !== null) return;
         const parts = await next.parts;
@@ -217,7 +217,7 @@ export class StreamingReader implements BlockReader {
 
   /** Never rejects: what goes wrong is heard by whoever waits for a block. */
   async #read(planned: PlannedBlock, parts: LoadedShards, place: number): Promise<void> {
-    const { first, selection, arena, bell } = this.#options;
+    const { first, selection, arena, wakeSignal } = this.#options;
     const { ordinal } = planned;
     const store = this.#storeFor(planned.pass);
     const wanted = this.#options.opening.items.get(ordinal);
@@ -261,12 +261,12 @@ export class StreamingReader implements BlockReader {
       this.#readRest();
     }
     this.#reading--;
-    bell.ring();
+    wakeSignal.notify();
   }
 
   /** Reads the rest of a block of which some samples are there: a worker may be using these. */
   async #complete(block: Block, samples: readonly LoadedSample[], isWhole: () => void): Promise<void> {
-    const { arena, bell } = this.#options;
+    const { arena, wakeSignal } = this.#options;
     const store = this.#storeFor(block.pass);
     this.#reading++;
     try {
@@ -282,12 +282,12 @@ export class StreamingReader implements BlockReader {
       this.#partial.delete(block.ordinal);
       this.release(block);
     }
-    bell.ring();
+    wakeSignal.notify();
   }
 
   /** The place of `bytes` bytes, waiting for memory where there is none; -1 when the reader was closed meanwhile. */
   async #allocate(bytes: number, ordinal: number): Promise<number> {
-    const { arena, bell } = this.#options;
+    const { arena, wakeSignal } = this.#options;
     if (bytes > SEGMENT_BYTES) throw tooLarge(bytes);
     for (;;) {
       if (this.#closed) return -1;
@@ -299,7 +299,7 @@ export class StreamingReader implements BlockReader {
         throw await this.#tooSmall(bytes);
       }
       this.#readRest();
-      await bell.wait();
+      await wakeSignal.wait();
     }
   }
 

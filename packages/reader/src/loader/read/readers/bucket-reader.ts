@@ -42,7 +42,7 @@ export interface BucketReaderOptions {
   /** No more than this is held of samples that wait. */
   readonly holdBytes: number;
   /** Memory was given back. */
-  ring(): void;
+  notify(): void;
 }
 
 /**
@@ -119,7 +119,7 @@ export class BucketReader implements BatchReader {
   release({ place, bytes }: Block): void {
     if (bytes === 0) return;
     this.#options.memory!.held.free(place, bytes);
-    this.#options.ring();
+    this.#options.notify();
   }
 
   finish(): void {

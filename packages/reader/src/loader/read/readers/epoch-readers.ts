@@ -24,7 +24,7 @@ export interface EpochReadersOptions {
   /** Where single samples lie, and how much of those may be of samples that wait. */
   readonly held: Arena;
   readonly holdBytes: number;
-  readonly bell: WakeSignal;
+  readonly wakeSignal: WakeSignal;
   readonly buffers: number;
   readonly readConcurrency: number | undefined;
   /** Every sample that can come in any epoch. */
@@ -88,8 +88,8 @@ export class EpochReaders {
     demand: Demand,
     inShards: boolean,
   ): Promise<BucketReader> {
-    const { store, arena, held, holdBytes, bell } = this.#options;
-    const common = { blocks, selection, holdBytes, ring: () => bell.ring() };
+    const { store, arena, held, holdBytes, wakeSignal } = this.#options;
+    const common = { blocks, selection, holdBytes, notify: () => wakeSignal.notify() };
     if (plan.unit === 'sample') {
       const shards = await this.#residents!;
       return new BucketReader({
@@ -105,7 +105,7 @@ export class EpochReaders {
     return new BucketReader({
       ...common,
       memory: { blocks: arena, held },
-      singles: (makeRoom) => new ReadSingles({ store, arena: held, bell, demand, makeRoom }),
+      singles: (makeRoom) => new ReadSingles({ store, arena: held, wakeSignal, demand, makeRoom }),
     });
   }
 
@@ -115,7 +115,7 @@ export class EpochReaders {
     least: () => Promise<number>,
     inShards: boolean,
   ): Promise<BlockReader> {
-    const { files, store, arena, bell, buffers, readConcurrency } = this.#options;
+    const { files, store, arena, wakeSignal, buffers, readConcurrency } = this.#options;
     files.throwIfClosed();
     const first = firstNumbers(selection.counts);
     const blocks = plan.blocks();
@@ -130,7 +130,7 @@ export class EpochReaders {
       selection,
       store,
       arena,
-      bell,
+      wakeSignal,
       buffers,
       readConcurrency,
       opening: this.#openingOf(plan),

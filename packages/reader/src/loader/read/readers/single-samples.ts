@@ -71,7 +71,7 @@ export function onlyRow(
 export interface ReadSinglesOptions {
   readonly store: ShardStore;
   readonly arena: Arena;
-  readonly bell: WakeSignal;
+  readonly wakeSignal: WakeSignal;
   readonly demand: Demand;
   /** Lets go of what only waits; false where nothing does. */
   makeRoom(): boolean;
@@ -98,7 +98,7 @@ export class ReadSingles implements SingleSamples {
   /** Resolves when no read is under way. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#options.bell.ring();
+    this.#options.wakeSignal.notify();
     await Promise.allSettled(this.#underWay);
   }
 
@@ -118,14 +118,14 @@ export class ReadSingles implements SingleSamples {
 
   /** Waits for batches that give memory back; where none will, the memory is too small. */
   async #allocate(bytes: number): Promise<number> {
-    const { arena, bell, demand, makeRoom } = this.#options;
+    const { arena, wakeSignal, demand, makeRoom } = this.#options;
     for (;;) {
       if (this.#closed) throw new ReadBufferError({}, 'Reading has ended: the loader was closed.');
       const place = arena.allocate(bytes);
       if (place >= 0) return place;
       if (makeRoom()) continue;
       if (demand.isUrgent()) throw noRoom(bytes, arena.capacity);
-      await bell.wait();
+      await wakeSignal.wait();
     }
   }
 }
