@@ -39,14 +39,14 @@ export function labelsWarning(
   const named = samples + duplicates + quarantined;
   const all = named + unlabelled;
   return [
-    `Warning: ${visible(place)} has rows for ${formatCount(named)} of ${countOf(all, 'image')} (${shareText(named, all)}), and only those are packed. ` +
+    `Warning: ${escapeControls(place)} has rows for ${formatCount(named)} of ${countOf(all, 'image')} (${shareText(named, all)}), and only those are packed. ` +
       'With --require-labels, this is an error.',
   ];
 }
 
 /** Folders that are no classes although they look like some. */
 export function folderLines({ emptyFolders }: Pick<PackReport, 'emptyFolders'>): string[] {
-  const first = visible(emptyFolders[0] ?? '');
+  const first = escapeControls(emptyFolders[0] ?? '');
   const numbers =
     'ImageFolder numbers such folders, so later classes have other numbers there; --classes FILE fixes them';
   return countLine(
