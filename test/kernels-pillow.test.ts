@@ -34,17 +34,23 @@ const sharp = createRequire(new URL('../packages/reader/package.json', import.me
 const kernel = new GuardedKernel({ sourceColumns: 65_000, sourceRows: 65_000, width: 4096, height: 28 }, 32 << 20);
 
 test.each(sources.map((source) => [nameOf(source), source] as const))(
-  '%s is resized within 2 levels of Pillow, and 0.3 on average',
+  '%s is resized within 2 levels of Pillow, a photo in 3 % of its values by 1',
   async (_, source) => {
     const picture = await pictureOf(source);
     expect(crc32(picture.pixels), 'the source that Pillow had').toBe(source.crc32);
     const differences = source.cases.map((resize) => differenceTo(resize, resized(picture, resize)));
     for (const { largest, mean, name } of differences) {
-      expect(largest, name).toBeLessThanOrEqual(2);
-      expect(mean, name).toBeLessThanOrEqual(0.3);
+      expect(largest, name).toBeLessThanOrEqual(source.photo === undefined ? 2 : 1);
+      expect(mean, name).toBeLessThanOrEqual(mostOnAverage(source));
     }
   },
 );
+
+/** Pillow 13 resizes the columns of upright pictures first. Of pictures of a few pixels, few values make a large share. */
+function mostOnAverage({ width, height, photo }: PillowSource): number {
+  if (photo === undefined) return 0.3;
+  return width < height || width * height < 100 ? 0.13 : 0.03;
+}
 
 function nameOf({ width, height, photo }: PillowSource): string {
   return `${photo ?? 'noise'} at ${width}x${height}`;

@@ -20,7 +20,7 @@ export const colorJitter = step(
   {
     help: 'Changes brightness, contrast, saturation and hue by random factors, in random order.',
     like: 'ColorJitter',
-    tolerance: 'within 1 level of tensors; hue up to 13 levels from Pillow',
+    tolerance: 'each change within 1 level of tensors, all four together within 4 (see below)',
     parameters: {
       brightness: defaulted(FACTOR, 0, 'A factor, by how far it may be from 1.'),
       contrast: defaulted(FACTOR, 0, 'A factor, by how far it may be from 1.'),

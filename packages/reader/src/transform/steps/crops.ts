@@ -60,7 +60,7 @@ export const randomResizedCrop = step(
   {
     help: 'Takes a part of random area and shape, and resizes it.',
     like: 'RandomResizedCrop',
-    tolerance: 'equal to Pillow where JPEGs are decoded whole',
+    tolerance: 'within 2 levels of Pillow if JPEGs are decoded whole (see below)',
     parameters: {
       size: needed(SIZE, SIZE_HELP),
       scale: defaulted(RANGE, [0.08, 1], 'Parts of the area.'),

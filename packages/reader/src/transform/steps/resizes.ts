@@ -9,7 +9,7 @@ export const resize = step(
   {
     help: 'Resizes, antialiased, with bilinear weights.',
     like: 'Resize',
-    tolerance: 'equal to Pillow where JPEGs are decoded whole',
+    tolerance: 'within 2 levels of Pillow if JPEGs are decoded whole (see below)',
     parameters: {
       size: optional(
         { ...SIZE, takes: 'the shorter side, or [height, width]' },
@@ -43,7 +43,7 @@ export const scaleJitter = step(
   {
     help: 'Resizes by a random factor, sides alike: 1 makes the image fit targetSize.',
     like: 'ScaleJitter',
-    tolerance: 'equal to Pillow where JPEGs are decoded whole',
+    tolerance: 'within 2 levels of Pillow if JPEGs are decoded whole (see below)',
     parameters: {
       targetSize: needed(
         { ...SIZE, takes: 'a number or [width, height], 1 to 4096' },

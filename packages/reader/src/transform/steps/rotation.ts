@@ -25,7 +25,7 @@ export const randomRotation = step(
   {
     help: 'Turns by a random angle, counter-clockwise.',
     like: 'RandomRotation',
-    tolerance: 'within 1 level',
+    tolerance: 'bilinear: within 1 level; nearest: the same pixels, except up to 0.2 % that lie between two',
     parameters: {
       degrees: needed(DEGREES, 'The angle: up to this many degrees each way, or [low, high].'),
       interpolation: defaulted(oneOf('nearest', 'bilinear'), 'nearest', 'Of the image. Masks take the nearest pixel.'),
