@@ -1,13 +1,23 @@
-import { packedName } from '@shardtool/format';
+import { imageFields, packedName } from '@shardtool/format';
 
 /**
- * The name of the file that a field of a sample is unpacked to. `source` is the file that the image was packed from, '' where
- * nobody knows: with it the image has its own name back (`IMG 0.JPG`, of key `IMG 0` and field `jpg`), and what lay beside
- * it has the same stem. Else it is `KEY.FIELD`.
+ * The name of the file that a field of a sample is unpacked to. `source` is the file that the image was packed from, '' if that is
+ * unknown: with it the image has its own name back (`IMG 0.JPG`, of key `IMG 0` and field `jpg`), and what lay beside
+ * it has the same stem. Otherwise it is `KEY.FIELD`. `renamed` is the field of an image whose name did not fit its content.
  */
-export function fileName(key: string, field: string, source: string): string {
+export function fileName(key: string, field: string, source: string, renamed: string | null = null): string {
   const named = packedName(source);
   if (named === null || named.key !== key) return `${key}.${field}`;
-  if (named.field === field) return source;
+  if (named.field === field || field === renamed) return source;
   return `${source.slice(0, -named.field.length)}${field}`;
+}
+
+/**
+ * The field of an image that is called by its content, since the file that it was packed from is called otherwise. Null if
+ * there is none. For images whose bytes are as they were packed.
+ */
+export function renamedImage(fields: readonly string[], source: string): string | null {
+  const named = packedName(source);
+  if (named === null || fields.includes(named.field)) return null;
+  return imageFields(fields)[0] ?? null;
 }

@@ -29,16 +29,18 @@ export const unpackCommand = command({
     if (unknown !== undefined) {
       throw new UsageError(`No sample has a field "${unknown}"; the fields are ${dataset.fields.join(', ')}.`);
     }
-    const { fileName } = await import('../../unpack/file-name.js');
+    const { fileName, renamedImage } = await import('../../unpack/file-name.js');
+    const isAsPacked = await (await import('../../unpack/encoded-again.js')).areAsPacked(dataset.location);
     // yargs makes an empty word of "-".
     const isStream = folder === '-' || folder === '';
     const stream = isStream ? new (await import('../../unpack/tar-output.js')).TarOutput() : null;
     const target = stream ?? new (await import('../../unpack/unpack-folder.js')).UnpackFolder(folder);
     let files = 0;
     for await (const { shard, key, source, fields: stored } of dataset.samples({ checksum: true, reuse: true })) {
+      const renamed = isAsPacked ? renamedImage(Object.keys(stored), source) : null;
       for (const [field, bytes] of Object.entries(stored)) {
         if (fields !== undefined && !fields.includes(field)) continue;
-        await target.write(fileName(key, field, source), bytes, { shard, key });
+        await target.write(fileName(key, field, source, renamed), bytes, { shard, key });
         files++;
       }
     }
