@@ -13,8 +13,11 @@ export type Fault =
   | 'stall'
   | 'wrong range'
   | 'ignored range'
+  | 'no content-range'
+  | 'drip'
   | 'too long'
   | 'flipped byte'
+  | 'flipped end'
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string };
 
 export interface Asked {
@@ -146,17 +149,19 @@ export async function faultyServer(
     const fd = fs.openSync(file, 'r');
     fs.readSync(fd, bytes, 0, bytes.length, from);
     fs.closeSync(fd);
+    if (fault === 'flipped end') bytes[bytes.length - 30]! ^= 1;
     if (fault === 'flipped byte') bytes[Math.floor(bytes.length * 0.4)]! ^= 1;
     response.writeHead(range === null ? 200 : 206, {
       'content-length': fault === 'too long' ? bytes.length + 10 : bytes.length,
       etag,
-      ...(range !== null && { 'content-range': `bytes ${from}-${to - 1}/${size}` }),
+      ...(range !== null && fault !== 'no content-range' && { 'content-range': `bytes ${from}-${to - 1}/${size}` }),
     });
     self.sent += method === 'HEAD' ? 0 : bytes.length;
     if (method === 'HEAD') response.end();
     else if (fault === 'cut') {
       response.write(bytes.subarray(0, bytes.length >> 1), () => request.socket.destroy());
-    } else if (fault === 'too long') response.end(Buffer.concat([bytes, randomBytes(10)]));
+    } else if (fault === 'drip') response.write(bytes.subarray(0, 1));
+    else if (fault === 'too long') response.end(Buffer.concat([bytes, randomBytes(10)]));
     else response.end(bytes);
   }
 

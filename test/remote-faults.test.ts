@@ -4,8 +4,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { type Batch, type LoaderReport, openDataset } from '@shardtool/reader';
+import { addOverlay, type Batch, type LoaderReport, openDataset } from '@shardtool/reader';
 import { CacheFolder } from '@shardtool/storage';
+import { indexShards, verify } from '@shardtool/writer';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
@@ -99,6 +100,40 @@ test('what is damaged at its place is fetched twice, and is a bad sample then', 
   );
   const { report } = await run(`${server.url}/damaged`, { onBadSample: 'skip' });
   expect(report).toMatchObject({ bad: 1, storage: { samplesAgain: 1 } });
+});
+
+test('an index, a crop index, an overlay or dataset.json that came wrong once is fetched once more', async () => {
+  const files = [/dataset\.json$/, /000000\.parquet$/, /000000\.crops$/, /few\.jsonl$/];
+  const crops = path.join(path.dirname(shards), 'with-crops');
+  fs.cpSync(shards, crops, { recursive: true });
+  await indexShards([crops], { index: ['crops'] });
+  await addOverlay(crops, { name: 'few', excludeWhere: 'key < "a/0002"' });
+  const loaded = async () => {
+    await using dataset = await openDataset(`${server.url}/with-crops`, { overlay: 'few' });
+    expect(await dataset.files.crops(0)).not.toBeNull();
+    return (await dataset.get(3)).key;
+  };
+  const key = await loaded();
+  for (const file of files) {
+    let wrong = 0;
+    server.fault = ({ url }) => (file.test(url) && wrong++ === 0 ? 'flipped end' : undefined);
+    expect(await loaded()).toBe(key);
+    expect(wrong).toBeGreaterThan(1);
+  }
+});
+
+test('verify looks twice at a shard that came wrong, and finds what is wrong at its place', async () => {
+  const found = async (place: string) => {
+    const faults: string[] = [];
+    await verify(place, { workers: 1, onFault: ({ reason }) => faults.push(reason) });
+    return faults;
+  };
+  let wrong = 0;
+  server.fault = ({ url }) => (url.endsWith('000000.tar') && wrong++ === 0 ? 'flipped byte' : undefined);
+  expect(await found(location)).toEqual([]);
+  expect(wrong).toBeGreaterThan(1);
+  server.fault = ({ url }) => (url.endsWith('000000.tar') ? 'flipped byte' : undefined);
+  expect(await found(location)).toEqual([expect.stringContaining('has changed')]);
 });
 
 test('single samples and raw iteration ask once more, too', async () => {

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { openSource, openStorage } from '@shardtool/storage';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type Fault, type FaultyServer, faultyServer } from './faulty-server.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'storage-http-'));
@@ -60,10 +60,32 @@ const mended: [string, Fault][] = [
   ['a 503', { status: 503 }],
   ['a 503 with Retry-After', { status: 503, headers: { 'retry-after': '0' } }],
   ['a 500', { status: 500 }],
+  ['a whole file instead of a range', 'ignored range'],
+  ['an answer that does not say which range it is', 'no content-range'],
+  ['a 304 that nobody asked for', { status: 304 }],
 ];
 test.each(mended)('%s is mended by another try', async (_, fault) => {
   server.fault = ({ before }) => (before === 0 ? fault : undefined);
   expect(await read(`${server.url}/data`, 70_000, 200_000)).toEqual(bytes.subarray(70_000, 270_000));
+});
+
+test('an answer of which hardly anything comes is asked for on a new connection', async () => {
+  const source = await openSource(`${server.url}/data`);
+  server.fault = ({ before }) => (before === 0 ? 'drip' : undefined);
+  const target = Buffer.alloc(1000);
+  vi.useFakeTimers({ toFake: ['setInterval'] });
+  const watches = vi.spyOn(globalThis, 'setInterval');
+  try {
+    const reading = source.readAt(200_000, target);
+    await vi.waitFor(() => expect(watches).toHaveBeenCalledWith(expect.any(Function), 15_000));
+    vi.advanceTimersByTime(15_000);
+    await reading;
+  } finally {
+    vi.restoreAllMocks();
+    vi.useRealTimers();
+  }
+  expect(target).toEqual(bytes.subarray(200_000, 201_000));
+  expect(server.asked).toHaveLength(3);
 });
 
 test('a server that answers nothing is tried again', { timeout: 30_000 }, async () => {
@@ -145,6 +167,17 @@ test('a late read is asked for once more', async () => {
   expect(target).toEqual(bytes.subarray(600_000, 601_000));
   expect(storage.counts.hedges).toBeGreaterThan(0);
   expect(storage.counts.retries).toBe(0);
+});
+
+test('a file that is opened late is asked for once more', async () => {
+  const storage = await openStorage(`${server.url}/`);
+  for (let i = 0; i < 160; i++) await storage.open('data', { firstBytes: 1000 });
+  server.clear();
+  let late = 0;
+  server.fault = () => (late++ === 0 ? 'stall' : undefined);
+  const before = storage.counts.hedges;
+  expect((await storage.open('data', { firstBytes: 1000 })).size).toBe(bytes.length);
+  expect(storage.counts.hedges).toBe(before + 1);
 });
 
 test('what cannot be listed or is of no known kind says what to do', async () => {

@@ -12,6 +12,7 @@ export {
   shownLocation,
   splitLocation,
 } from './location/location.js';
+export { readAgainIf } from './read-again.js';
 export { entryAt, openSource, openStorage, optionsOf, readWhole, rememberPlace, requireLocal } from './schemes.js';
 export type {
   Content,

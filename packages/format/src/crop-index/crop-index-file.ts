@@ -9,6 +9,7 @@
  */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { CropIndexError, crc32, FileError, VersionError } from '@shardtool/base';
+import { readAgainIf } from '@shardtool/storage';
 import { openSource, type Source } from '../source.js';
 
 /** Near the end of every such file. */
@@ -163,6 +164,10 @@ export interface CropIndexFile {
  * was written, and {@link VersionError} where a newer version wrote it.
  */
 export async function openCropIndex(path: string): Promise<CropIndexFile> {
+  return readAgainIf([CropIndexError, VersionError], path, () => openOnce(path));
+}
+
+async function openOnce(path: string): Promise<CropIndexFile> {
   const source = await openSource(path, { first: 'end' });
   try {
     return { table: await readTable(source), source };

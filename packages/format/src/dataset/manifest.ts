@@ -13,7 +13,7 @@ import {
   VersionError,
   writeDurably,
 } from '@shardtool/base';
-import { isRemote, joinLocation, readWhole, shownLocation } from '@shardtool/storage';
+import { isRemote, joinLocation, readAgainIf, readWhole, shownLocation } from '@shardtool/storage';
 import type { OutputLayoutName } from '../layouts/registry.js';
 import type { ColumnType } from '../shard-index/shard-index.js';
 
@@ -150,8 +150,8 @@ export function hasSameValues(written: string, changed: string): boolean {
  * version wrote it, {@link ManifestError} where it is not as it was written, {@link FileError}.
  */
 export async function readManifest(folder: string): Promise<Manifest> {
-  const text = await readText(folder);
-  return parseManifest(text, shownLocation(joinLocation(folder, MANIFEST_FILE)));
+  const path = shownLocation(joinLocation(folder, MANIFEST_FILE));
+  return readAgainIf([ManifestError, VersionError], folder, async () => parseManifest(await readText(folder), path));
 }
 
 /** {@link readManifest} of a text; `path` is for messages. */

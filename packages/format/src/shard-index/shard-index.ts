@@ -1,5 +1,5 @@
 import { ShardIndexError, ShardtoolError, VersionError, writeDurably } from '@shardtool/base';
-import { isRemote, openSource, readWhole, type Source, shownLocation } from '@shardtool/storage';
+import { isRemote, openSource, readAgainIf, readWhole, type Source, shownLocation } from '@shardtool/storage';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
 import { type ColumnNames, checkLabelColumns, columnsOf, columnsOfPart, type IndexPart, takePart } from './columns.js';
@@ -151,10 +151,12 @@ export function salvageShardIndex(bytes: Uint8Array): SalvagedIndex | null {
 export function readShardIndex(path: string): Promise<ShardIndex>;
 export function readShardIndex<P extends IndexPart>(path: string, choice: IndexChoice<P>): Promise<PartOfIndex<P>>;
 export async function readShardIndex(path: string, choice?: IndexChoice<IndexPart>): Promise<Partial<ShardIndex>> {
-  if (choice !== undefined && isRemote(path)) return readRemote(path, choice);
-  const bytes = await readWhole(path);
-  const shown = shownLocation(path);
-  return choice === undefined ? decodeShardIndex(bytes, shown) : decodeShardIndex(bytes, shown, choice);
+  return readAgainIf([ShardIndexError, VersionError], path, async () => {
+    if (choice !== undefined && isRemote(path)) return readRemote(path, choice);
+    const bytes = await readWhole(path);
+    const shown = shownLocation(path);
+    return choice === undefined ? decodeShardIndex(bytes, shown) : decodeShardIndex(bytes, shown, choice);
+  });
 }
 
 /** Writes the index under a temporary name, flushes it and renames it. Throws {@link FileError}. */

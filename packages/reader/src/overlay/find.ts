@@ -1,6 +1,6 @@
 import { NoSuchFileError } from '@shardtool/base';
 import { OVERLAYS_FOLDER, type Overlay, OverlayError, parseOverlay } from '@shardtool/format';
-import { joinLocation, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
+import { joinLocation, readAgainIf, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
 
 /** Where an overlay lies: a name is a file in the dataset's own folder of overlays, anything else a location. */
 export function overlayPath(location: string, overlay: string): string {
@@ -15,7 +15,7 @@ export async function readOverlays(location: string, overlay: string): Promise<O
   const chain: Overlay[] = [];
   let file = overlayPath(location, overlay);
   for (;;) {
-    const found = await readOverlay(file);
+    const found = await readAgainIf([OverlayError], file, () => readOverlay(file));
     const above = chain[0];
     if (above !== undefined && above.parent!.hash !== found.hash) {
       const shown = shownLocation(file);

@@ -3,6 +3,7 @@ import { FileError } from '@shardtool/base';
 import { shownLocation } from '../location/location.js';
 import type { StorageCounts } from '../storage.js';
 import { isProxied } from './connecting.js';
+import { LEAST_BYTES, WINDOW_MS, watchRate } from './least-rate.js';
 import { BrokenError, type Place, Reception } from './reception.js';
 import { TransientError } from './retry.js';
 
@@ -72,18 +73,34 @@ export async function exchange(request: HttpRequest, options: ExchangeOptions): 
 }
 
 async function once(request: HttpRequest, options: ExchangeOptions): Promise<Answer> {
-  const { counts, signal, fresh = false } = options;
+  const { counts, signal, fresh = false, place = () => null } = options;
   counts.requests++;
   signal?.throwIfAborted();
-  const reception = new Reception(counts, options.place);
+  const stop = new AbortController();
+  const onAbort = (): void => stop.abort(signal!.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  let endWatch = (): void => undefined;
+  const reception: Reception = new Reception(counts, (status, headers) => {
+    endWatch = watchRate(
+      () => reception.bytes,
+      () =>
+        stop.abort(
+          new TransientError(`the answer came too slowly: less than ${LEAST_BYTES} bytes in ${WINDOW_MS / 1000} s`),
+        ),
+    );
+    return place(status, headers);
+  });
   // What is fetched into memory that is there is the most of all, and goes the shortest way.
   const isBytes = options.place !== undefined && request.method === 'GET';
   const { ask } = isBytes && !isProxied(request.url) ? await direct() : await throughUndici();
   try {
-    await ask(request, reception, { fresh, signal });
+    await ask(request, reception, { fresh, signal: stop.signal });
   } catch (error) {
     if (!(error instanceof BrokenError)) throw error;
     throw refusedForGood(request.url, error.cause) ?? new TransientError(reasonOf(error.cause), { cause: error.cause });
+  } finally {
+    endWatch();
+    signal?.removeEventListener('abort', onAbort);
   }
   const { status, headers, received } = reception;
   return { request, status, headers, received, text: reception.end() };

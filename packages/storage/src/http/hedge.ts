@@ -1,3 +1,5 @@
+import { FileError } from '@shardtool/base';
+
 /** Reads of like size are compared: within a factor of 4. */
 const CLASSES = 20;
 const KEPT = 300;
@@ -37,6 +39,62 @@ export class Hedging {
     durations[this.#next[kind]!++ % KEPT] = ms;
     if (durations.length < ENOUGH || this.#next[kind]! % 16 !== 0) return;
     this.#limits[kind] = durations.toSorted((a, b) => a - b)[Math.floor(durations.length * 0.99)]!;
+  }
+}
+
+/**
+ * What `ask` resolves with, asked for once more where the first request is late: the first answer counts, and what is late is
+ * stopped. `ask` has ended when this resolves, but for requests whose answer did not count.
+ */
+export async function hedged<Answer>(
+  hedging: Hedging,
+  bytes: number,
+  { signal, onHedge }: { readonly signal: AbortSignal | undefined; readonly onHedge: () => void },
+  ask: (signal: AbortSignal | undefined, isFirst: boolean) => Promise<Answer>,
+): Promise<Answer> {
+  const began = performance.now();
+  const took = (): void => hedging.took(bytes, performance.now() - began);
+  const limit = hedging.limitMs(bytes);
+  if (limit === null) {
+    const answer = await ask(signal, true);
+    took();
+    return answer;
+  }
+  const first = new AbortController();
+  const second = new AbortController();
+  const stop = (): void => {
+    first.abort(signal!.reason);
+    second.abort(signal!.reason);
+  };
+  signal?.addEventListener('abort', stop, { once: true });
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const reading = ask(first.signal, true);
+    const other = new Promise<{ readonly copy: Answer }>((resolve, reject) => {
+      timer = setTimeout(() => {
+        if (!hedging.take()) return;
+        onHedge();
+        ask(second.signal, false).then(
+          (copy) => resolve({ copy }),
+          (error) => {
+            // The first request goes on; where it fails, too, its own error counts.
+            if (!(error instanceof FileError)) reject(error);
+          },
+        );
+      }, limit);
+    });
+    other.catch(() => {});
+    const winner = await Promise.race([reading.then((answer) => ({ answer })), other]);
+    if ('copy' in winner) {
+      first.abort(new Error('another request was faster'));
+      await reading.catch(() => {});
+    }
+    took();
+    return 'copy' in winner ? winner.copy : winner.answer;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
+    second.abort(new Error('another request was faster'));
   }
 }
 

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { FileChangedError, FileError, NoSuchFileError, RequestRejectedError } from '@shardtool/base';
 import type { Expected, Source, StorageCounts } from '../storage.js';
-import { type ContentRange, parseContentRange } from './content-range.js';
+import { parseContentRange } from './content-range.js';
 import { type Answer, exchange, type HttpRequest } from './exchange.js';
-import type { Hedging } from './hedge.js';
+import { type Hedging, hedged } from './hedge.js';
 import { retryAfterMs, TRANSIENT_STATUS, TransientError, withRetries } from './retry.js';
 
 /** How a file of a remote place is asked for. */
@@ -28,6 +28,20 @@ interface Pinned {
   readonly version: string | undefined;
 }
 
+/** Bytes of a file from a position on. */
+interface Known {
+  readonly from: number;
+  readonly bytes: Uint8Array;
+}
+
+/** One try of a request. */
+interface Attempt {
+  /** On a connection of its own. */
+  readonly fresh: boolean;
+  /** The error for an answer that ignores the range: the first is tried again, since something on the way may have made it. */
+  rangeIgnored(): Error;
+}
+
 /** What changes when the content of a file does: its ETag, else its length and time; undefined where a server says neither. */
 export function versionOf(headers: IncomingHttpHeaders, size: number): string | undefined {
   const { etag, 'last-modified': modified } = headers;
@@ -48,7 +62,7 @@ class RemoteSource implements Source {
   readonly #expected: Expected;
   #pinned: Pinned | null = null;
   /** What came when the file was looked at. */
-  #known: { readonly from: number; readonly bytes: Uint8Array } | null = null;
+  #known: Known | null = null;
 
   constructor(file: RemoteFile, expected: Expected) {
     this.location = file.location;
@@ -67,33 +81,37 @@ class RemoteSource implements Source {
   /** Reads one end of the file, and with it size and version. */
   async look(first: 'start' | 'end'): Promise<void> {
     const { firstBytes = FIRST_READ_BYTES } = this.#expected;
+    this.#known = await this.#hedged(firstBytes, undefined, (signal) => this.#lookAt(first, firstBytes, signal));
+  }
+
+  async #lookAt(first: 'start' | 'end', firstBytes: number, signal: AbortSignal | undefined): Promise<Known | null> {
     const range = first === 'start' ? `bytes=0-${firstBytes - 1}` : `bytes=-${firstBytes}`;
-    await this.#retrying(0, undefined, async (fresh) => {
-      let found: ContentRange | null = null;
-      let bytes = new Uint8Array(0);
-      const answer = await this.#ask(range, { fresh }, (status, headers) => {
+    let known: Known | null = null;
+    let isTooShort = false;
+    await this.#retrying(0, signal, async (attempt) => {
+      const answer = await this.#ask(range, { ...attempt, signal }, (status, headers) => {
         if (status !== 200 && status !== 206) return null;
-        found = parseContentRange(headers['content-range']);
+        let found = parseContentRange(headers['content-range']);
         const length = Number(headers['content-length'] ?? Number.NaN);
         if (found === null) {
           // The whole file, which is fine where it is no longer than what was asked for.
-          if (!(length <= firstBytes)) throw this.#ignoresRanges();
+          if (status === 206 || !(length <= firstBytes)) throw attempt.rangeIgnored();
           found = { from: 0, to: length, size: length };
         }
         this.#pin(headers, found.size);
         if (found.to - found.from > firstBytes) throw new TransientError('the answer is of another range');
-        bytes = new Uint8Array(found.to - found.from);
-        return bytes;
+        known = { from: found.from, bytes: new Uint8Array(found.to - found.from) };
+        return known.bytes;
       });
-      // Some servers do not take it that the end is longer than the file.
-      if (answer.status === 416 && first === 'end') return this.look('start');
-      if (answer.status === 416) {
-        this.#pin(answer.headers, 0);
-        return;
-      }
-      await this.#check(answer);
-      this.#known = { from: found!.from, bytes };
+      isTooShort = answer.status === 416;
+      if (!isTooShort) return this.#check(answer);
+      if (first === 'end') return;
+      if (!/^bytes \*\/0$|^$/.test(answer.headers['content-range'] ?? ''))
+        throw new TransientError('the server answers 416 for a range that is in the file');
+      this.#pin(answer.headers, 0);
     });
+    // Some servers do not take it that the end is longer than the file.
+    return isTooShort && first === 'end' ? this.#lookAt('start', firstBytes, signal) : known;
   }
 
   async readAt(offset: number, target: Uint8Array, signal?: AbortSignal): Promise<number> {
@@ -104,7 +122,13 @@ class RemoteSource implements Source {
       target.set(known.bytes.subarray(offset - known.from, offset - known.from + length));
       return length;
     }
-    await this.#hedged(offset, length === target.length ? target : target.subarray(0, length), signal);
+    const into = length === target.length ? target : target.subarray(0, length);
+    const read = await this.#hedged(length, signal, async (stopped, isFirst) => {
+      const place = isFirst ? into : new Uint8Array(length);
+      await this.#read(offset, place, stopped);
+      return place;
+    });
+    if (read !== into) into.set(read);
     return length;
   }
 
@@ -112,65 +136,24 @@ class RemoteSource implements Source {
     this.#known = null;
   }
 
-  /** Asks once more where the first request is late; the first answer counts. */
-  async #hedged(offset: number, target: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
+  #hedged<Read>(
+    bytes: number,
+    signal: AbortSignal | undefined,
+    read: (signal: AbortSignal | undefined, isFirst: boolean) => Promise<Read>,
+  ): Promise<Read> {
     const { hedging, counts } = this.#file;
-    const began = performance.now();
-    const limit = hedging.limitMs(target.length);
-    if (limit === null) {
-      await this.#read(offset, target, signal);
-      hedging.took(target.length, performance.now() - began);
-      return;
-    }
-    const first = new AbortController();
-    const second = new AbortController();
-    const copy: { bytes: Uint8Array | null } = { bytes: null };
-    const stop = (): void => {
-      first.abort(signal!.reason);
-      second.abort(signal!.reason);
-    };
-    signal?.addEventListener('abort', stop, { once: true });
-    let timer: NodeJS.Timeout | undefined;
-    try {
-      const reading = this.#read(offset, target, first.signal);
-      const other = new Promise<Uint8Array>((resolve, reject) => {
-        timer = setTimeout(() => {
-          if (!hedging.take()) return;
-          counts.hedges++;
-          copy.bytes = new Uint8Array(target.length);
-          this.#read(offset, copy.bytes, second.signal).then(
-            () => resolve(copy.bytes!),
-            (error) => {
-              // The first request goes on; where it fails, too, its own error counts.
-              if (!(error instanceof FileError)) reject(error);
-            },
-          );
-        }, limit);
-      });
-      other.catch(() => {});
-      const winner = await Promise.race([reading.then(() => null), other]);
-      if (winner !== null) {
-        first.abort(new Error('another request was quicker'));
-        await reading.catch(() => {});
-        target.set(winner);
-      }
-      hedging.took(target.length, performance.now() - began);
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', stop);
-      second.abort(new Error('another request was quicker'));
-    }
+    return hedged(hedging, bytes, { signal, onHedge: () => counts.hedges++ }, read);
   }
 
   async #read(offset: number, target: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
     const range = `bytes=${offset}-${offset + target.length - 1}`;
-    await this.#retrying(offset, signal, async (fresh) => {
-      const answer = await this.#ask(range, { fresh, signal }, (status, headers) => {
+    await this.#retrying(offset, signal, async (attempt) => {
+      const answer = await this.#ask(range, { ...attempt, signal }, (status, headers) => {
         if (status !== 200 && status !== 206) return null;
         const found = parseContentRange(headers['content-range']);
         if (found === null) {
-          const isWhole = offset === 0 && Number(headers['content-length']) === target.length;
-          if (!isWhole) throw this.#ignoresRanges();
+          const isWhole = status === 200 && offset === 0 && Number(headers['content-length']) === target.length;
+          if (!isWhole) throw attempt.rangeIgnored();
           this.#pin(headers, target.length);
           return target;
         }
@@ -234,10 +217,13 @@ class RemoteSource implements Source {
   #retrying(
     offset: number,
     signal: AbortSignal | undefined,
-    attempt: (fresh: boolean) => Promise<void>,
+    attempt: (attempt: Attempt) => Promise<void>,
   ): Promise<void> {
     const { location, counts } = this.#file;
-    return withRetries((tries) => attempt(tries > 1), {
+    let ignored = 0;
+    const rangeIgnored = (): Error =>
+      ignored++ === 0 ? new TransientError('the server ignores the range') : this.#ignoresRanges();
+    return withRetries((tries) => attempt({ fresh: tries > 1, rangeIgnored }), {
       location,
       counts,
       signal,
@@ -294,6 +280,7 @@ export async function throwRefused(
     });
   }
   const more = await file.refused?.(answer);
+  if (status < 400 && !more) throw new TransientError(`the server answers ${status}`);
   if (more === true) throw new TransientError(`the server answers ${status}`, { retryAfterMs: 0 });
   const isBucket = more === 'NoSuchBucket';
   const why = isBucket

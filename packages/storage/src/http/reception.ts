@@ -14,6 +14,8 @@ export class Reception {
   headers: IncomingHttpHeaders = {};
   /** Bytes that went to the place. */
   received = 0;
+  /** Bytes of the body, wherever they went. */
+  bytes = 0;
   readonly #counts: StorageCounts;
   readonly #place: Place;
   #target: Uint8Array | null = null;
@@ -41,6 +43,7 @@ export class Reception {
   /** So many bytes were written to the beginning of {@link room}. */
   wrote(bytes: number): void {
     this.#counts.bytes += bytes;
+    this.bytes += bytes;
     this.received += bytes;
   }
 
@@ -48,6 +51,7 @@ export class Reception {
   take(bytes: Uint8Array): void {
     if (this.#target === null) {
       this.#counts.bytes += bytes.length;
+      this.bytes += bytes.length;
       if (this.#textBytes < MOST_TEXT) this.#texts.push(Buffer.from(bytes));
       this.#textBytes += bytes.length;
       return;

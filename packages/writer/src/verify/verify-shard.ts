@@ -49,9 +49,14 @@ export interface ShardVerdict {
 /**
  * Checks one shard against its index and the manifest, as far as there are such: size and crc32 of the file, headers,
  * keys and positions, crc32 of every field; and with a `checker` that every image can be decoded whole. Never throws for
- * what is wrong with the data.
+ * what is wrong with the data. A remote shard with faults is fetched and checked once more, since bytes can change on their way.
  */
 export async function verifyShard(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
+  const verdict = await verifyOnce(shard, checker);
+  return verdict.faults.length > 0 && isRemote(shard.path) ? verifyOnce(shard, checker) : verdict;
+}
+
+async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
   const faults = new ShardFaults(shard.name);
   const { index, trouble } = await readIndex(shard.indexPath);
   const verdict = { samples: index?.samples ?? 0, bytes: 0, warnings: 0, checksums: index !== null };

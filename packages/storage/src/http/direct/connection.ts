@@ -37,6 +37,8 @@ export class Connection {
   readonly #scratch = Buffer.allocUnsafeSlow(HEAD_BYTES);
   readonly #onEnd: () => void;
   #filled = 0;
+  /** When the first byte of a head came, in milliseconds; 0 before. */
+  #headBegan = 0;
   #asked: Asked | null = null;
   #head: Head | null = null;
   #framing: Framing | null = null;
@@ -125,6 +127,9 @@ export class Connection {
 
   /** Looks for the end of the head in what has come so far: of heads, where the server says something before it answers. */
   #heads(filled: number): void {
+    // Bytes that come one by one are no silence.
+    this.#headBegan ||= performance.now();
+    if (performance.now() - this.#headBegan > SILENCE_MS) throw new TransientError('no answer within 10 seconds');
     let begin = 0;
     for (;;) {
       const end = this.#scratch.subarray(0, filled).indexOf(HEAD_END, begin);
@@ -138,6 +143,7 @@ export class Connection {
       begin = end + HEAD_END.length;
       if (head.status >= 200) {
         this.#filled = 0;
+        this.#headBegan = 0;
         this.#answer(head, this.#scratch.subarray(begin, filled));
         return;
       }

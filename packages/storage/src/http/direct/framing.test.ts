@@ -32,6 +32,15 @@ function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   return [0, ...at].map((from, i) => bytes.subarray(from, at[i] ?? bytes.length));
 }
 
+test('a length that is told twice is that length, and two lengths are none', () => {
+  const lengths = (...all: string[]) =>
+    parseHead(['HTTP/1.1 206 OK', ...all.map((one) => `Content-Length: ${one}`)].join('\r\n'));
+  expect(framingOf(lengths('5', '5')).run).toBe(5);
+  expect(framingOf(lengths('5, 5')).run).toBe(5);
+  expect(() => framingOf(lengths('5', '6'))).toThrow(TransientError);
+  expect(() => framingOf(lengths('5', ''))).toThrow(TransientError);
+});
+
 const chunk = fc.uint8Array({ minLength: 1, maxLength: 300 });
 const places = fc.array(fc.nat(5000), { maxLength: 20 });
 

@@ -29,6 +29,9 @@ export function parseHead(text: string): Head {
     const value = header[2]!;
     headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
   }
+  const length = headers['content-length']?.split(/[ \t]*,[ \t]*/);
+  // The same length several times is that length (RFC 9110, 8.6).
+  if (length?.every((one) => one === length[0])) headers['content-length'] = length[0]!;
   const isOld = status[1] === '0';
   const connection = (headers.connection ?? '').toLowerCase();
   return {
