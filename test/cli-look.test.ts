@@ -34,6 +34,7 @@ test('ls --json is one object with shards and classes', async () => {
     bytes: manifest.bytes,
     fields: ['cls', 'jpg'],
     classes: ['astronaut', 'cat', 'coffee', 'galaxies', 'moon', 'rocket'].map((name) => ({ name, samples: 10 })),
+    skippedEntries: 0,
     splits: [],
     otherLayouts: [],
     shards: manifest.shards.map(({ file, bytes, samples }) => ({ file, bytes, samples })),

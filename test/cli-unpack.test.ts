@@ -96,6 +96,17 @@ test.each([
   expect(filesIn(folder)).toEqual(['crafted.tar']);
 });
 
+test('a symbolic link in a tar is left out, and nothing is written outside', async () => {
+  const folder = emptyFolder();
+  const tar = path.join(folder, 'linked.tar');
+  writeFileSync(
+    tar,
+    archive(entry({ name: 'good.jpg' }, jpeg(1)), entry({ name: 'a.jpg', type: '2', linkName: '/etc/passwd' })),
+  );
+  expect((await shardtool('unpack', tar, path.join(folder, 'output'))).code).toBe(0);
+  expect(filesIn(folder)).toEqual(['linked.tar', 'output/good.jpg']);
+});
+
 test('a key or a field that leads outside is refused, whatever it is stored in', async () => {
   const shards = await packedPhotos({ format: 'msgpack', include: ['cat/cat_000.jpg'] });
   const evil = [

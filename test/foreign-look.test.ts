@@ -1,11 +1,13 @@
 /** What the commands that look say of places of other software: what is there, what is not known, what to do. */
-import { cpSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import { convert, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
+import { newFolder } from './pack-workbench.js';
+import { archive, entry } from './tar-craft.js';
 
 const fixture = (name: string) => path.join('test/fixtures', name);
 
@@ -85,4 +87,31 @@ test.each([
   await verify(fixture(name), { workers: 1, onFault: ({ reason }) => reasons.push(reason) });
   expect(reasons).toHaveLength(shards);
   for (const reason of reasons) expect(reason).toContain('"shardtool convert" reads it');
+});
+
+test('files of a tar that belong to no sample are counted alike by whatever reads it', async () => {
+  const jpeg = readFileSync('test/fixtures/odd-images/one-pixel.jpg');
+  const tar = path.join(emptyFolder(), 'odd.tar');
+  writeFileSync(
+    tar,
+    archive(
+      entry({ name: 'a.jpg' }, jpeg),
+      entry({ name: 'README' }, 'x'),
+      entry({ name: '.hidden' }, 'x'),
+      entry({ name: 'b.jpg' }, jpeg),
+    ),
+  );
+  const line = '  2 files belong to no sample and were skipped\n';
+  const commands = [
+    ['ls', tar],
+    ['verify', tar],
+    ['unpack', tar, newFolder()],
+    ['convert', tar, newFolder()],
+  ];
+  for (const words of commands) expect((await shardtool(...words)).stdout).toContain(line);
+  expect(JSON.parse((await shardtool('ls', tar, '--json')).stdout)).toMatchObject({ samples: 2, skippedEntries: 2 });
+  expect(await verify(tar)).toMatchObject({ samples: 2, faults: 0, skippedEntries: 2 });
+  expect(await indexShards([tar])).toMatchObject({ skippedEntries: 2 });
+  // With an index that was kept, verify alone walks the shard.
+  expect(await verify(tar)).toMatchObject({ samples: 2, faults: 0, skippedEntries: 2 });
 });

@@ -82,6 +82,7 @@ export {
   type FieldSize,
   isImageAlone,
   type LinkChoice,
+  type OnSkipped,
   type OutputLayout,
   type PartedShard,
   type PartReader,

@@ -7,6 +7,15 @@ export function countLine(count: number, one: string, more: string): string[] {
   return count === 0 ? [] : [`  ${formatCount(count)} ${count === 1 ? one : more}`];
 }
 
+/** Files in shards that belong to no sample; none where all do. */
+export function entriesLine(skippedEntries: number): string[] {
+  return countLine(
+    skippedEntries,
+    'file belongs to no sample and was skipped',
+    'files belong to no sample and were skipped',
+  );
+}
+
 /** How many files were skipped, by ending or reason; none where none was. `listed` says where they are listed. */
 export function skippedLine(
   { skippedFiles, skipped }: Pick<PackReport, 'skippedFiles' | 'skipped'>,

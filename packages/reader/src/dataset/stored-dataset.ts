@@ -31,6 +31,8 @@ export interface DatasetParts {
   readonly splits?: readonly string[];
   /** Layouts that the place could be read as, too. */
   readonly otherLayouts?: readonly LayoutName[];
+  /** Files in the shards that belong to no sample, as far as those were walked to open them. */
+  readonly skippedEntries?: number;
 }
 
 /** A dataset as it is stored, that overlays can be laid over. */
@@ -58,6 +60,11 @@ export class StoredDataset implements AsyncDisposable {
   readonly splits: readonly string[];
   /** Layouts that the place could be read as, too: the option `layout` chooses. */
   readonly otherLayouts: readonly LayoutName[];
+  /**
+   * Files in shards of other software that belong to no sample: dotfiles, names without a dot, in a zip also those without an
+   * image. Shards whose index was kept are not counted.
+   */
+  readonly skippedEntries: number;
   /** How several datasets are mixed that this one is made of; null for a single one. */
   readonly mixture: MixtureSettings | null = null;
   readonly #files: ShardFiles;
@@ -74,6 +81,7 @@ export class StoredDataset implements AsyncDisposable {
     this.mostObjects = parts.mostObjects;
     this.splits = parts.splits ?? [];
     this.otherLayouts = parts.otherLayouts ?? [];
+    this.skippedEntries = parts.skippedEntries ?? 0;
     this.#files = new ShardFiles(parts.shards);
     this.#lookUp = new LookUp(this.#files);
   }

@@ -1,5 +1,12 @@
 import { ShardtoolError } from '@shardtool/base';
-import { isImageAlone, type SamplePosition, type ShardIndex, type ShardLayout, type Source } from '@shardtool/format';
+import {
+  isImageAlone,
+  type OnSkipped,
+  type SamplePosition,
+  type ShardIndex,
+  type ShardLayout,
+  type Source,
+} from '@shardtool/format';
 import { reasonOf, type ShardFaults } from './faults.js';
 
 /**
@@ -12,13 +19,14 @@ export async function comparePositions(
   source: Source,
   index: ShardIndex,
   faults: ShardFaults,
+  onSkipped: OnSkipped,
 ): Promise<Uint8Array> {
   const rowOf = new Map(index.key.map((key, row) => [key, row]));
   const seen = new Uint8Array(index.samples);
   const readable = new Uint8Array(index.samples);
   let broken: unknown;
   try {
-    for await (const samples of layout.samples(source)) {
+    for await (const samples of layout.samples(source, onSkipped)) {
       for (const sample of samples) {
         const row = rowOf.get(sample.key);
         if (row === undefined) {

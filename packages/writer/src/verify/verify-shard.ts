@@ -4,6 +4,7 @@ import {
   type LayoutName,
   layoutOf,
   type ManifestShard,
+  type OnSkipped,
   openShard,
   openSource,
   readShardIndex,
@@ -40,6 +41,8 @@ export interface ShardVerdict {
   readonly faults: readonly Fault[];
   /** Images that were decoded although something in them is odd. */
   readonly warnings: number;
+  /** Files in it that belong to no sample, but for links. */
+  readonly skippedEntries: number;
   /** Whether there was a checksum for every field. */
   readonly checksums: boolean;
   /** What its index adds to the totals of the manifest; null where there is no index to be read. */
@@ -59,7 +62,11 @@ export async function verifyShard(shard: ShardToVerify, checker: Checker | null)
 async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
   const faults = new ShardFaults(shard.name);
   const { index, trouble } = await readIndex(shard.indexPath);
-  const verdict = { samples: index?.samples ?? 0, bytes: 0, warnings: 0, checksums: index !== null };
+  const counts = { samples: index?.samples ?? 0, bytes: 0, warnings: 0, skippedEntries: 0 };
+  const verdict = { ...counts, checksums: index !== null };
+  const onSkipped: OnSkipped = (_name, _offset, kind) => {
+    if (kind !== 'link') verdict.skippedEntries++;
+  };
   let isSame: boolean | null = null;
   let source: Source | undefined;
   try {
@@ -70,7 +77,9 @@ async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promis
     verdict.bytes = source.size;
     checkCounts(shard, source, index, faults);
     const { samples, payloads } =
-      index === null ? await walk(layout, source, faults) : await compare(layout, source, index, faults);
+      index === null
+        ? await walk(layout, source, faults, onSkipped)
+        : await compare(layout, source, index, faults, onSkipped);
     verdict.samples = samples;
     verdict.checksums = (index !== null || samples > 0) && payloads.every(({ crc32 }) => crc32 !== null);
     const file = new FrontToBack(source);
@@ -130,8 +139,14 @@ interface Contents {
   readonly payloads: readonly ExpectedPayload[];
 }
 
-async function compare(layout: ShardLayout, source: Source, index: ShardIndex, faults: ShardFaults): Promise<Contents> {
-  const readable = await comparePositions(layout, source, index, faults);
+async function compare(
+  layout: ShardLayout,
+  source: Source,
+  index: ShardIndex,
+  faults: ShardFaults,
+  onSkipped: OnSkipped,
+): Promise<Contents> {
+  const readable = await comparePositions(layout, source, index, faults, onSkipped);
   const payloads: ExpectedPayload[] = [];
   for (const [field, { offset, bytes, crc32, msgpack }] of index.fields) {
     for (let row = 0; row < index.samples; row++) {
@@ -151,11 +166,11 @@ async function compare(layout: ShardLayout, source: Source, index: ShardIndex, f
 }
 
 /** What a shard without an index says of itself. */
-async function walk(layout: ShardLayout, source: Source, faults: ShardFaults): Promise<Contents> {
+async function walk(layout: ShardLayout, source: Source, faults: ShardFaults, onSkipped: OnSkipped): Promise<Contents> {
   const payloads: ExpectedPayload[] = [];
   let samples = 0;
   try {
-    const walked = layout.samples(source, undefined, (error, key) => {
+    const walked = layout.samples(source, onSkipped, (error, key) => {
       samples++;
       faults.add(reasonOf(error), key);
     });

@@ -36,6 +36,8 @@ export interface VerifyReport {
   readonly damagedSamples: number;
   /** Images that were decoded although something in them is odd. */
   readonly warnings: number;
+  /** Files in shards of other software that belong to no sample, but for links. */
+  readonly skippedEntries: number;
   /** Whether there were checksums for every sample: not so for foreign shards without indexes, but zips keep their own. */
   readonly checksums: boolean;
 }
@@ -126,7 +128,8 @@ export async function verifyIn(
   manifest: ManifestToVerify | null,
   { onFault, onProgress }: Pick<VerifyOptions, 'onFault' | 'onProgress'>,
 ): Promise<VerifyReport> {
-  const report = { shards: 0, samples: 0, bytes: 0, faults: 0, damagedSamples: 0, warnings: 0, checksums: true };
+  const report = { shards: 0, samples: 0, bytes: 0, faults: 0, damagedSamples: 0, warnings: 0, skippedEntries: 0 };
+  let checksums = true;
   const totals = new DatasetTotals();
   const add = (verdict: ShardVerdict): void => {
     // What is wrong with the shard is said already.
@@ -137,7 +140,8 @@ export async function verifyIn(
     report.faults += verdict.faults.length;
     report.damagedSamples += verdict.faults.filter(({ key }) => key !== undefined).length;
     report.warnings += verdict.warnings;
-    report.checksums &&= verdict.checksums;
+    report.skippedEntries += verdict.skippedEntries;
+    checksums &&= verdict.checksums;
     for (const fault of verdict.faults) onFault?.(fault);
     onProgress?.({ shards: report.shards, totalShards: shards.length });
   };
@@ -148,7 +152,7 @@ export async function verifyIn(
     report.faults++;
     onFault?.({ shard: MANIFEST_FILE, reason });
   }
-  return report;
+  return { ...report, checksums };
 }
 
 /** What a worker is given and gives back. */

@@ -4,6 +4,7 @@ import { command } from '../../command.js';
 import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { padded, widthOf } from '../../terminal/columns.js';
 import { print, write } from '../../terminal/outcome.js';
+import { entriesLine } from '../../terminal/report-lines.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const lsCommand = command({
@@ -47,6 +48,7 @@ function summary(dataset: StoredDataset): object {
     })),
     splits,
     otherLayouts,
+    skippedEntries: dataset.skippedEntries,
     shards: dataset.shards.map((shard) => ({ file: shard.name, bytes: shard.bytes, samples: shard.samples })),
   };
 }
@@ -72,6 +74,7 @@ async function listShards(dataset: StoredDataset): Promise<void> {
     `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, ${countOf(size, 'sample')}, ${formatSize(bytes)}, ${await classesOf(dataset)}, ` +
       `fields ${fields.map((name) => escapeControls(name)).join(', ')}${splitsOf(dataset)}`,
   );
+  for (const line of entriesLine(dataset.skippedEntries)) await print(line);
   await sayOthers(dataset);
 }
 

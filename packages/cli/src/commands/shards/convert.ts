@@ -9,7 +9,7 @@ import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
-import { countLine, fieldsLine, metaLine } from '../../terminal/report-lines.js';
+import { countLine, entriesLine, fieldsLine, metaLine } from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
@@ -78,11 +78,7 @@ function describe(report: ConvertReport, output: string): string {
   if (wasCommitted) return `${output} has all of it already.`;
   return [
     `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${escapeControls(output)} (${formatSize(bytes)}).`,
-    ...countLine(
-      skippedEntries,
-      'file belongs to no sample and was skipped',
-      'files belong to no sample and were skipped',
-    ),
+    ...entriesLine(skippedEntries),
     ...countLine(
       skippedLinks,
       'link was skipped: --links follow takes the file in the same tar that it leads to',

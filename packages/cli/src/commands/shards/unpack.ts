@@ -3,6 +3,7 @@ import { command } from '../../command.js';
 import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { QUIET_FLAG } from '../../options/output-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
+import { entriesLine } from '../../terminal/report-lines.js';
 import { countOf } from '../../terminal/size.js';
 
 export const unpackCommand = command({
@@ -45,9 +46,12 @@ export const unpackCommand = command({
       }
     }
     await stream?.end();
-    if (!quiet && !isStream)
-      await print(
+    if (quiet || isStream) return;
+    await print(
+      [
         `Unpacked ${countOf(files, 'file')} of ${countOf(dataset.size, 'sample')} into ${escapeControls(folder)}.`,
-      );
+        ...entriesLine(dataset.skippedEntries),
+      ].join('\n'),
+    );
   },
 });

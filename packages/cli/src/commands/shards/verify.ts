@@ -5,7 +5,7 @@ import { size, wholeNumber } from '../../options/flags.js';
 import { QUIET_FLAG } from '../../options/output-flags.js';
 import { foundFault, print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
-import { countLine } from '../../terminal/report-lines.js';
+import { countLine, entriesLine } from '../../terminal/report-lines.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const verifyCommand = command({
@@ -163,5 +163,5 @@ function describe(report: VerifyReport, decode: boolean): string {
   const odd = warnings > 0 ? `; ${countOf(warnings, 'image')} decoded with warnings` : '';
   const unknown = checksums ? '' : '; without an index there are no checksums to compare ("shardtool index" makes one)';
   const size = `${countOf(shards, 'shard')}, ${countOf(samples, 'sample')}, ${formatSize(bytes)}`;
-  return `${size}: ${outcome}${odd}${unknown}`;
+  return [`${size}: ${outcome}${odd}${unknown}`, ...entriesLine(report.skippedEntries)].join('\n');
 }

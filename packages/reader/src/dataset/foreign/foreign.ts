@@ -53,6 +53,7 @@ export async function foreignParts(
     classSamples: Array.from(classSamples, (samples) => samples ?? 0),
     fields: [...fields].sort(),
     shards: shards.map(({ file }) => file),
+    skippedEntries: shards.reduce((sum, shard) => sum + shard.skippedEntries, 0),
   };
 }
 
@@ -66,6 +67,8 @@ interface ForeignShard {
   readonly content: string;
   /** Links in it, as far as it was walked now. */
   readonly links: number;
+  /** Other files in it that belong to no sample, likewise. */
+  readonly skippedEntries: number;
 }
 
 /** Samples may be missing that whoever packed the tar has seen. */
@@ -104,9 +107,10 @@ async function openForeign(
     const open = expand && (() => openShard(layout, path, columns));
     const contentOf = isOpenedByWalk ? () => String(bytes) : checksumsOf;
     if (indexPath === null) {
-      let links = 0;
+      const skipped = { links: 0, entries: 0 };
       const index = await (isOpenedByWalk ? walkShardIndex : buildShardIndex)(reading, source, (_, __, kind) => {
-        if (kind === 'link') links++;
+        if (kind === 'link') skipped.links++;
+        else skipped.entries++;
       });
       const { samples } = index;
       if (isRemote(path) && columns === undefined) await keep(path, index);
@@ -124,7 +128,8 @@ async function openForeign(
         },
         contents: index,
         content: contentOf(index),
-        links,
+        links: skipped.links,
+        skippedEntries: skipped.entries,
       };
     }
     const contents = await readShardIndex(indexPath, { parts: ['fields', 'cls'] });
@@ -144,6 +149,7 @@ async function openForeign(
       contents,
       content: contentOf(contents),
       links: 0,
+      skippedEntries: 0,
     };
   } finally {
     await source.close();
