@@ -16,7 +16,7 @@ const OUTSIDE = [
   'cuda-*',
   'examples',
   'foreign-*',
-  'format-page',
+  'format-page*',
   'guides',
   'lmdb-lsun',
   'lmdb-python',
