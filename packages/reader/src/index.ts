@@ -14,6 +14,7 @@ export type { BucketCrop, BucketsInput } from './buckets/options.js';
 export { type BucketsPlanOptions, type BucketsReport, planAspectBuckets } from './buckets/report.js';
 export { type Checker, createChecker } from './codec/check.js';
 export { CropIndexMaker } from './codec/crop-index/make.js';
+export { codecReason } from './codec/decode-error.js';
 export { readMask } from './codec/mask.js';
 export type { CodecChoice } from './codec/select.js';
 export { Dataset } from './dataset/dataset.js';

@@ -1,6 +1,6 @@
 import { SampleDecodeError } from '@shardtool/base';
 import { imageFields, imageKindOf, MAX_PIXELS } from '@shardtool/format';
-import { type Dataset, readMask, type Sample, SampleDecoder } from '@shardtool/reader';
+import { codecReason, type Dataset, readMask, type Sample, SampleDecoder } from '@shardtool/reader';
 import sharp, { type Sharp } from 'sharp';
 import { maskTile } from '../preview/tiles.js';
 
@@ -116,6 +116,6 @@ function isMask(field: string, bytes: Uint8Array): boolean {
 }
 
 function undecodable({ shard, key }: Sample, cause: unknown): SampleDecodeError {
-  const reason = cause instanceof SampleDecodeError ? cause.reason : (cause as Error).message;
+  const reason = cause instanceof SampleDecodeError ? cause.reason : codecReason(cause as Error);
   return new SampleDecodeError({ shard, key }, reason, { cause });
 }

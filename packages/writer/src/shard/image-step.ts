@@ -87,18 +87,11 @@ async function recodeOrRefuse(
     return await recode(image, header);
   } catch (cause) {
     if (cause instanceof ShardtoolError) throw notWhole(path, cause);
-    throw new BadFile(`${path} cannot be encoded again (${oneLine((cause as Error).message)}).`, { cause });
+    const { codecReason } = await import('@shardtool/reader');
+    throw new BadFile(`${path} cannot be encoded again (${codecReason(cause as Error)}).`, { cause });
   }
 }
 
 function notWhole(path: string, cause: ShardtoolError): BadFile {
   return new BadFile(`${path} cannot be decoded whole: ${cause.message}.`, { cause });
-}
-
-/** libvips writes a line for each thing that it met. */
-function oneLine(message: string): string {
-  return message
-    .trim()
-    .split(/\s*\n\s*/)
-    .join('; ');
 }
