@@ -10,37 +10,10 @@ import { afterAll, expect, test } from 'vitest';
 import { Workbench } from './codec-workbench.js';
 import { newFolder, samplesOf, tree } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
+import { plainTiff } from './tiff-craft.js';
 
 const read = (name: string) => readFileSync(path.join('test/fixtures', name));
 const upTo = (bytes: Buffer, share: number) => bytes.subarray(0, Math.floor(bytes.length * share));
-
-/** An uncompressed TIFF whose pixels are behind its directory, so that what is missing of it is pixels alone. */
-function plainTiff(side: number): Buffer {
-  const head = Buffer.alloc(8 + 2 + 10 * 12 + 4);
-  head.write('II*\0', 'latin1');
-  head.writeUInt32LE(8, 4);
-  head.writeUInt16LE(10, 8);
-  const entries = [
-    [256, 4, 1, side],
-    [257, 4, 1, side],
-    [258, 3, 1, 8],
-    [259, 3, 1, 1],
-    [262, 3, 1, 1],
-    [273, 4, 1, head.length],
-    [277, 3, 1, 1],
-    [278, 4, 1, side],
-    [279, 4, 1, side * side],
-    [284, 3, 1, 1],
-  ];
-  for (const [i, [tag, type, count, value]] of entries.entries()) {
-    const at = 10 + 12 * i;
-    head.writeUInt16LE(tag!, at);
-    head.writeUInt16LE(type!, at + 2);
-    head.writeUInt32LE(count!, at + 4);
-    head.writeUInt32LE(value!, at + 8);
-  }
-  return Buffer.concat([head, Buffer.alloc(side * side, 200)]);
-}
 
 /** The same PNG with another checksum of its first pixels, which are as they were. */
 function wrongSum(png: Buffer): Buffer {

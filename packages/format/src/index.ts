@@ -59,7 +59,7 @@ export {
   isImageField,
   kindOfField,
 } from './image/kinds.js';
-export { type ImageHeader, MAX_PIXELS, probeImage } from './image/probe.js';
+export { type ImageHeader, MAX_PIXELS, type Precision, probeImage } from './image/probe.js';
 export { stripMetadata } from './image/strip-metadata.js';
 export { type TiffCoding, tiffCoding } from './image/tiff.js';
 export {

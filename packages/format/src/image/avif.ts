@@ -7,6 +7,9 @@ const IPRP = fourCC('iprp');
 const IPCO = fourCC('ipco');
 const ISPE = fourCC('ispe');
 const IROT = fourCC('irot');
+const AV1C = fourCC('av1C');
+/** Of the third byte of an AV1 configuration (AV1 in ISOBMFF, 2.3.3): more than 8 bits a channel. */
+const HIGH_BIT_DEPTH = 0x40;
 const AVIF_BRANDS = new Set(['avif', 'avis'].map(fourCC));
 const HEIF_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'mif1', 'msf1'].map(fourCC));
 
@@ -47,6 +50,7 @@ export function readAvifHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   let width = 0;
   let height = 0;
   let turned = false;
+  let isDeep = false;
   const end = Math.min(container.end, bytes.length);
   for (let at = container.start; at < end; ) {
     const box = boxAt(bytes, at, end);
@@ -56,11 +60,12 @@ export function readAvifHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
       height = u32be(bytes, box.start + 8);
     }
     if (box.type === IROT && box.start < end) turned = (bytes[box.start]! & 1) === 1;
+    if (box.type === AV1C && box.start + 3 <= end) isDeep ||= (bytes[box.start + 2]! & HIGH_BIT_DEPTH) !== 0;
     at = box.end;
   }
   if (width === 0) return container.end > bytes.length ? 'cut' : 'no-size';
-  if (turned) return { kind: 'avif', width: height, height: width, orientation: 1 };
-  return { kind: 'avif', width, height, orientation: 1 };
+  const size = turned ? { width: height, height: width } : { width, height };
+  return { kind: 'avif', ...size, orientation: 1, ...(isDeep && { precision: 'narrowed' }) };
 }
 
 /** Pixels that an "ispe" box announces. */

@@ -45,6 +45,24 @@ export function tagValue(bytes: Uint8Array, directory: Directory, tag: number): 
   return -1;
 }
 
+/** The values of a tag that holds SHORTs, as far as `most`; none where the directory has no such tag, or it leads out of the bytes. */
+export function tagShorts(
+  bytes: Uint8Array,
+  { littleEndian, at, entries }: Directory,
+  tag: number,
+  most: number,
+): readonly number[] {
+  const u16 = littleEndian ? u16le : u16be;
+  const u32 = littleEndian ? u32le : u32be;
+  for (let entry = at; entry < at + entries * ENTRY_BYTES; entry += ENTRY_BYTES) {
+    if (u16(bytes, entry) !== tag || u16(bytes, entry + 2) !== SHORT) continue;
+    const count = Math.min(u32(bytes, entry + 4), most);
+    const start = count <= 2 ? entry + 8 : u32(bytes, entry + 8);
+    return start + 2 * count > bytes.length ? [] : Array.from({ length: count }, (_, i) => u16(bytes, start + 2 * i));
+  }
+  return [];
+}
+
 /** The bytes of a tag that holds more than four of them; null where the directory has no such tag. */
 export function tagBytes(bytes: Uint8Array, { littleEndian, at, entries }: Directory, tag: number): Uint8Array | null {
   const u16 = littleEndian ? u16le : u16be;

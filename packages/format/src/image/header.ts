@@ -8,7 +8,15 @@ export interface ImageHeader {
   readonly height: number;
   /** EXIF orientation 1..8; 1 where the image names none. */
   readonly orientation: number;
+  /** What pixels of 8 bits a channel do not hold of its values. Absent if they hold all. */
+  readonly precision?: Precision;
 }
+
+/**
+ * `narrowed`: values of more than 8 bits, of which a decoder keeps the upper 8. `refused`: floating-point, signed or longer values,
+ * of which it cannot make pixels.
+ */
+export type Precision = 'narrowed' | 'refused';
 
 /** Why a header of a known kind gives no size: it ends before it does, or it says none. */
 export type HeaderTrouble = 'cut' | 'no-size';

@@ -18,6 +18,7 @@ const XMP = Buffer.from('http://ns.adobe.com/xap/1.0/\0', 'latin1');
 export function readJpegHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   let width = -1;
   let height = -1;
+  let precision = 8;
   let exif: number | null = null;
   let xmp = -1;
   let ended = false;
@@ -35,6 +36,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
     const end = at + Math.max(2, u16be(bytes, at));
     if (isFrame(marker) && width < 0) {
       if (at + 7 > bytes.length) break;
+      precision = bytes[at + 2]!;
       height = u16be(bytes, at + 3);
       width = u16be(bytes, at + 5);
     } else if (marker === APP1) {
@@ -47,7 +49,8 @@ export function readJpegHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   }
   if (width < 0) return ended ? 'no-size' : 'cut';
   if (width === 0 || height === 0) return 'no-size';
-  return { kind: 'jpeg', width, height, orientation: orientationOf(exif ?? -1, xmp) };
+  const orientation = orientationOf(exif ?? -1, xmp);
+  return { kind: 'jpeg', width, height, orientation, ...(precision > 8 && { precision: 'refused' }) };
 }
 
 /** False for a stuffed zero, TEM, RST0 to RST7 and SOI, which stand alone. */

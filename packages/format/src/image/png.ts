@@ -20,16 +20,19 @@ const KEYWORD_BYTES = 79;
 const MOST_TEXT_BYTES = 1 << 20;
 
 const SIGNATURE_BYTES = 8;
+/** In IHDR, the first chunk. PNG (third edition), 11.2.1. */
+const BIT_DEPTH_AT = 24;
 /** Length, type and crc of a chunk. */
 const FRAME_BYTES = 12;
 
 /** PNG (third edition), 5.3 "Chunk layout", 11.2.1 IHDR, 11.3.3 texts and 11.3.4.5 eXIf, which may also stand behind the pixels. */
 export function readPngHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
-  if (bytes.length < SIGNATURE_BYTES + 16) return 'cut';
+  if (bytes.length <= BIT_DEPTH_AT) return 'cut';
   const width = u32be(bytes, 16);
   const height = u32be(bytes, 20);
   if (u32be(bytes, 12) !== IHDR || width === 0 || height === 0) return 'no-size';
-  return { kind: 'png', width, height, orientation: orientationIn(bytes) };
+  const isDeep = bytes[BIT_DEPTH_AT]! > 8;
+  return { kind: 'png', width, height, orientation: orientationIn(bytes), ...(isDeep && { precision: 'narrowed' }) };
 }
 
 function orientationIn(bytes: Uint8Array): number {

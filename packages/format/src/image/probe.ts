@@ -1,9 +1,9 @@
 import { ImageError, type ImageTrouble } from '@shardtool/base';
-import type { ImageHeader } from './header.js';
+import type { ImageHeader, Precision } from './header.js';
 import { imageKindOf, readHeaderOf } from './kinds.js';
 import { refusedKind } from './refused.js';
 
-export type { ImageHeader };
+export type { ImageHeader, Precision };
 
 /**
  * The most pixels that an image may claim, 178,956,970: beyond twice MAX_IMAGE_PIXELS (1 GiB / 4 / 3) Pillow raises

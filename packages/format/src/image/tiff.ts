@@ -1,11 +1,26 @@
-import { firstDirectory, IMAGE_LENGTH, IMAGE_WIDTH, orientationTag, tagBytes, tagValue } from './exif.js';
-import type { HeaderTrouble, ImageHeader } from './header.js';
+import {
+  type Directory,
+  firstDirectory,
+  IMAGE_LENGTH,
+  IMAGE_WIDTH,
+  orientationTag,
+  tagBytes,
+  tagShorts,
+  tagValue,
+} from './exif.js';
+import type { HeaderTrouble, ImageHeader, Precision } from './header.js';
 import { orientationOf, xmpOrientation } from './orientation.js';
 
 /** XMP specification, part 3, 1.1.4. */
 const XMP = 700;
 
+const BITS_PER_SAMPLE = 258;
 const PHOTOMETRIC = 262;
+const SAMPLE_FORMAT = 339;
+/** Of SampleFormat: unsigned integers, and what is not said. */
+const PIXEL_FORMATS: ReadonlySet<number> = new Set([1, 4]);
+/** Of an image with more channels the first tell. */
+const MOST_CHANNELS = 8;
 const COMPRESSION = 259;
 
 /** How the values of a TIFF are to be understood. */
@@ -36,5 +51,13 @@ export function readTiffHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   if (width <= 0 || height <= 0) return 'no-size';
   const xmp = tagBytes(bytes, directory, XMP);
   const orientation = orientationOf(orientationTag(bytes, directory), xmp === null ? -1 : xmpOrientation(xmp));
-  return { kind: 'tiff', width, height, orientation };
+  const precision = precisionOf(bytes, directory);
+  return { kind: 'tiff', width, height, orientation, ...(precision !== null && { precision }) };
+}
+
+function precisionOf(bytes: Uint8Array, directory: Directory): Precision | null {
+  const bits = Math.max(0, ...tagShorts(bytes, directory, BITS_PER_SAMPLE, MOST_CHANNELS));
+  const formats = tagShorts(bytes, directory, SAMPLE_FORMAT, MOST_CHANNELS);
+  if (bits > 16 || formats.some((format) => !PIXEL_FORMATS.has(format))) return 'refused';
+  return bits > 8 ? 'narrowed' : null;
 }

@@ -17,6 +17,8 @@ export interface ImageHeader {
   readonly height: number;
   /** Whether {@link ImageCodec.decodeRegion} can shrink this image. */
   readonly reducible: boolean;
+  /** Its values have more than 8 bits, and the pixels have the upper 8. Absent means false. */
+  readonly isNarrowed?: boolean;
 }
 
 /** Decoded pixels in the scratch: 8-bit RGB, 3 bytes a pixel. */

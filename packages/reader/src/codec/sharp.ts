@@ -14,6 +14,9 @@ const YCBCR = 6;
 const UNCOMPRESSED = 1;
 const JPEGS: ReadonlySet<number> = new Set([6, 7]);
 
+const NO_PIXELS =
+  'its values are floating-point, signed or longer than 16 bits, so they are no pixels: scale them to 8 bits, or store them as .npy';
+
 /** All of an image, in memory of its own. */
 export interface Decoded {
   readonly data: Uint8Array;
@@ -39,9 +42,10 @@ export class SharpCodec implements ImageCodec {
 
   header(bytes: Uint8Array): ImageHeader {
     try {
-      const { kind, width, height } = probeImage(bytes, 'it', this.#maxPixels);
+      const { kind, width, height, precision } = probeImage(bytes, 'it', this.#maxPixels);
+      if (precision === 'refused') throw new SampleDecodeError({}, NO_PIXELS);
       this.#kind = kind;
-      this.#header = { width, height, reducible: false };
+      this.#header = { width, height, reducible: false, isNarrowed: precision === 'narrowed' };
       return this.#header;
     } catch (error) {
       throw asDecodeError(error as Error);

@@ -4,6 +4,7 @@ import type { DecodedImage, StoredMask } from '../decode/decoded.js';
 import { createDecoder, type Decoder } from '../decode/decoder.js';
 import { scratchBytesFor } from '../decode/scratch-size.js';
 import { adviceOn, BadSampleError, clauseOf } from '../loader/deliver/bad-rows.js';
+import { tellNarrowed } from '../loader/deliver/narrowed.js';
 import { LOADER_OPTIONS } from '../loader/option-table.js';
 import type { LoaderOptions } from '../loader/options.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
@@ -124,7 +125,10 @@ export class SampleDecoder {
     masks: readonly StoredMask[],
   ): ReturnType<Decoder['decodeToArray']> {
     const orientation = headerOf(bytes)?.orientation ?? 1;
-    return decoder.decodeToArray(bytes, { epoch, source: 0, number, occurrence: 0, orientation }, null, objects, masks);
+    const sample = { epoch, source: 0, number, occurrence: 0, orientation };
+    const decoded = decoder.decodeToArray(bytes, sample, null, objects, masks);
+    if (decoder.takeNarrowed() > 0) tellNarrowed(this);
+    return decoded;
   }
 
   #fieldsOf({ fields, columns }: Sample): Record<string, FieldValue | null> {

@@ -59,6 +59,7 @@ export class Decoder {
   /** Null where crop indexes are of no use. */
   readonly #spliced: SplicedCrops | null;
   #warnings = 0;
+  #narrowed = 0;
   #shown: ShownPart | null = null;
   #annotations: Annotations | null = null;
 
@@ -102,6 +103,13 @@ export class Decoder {
   /** Of the image that was decoded last, where batches are of several sizes. */
   get shown(): ShownPart | null {
     return this.#shown;
+  }
+
+  /** Images of more than 8 bits a channel, whose pixels have the upper 8, since the last call. */
+  takeNarrowed(): number {
+    const narrowed = this.#narrowed;
+    this.#narrowed = 0;
+    return narrowed;
   }
 
   /** {@link warnings}, which begin at 0 again. */
@@ -232,6 +240,7 @@ export class Decoder {
   ): ImageUnderWay<Pixels | Promise<Pixels>> {
     this.#scratch.reset();
     const { codec, header } = openImage(this.#codecs, bytes, this.#options.maxPixels);
+    if (header.isNarrowed) this.#narrowed++;
     return this.#plan(header, sample, given, (crop, reduction) => {
       const spliced =
         cropIndex === null || codec !== this.#codecs.jpeg

@@ -148,6 +148,8 @@ function sumOf(splits: readonly { readonly name: string; readonly report: PackRe
     orientationBaked: sum('orientationBaked'),
     warnings: sum('warnings'),
     metadataKept: sum('metadataKept'),
+    narrowed: sum('narrowed'),
+    refused: sum('refused'),
     keptShards: sum('keptShards'),
     pendingShards: sum('pendingShards'),
     partialFields: [],

@@ -50,6 +50,10 @@ export interface PackReport {
   readonly warnings: number;
   /** Images that "stripMetadata" leaves as they are: TIFF and AVIF, and those that are damaged, so that their end is not found. */
   readonly metadataKept: number;
+  /** Images, and further images of samples, of more than 8 bits a channel: loaders give the upper 8. */
+  readonly narrowed: number;
+  /** Images whose values are floating-point, signed or longer than 16 bits: loaders take them for bad samples. */
+  readonly refused: number;
   /** What the crop indexes have; null where none were made. */
   readonly crops: CropIndexCounts | null;
   /** Fields that not all samples have: some readers want the same fields in every sample. */
@@ -78,6 +82,7 @@ export interface PackReport {
 const NOTHING = {
   ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
   ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0, crops: null, metadata: null },
+  ...{ narrowed: 0, refused: 0 },
   ...{ metaSamples: 0, partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false, wasCommitted: false },
 };
 
@@ -125,6 +130,8 @@ export function checkedReport(prepared: PreparedPack, checked: readonly CheckedS
     orientationBaked: total(({ orientationBaked }) => orientationBaked),
     warnings: total(({ warnings }) => warnings),
     metadataKept: total(({ metadataKept }) => metadataKept),
+    narrowed: total(({ narrowed = 0 }) => narrowed),
+    refused: total(({ refused = 0 }) => refused),
   };
 }
 
@@ -144,6 +151,8 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
     orientationBaked: total(({ orientationBaked }) => orientationBaked),
     warnings: total(({ warnings }) => warnings),
     metadataKept: total(({ metadataKept }) => metadataKept),
+    narrowed: total(({ narrowed = 0 }) => narrowed),
+    refused: total(({ refused = 0 }) => refused),
     crops: shards.some(({ crops }) => crops !== undefined)
       ? cropTotals(shards.flatMap(({ crops }) => crops ?? []))
       : null,

@@ -13,6 +13,7 @@ import type { ImageSize } from '../source/bucket/objects.js';
 import { BadFile, readSourceFile } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
 import { filePieces, goesInPieces, HELD_BYTES, putLargeSample } from './large-sample.js';
+import { type PrecisionCounts, precisionCounts } from './precision.js';
 import {
   commitSample,
   fieldOf,
@@ -75,6 +76,7 @@ export interface PackedSample {
   readonly warnings: number;
   /** Metadata were to be taken out, and could not without encoding the image anew. */
   readonly metadataKept: boolean;
+  readonly precision: PrecisionCounts;
 }
 
 /** A field, and the file that it comes from. */
@@ -119,10 +121,12 @@ export function packSample(
   const laidOut = layOutSample(writer, key, fields);
   try {
     const header = probe(payloadNamed(image.name, laidOut)!, image.name, root + image.path, limits, sample.size);
-    const facts = factsOf(sample, header, (name) => payloadNamed(name, laidOut));
+    const payloadOf = (name: string | undefined) => payloadNamed(name, laidOut);
+    const facts = factsOf(sample, header, payloadOf);
+    const precision = precisionCounts({ name: image.name, header }, fields, payloadOf);
     if (kindOfField(image.name) === header.kind) {
       commitSample(writer, rows, key, laidOut, facts);
-      return AS_IT_WAS;
+      return { ...AS_IT_WAS, precision };
     }
     const name = fieldOfKind(header.kind);
     refuseTwin(fields, key, image, name);
@@ -134,7 +138,7 @@ export function packSample(
     });
     writer.discard();
     putSample(writer, rows, key, renamed, () => facts);
-    return { ...AS_IT_WAS, renamed: true };
+    return { ...AS_IT_WAS, renamed: true, precision };
   } catch (error) {
     writer.discard();
     throw error;
@@ -158,7 +162,11 @@ export async function packSteppedSample(
   const before = probe(original, image.name, path, options.limits, sample.size);
   const { bytes: replacement, fieldFor, size, warnings, metadataKept } = await (step ?? asItIs)(original, before, path);
   const replaced = withImage(fields, key, image, fieldFor(image.name), replacement);
-  const facts = (payloadOf: PayloadOf) => factsOf(sample, size, payloadOf);
+  let precision: PrecisionCounts = { narrowed: 0, refused: 0 };
+  const facts = (payloadOf: PayloadOf) => {
+    precision = precisionCounts({ name: fieldFor(image.name), header: before }, replaced, payloadOf);
+    return factsOf(sample, size, payloadOf);
+  };
   const bytes = replaced.reduce((sum, field) => sum + field.bytes, 0);
   if (goesInPieces(bytes, writer)) await putLargeSample(writer, rows, key, replaced, ['cls'], facts);
   else putSample(writer, rows, key, replaced, facts);
@@ -167,6 +175,7 @@ export async function packSteppedSample(
     orientationBaked: before.orientation !== size.orientation,
     warnings,
     metadataKept,
+    precision,
   };
 }
 
@@ -188,7 +197,12 @@ const asItIs: ImageStep = async (bytes, header) => {
   return { bytes, fieldFor, size: header, warnings: 0, metadataKept: false };
 };
 
-const AS_IT_WAS: PackedSample = { renamed: false, orientationBaked: false, warnings: 0, metadataKept: false };
+const AS_IT_WAS: Omit<PackedSample, 'precision'> = {
+  renamed: false,
+  orientationBaked: false,
+  warnings: 0,
+  metadataKept: false,
+};
 
 /**
  * Reads the image's header. A name of a kind that is not supported is refused whatever the content is, and so is an image of

@@ -62,6 +62,9 @@ export interface ShardResult extends ShardRecord {
   readonly orientationBaked: number;
   readonly warnings: number;
   readonly metadataKept: number;
+  /** Images of more than 8 bits a channel, and those of values that decoders refuse; absent in notes of earlier versions. */
+  readonly narrowed?: number;
+  readonly refused?: number;
   readonly quarantined: readonly QuarantinedFile[];
   /** Size of the files of samples that were left out; absent in notes of earlier versions. */
   readonly badBytes?: number;
@@ -157,7 +160,7 @@ async function putSamples(
   const heldBytes = Math.min(writer.writeInPieces === undefined ? MOST_HELD_BYTES : HELD_BYTES, maxSampleBytes);
   const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes, heldBytes);
   const quarantined: QuarantinedFile[] = [];
-  const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0 };
+  const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0, narrowed: 0, refused: 0 };
   let badBytes = 0;
   const kept: number[] = [];
   try {
@@ -191,7 +194,7 @@ async function putSamples(
   return { ...count, kept, quarantined, badBytes };
 }
 
-type Counts = { -readonly [Name in keyof Omit<CheckedShard, 'quarantined' | 'badBytes'>]: CheckedShard[Name] };
+type Counts = { -readonly [Name in keyof Omit<CheckedShard, 'quarantined' | 'badBytes'>]-?: CheckedShard[Name] };
 
 function countPacked(count: Counts, { files }: PlannedSample, packed: PackedSample): void {
   count.files += files.length;
@@ -199,6 +202,8 @@ function countPacked(count: Counts, { files }: PlannedSample, packed: PackedSamp
   if (packed.orientationBaked) count.orientationBaked++;
   if (packed.metadataKept) count.metadataKept++;
   count.warnings += packed.warnings;
+  count.narrowed += packed.precision.narrowed;
+  count.refused += packed.precision.refused;
 }
 
 /**

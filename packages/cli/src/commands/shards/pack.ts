@@ -207,6 +207,16 @@ function describe(
       'image keeps its metadata, since it is a TIFF or AVIF, or is damaged; --image-format encodes it again',
       'images keep their metadata, since they are TIFF or AVIF, or are damaged; --image-format encodes them again',
     ),
+    ...countLine(
+      report.narrowed,
+      'image has more than 8 bits per channel, of which loaders give the upper 8; scale it to 8 bits first, or store its values as .npy',
+      'images have more than 8 bits per channel, of which loaders give the upper 8; scale them to 8 bits first, or store their values as .npy',
+    ),
+    ...countLine(
+      report.refused,
+      'image has floating-point, signed or long values, which are no pixels; loaders take it for a bad sample: store its values as .npy',
+      'images have floating-point, signed or long values, which are no pixels; loaders take them for bad samples: store their values as .npy',
+    ),
     ...cropLines(crops),
     ...countLine(
       duplicates,

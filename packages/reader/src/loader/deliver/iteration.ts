@@ -8,6 +8,7 @@ import type { Batch } from './batch.js';
 import { Delivery } from './delivery.js';
 import { type FedEpoch, Feeder } from './feeder.js';
 import { type FinishedBatchOptions, finishedBatch } from './finished-batch.js';
+import { tellNarrowed } from './narrowed.js';
 import type { PendingBatch } from './pending-batch.js';
 import type { Statistics } from './statistics.js';
 import { TextChoice } from './text-choice.js';
@@ -117,6 +118,7 @@ export class Iteration {
     });
     // Statistics live as long as the loader.
     tellUnlabelled(batch, statistics);
+    if (engine.control.narrowed > 0) tellNarrowed(engine.control);
     if (!showsBytes) this.#feeder.retire(pending);
     if (reuse === false) batch.release();
     return batch;

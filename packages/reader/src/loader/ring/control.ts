@@ -22,8 +22,18 @@ export const CONTROL_WORD = {
   warnings: 4,
   /** Images of which only a crop's own data were decoded, over all workers. */
   spliced: 5,
+  /** Images of more than 8 bits a channel, whose pixels have the upper 8, over all workers. */
+  narrowed: 6,
 } as const;
-const { tail: TAIL, head: HEAD, wake: WAKE, stop: STOP, warnings: WARNINGS, spliced: SPLICED } = CONTROL_WORD;
+const {
+  tail: TAIL,
+  head: HEAD,
+  wake: WAKE,
+  stop: STOP,
+  warnings: WARNINGS,
+  spliced: SPLICED,
+  narrowed: NARROWED,
+} = CONTROL_WORD;
 
 /** The buffers of a {@link Control}; they go to the workers once, at their start. */
 export interface ControlBuffers {
@@ -79,6 +89,10 @@ export class Control {
     return Atomics.load(this.#words, SPLICED);
   }
 
+  get narrowed(): number {
+    return Atomics.load(this.#words, NARROWED);
+  }
+
   /** Workers end after the job in hand. */
   stop(): void {
     Atomics.store(this.#words, STOP, 1);
@@ -104,6 +118,10 @@ export class Control {
 
   countWarnings(count: number): void {
     Atomics.add(this.#words, WARNINGS, count);
+  }
+
+  countNarrowed(count: number): void {
+    Atomics.add(this.#words, NARROWED, count);
   }
 
   countSpliced(count: number): void {

@@ -201,6 +201,8 @@ function rowAddress({ slot, row, bucket }: Job): number {
 function finish(job: Job, decoder: Decoder | null): boolean {
   if (decoder !== null && decoder.warnings > 0) control.countWarnings(decoder.takeWarnings());
   if (decoder !== null && data.decoder?.covers !== undefined) facts.setShown(job.slot, job.row, decoder.shown);
+  const narrowed = decoder?.takeNarrowed() ?? 0;
+  if (narrowed > 0) control.countNarrowed(narrowed);
   const spliced = decoder?.takeSpliced() ?? 0;
   if (spliced > 0) control.countSpliced(spliced);
   return control.slots.finish(job.slot);

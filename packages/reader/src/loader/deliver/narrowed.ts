@@ -1,0 +1,17 @@
+import { warn } from '@shardtool/base';
+
+/** What Node calls the warning. */
+const CODE = 'SHARDTOOL_NARROWED';
+
+const MESSAGE =
+  'Some images have more than 8 bits per channel, and their pixels are the upper 8 bits of each value: 12-bit values in a 16-bit ' +
+  'PNG become 16 levels. Scale them to 8 bits before packing, or store the values as a field of .npy.';
+
+const told = new WeakSet<object>();
+
+/** Warns once for each `decoding`, a loader's workers or a decoder, that images were decoded of which bits were lost. */
+export function tellNarrowed(decoding: object): void {
+  if (told.has(decoding)) return;
+  told.add(decoding);
+  warn(CODE, MESSAGE);
+}
