@@ -4,7 +4,7 @@ import { indexPathOf, type LayoutName, readManifest, readShardIndex } from '@sha
 import { type Fault, pack, type VerifyOptions, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type ShardToVerify, verifyShard } from '#writer/verify-shard';
+import { checkShard, type ShardToVerify } from '#writer/check-shard';
 import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder, tree } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
@@ -280,14 +280,14 @@ test.each(formats)(
         const place = Math.floor(at * bytes.length);
         if (bit !== null) bytes[place]! ^= 1 << bit;
         writeFileSync(files[file]!, bit === null ? bytes.subarray(0, place) : bytes);
-        const { faults } = await verifyShard(shard, null);
+        const { faults } = await checkShard(shard, null);
         writeFileSync(files[file]!, whole[file]!);
         expect(faults.length).toBeGreaterThan(0);
         for (const { reason } of faults) expect(reason).toMatch(/^\S[^\n]*\S$/);
       }),
       { numRuns: 40 * TIMES },
     );
-    expect((await verifyShard(shard, null)).faults).toEqual([]);
+    expect((await checkShard(shard, null)).faults).toEqual([]);
   },
 );
 

@@ -5,8 +5,8 @@ import { indexPathOf, readManifest, readShardIndex, type WrittenLayoutName } fro
 import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { checkShard } from '#writer/check-shard';
 import { findDatasetShards } from '#writer/dataset-shards';
-import { verifyShard } from '#writer/verify-shard';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, jpeg, newFolder, type PackedSample, PNG, samplesOf, tree } from './pack-workbench.js';
@@ -89,7 +89,7 @@ function datasetDigests(folder: string): Record<string, string> {
 /** What `verify` finds, without worker threads: they take longer to start than all that is to be done here. */
 async function verdictOn(folder: string): Promise<{ faults: readonly string[]; samples: number; shards: number }> {
   const { shards } = await findDatasetShards(folder);
-  const verdicts = await Promise.all(shards.map((shard) => verifyShard(shard, null)));
+  const verdicts = await Promise.all(shards.map((shard) => checkShard(shard, null)));
   const faults = verdicts.flatMap((verdict) => verdict.faults.map(({ reason }) => reason));
   return { faults, samples: verdicts.reduce((sum, { samples }) => sum + samples, 0), shards: shards.length };
 }

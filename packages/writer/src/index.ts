@@ -1,3 +1,4 @@
+export type { Fault } from './check/faults.js';
 export { type ConvertOptions, convert } from './convert/convert.js';
 export type { ConvertReport } from './convert/report.js';
 export {
@@ -34,5 +35,4 @@ export type { CropIndexCounts } from './shard/crop-index.js';
 export type { LmdbValues } from './shard/layout-choice.js';
 export type { OtherIndex } from './shard/other-indexes.js';
 export { type PackedLabels, readPackedLabels } from './source/labels/labels.js';
-export type { Fault } from './verify/faults.js';
 export { type VerifyOptions, type VerifyProgress, type VerifyReport, verify } from './verify/verify.js';

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const SOURCE = fileURLToPath(new URL('.', import.meta.url));
 /** In the order in which a file goes through them; beside them stand the rooms that may use all of these. */
-const WAY = ['source', 'plan', 'shard', 'output', 'samples', 'pack'];
+const WAY = ['source', 'plan', 'check', 'shard', 'output', 'samples', 'pack'];
 
 test('a room imports from those that a file went through before, and from none that it comes to later', () => {
   const backwards = WAY.flatMap((room, place) =>

@@ -12,8 +12,8 @@ import {
   salvageShardIndex,
   type WrittenLayout,
 } from '@shardtool/format';
+import { FrontToBack } from '../check/front-to-back.js';
 import type { DatasetShard } from '../shard/dataset-shards.js';
-import { FrontToBack } from '../verify/front-to-back.js';
 
 /** All that is left of a shard that something is wrong with. */
 export interface Evidence {

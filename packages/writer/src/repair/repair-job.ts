@@ -1,9 +1,9 @@
 /** One shard of a repair, in a thread of its own or in the one that repairs. */
 import { MAX_PIXELS } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
+import { checkShard } from '../check/check-shard.js';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 import type { VerifyAnswer, VerifyJob } from '../verify/verify.js';
-import { verifyShard } from '../verify/verify-shard.js';
 import { type RepairedShard, type RepairSetting, repairShard } from './repair-shard.js';
 
 export interface RepairJob {
@@ -32,7 +32,7 @@ export class RepairJobs {
     const { number } = job;
     if (job.type === 'repair')
       return { number, repaired: await repairShard(job.shard, this.#setting, () => this.#loadChecker()) };
-    return { number, verdict: await verifyShard(job.shard, this.#setting.decode ? await this.#loadChecker() : null) };
+    return { number, verdict: await checkShard(job.shard, this.#setting.decode ? await this.#loadChecker() : null) };
   }
 
   async close(): Promise<void> {

@@ -20,6 +20,7 @@ import {
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
 import { isRemote } from '@shardtool/storage';
+import { longestSpan, totalsOf } from '../check/check-totals.js';
 import { asDiskFull } from '../disk-full.js';
 import type { QuarantinedSample } from '../output/quarantine.js';
 import { makeCropIndex } from '../shard/crop-index.js';
@@ -29,7 +30,6 @@ import { createShard, type ShardRecord } from '../shard/new-shard.js';
 import { md5OfFile, type OtherIndex, writeDaliIndex } from '../shard/other-indexes.js';
 import { type PayloadOf, putSample, type SampleFacts } from '../shard/put-sample.js';
 import { shardPaths } from '../shard/shard-paths.js';
-import { longestSpan, totalsOf } from '../verify/check-totals.js';
 import { type Evidence, findSamples, gatherEvidence, storesImagesAlone } from './evidence.js';
 import { type ExpectedSample, expectedSamples } from './expected-samples.js';
 import { PackedBucket } from './packed-bucket.js';

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { crc32, crc32Hex, WriteCheckError } from '@shardtool/base';
 import type { OutputLayout } from '@shardtool/format';
-import { verifyShard } from '../verify/verify-shard.js';
+import { checkShard } from '../check/check-shard.js';
 
 /** Short enough to stay in the processor's cache: it is summed up right after it is read. */
 const PIECE_BYTES = 256 << 10;
@@ -34,7 +34,7 @@ export async function readBack(shard: WrittenShard): Promise<void> {
     if (found.bytes === shard.bytes && found.crc32 === shard.crc32) return;
     const { name, path, indexPath, layout } = shard;
     // An MDS shard is not opened by this path: its name decides whether it is compressed.
-    const { faults } = await verifyShard(
+    const { faults } = await checkShard(
       { name, path, indexPath, cropsPath: null, format: layout.name, record: null },
       null,
     );

@@ -1,8 +1,8 @@
 /** Verifies shards, one message a shard. */
 import { workerData } from 'node:worker_threads';
+import { checkShard } from '../check/check-shard.js';
 import { answer, takeMessages } from '../workers/worker-jobs.js';
 import type { VerifyAnswer, VerifyJob } from './verify.js';
-import { verifyShard } from './verify-shard.js';
 
 export interface VerifyWorkerData {
   readonly decode: boolean;
@@ -14,5 +14,5 @@ const { decode, maxPixels } = workerData as VerifyWorkerData;
 const checker = decode ? await (await import('@shardtool/reader')).createChecker({ maxPixels }) : null;
 
 takeMessages(({ number, shard }: VerifyJob) => {
-  answer<VerifyAnswer>(async () => ({ number, verdict: await verifyShard(shard, checker) }));
+  answer<VerifyAnswer>(async () => ({ number, verdict: await checkShard(shard, checker) }));
 });

@@ -2,12 +2,12 @@ import { availableParallelism } from 'node:os';
 import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
 import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OVERLAYS_FOLDER } from '@shardtool/format';
 import { isRemote, joinLocation, readWhole } from '@shardtool/storage';
+import type { ShardToVerify, ShardVerdict } from '../check/check-shard.js';
+import { DatasetTotals } from '../check/check-totals.js';
+import type { Fault } from '../check/faults.js';
 import { type DatasetShard, findDatasetShards, withRemoteCrops } from '../shard/dataset-shards.js';
 import { isSmallWork } from '../workers/small-work.js';
 import { thisThread, WorkerPool } from '../workers/worker-pool.js';
-import { DatasetTotals } from './check-totals.js';
-import type { Fault } from './faults.js';
-import type { ShardToVerify, ShardVerdict } from './verify-shard.js';
 import type { VerifyWorkerData } from './verify-worker.js';
 
 export interface VerifyOptions {
@@ -103,7 +103,7 @@ async function verifyShards(
 }
 
 const CALLER_THREAD = thisThread<VerifyJob, VerifyAnswer>(async ({ number, shard }) => {
-  return { number, verdict: await (await import('./verify-shard.js')).verifyShard(shard, null) };
+  return { number, verdict: await (await import('../check/check-shard.js')).checkShard(shard, null) };
 });
 
 /** Whether so little is verified that a thread would not have started before it is done, and nobody asked for several. */

@@ -54,7 +54,7 @@ export interface ShardVerdict {
  * keys and positions, crc32 of every field; and with a `checker` that every image can be decoded whole. Never throws for
  * what is wrong with the data. A remote shard with faults is fetched and checked once more, since bytes can change on their way.
  */
-export async function verifyShard(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
+export async function checkShard(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
   const verdict = await verifyOnce(shard, checker);
   return verdict.faults.length > 0 && isRemote(shard.path) ? verifyOnce(shard, checker) : verdict;
 }
