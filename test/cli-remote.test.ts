@@ -46,7 +46,7 @@ test('bench says what storage gave, and a cache is listed and cleared', async ()
   expect(await shardtool('cache', 'clear', path.dirname(cache))).toMatchObject({ code: 2 });
 });
 
-test('retries are one line on a terminal, written anew with each, and nothing of them elsewhere', async () => {
+test('retries are one line on a terminal, written anew with each, and elsewhere one warning at the first', async () => {
   const faulty = await faultyServer(path.dirname(shards));
   faulty.fault = ({ before }) => (before < 3 ? { status: 503 } : undefined);
   const { code, stdout } = await terminal(`shardtool ls ${faulty.url}/shards`);
@@ -60,8 +60,25 @@ test('retries are one line on a terminal, written anew with each, and nothing of
   }
   expect(stdout).toContain('6 tar shards');
   faulty.clear();
-  expect(await shardtoolWith({}, 'ls', `${faulty.url}/shards`)).toMatchObject({ code: 0, stderr: '' });
+  const elsewhere = await shardtoolWith({ NODE_OPTIONS: '' }, 'ls', `${faulty.url}/shards`);
+  expect(elsewhere.code).toBe(0);
+  expect(elsewhere.stderr.match(/ShardtoolWarning/g)).toHaveLength(1);
+  expect(elsewhere.stderr).toContain(
+    `${faulty.url}/shards/dataset.json: the server answers 503. shardtool tries again.`,
+  );
   await faulty.stop();
+});
+
+test('a host that refuses connections before anything was read is given up within seconds', async () => {
+  const down = await faultyServer(path.dirname(shards));
+  await down.stop();
+  const { code, stderr } = await shardtoolWith({}, 'ls', `${down.url}/shards`);
+  expect(code).not.toBe(0);
+  const [, tries] = /the connection was refused; tried (\d+) times/.exec(stderr)!;
+  expect(Number(tries)).toBeGreaterThan(2);
+  // As many as there are for a host that has answered before take half a minute.
+  expect(Number(tries)).toBeLessThan(10);
+  expect(stderr).toContain('the connection was refused. shardtool tries again.');
 });
 
 test('plan says before a run whether it is going to wait for storage', async () => {

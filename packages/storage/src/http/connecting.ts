@@ -6,6 +6,11 @@ import { FileError } from '@shardtool/base';
 export const CONNECT_MS = 5_000;
 export const SILENCE_MS = 10_000;
 
+/** What a connection ends with that is not there in time. */
+export function connectTimeout(): Error {
+  return Object.assign(new Error(`no connection within ${CONNECT_MS / 1000} seconds`), { code: 'CONNECT_TIMEOUT' });
+}
+
 /** Connections of a thread to one host. Whoever plans reads keeps far fewer under way. */
 export const CONNECTIONS = 256;
 

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { isMainThread } from 'node:worker_threads';
 import { FileError } from '@shardtool/base';
 import { shownLocation } from '../location/location.js';
 import type { StorageCounts } from '../storage.js';
@@ -97,14 +98,26 @@ async function once(request: HttpRequest, options: ExchangeOptions): Promise<Ans
     await ask(request, reception, { fresh, signal: stop.signal });
   } catch (error) {
     if (!(error instanceof BrokenError)) throw error;
-    throw refusedForGood(request.url, error.cause) ?? new TransientError(reasonOf(error.cause), { cause: error.cause });
+    const { cause } = error;
+    const wasNeverReached = isMainThread && !reached.has(request.url.origin) && UNREACHED.has(codeOf(cause));
+    throw refusedForGood(request.url, cause) ?? new TransientError(reasonOf(cause), { cause, wasNeverReached });
   } finally {
     endWatch();
     signal?.removeEventListener('abort', onAbort);
   }
+  reached.add(request.url.origin);
   const { status, headers, received } = reception;
   return { request, status, headers, received, text: reception.end() };
 }
+
+/** Hosts that have answered this thread. Other threads begin when the main one has had answers. */
+const reached = new Set<string>();
+
+/** What is said of a host to which there is no connection. */
+const UNREACHED = new Set([
+  ...['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'EAI_AGAIN'],
+  ...['CONNECT_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT'],
+]);
 
 /** Each is loaded by who needs it: a thread that reads asks directly, and undici takes long. */
 const direct = () => import('./direct/connections.js').then(({ askDirectly: ask }) => ({ ask }));
@@ -112,8 +125,9 @@ const throughUndici = () => import('./agents.js').then(({ askThroughUndici: ask 
 
 /** What the system's error, or undici's, says, without the URL of a proxy or a server in it. */
 function reasonOf(error: Error & { code?: string }): string {
-  const inner = error instanceof AggregateError ? (error.errors[0] as Error & { code?: string }) : error;
+  const inner = innerOf(error);
   const known: Record<string, string> = {
+    CONNECT_TIMEOUT: 'no connection within 5 seconds',
     UND_ERR_CONNECT_TIMEOUT: 'no connection within 5 seconds',
     UND_ERR_HEADERS_TIMEOUT: 'no answer within 10 seconds',
     UND_ERR_BODY_TIMEOUT: 'no byte for 10 seconds',
@@ -123,8 +137,17 @@ function reasonOf(error: Error & { code?: string }): string {
     ECONNRESET: 'the connection was reset',
     EAI_AGAIN: 'the name of the host cannot be looked up now',
   };
-  const code = inner.code ?? error.code ?? '';
+  const code = codeOf(error);
   return known[code] ?? (code === '' ? inner.message.replace(/https?:\/\/\S+/g, '') : code);
+}
+
+/** An address of several ends with an error for each of them. */
+function innerOf(error: Error & { code?: string }): Error & { code?: string } {
+  return error instanceof AggregateError ? (error.errors[0] as Error & { code?: string }) : error;
+}
+
+function codeOf(error: Error & { code?: string }): string {
+  return innerOf(error).code ?? error.code ?? '';
 }
 
 /** What a system or TLS says of a certificate that is not to be trusted. */

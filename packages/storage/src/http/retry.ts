@@ -1,19 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads';
+import { warn } from '@shardtool/base';
 import type { Retry, StorageCounts } from '../storage.js';
+
+interface TransientOptions {
+  readonly cause?: unknown;
+  readonly retryAfterMs?: number | undefined;
+  readonly wasNeverReached?: boolean;
+}
 
 /** Something that may go well when it is tried again. */
 export class TransientError extends Error {
   /** What the server asked to wait, in milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** There was no connection, and nothing was ever read from this host: it may be the wrong one. */
+  readonly wasNeverReached: boolean;
 
-  constructor(reason: string, options: { cause?: unknown; retryAfterMs?: number | undefined } = {}) {
+  constructor(reason: string, options: TransientOptions = {}) {
     super(reason, options);
     this.retryAfterMs = options.retryAfterMs;
+    this.wasNeverReached = options.wasNeverReached ?? false;
   }
 }
 
 const MOST_TRIES = 10;
 const MOST_MS = 180_000;
+/** A host that was never reached is given up sooner: its address may be wrong, and a person waits for the first answer. */
+const MOST_MS_UNREACHED = 6_000;
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 15_000;
 
@@ -36,22 +49,37 @@ export function retryAfterMs(header: string | undefined, now = Date.now()): numb
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-type Hear = (retry: Retry) => void;
-let hear: Hear = () => {};
+type RetryListener = (retry: Retry) => void;
+let listener: RetryListener = warnOfRetry;
 
-/** From now on this thread's retries are told to `hearing`. */
-export function onRetry(hearing: Hear): void {
-  hear = hearing;
+/** From now on this thread's retries go to `receive`; without it, the process warns of them. */
+export function onRetry(receive: RetryListener): void {
+  listener = receive;
 }
 
-/** Passes on what another thread tells. */
-export function tellRetry(retry: Retry): void {
-  hear(retry);
+/** Passes on a retry of another thread. */
+export function reportRetry(retry: Retry): void {
+  listener(retry);
+}
+
+/** All threads of a process warn at most this often together: a host that is down fails many reads at once. */
+const WARNING_EVERY_S = 60;
+const WARNED = 'shardtool.retry-warned';
+if (isMainThread) setEnvironmentData(WARNED, new Int32Array(new SharedArrayBuffer(4)));
+
+/** Warns of the first failure of an outage at once: else a process without a terminal waits for minutes without a word. */
+function warnOfRetry({ location, reason }: Retry): void {
+  const warned = getEnvironmentData(WARNED) as Int32Array;
+  const now = Math.floor(Date.now() / 1000);
+  const last = Atomics.load(warned, 0);
+  if (now - last < WARNING_EVERY_S || Atomics.compareExchange(warned, 0, last, now) !== last) return;
+  warn('SHARDTOOL_RETRY', `${location}: ${reason}. shardtool tries again.`);
 }
 
 /**
  * Tries until `attempt` resolves, or rejects with something else than {@link TransientError}: at most 10 times and for 180
- * seconds. Then it rejects with the last reason, and `gaveUp` says it in a sentence.
+ * seconds, or for some seconds if the host was never reached. Then it rejects with the last reason, and `gaveUp` says it in a
+ * sentence.
  */
 export async function withRetries<T>(
   attempt: (tries: number) => Promise<T>,
@@ -70,7 +98,8 @@ export async function withRetries<T>(
       if (!(error instanceof TransientError)) throw error;
       const waitMs = Math.max(error.retryAfterMs ?? 0, waitBefore(tries + 1, Math.random()));
       const spent = performance.now() - began;
-      if (tries === MOST_TRIES || spent + waitMs > MOST_MS) {
+      const most = error.wasNeverReached ? MOST_MS_UNREACHED : MOST_MS;
+      if (tries === MOST_TRIES || spent + waitMs > most) {
         const seconds = (spent / 1000).toFixed(spent < 10_000 ? 1 : 0);
         throw options.gaveUp(
           `${error.message}; tried ${tries} ${tries === 1 ? 'time' : 'times'} in ${seconds} s`,
@@ -78,7 +107,7 @@ export async function withRetries<T>(
         );
       }
       options.counts.retries++;
-      hear({ location: options.location, reason: error.message, tries, waitMs });
+      listener({ location: options.location, reason: error.message, tries, waitMs });
       await sleep(waitMs, undefined, { signal: options.signal }).catch(() => {});
       options.signal?.throwIfAborted();
     }

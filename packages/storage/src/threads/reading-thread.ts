@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { FileError } from '@shardtool/base';
-import { tellRetry } from '../http/retry.js';
+import { reportRetry } from '../http/retry.js';
 import type { StorageCounts } from '../storage.js';
 import { END, type ReadAnswer, type ReadValue } from './calls.js';
 import { revived } from './failed.js';
@@ -82,7 +82,7 @@ export class ReadingThread<Call extends object> {
 
   #hear(answer: ReadAnswer): void {
     if (answer.kind === 'retry') {
-      tellRetry(answer.retry);
+      reportRetry(answer.retry);
       return;
     }
     if (answer.kind === 'ready') this.isReady = true;

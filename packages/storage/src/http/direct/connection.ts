@@ -1,6 +1,6 @@
 import net from 'node:net';
 import tls from 'node:tls';
-import { CONNECT_MS, SILENCE_MS, trusted } from '../connecting.js';
+import { CONNECT_MS, connectTimeout, SILENCE_MS, trusted } from '../connecting.js';
 import { BrokenError, type Reception } from '../reception.js';
 import { TransientError } from '../retry.js';
 import { type Framing, framingOf } from './framing.js';
@@ -62,7 +62,7 @@ export class Connection {
     } else this.#socket = net.connect(options);
     const socket = this.#socket;
     socket.setNoDelay(true);
-    const late = setTimeout(() => this.#end(new TransientError('no connection within 5 seconds')), CONNECT_MS);
+    const late = setTimeout(() => this.#end(new BrokenError(connectTimeout())), CONNECT_MS);
     socket.once(isSecure ? 'secureConnect' : 'connect', () => {
       clearTimeout(late);
       socket.setTimeout(SILENCE_MS);
