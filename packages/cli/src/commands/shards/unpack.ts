@@ -31,7 +31,10 @@ export const unpackCommand = command({
       throw new UsageError(`No sample has a field "${unknown}"; the fields are ${dataset.fields.join(', ')}.`);
     }
     const { fileName, renamedImage } = await import('../../unpack/file-name.js');
-    const isAsPacked = await (await import('../../unpack/encoded-again.js')).areAsPacked(dataset.location);
+    const { areAsPacked } = await import('../../unpack/encoded-again.js');
+    const { isRemote } = await import('@shardtool/storage');
+    // The location that the dataset shows has no token in it.
+    const isAsPacked = await areAsPacked(isRemote(location) ? location : dataset.location);
     // yargs makes an empty word of "-".
     const isStream = folder === '-' || folder === '';
     const stream = isStream ? new (await import('../../unpack/tar-output.js')).TarOutput() : null;
