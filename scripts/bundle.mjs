@@ -82,7 +82,7 @@ function isOld(folder, hasThread) {
   const inputs = [path.join(folder, 'dist'), path.join(folder, 'page'), ...below].flatMap((within) => {
     if (!existsSync(within)) return [];
     return readdirSync(within, { recursive: true })
-      .filter((file) => /\.(js|wasm|tsx?|css|html|svg)$/.test(file))
+      .filter((file) => /\.(c?js|wasm|tsx?|css|html|svg)$/.test(file))
       .map((file) => path.join(within, file));
   });
   return [...inputs, fileURLToPath(import.meta.url)].some((file) => statSync(file).mtimeMs >= made);
@@ -118,6 +118,11 @@ async function bundle(folder, entries, thread, waiting = []) {
   const modules = output.flatMap(({ moduleIds }) => moduleIds ?? []);
   for (const file of readdirSync(dist, { recursive: true }).filter((file) => file.endsWith('.wasm'))) {
     copyFileSync(path.join(dist, file), path.join(lib, path.basename(file)));
+  }
+  // What is of CommonJS already is as it is to be run.
+  for (const file of readdirSync(dist).filter((file) => file.endsWith('.cjs'))) {
+    const text = readFileSync(path.join(dist, file), 'utf8');
+    writeFileSync(path.join(lib, file), text.replace(/\n\/\/# sourceMappingURL=.*/, ''));
   }
   if (thread !== undefined) {
     refuseMissing(own);

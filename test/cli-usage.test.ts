@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACK_DEFAULTS } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { type Outcome, shardtool } from './cli-here.js';
-import { bash, shardtool as program } from './cli-process.js';
+import { bash, bin, shardtool as program } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 
 const commands = ['pack', 'ls', 'cat', 'unpack', 'verify', 'index', 'plan', 'bench'];
@@ -115,6 +115,30 @@ function expectOneLine({ code, stdout, stderr }: Outcome, exitCode: number, sent
   expect(stderr).toMatch(/^shardtool: [^\n]*\n$/);
   expect([code, stdout]).toEqual([exitCode, '']);
 }
+
+test.each(['10.24.1', '18.20.8', '20.18.3', '20.19.0', '24.0.0'])(
+  'on Node %s the command starts, or says in one line that this Node is too old, before it loads anything',
+  async (version) => {
+    // The program as it is installed, with nothing of what it loads.
+    const folder = emptyFolder();
+    mkdirSync(path.join(folder, 'lib'), { recursive: true });
+    cpSync(bin, path.join(folder, 'lib', path.basename(bin)));
+    cpSync('packages/cli/package.json', path.join(folder, 'package.json'));
+    writeFileSync(path.join(folder, 'lib/main.js'), 'console.log("started");');
+    const pretend = path.join(folder, 'pretend.cjs');
+    writeFileSync(pretend, `Object.defineProperty(process.versions, 'node', { value: '${version}' });`);
+    const start = () => {
+      const args = ['--require', pretend, path.join(folder, 'lib', path.basename(bin))];
+      const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+      return { code: status, stdout, stderr };
+    };
+    const isOld = version.startsWith('1') || version === '20.18.3';
+    if (!isOld) expect(start()).toEqual({ code: 0, stdout: 'started\n', stderr: '' });
+    rmSync(path.join(folder, 'lib/main.js'));
+    const sentence = `Node 20.19 or newer is needed, and ${process.execPath} is Node ${version}: install a newer one`;
+    if (isOld) expectOneLine(start() as Outcome, 1, sentence);
+  },
+);
 
 test('the stack of an error is shown with --verbose alone', async () => {
   const { code, stderr } = await shardtool('ls', 'nowhere', '--verbose');

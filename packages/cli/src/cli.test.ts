@@ -22,6 +22,7 @@ test.each([
   ['pack a b -j 2', 'There is no option -j. "shardtool pack --help" says more.'],
   ['pack -x a b', 'There is no option -x. "shardtool pack --help" says more.'],
   ['pack --quite a b', 'There is no option --quite; did you mean "--quiet"? "shardtool pack --help" says more.'],
+  ['convert a b --ot tar', 'There is no option --ot; did you mean "--to"? "shardtool convert --help" says more.'],
   ['-v', 'There is no option -v. "shardtool --help" lists the commands.'],
 ])('"shardtool %s" is turned down with a way on', async (line, sentence) => {
   expect(await refusal(...line.split(' ').filter(Boolean))).toBe(sentence);
@@ -29,6 +30,12 @@ test.each([
 
 test.each([
   ['pack a b --format zip', '--format "zip"; it may be "tar", "lmdb", "msgpack".'],
+  ['convert a b --to zip', '--to "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
+  ['convert a b --to=zip', '--to "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
+  ['convert a b --format zip', '--format "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
+  ['convert a b --to tar --links twice', '--links "twice"; it may be "skip", "follow".'],
+  ['convert a b --to tar --max-shard-bytes lots', '--max-shard-bytes takes a size'],
+  ['convert a b -q --to lmdb --lmdb-values all', '--lmdb-values "all"; it may be "sample", "image".'],
   ['pack a b --format tar --format lmdb', '--format is given more than once.'],
   [
     'pack a b --max-shard-bytes lots',

@@ -64,7 +64,7 @@ const MESSAGES = {
 
 /** What is used of yargs beyond its types. */
 interface Instance {
-  getOptions(): { readonly key: object };
+  getOptions(): { readonly key: object; readonly alias: Readonly<Record<string, readonly string[]>> };
   getInternalMethods(): { getUsageInstance(): { cacheHelpMessage: () => void } };
 }
 
@@ -79,7 +79,7 @@ export async function runCli(
   /** Of the command, once yargs has read them. */
   let flags: readonly string[] = [];
   const noteFlags = (_given: unknown, instance: Instance): void => {
-    flags = Object.keys(instance.getOptions().key);
+    flags = flagsOf(instance);
     // It would lay out all of the help, which nobody sees, before the command has anything to do.
     instance.getInternalMethods().getUsageInstance().cacheHelpMessage = () => undefined;
   };
@@ -115,10 +115,11 @@ export async function runCli(
     .exitProcess(false)
     .fail((message, error) => {
       // Words are counted before the middleware runs, and a flag that there is not takes the next one for its value.
-      if (flags.length === 0) flags = Object.keys((cli as unknown as Instance).getOptions().key);
+      if (flags.length === 0) flags = flagsOf(cli as unknown as Instance);
       // What a flag's `coerce` throws comes as one of yargs' own errors too.
       if (error !== undefined && error.name !== 'YError') throw error;
-      throw new UsageError(`${message.replace(/\s*\n\s*/g, ' ')} ${hint(words)}`);
+      const text = asTyped(message.replace(/\s*\n\s*/g, ' '), cli as unknown as Instance, words);
+      throw new UsageError(`${text} ${hint(words)}`);
     });
   try {
     await cli.parseAsync();
@@ -141,6 +142,22 @@ function restoreDashes(given: Record<string, unknown>): void {
   const plain = (value: unknown) => (typeof value === 'string' && value.startsWith(PLAIN) ? value.slice(1) : value);
   for (const [name, value] of Object.entries(given))
     given[name] = Array.isArray(value) ? value.map(plain) : plain(value);
+}
+
+/** All that a command takes, by every name. */
+function flagsOf(instance: Instance): string[] {
+  const { key, alias } = instance.getOptions();
+  return [...new Set([...Object.keys(key), ...Object.values(alias).flat()])];
+}
+
+/** A message with each flag under the name by which it was typed: yargs says `--format` where `--to` was. */
+function asTyped(message: string, instance: Instance, words: readonly string[]): string {
+  const { alias } = instance.getOptions();
+  const isTyped = (name: string) => words.some((word) => word === `--${name}` || word.startsWith(`--${name}=`));
+  return message.replace(/--([a-z][a-z-]*)/g, (flag, name: string) => {
+    const other = isTyped(name) ? undefined : alias[name]?.find(isTyped);
+    return other === undefined ? flag : `--${other}`;
+  });
 }
 
 /** The first flag on the command line that the command does not have; null where it has all, or is not known. */

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { endQuietlyOnClosedPipe, fail } from './terminal/outcome.js';
 import { version } from './version.js';
 

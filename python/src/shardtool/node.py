@@ -46,7 +46,7 @@ def _is_new_enough(node: str) -> bool:
 _PROGRAMS = {
     "reader": ("@shardtool/reader", "reader", "main.js"),
     "writer": ("@shardtool/writer", "writer", "python-writer.js"),
-    "command": ("shardtool", "cli", "main.js"),
+    "command": ("shardtool", "cli", "start.cjs"),
 }
 
 
