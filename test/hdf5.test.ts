@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { FileChangedError } from '@shardtool/base';
 import { readManifest, readNpyImage } from '@shardtool/format';
-import { openDataset } from '@shardtool/reader';
+import { type Dataset, openDataset } from '@shardtool/reader';
 import { convert } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { emptyFolder } from './datasets.js';
@@ -85,6 +86,46 @@ test('what is chosen and not there is an error that lists what is', async () => 
   await expect(openDataset(place, { features: { label: 'score' } })).rejects.toThrow(
     'is not one whole number for each',
   );
+});
+
+test('a file without images yet keeps no other file of the dataset shut', async () => {
+  const folder = emptyFolder();
+  for (const name of ['empty.h5', 'arrays.h5']) {
+    mkdirSync(folder, { recursive: true });
+    cpSync(path.join(fixtures, name), path.join(folder, name));
+  }
+  await using dataset = await openDataset(folder);
+  expect(await digestsOf(dataset)).toEqual(expected.arrays!.images);
+});
+
+/** sha256 of all images. */
+async function digestsOf(dataset: Dataset): Promise<string[]> {
+  const digests: string[] = [];
+  for await (const { fields } of dataset.samples()) {
+    const bytes =
+      fields.npy === undefined ? (fields.jpg ?? fields.png)! : fields.npy.subarray(readNpyImage(fields.npy).offset);
+    digests.push(createHash('sha256').update(bytes).digest('hex'));
+  }
+  return digests;
+}
+
+test('a file that was replaced is read as it is now, and a dataset that was opened before says that it has changed', async () => {
+  const folder = emptyFolder();
+  mkdirSync(folder, { recursive: true });
+  const place = path.join(folder, 'a.h5');
+  const put = (name: string) => {
+    cpSync(path.join(fixtures, name), `${place}.new`);
+    renameSync(`${place}.new`, place);
+  };
+  put('arrays.h5');
+  const before = await openDataset(place);
+  expect(await digestsOf(before)).toEqual(expected.arrays!.images);
+  put('bytes.h5');
+  await using after = await openDataset(place);
+  expect(await digestsOf(after)).toEqual(expected.bytes!.images);
+  // What it knows of the file is true of the first one alone.
+  await expect(before.get(2)).rejects.toThrow(FileChangedError);
+  await before.close();
 });
 
 test('a file that was cut off is an error that says so', async () => {

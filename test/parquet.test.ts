@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -137,6 +137,17 @@ test('row groups of no rows, as writers make them of an empty table, cost nothin
   expect(await contents(indexed)).toEqual(expected);
   await using none = await openDataset(path.join(folder, '0.parquet'));
   expect(none.size).toBe(0);
+});
+
+test('a file that is replaced while its dataset is open is an error, and read as it is when it is opened again', async () => {
+  const place = path.join(emptyFolder(), 'a.parquet');
+  cpSync(path.join(fixtures, 'pages/zstd-1.parquet'), place);
+  await using before = await openDataset(place);
+  cpSync(path.join(fixtures, 'others/two-columns.parquet'), `${place}.new`);
+  renameSync(`${place}.new`, place);
+  await expect(contents(before)).rejects.toThrow('has changed since it was looked at: open it again');
+  await using after = await openDataset(place);
+  expect(after.fields).toEqual(['jpg', 'mask.png', 'png']);
 });
 
 test('a second column of bytes is a field of its own, and rows may lack either', async () => {

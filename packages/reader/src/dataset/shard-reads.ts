@@ -123,7 +123,8 @@ export class ShardReads {
     for (let more = 0; more < DOUBTFUL_OPENS && this.#isSlow && this.#quickestOpenMs < DOUBTFUL_OPEN_MS; more++) {
       await this.#open(this.#files[0]!).then((source) => source.close());
     }
-    if (this.#isSlow) this.#slowThreads().start();
+    // Threads read files as they are.
+    if (this.#isSlow && this.#files.some(({ open }) => open === undefined)) this.#slowThreads().start();
   }
 
   async #open(file: ShardFile): Promise<Source> {

@@ -30,6 +30,8 @@ export class ReadingThread<Call extends object> {
   readonly #events: ThreadEvents;
   readonly #waiting = new Map<number, OpenCall<Call>>();
   #next = 0;
+  /** Somebody waits for its end, so it keeps the process alive whatever else it says. */
+  #isEnding = false;
   #hasEnded = false;
 
   constructor(script: URL, events: ThreadEvents) {
@@ -65,11 +67,12 @@ export class ReadingThread<Call extends object> {
   /** Whether the process is to live until it is ready: there are calls for it then. */
   isAwaited(is: boolean): void {
     if (is) this.#worker.ref();
-    else if (this.#waiting.size === 0) this.#worker.unref();
+    else this.#unrefIfIdle();
   }
 
   /** Resolves when it has done all that it was asked for, and has ended. */
   end(): Promise<unknown> {
+    this.#isEnding = true;
     this.#worker.ref();
     this.#worker.postMessage(END);
     return new Promise((resolve) => this.#worker.once('exit', resolve));
@@ -95,8 +98,12 @@ export class ReadingThread<Call extends object> {
         call?.resolve(answer.value);
       }
     }
-    if (this.#waiting.size === 0) this.#worker.unref();
+    this.#unrefIfIdle();
     this.#events.free();
+  }
+
+  #unrefIfIdle(): void {
+    if (this.#waiting.size === 0 && !this.#isEnding) this.#worker.unref();
   }
 
   #lose(how: string): void {

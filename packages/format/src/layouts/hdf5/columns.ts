@@ -76,7 +76,8 @@ function imageAmong(shard: string, datasets: readonly HdfDataset[]): HdfDataset 
 }
 
 function isImages({ kind, shape }: HdfDataset): boolean {
-  if (shape.some((side) => side < 1)) return false;
+  // Of a file without images the first side is 0.
+  if (shape.length === 0 || shape.slice(1).some((side) => side < 1)) return false;
   if (kind === 'bytes') return shape.length === 1;
   const [, , width, channels] = shape;
   // One image alone has 3 or 4 for a last side.

@@ -7,7 +7,7 @@ import { type HdfRequest, type HdfValues, hdfThread, type ListedDataset } from '
 export interface HdfDataset extends Pick<ListedDataset, 'path' | 'shape' | 'kind'> {
   /** Throws {@link DamagedShardError} where the file is too short for it, and {@link UnsupportedShardError} for filters that are not read. */
   check(): void;
-  /** Values of `count` rows from `first` on. Throws {@link DamagedShardError}. */
+  /** Values of `count` rows from `first` on. Throws {@link DamagedShardError}, and FileChangedError if the file was replaced. */
   read(first: number, count: number): Promise<HdfValues>;
 }
 
@@ -28,15 +28,23 @@ export async function openHdf5({ location: shard }: Source): Promise<HdfFile> {
   }
   hdfThread.use();
   try {
-    const { datasets } = await ask({ location }, 'listed');
-    return { datasets: datasets.map((one) => datasetOf(shard, location, one)), close: () => hdfThread.leave() };
+    const { datasets, version } = await ask({ location }, 'listed');
+    return {
+      datasets: datasets.map((one) => datasetOf(shard, location, version, one)),
+      close: () => hdfThread.leave(),
+    };
   } catch (error) {
     hdfThread.leave();
     throw error;
   }
 }
 
-function datasetOf(shard: string, location: string, { path, shape, kind, fault }: ListedDataset): HdfDataset {
+function datasetOf(
+  shard: string,
+  location: string,
+  version: string,
+  { path, shape, kind, fault }: ListedDataset,
+): HdfDataset {
   return {
     ...{ path, shape, kind },
     check() {
@@ -48,7 +56,7 @@ function datasetOf(shard: string, location: string, { path, shape, kind, fault }
         `${what}, which is not read; write it anew with gzip or without (h5repack -f GZIP=4).`,
       );
     },
-    read: async (first, count) => (await ask({ location, rows: { path, first, count } }, 'read')).values,
+    read: async (first, count) => (await ask({ location, rows: { version, path, first, count } }, 'read')).values,
   };
 }
 

@@ -1,7 +1,14 @@
 /** The thread in which the HDF5 library reads. */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { type BigIntStats, closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
-import { DamagedShardError, FileError, recordError, ShardtoolError, UnsupportedShardError } from '@shardtool/base';
+import {
+  DamagedShardError,
+  FileChangedError,
+  FileError,
+  recordError,
+  ShardtoolError,
+  UnsupportedShardError,
+} from '@shardtool/base';
 import type { Dataset, File, Group } from 'h5wasm';
 import { type Hdf5Library, loadHdf5, putFile } from './library.js';
 import type { HdfAnswer, HdfKind, HdfRequest, HdfThreadData, HdfValues, ListedDataset } from './thread.js';
@@ -25,11 +32,12 @@ const FILTERS = new Set([1, 2, 3, 4, 5, 6]);
 interface OpenFile {
   readonly file: File;
   readonly size: number;
+  readonly version: string;
   close(): void;
 }
 
 const { reads } = workerData as HdfThreadData;
-/** By location. The one used last comes last. */
+/** By location and version. The one used last comes last. */
 const opened = new Map<string, OpenFile>();
 let library: Hdf5Library;
 
@@ -41,9 +49,12 @@ parentPort!.on('message', (request: HdfRequest | null) => {
 async function answerTo({ location, rows }: HdfRequest): Promise<HdfAnswer> {
   try {
     library ??= await loadHdf5(location);
-    const { file, size } = fileAt(location);
-    if (rows === undefined) return { kind: 'listed', datasets: listed(location, size, file) };
-    const { path, first, count } = rows;
+    if (rows === undefined) {
+      const { file, size, version } = fileAt(location, null);
+      return { kind: 'listed', version, datasets: listed(location, size, file) };
+    }
+    const { version, path, first, count } = rows;
+    const { file } = fileAt(location, version);
     const values = guarded(location, `its dataset "${path}"`, () => {
       const read = (file.get(path) as Dataset).slice([[first, first + count]]);
       if (read === null || typeof read !== 'object') throw new Error('it has no values');
@@ -55,27 +66,44 @@ async function answerTo({ location, rows }: HdfRequest): Promise<HdfAnswer> {
   }
 }
 
-function fileAt(shard: string): OpenFile {
-  const known = opened.get(shard);
-  opened.delete(shard);
+/**
+ * The file of this version; null: the one that is there now. A file that is open stays the one that it was when it is
+ * replaced, so that its rows are those of its list. Throws {@link FileChangedError} if another file is there by now.
+ */
+function fileAt(shard: string, version: string | null): OpenFile {
+  const wanted = version ?? trying(shard, () => versionOf(statSync(shard, { bigint: true })));
+  const name = `${wanted} ${shard}`;
+  const known = opened.get(name);
+  opened.delete(name);
   const [oldest] = opened.keys();
   if (known === undefined && opened.size >= MOST_OPEN) {
     opened.get(oldest!)!.close();
     opened.delete(oldest!);
   }
   const file = known ?? openFile(shard);
-  opened.set(shard, file);
-  return file;
+  opened.set(`${file.version} ${shard}`, file);
+  if (version === null || file.version === version) return file;
+  const message = `${shard} has changed: it was replaced since it was first read. Open the dataset again, or restore the file.`;
+  throw new FileChangedError({ path: shard }, message);
 }
 
-function openFile(shard: string): OpenFile {
-  let fd: number;
+function trying<T>(shard: string, action: () => T): T {
   try {
-    fd = openSync(shard, 'r');
+    return action();
   } catch (cause) {
     throw new FileError({ path: shard }, `${shard} cannot be opened (${(cause as Error).message}).`, { cause });
   }
-  const { size } = fstatSync(fd);
+}
+
+/** What tells a file from one that replaces it. */
+function versionOf({ dev, ino, size, mtimeNs }: BigIntStats): string {
+  return [dev, ino, size, mtimeNs].join('-');
+}
+
+function openFile(shard: string): OpenFile {
+  const fd = trying(shard, () => openSync(shard, 'r'));
+  const found = fstatSync(fd, { bigint: true });
+  const size = Number(found.size);
   const place = putFile(library, size, (position, target) => {
     Atomics.add(reads, 0, 1);
     return readSync(fd, target, 0, target.length, position);
@@ -94,6 +122,7 @@ function openFile(shard: string): OpenFile {
     return {
       file,
       size,
+      version: versionOf(found),
       close: () => {
         file.close();
         removed();

@@ -18,12 +18,20 @@ export type HdfValues = ArrayLike<number | bigint> | readonly string[] | readonl
 /** What the thread is asked: for the datasets of a file, or for `count` rows of one from `first` on. */
 export interface HdfRequest {
   readonly location: string;
-  /** Absent: all datasets are listed. */
-  readonly rows?: { readonly path: string; readonly first: number; readonly count: number };
+  /** Absent: all datasets of the file that is there now are listed. */
+  readonly rows?: HdfRows;
+}
+
+interface HdfRows {
+  /** Of the file whose datasets were listed. */
+  readonly version: string;
+  readonly path: string;
+  readonly first: number;
+  readonly count: number;
 }
 
 export type HdfAnswer =
-  | { readonly kind: 'listed'; readonly datasets: readonly ListedDataset[] }
+  | { readonly kind: 'listed'; readonly version: string; readonly datasets: readonly ListedDataset[] }
   | { readonly kind: 'read'; readonly values: HdfValues }
   | { readonly kind: 'failed'; readonly error: ErrorRecord };
 

@@ -13,9 +13,10 @@ import {
   rowsOfIndex,
   type ShardIndex,
   type ShardPart,
+  type Source,
   uniteClasses,
 } from '@shardtool/format';
-import { isRemote, shownLocation } from '@shardtool/storage';
+import { type Expected, entryAt, isRemote, shownLocation } from '@shardtool/storage';
 import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 
@@ -38,16 +39,8 @@ export async function partedParts(
   layout: LayoutName,
   open: PartReader,
 ): Promise<StoredParts> {
-  const sizes = new Map<string, number>();
   const shards = await inLanes(found, OPENED_AT_ONCE, async ({ path }) => {
-    const source = (): ReturnType<typeof openSource> =>
-      openSource(path, isRemote(path) && sizes.has(path) ? { size: sizes.get(path) } : { first: 'end' });
-    const opening = open(async () => {
-      const opened = await source();
-      sizes.set(path, opened.size);
-      return opened;
-    });
-    const [parted, indexPath] = await Promise.all([opening, findSidecars('index', path)]);
+    const [parted, indexPath] = await Promise.all([open(sameFile(path)), findSidecars('index', path)]);
     return { ...parted, indexPath };
   });
   const { classes, numbers } = uniteClasses(shards.map((shard) => shard.classes));
@@ -77,6 +70,21 @@ export async function partedParts(
     classSamples: [],
     fields: [...fields.keys()].sort(),
     shards: files,
+  };
+}
+
+/**
+ * Opens a file again and again. One that has replaced it meanwhile is an error: what the first one said of itself, which is kept,
+ * says nothing of the other.
+ */
+function sameFile(path: string): () => Promise<Source> {
+  let known: Expected | undefined;
+  return async () => {
+    if (known !== undefined) return openSource(path, known);
+    const entry = isRemote(path) ? null : await entryAt(path);
+    const source = await openSource(path, entry ?? { first: 'end' });
+    known = entry ?? { size: source.size, version: source.version };
+    return source;
   };
 }
 

@@ -56,6 +56,8 @@ export async function openView(
 ): Promise<ViewedShards | null> {
   const isWhole = overlay === undefined && (split === undefined || split === input.split);
   if (isWhole && excludeKeys === undefined) return null;
+  // Another conversion of this process may have opened what was there before.
+  opened = undefined;
   const keys = excludeKeys === undefined ? undefined : [...excludeKeys];
   const dataset = await openDataset(location, { overlay, split, layout, features, excludeKeys: keys });
   await dataset.close();
@@ -101,6 +103,7 @@ function stemOfPart(name: string): string {
  * datasets. What is mixed by weights is a matter of reading. Throws the errors of `openDataset`.
  */
 export async function openMixed(location: string, name: string): Promise<ViewedShards> {
+  opened = undefined;
   await using dataset = await openDataset(location);
   const { shards, classes, identity } = dataset;
   const types = new Map<string, ColumnType>();

@@ -1,0 +1,35 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'shardtool-reading-thread-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A thread that is ready late, and takes its time to end. */
+const THREAD = `
+const { parentPort } = require('node:worker_threads');
+parentPort.on('message', () => setTimeout(() => process.exit(), 100));
+parentPort.postMessage({ kind: 'ready' });
+`;
+
+test('a thread that becomes ready or answers while it is ended is still waited for', () => {
+  const thread = path.join(folder, 'thread.cjs');
+  writeFileSync(thread, THREAD);
+  const module = pathToFileURL('packages/storage/dist/threads/reading-thread.js').href;
+  const program = `
+    const { ReadingThread } = await import('${module}');
+    const events = { free() { console.log('free'); }, ended: () => new Error('ended') };
+    const thread = new ReadingThread(new URL('${pathToFileURL(thread).href}'), events);
+    await thread.end();
+    console.log('ended');
+  `;
+  // Nothing else keeps the process alive: if the wait is for ever, Node ends it with 13.
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+  expect([status, stdout]).toEqual([0, 'free\nended\n']);
+});
