@@ -19,6 +19,11 @@ async function written(samples: Iterable<NewSample>, options: WriterOptions = {}
 const HALF = new Uint8Array(2 ** 31);
 const AS_LMDB = { format: 'lmdb', maxSampleBytes: 2 ** 40 } as const;
 
+function circular(): Record<string, unknown> {
+  const value: Record<string, unknown> = {};
+  return Object.assign(value, { value });
+}
+
 const numbered = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ key: `a/${i}`, jpg: jpeg(i), cls: i % 2 }));
 
@@ -77,7 +82,7 @@ test.each([
   ['text for an image', { key: 'b', jpg: 'text' }, /no bytes in its field "jpg"/],
   ['bytes that are no image', { key: 'b', jpg: Buffer.from('text') }, /"jpg" of sample "b" is no image/],
   ['a field that is none', { key: 'b', 'X.JPG': jpeg(1) }, /field called "X.JPG"/],
-  ['JSON that is none', { key: 'b', jpg: jpeg(1), json: 1n as never }, /that JSON cannot hold/],
+  ['JSON that is none', { key: 'b', jpg: jpeg(1), json: circular() }, /that JSON cannot hold/],
   ['a key of two lines', { key: 'b\nc', jpg: jpeg(1) }, /"b\\nc" has a key that is none: .*on one line/],
   ['a mask without an image', { key: 'b', 'seg.png': PNG, json: {} }, /"b" has no image/],
   ['null', null as never, /A sample is an object .* not null/],

@@ -50,6 +50,25 @@ def test_what_was_added_is_read_back_in_its_order(tmp_path):
         assert dataset.raw(2)["count"] == 4
 
 
+def test_large_integers_keep_their_digits_and_nan_is_a_missing_value(tmp_path):
+    large = 1234567890123456789
+    with shardtool.Writer(tmp_path / "out", columns={"v": "double"}) as writer:
+        writer.add("a", JPEG, json={"id": large}, columns={"v": float("nan")})
+    with shardtool.Dataset(tmp_path / "out", output="numpy", fields=["json", "v"], transform=None) as dataset:
+        assert dataset[0].fields == {"json": {"id": large}, "v": None}
+        assert dataset.raw(0)["json"] == {"id": large}
+
+
+def test_infinite_numbers_of_a_table_come_as_they_are(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        (tmp_path / "in" / f"{name}.jpg").write_bytes(JPEG)
+    (tmp_path / "labels.csv").write_text("path,v\na.jpg,-inf\nb.jpg,0.5\n")
+    run_node("packages/cli/lib/main.js", "pack", tmp_path / "in", tmp_path / "out", "--labels", tmp_path / "labels.csv")
+    with shardtool.Dataset(tmp_path / "out", output="numpy", fields=["v"], transform=None) as dataset:
+        assert sorted(sample.fields["v"] for sample in dataset) == [float("-inf"), 0.5]
+
+
 @pytest.mark.parametrize("image_format", ["png", "webp", "npy"])
 def test_arrays_are_stored_without_loss(tmp_path, image_format):
     with shardtool.Writer(tmp_path / "out", image_format=image_format, format="msgpack") as writer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
@@ -310,6 +311,8 @@ def _shown(images: NDArray[Any], layout: str, to: Arrays) -> Any:
 
 def _field(field: Dict[str, Any], take: _Cutter) -> List[Any]:
     values: List[Any] = field["values"]
+    for row, sign in field.get("infinite", ()):
+        values[row] = math.copysign(math.inf, sign)
     for at in field["bytes"]:
         data, array = bytes(take(at["length"])), at["array"]
         values[at["row"]] = data if array is None else _field_array(data, array)

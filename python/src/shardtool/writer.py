@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -121,7 +122,7 @@ class Writer:
                 values.append((name, plain))
         process = self._open()
         lengths = [(name, len(part)) for name, part in parts]
-        pairs = [(_column(key, name), _number(value)) for name, value in (columns or {}).items()]
+        pairs = [(_column(key, name), _column_value(value)) for name, value in (columns or {}).items()]
         content = [part for _, part in parts]
         try:
             process.request("add", content, key=key, values=values, bytes=lengths, columns=pairs)
@@ -224,6 +225,12 @@ def _plain(name: str, value: Any) -> Any:
 def _number(value: Any) -> Any:
     """Numbers of numpy as Python's."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _column_value(value: Any) -> Any:
+    """NaN is a missing value, as in a table of labels."""
+    plain = _number(value)
+    return None if isinstance(plain, float) and math.isnan(plain) else plain
 
 
 def _column(key: str, name: Any) -> str:

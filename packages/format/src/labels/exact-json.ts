@@ -6,7 +6,7 @@
 /** The beginning of an integer that a number may not hold. Inside a string it costs time, and nothing else. */
 const LONG_INTEGER = /(?:^|[:[,\s])-?\d{16,}(?![\d.eE])/;
 
-/** As `JSON.parse`, but integers beyond what a number holds exactly are bigints. */
+/** As `JSON.parse`, but integers beyond 2^53 are bigints: numbers hold some of them exactly, and print none of them so. */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
   return LONG_INTEGER.test(text) ? new ExactReader(text).value() : value;

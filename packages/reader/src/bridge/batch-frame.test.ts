@@ -60,6 +60,14 @@ test('bytes of a field follow the header in the order of its rows, and other val
   expect(parts.slice(3)).toEqual([Uint8Array.of(5)]);
 });
 
+test('infinite numbers of a column are told beside its values, since JSON has none', () => {
+  const fields = { v: [Number.NEGATIVE_INFINITY, 0.5] };
+  const { header } = frameBatch(batchOf({ fields }), 5, state, shown);
+  expect(JSON.parse(JSON.stringify(header))).toMatchObject({
+    fields: [{ name: 'v', values: [null, 0.5], bytes: [], infinite: [[0, -1]] }],
+  });
+});
+
 test('arrays of NumPy follow as bytes, and the header says what they are', () => {
   const array = { dtype: '<f4', shape: [2], fortranOrder: false, data: Float32Array.of(1, -1) };
   const { header, parts } = frameBatch(batchOf({ fields: { npy: [null, array] } }), 0, state, shown);

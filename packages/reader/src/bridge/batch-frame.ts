@@ -83,12 +83,17 @@ function placesOf(arrays: Readonly<Record<string, Uint8Array | Float32Array>>): 
 
 /**
  * A field's values: those that are bytes go behind the header; `bytes` has their rows and lengths, and what arrays they are
- * the bytes of.
+ * the bytes of. JSON has no infinite numbers: `infinite` has their rows and signs.
  */
 function frameField(values: readonly (FieldValue | null)[], parts: Uint8Array[]): object {
   const bytes: { row: number; length: number; array: object | null }[] = [];
+  const infinite: [row: number, sign: number][] = [];
   const plain = values.map((value, row) => {
     const array = isArray(value) ? value : null;
+    if (value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY) {
+      infinite.push([row, Math.sign(value)]);
+      return null;
+    }
     if (array === null && !(value instanceof Uint8Array)) return value;
     const part = array === null ? (value as Uint8Array) : bytesOf(array.data);
     bytes.push({
@@ -99,7 +104,7 @@ function frameField(values: readonly (FieldValue | null)[], parts: Uint8Array[])
     parts.push(part);
     return null;
   });
-  return { values: plain, bytes };
+  return { values: plain, bytes, ...(infinite.length > 0 && { infinite }) };
 }
 
 /** What a field of the kind npy holds: JSON has no typed array. */

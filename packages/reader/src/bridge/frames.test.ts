@@ -1,3 +1,4 @@
+import { parseJson } from '@shardtool/format';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { encodeFrame, FrameDecoder } from './frames.js';
@@ -20,13 +21,20 @@ test('frames come back whole, however the pipe cuts them', () => {
         }
         expect(received).toEqual(
           frames.map(([header, parts]) => ({
-            header: JSON.parse(JSON.stringify(header)),
+            // JSON.stringify writes large numbers as integers.
+            header: parseJson(JSON.stringify(header)),
             rest: Buffer.concat(parts),
           })),
         );
       },
     ),
   );
+});
+
+test('integers beyond 2^53 keep their digits in both directions', () => {
+  const frame = encodeFrame({ id: 1234567890123456789n, n: 7 });
+  expect(frame.toString('utf8', 8)).toBe('{"id":1234567890123456789,"n":7}');
+  expect([...new FrameDecoder().push(frame)].map(({ header }) => header)).toEqual([{ id: 1234567890123456789n, n: 7 }]);
 });
 
 test('what is no frame is refused', () => {

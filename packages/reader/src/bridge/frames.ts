@@ -2,6 +2,7 @@
  * What goes over the pipes between two processes: frames. A frame is its length in bytes without these four (uint32, little
  * endian), the length of its header (uint32), the header (JSON in UTF-8), and what the header announces as plain bytes.
  */
+import { jsonText, parseJson } from '@shardtool/format';
 
 const LENGTH_BYTES = 4;
 /** Longer ones are not frames: the other side writes something else. */
@@ -9,12 +10,22 @@ const LONGEST_REQUEST_BYTES = 2 ** 30;
 
 /** One frame, in one piece. The parts are copied. */
 export function encodeFrame(header: unknown, parts: readonly Uint8Array[] = []): Buffer {
-  const text = Buffer.from(JSON.stringify(header));
+  const text = Buffer.from(headerText(header));
   const lengths = Buffer.alloc(2 * LENGTH_BYTES);
   const frame = Buffer.concat([lengths, text, ...parts]);
   frame.writeUInt32LE(frame.length - LENGTH_BYTES, 0);
   frame.writeUInt32LE(text.length, LENGTH_BYTES);
   return frame;
+}
+
+function headerText(header: unknown): string {
+  try {
+    return JSON.stringify(header);
+  } catch (error) {
+    // Bigints, of which Python has no other integers. Few frames have any, and this takes longer.
+    if (!(error instanceof TypeError)) throw error;
+    return jsonText(header);
+  }
 }
 
 /** A frame that has come. */
@@ -40,7 +51,7 @@ export class FrameDecoder {
       }
       if (this.#rest.length < LENGTH_BYTES + length) break;
       const restStart = 2 * LENGTH_BYTES + headerLength;
-      const header: unknown = JSON.parse(this.#rest.toString('utf8', 2 * LENGTH_BYTES, restStart));
+      const header: unknown = parseJson(this.#rest.toString('utf8', 2 * LENGTH_BYTES, restStart));
       frames.push({ header, rest: this.#rest.subarray(restStart, LENGTH_BYTES + length) });
       this.#rest = this.#rest.subarray(LENGTH_BYTES + length);
     }

@@ -10,6 +10,10 @@ test('class and count are integers, text is a string, JSON is parsed, and everyt
   expect(fieldValue('bin', new Uint8Array([1, 2]))).toEqual(new Uint8Array([1, 2]));
 });
 
+test('integers in JSON that a number does not hold exactly are bigints', () => {
+  expect(fieldValue('json', bytes('{"id":1234567890123456789,"n":7}'))).toEqual({ id: 1234567890123456789n, n: 7 });
+});
+
 test('bytes are a copy, so that they outlive the read buffer', () => {
   const source = new Uint8Array([1, 2]);
   const value = fieldValue('bin', source) as Uint8Array;

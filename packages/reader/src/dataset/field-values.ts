@@ -1,11 +1,13 @@
-import { fieldType, type NpyArray, readNpy } from '@shardtool/format';
+import { fieldType, type NpyArray, parseJson, readNpy } from '@shardtool/format';
 
 /** What a field holds, decoded. */
 export type FieldValue = Uint8Array | NpyArray | JsonValue;
+/** A bigint is an integer beyond 2^53, which a number may not hold exactly. */
 export type JsonValue =
   | null
   | boolean
   | number
+  | bigint
   | string
   | readonly JsonValue[]
   | { readonly [name: string]: JsonValue };
@@ -23,7 +25,7 @@ export function fieldValue(field: string, bytes: Uint8Array): FieldValue {
     case 'text':
       return text(bytes);
     case 'json':
-      return JSON.parse(text(bytes)) as JsonValue;
+      return parseJson(text(bytes)) as JsonValue;
     default:
       return new Uint8Array(bytes);
   }

@@ -5,6 +5,7 @@ import {
   fieldType,
   imageFieldOf,
   isImageField,
+  jsonText,
   probeImage,
   readsBack,
   shownValue,
@@ -105,7 +106,7 @@ function encodeField(key: string, name: string, value: NewValue, { classes, maxP
 
 function encodeJson(key: string, name: string, value: NewValue): Uint8Array {
   try {
-    const text = JSON.stringify(value);
+    const text = jsonText(value) as string | undefined;
     if (text !== undefined) return Buffer.from(text);
   } catch (cause) {
     throw wrong(key, `has a value in its field "${name}" that JSON cannot hold (${(cause as Error).message})`);
