@@ -211,6 +211,25 @@ test('thumbnails are small, upright, and kept; those that nobody waits for any m
   expect([made.length, server.thumbnails.pending]).toEqual([4, 0]);
 });
 
+test('a thumbnail is upright as a loader shows its image, wherever the orientation is', async () => {
+  const folder = emptyFolder();
+  for (const [i, file] of ['xmp-6.jpg', 'raw-profile-6.png', 'exif-1-and-xmp-6.jpg'].entries())
+    writeFileSync(path.join(folder, `${i}${path.extname(file)}`), readFileSync(`test/fixtures/pillow/${file}`));
+  const shards = path.join(emptyFolder(), 'shards');
+  await pack(folder, shards, { shuffle: false });
+  const own = await serve(shards);
+  const sizes: number[][] = [];
+  for (let number = 0; number < 3; number++) {
+    const { width, height } = await sharp((await get('thumbnail', { number, size: 96 }, own)).body).metadata();
+    sizes.push([width, height]);
+  }
+  expect(sizes).toEqual([
+    [16, 24],
+    [16, 24],
+    [24, 16],
+  ]);
+});
+
 test('a sample shows its fields with checksums, EXIF, place and columns, and the image in all its pixels', async () => {
   const odd = path.join(emptyFolder(), 'odd');
   mkdirSync(odd);

@@ -1,5 +1,5 @@
 import { SampleDecodeError } from '@shardtool/base';
-import { imageFields, imageKindOf, MAX_PIXELS } from '@shardtool/format';
+import { imageFields, imageKindOf, MAX_PIXELS, probeImage, stripMetadata } from '@shardtool/format';
 import { codecReason, type Dataset, readMask, type Sample, SampleDecoder } from '@shardtool/reader';
 import sharp, { type Sharp } from 'sharp';
 import { maskTile } from '../preview/tiles.js';
@@ -28,12 +28,12 @@ export function imageOf({ fields }: Pick<Sample, 'fields'>): { readonly name: st
   return { name, bytes };
 }
 
-/** What decodes an image: upright, as its EXIF orientation says, unless it is to stay as it is stored. */
+/** What decodes an image: upright, as its orientation in EXIF or XMP says, unless it is to stay as it is stored. */
 export async function opened(dataset: Dataset, sample: Sample, { isTurned = true } = {}): Promise<Sharp> {
   const { bytes } = imageOf(sample);
   if (imageKindOf(bytes) !== undefined) {
-    const image = sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'none', pages: 1 });
-    return isTurned ? image.rotate() : image;
+    const options = { limitInputPixels: MAX_PIXELS, failOn: 'none', pages: 1 } as const;
+    return isTurned ? sharp(withExifOrientation(bytes), options).autoOrient() : sharp(bytes, options);
   }
   // An uncompressed image.
   const decoder = await SampleDecoder.open(dataset, { maxPixels: MAX_PIXELS });
@@ -43,6 +43,16 @@ export async function opened(dataset: Dataset, sample: Sample, { isTurned = true
     return sharp(new Uint8Array(pixels), { raw: { width, height, channels: 3 } });
   } finally {
     decoder.close();
+  }
+}
+
+/** The image with its orientation in EXIF, where sharp looks for it; XMP can have it, too. */
+function withExifOrientation(bytes: Uint8Array): Uint8Array {
+  try {
+    const header = probeImage(bytes);
+    return header.orientation === 1 ? bytes : (stripMetadata(bytes, header) ?? bytes);
+  } catch {
+    return bytes;
   }
 }
 
