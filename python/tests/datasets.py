@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -18,6 +19,20 @@ def run_node(*arguments, timeout=120):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def python_lines(program, *arguments, timeout=120):
+    """What a Python program of its own prints."""
+    done = subprocess.run(
+        [sys.executable, program, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src")},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def children():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import shardtool
 from datasets import of_referee, pack, seen, small_images, typescript_batches
@@ -155,6 +156,31 @@ def test_a_list_of_tars_and_a_relative_folder_are_locations(small, monkeypatch):
         assert relative.classes == ["a", "b"]
 
 
+def test_columns_of_numbers_come_as_arrays(tmp_path):
+    small_images(tmp_path / "images", 6)
+    scores = ["0.5", "inf", "", "nan", "-2", "3"]
+    rows = [f"{'ab'[n % 2]}/{n:04}.jpg,{n + 10},{scores[n]},{'' if n == 2 else n}" for n in range(6)]
+    (tmp_path / "labels.csv").write_text("\n".join(["path,count,score,views", *rows]))
+    shards = pack(tmp_path / "images", tmp_path / "shards", "--labels", tmp_path / "labels.csv")
+    names = ["count", "score", "views", "cls"]
+    for output in ("torch", "numpy"):
+        with shardtool.Loader(shards, fields=names, batch_size=6, output=output, with_keys=True) as loader:
+            (batch,) = loader
+        fields = {name: np.asarray(values) for name, values in batch.fields.items()}
+        if output == "torch":
+            assert all(isinstance(values, torch.Tensor) for values in batch.fields.values())
+        assert [fields[name].dtype for name in names] == [np.int64, np.float64, np.float64, np.int64]
+        places = np.argsort(batch.keys)
+        assert fields["count"][places].tolist() == [10, 12, 14, 11, 13, 15]
+        np.testing.assert_array_equal(fields["score"][places], [0.5, np.nan, -2, np.inf, np.nan, 3])
+        np.testing.assert_array_equal(fields["views"][places], [0, np.nan, 4, 1, 3, 5])
+        assert fields["cls"].tolist() == np.asarray(batch.labels).tolist()
+    dataset = shardtool.Dataset(shards, fields=["score"])
+    assert [dataset[f"{key}"].fields["score"] for key in ("a/0000", "b/0001", "a/0002")] == [0.5, float("inf"), None]
+    assert dataset.raw("b/0001")["score"] == float("inf")
+    dataset.close()
+
+
 def test_columns_of_the_labels_come_as_fields(tmp_path):
     small_images(tmp_path / "images", 6)
     rows = [f"{'ab'[n % 2]}/{n:04}.jpg,{'' if n == 2 else f'caption {n}'},{n / 2}" for n in range(6)]
@@ -165,6 +191,6 @@ def test_columns_of_the_labels_come_as_fields(tmp_path):
         (batch,) = loader
         numbers = [int(key.split("/")[1]) for key in batch.keys]
         assert batch.fields["caption"] == [None if n == 2 else f"caption {n}" for n in numbers]
-        assert batch.fields["score"] == [n / 2 for n in numbers]
+        assert batch.fields["score"].tolist() == [n / 2 for n in numbers]
     with pytest.raises(shardtool.OptionError, match='"captoin"; did you mean "caption"'):
         next(iter(shardtool.Loader(shards, fields=["captoin"], **options)))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils.data import DataLoader
 
 import shardtool
 from datasets import CHECKOUT, crc_rows, pack, run_node
@@ -110,6 +111,30 @@ def test_arrays_of_numpy_come_as_arrays(along):
             for key, array in zip(batch.keys, batch.fields["npy"]):
                 assert array.dtype == np.float32
                 assert array.tolist() == (np.arange(6).reshape(2, 3) + int(key.split("/")[1])).tolist()
+
+
+def test_arrays_of_numpy_are_tensors_and_a_data_loader_keeps_fields_and_masks(along):
+    with shardtool.Loader(along, image="jpg", batch_size=30, fields=["npy"]) as loader:
+        for batch in loader:
+            assert batch.fields["npy"].shape == (len(batch.labels), 2, 3)
+    names = {"image": "jpg", "masks": ["seg.png"], "transform": TRAIN, "seed": 2}
+    dataset = shardtool.Dataset(along, fields=["npy", "cls"], **names)
+    dataset.set_epoch(3)
+    with shardtool.Loader(along, batch_size=8, epoch=3, with_keys=True, **names) as loader:
+        batch = next(iter(loader))
+    for row, key in enumerate(batch.keys):
+        sample = dataset[key]
+        assert torch.equal(sample.image, batch.images[row])
+        assert torch.equal(sample.masks["seg.png"], batch.masks["seg.png"][row])
+        assert list(sample.fields) == ["npy", "cls"]
+    for images, labels, more in DataLoader(dataset, batch_size=4, num_workers=1):
+        assert more["npy"].shape == (len(labels), 2, 3) and more["seg.png"].shape == (len(images), 24, 24)
+        assert torch.equal(more["cls"], labels)
+    dataset.close()
+    with pytest.raises(shardtool.OptionError, match=r"'seg.png' is in fields and in masks"):
+        shardtool.Dataset(along, masks=["seg.png"], fields=["seg.png"])
+    with pytest.raises(shardtool.OptionError, match=r"seg.pgn"):
+        shardtool.Dataset(along, masks=["seg.pgn"])[0]
 
 
 def test_float16_images_are_half_tensors(along):

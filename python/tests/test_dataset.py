@@ -121,10 +121,62 @@ def test_functions_of_ones_own_get_the_image_and_the_class(photos):
 
 
 @pytest.mark.usefixtures("lent_readers")
+def test_a_transform_that_is_set_later_counts_from_then_on(photos):
+    with shardtool.Dataset(photos, output="pil") as dataset:
+        part, before = dataset[:3], dataset[2]
+        dataset.transform = lambda image: image.resize((8, 4))
+        dataset.target_transform = lambda label: label + 100
+        assert (dataset[2].image.size, dataset[2].label) == ((8, 4), before.label + 100)
+        assert (part[2].image.size, part[2].label) == (before.image.size, before.label)
+        dataset.transform, dataset.target_transform = "eval224", None
+        assert (dataset.transform, dataset[2].image.size, dataset[2].label) == ("eval224", (224, 224), before.label)
+        dataset.transform = "raw"
+        assert dataset[2].image == dataset.raw(2)["jpg"]
+
+
+class Extended(shardtool.Dataset):
+    def __init__(self, location):
+        super().__init__(location, output="numpy")
+        self.prompt = "a photo of"
+
+
+def test_an_attribute_that_would_be_ignored_is_refused_with_a_hint(photos):
+    dataset = shardtool.Dataset(photos)
+    for name, hint in {
+        "transfrom": "did you mean 'transform'",
+        "seed": r"give seed=\.\.\. when you make it",
+        "output": r"give output=\.\.\. when",
+        "epoch": "call set_epoch",
+        "targets": "labels has the class numbers",
+        "anything": "only target_transform and transform can be set",
+    }.items():
+        with pytest.raises(AttributeError, match=f"A shardtool.Dataset has no attribute '{name}' to set: .*{hint}"):
+            setattr(dataset, name, 3)
+    with pytest.raises(AttributeError, match="has no attribute 'targets': labels has the class numbers"):
+        _ = dataset.targets
+    assert not hasattr(dataset, "set_loader_cfg")
+    loader = shardtool.Loader(photos)
+    for made in (loader, shardtool.iterable_dataset(photos)):
+        with pytest.raises(
+            AttributeError, match=r"no attribute 'batch_size' to set: give batch_size=\.\.\. when you make"
+        ):
+            made.batch_size = 3
+        with pytest.raises(AttributeError, match="no attribute 'transform' to set"):
+            made.transform = "train224"
+    with pytest.raises(AttributeError, match="order= says in which order"):
+        loader.sampler = None
+    with pytest.raises(AttributeError, match=r"epoch_samples=\.\.\."):
+        shardtool.Mixture([{"dataset": photos}]).epoch_samples = 3
+    assert Extended(photos).prompt == "a photo of"
+
+
+@pytest.mark.usefixtures("lent_readers")
 def test_fields_come_along(small):
     with shardtool.Dataset(small, output="numpy", fields=["json"]) as dataset:
         sample = dataset["b/0001"]
         assert sample.fields == {"json": {"number": 1}}
+        image, label, more = sample
+        assert (image is sample.image, label, more) == (True, sample.label, sample.fields)
         assert dataset.raw("b/0001")["json"] == {"number": 1}
 
 

@@ -293,3 +293,25 @@ def test_lightning_with_two_devices_started_by_plain_python(numbered, tmp_path, 
     seen = run(LIGHTNING, numbered, tmp_path, {"strategy": strategy, "wrapped": wrapped})
     assert len(seen) == 2
     assert_each_comes_once([[[epoch, numbers] for (_, epoch), numbers in rank] for rank in seen])
+
+
+TIMM = """
+from timm.data import create_loader
+
+if __name__ == "__main__":
+    dataset = shardtool.Dataset(PLACE, output="pil", target_transform=lambda label: label + 100)
+    loader = create_loader(
+        dataset, input_size=(3, 16, 16), batch_size=10, is_training=True, use_prefetcher=False, num_workers=1,
+        color_jitter=0, hflip=0, mean=(0, 0, 0), std=(1, 1, 1), persistent_workers=False,
+    )
+    for epoch in range(2):
+        for images, labels in loader:
+            assert images.shape[1:] == (3, 16, 16)
+            see(epoch, (images * 255).round(), labels - 100)
+    save(0)
+"""
+
+
+@needs("timm")
+def test_the_transform_that_timm_sets_is_the_one_that_samples_get(numbered, tmp_path):
+    assert_each_comes_once(run(TIMM, numbered, tmp_path))

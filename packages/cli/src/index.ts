@@ -30,6 +30,7 @@ export {
   type DatasetPlanOptions,
   type DatasetStats,
   type DecodedSample,
+  type DecodeRequest,
   type DeviceArray,
   type DeviceBatch,
   type DeviceDtype,

@@ -24,7 +24,12 @@ export type { Bin, DistributionSummary } from './dataset/figures/distribution.js
 export { type DatasetStats, findDuplicateKeys, getStats } from './dataset/figures/stats.js';
 export type { RepeatedKeys } from './dataset/keys/repeated-keys.js';
 export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
-export { type DecodedSample, SampleDecoder, type SampleDecoderOptions } from './dataset/sample-decoder.js';
+export {
+  type DecodedSample,
+  type DecodeRequest,
+  SampleDecoder,
+  type SampleDecoderOptions,
+} from './dataset/sample-decoder.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { selectableOf } from './dataset/selectable.js';
 export { DatasetClosedError, ShardLengthError } from './dataset/shard-reads.js';

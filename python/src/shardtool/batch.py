@@ -123,8 +123,9 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     #: float32 [n, count, 3]: x, y and what was given with them (COCO: 0 not labelled, 1 hidden, 2 visible).
     keypoints: Any = None
     polygons: Optional[Polygons] = None
-    #: With ``fields``: by name, the values of each row; None where a sample lacks the field.
-    fields: Mapping[str, List[Any]] = MappingProxyType({})
+    #: With ``fields``, by name: numbers as an array [n] (int64, or float64 with NaN for a sample that has none), npy as
+    #: an array [n, ...] if all have one shape; else a list with the value of each row, None for a sample that has none.
+    fields: Mapping[str, Any] = MappingProxyType({})
 
     def targets(self) -> List[Dict[str, Any]]:
         """For each image what torchvision's detection models take: ``boxes`` (with ``box_format="xyxy"``), ``labels``,
@@ -247,7 +248,7 @@ def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
         batch.mix = Mix(header["mix"]["name"], header["mix"]["weight"], to.values(others))
     if header["objects"] is not None:
         _add_objects(batch, header["objects"], take, to)
-    batch.fields = {field["name"]: _field(field, take) for field in header["fields"]}
+    batch.fields = {field["name"]: _field(field, size, take, to) for field in header["fields"]}
     return batch
 
 
@@ -309,14 +310,37 @@ def _shown(images: NDArray[Any], layout: str, to: Arrays) -> Any:
     return to.values(images)
 
 
-def _field(field: Dict[str, Any], take: _Cutter) -> List[Any]:
+def _field(field: Dict[str, Any], size: int, take: _Cutter, to: Arrays) -> Any:
+    """Numbers as one array, arrays of one shape as one, and all else as a list with a value for each row."""
+    if field["type"] is not None:
+        return to.values(_numbers(np.frombuffer(take(8 * size), np.float64).copy(), field["type"]))
     values: List[Any] = field["values"]
     for row, sign in field.get("infinite", ()):
         values[row] = math.copysign(math.inf, sign)
     for at in field["bytes"]:
         data, array = bytes(take(at["length"])), at["array"]
         values[at["row"]] = data if array is None else _field_array(data, array)
-    return values
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    if len(arrays) == size and len({(array.shape, array.dtype) for array in arrays}) == 1:
+        return _array_value(np.stack(arrays), to)
+    return [_array_value(value, to) if isinstance(value, np.ndarray) else value for value in values]
+
+
+def _numbers(numbers: NDArray[np.float64], kind: str) -> NDArray[Any]:
+    """int64 for a column of integers, if each row has one."""
+    if kind != "int" or not np.isfinite(numbers).all():
+        return numbers
+    integers = numbers.astype(np.int64)
+    return integers if np.array_equal(integers, numbers) else numbers
+
+
+def _array_value(array: NDArray[Any], to: Arrays) -> Any:
+    """The array as the caller wants it; numpy's own, if torch has no such dtype."""
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    try:
+        return to.values(array)
+    except TypeError:
+        return array
 
 
 def _field_array(data: bytes, array: Dict[str, Any]) -> NDArray[Any]:

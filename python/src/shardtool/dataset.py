@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 from importlib import import_module
-from types import GenericAlias
+from types import GenericAlias, MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -27,10 +27,13 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from .attributes import KnownAttributes
 from .batch import Arrays, Batch, arrays
+from .draws import Draws
 from .errors import OptionError
 from .for_reader import sample_options_for_reader, seen_for_reader
 from .location import Location, absolute
+from .options import DatasetArguments
 from .sample_reader import SampleReader
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from typing_extensions import Unpack
 
-    from .options import DatasetArguments, Transform
+    from .options import Transform
 
     #: What the image of a sample is: torch.Tensor, numpy's NDArray, Pillow's Image, bytes, or what a function makes.
     Image = typing_extensions.TypeVar("Image", default=Any)
@@ -59,13 +62,15 @@ _MIME = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png", "webp": "webp", "gif": "gi
 
 
 class Sample(Tuple[Any, ...], Generic[Image]):
-    """``(image, label)``, and more as attributes."""
+    """``(image, label)``, or with fields or masks ``(image, label, more)``; and more as attributes."""
 
     key: str
     #: Its number in the dataset.
     number: int
-    #: Values of the fields and columns that were asked for; None where it lacks one.
+    #: Values of the fields and columns that were asked for; None for one that it does not have.
     fields: Mapping[str, Any]
+    #: The masks that were asked for, by field name, moved as the image was: uint8 [h, w]; None for one that it lacks.
+    masks: Mapping[str, Any]
 
     @property
     def image(self) -> Image:
@@ -78,23 +83,43 @@ class Sample(Tuple[Any, ...], Generic[Image]):
         return self[1]
 
 
-class Dataset(Generic[Image]):
+class Dataset(KnownAttributes, Generic[Image]):
     """The samples of ``location`` by number: ``len(dataset)``, ``dataset[7]``, ``dataset[-1]``, ``dataset["cat/1"]``.
 
-    A sample is ``(image, label)`` with the attributes ``key``, ``number`` and ``fields``; a slice or a list of numbers
-    is a dataset again, which shares the reader. It is a map-style dataset for torch's DataLoader, with any number of
-    workers and any way of starting them: each process that uses it has a reader of its own, which starts when it first
-    asks for a sample and ends with it. For training :class:`shardtool.Loader` is many times as fast.
+    A sample is ``(image, label)`` with the attributes ``key``, ``number``, ``fields`` and ``masks``; a slice or a list
+    of numbers is a dataset again, which shares the reader. It is a map-style dataset for torch's DataLoader, with any
+    number of workers and any way of starting them: each process that uses it has a reader of its own, which starts when
+    it first asks for a sample and ends with it. For training :class:`shardtool.Loader` is many times as fast.
 
-    ``transform``: a preset or a list of steps, which the reader applies (what is random follows from ``seed``, the
-    epoch and the number, see :meth:`set_epoch`), ``"raw"`` for images as they are stored, or a function of one's own,
-    which gets the image at its own size as ``output`` has it. ``target_transform``: a function of the class number.
-    ``output``: ``"torch"`` gives uint8 [3, h, w] (or float32, where the transform says so), ``"numpy"`` [h, w, 3],
-    ``"pil"`` images of Pillow, all copies. ``fields``: what comes along as ``sample.fields``; :meth:`raw` gives all.
+    ``transform``: a preset or a list of steps, which the reader applies, ``"raw"`` for images as they are stored, or a
+    function, which gets the image at its own size as ``output`` has it. ``target_transform``: a function of the class
+    number. Both may be set later. ``output``: ``"torch"`` gives uint8 [3, h, w] (or float32, where the transform says
+    so), ``"numpy"`` [h, w, 3], ``"pil"`` images of Pillow, all copies.
+
+    ``fields`` and columns come as ``sample.fields``, ``masks`` (fields that are masks of the image) as
+    ``sample.masks``. A sample then is ``(image, label, more)``, where ``more`` has both by name, so a DataLoader makes
+    batches of them: ``for images, labels, more in loader``. :meth:`raw` gives everything that is stored.
+
+    What a transform draws is another thing each time that a sample is asked for. The numbers come from torch's
+    generator if the program has imported torch, so after ``torch.manual_seed`` they come again, in the workers of a
+    DataLoader too; another ``seed`` makes others of the same. :meth:`set_epoch` has the samples of a loader.
 
     ``overlay``, ``split``, ``layout``, ``features``, ``exclude_keys``, ``max_sample_bytes`` and ``storage`` are those
     of the loader.
     """
+
+    _MADE_WITH = ("output", *(name for name in DatasetArguments.__annotations__ if name != "target_transform"))
+    _INSTEAD = MappingProxyType(
+        {
+            "epoch": "call set_epoch",
+            "targets": "labels has the class numbers of all samples",
+            "samples": "dataset[i] is a sample, and labels has the class numbers of all",
+            "imgs": "dataset[i] is a sample, and labels has the class numbers of all",
+            "root": "location is given when it is made",
+            "loader": "output= says what images are",
+            "transforms": "there are transform and target_transform",
+        }
+    )
 
     if not TYPE_CHECKING:
         # ``Dataset[torch.Tensor]`` in an annotation.
@@ -158,6 +183,7 @@ class Dataset(Generic[Image]):
         target_transform: Optional[Callable[[int], Any]] = None,
         output: Literal["torch", "numpy", "pil"] = "torch",
         fields: Sequence[str] = (),
+        masks: Sequence[str] = (),
         image: Optional[str] = None,
         seed: int = 0,
         decode: Optional[Literal["exact", "scaled", "fast"]] = None,
@@ -171,28 +197,60 @@ class Dataset(Generic[Image]):
         max_sample_bytes: Optional[int] = None,
         storage: Optional[Mapping[str, Any]] = None,
     ) -> None:
-        self._own_transform = transform if callable(transform) else None
         self._target_transform = target_transform
         self._output = output
         self._arrays = _arrays(output)
         self._location = absolute(location)
         self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage)
-        self._options = sample_options_for_reader(
-            {
-                "transform": None if callable(transform) else transform,
-                "seed": seed,
-                "fields": fields,
-                "image": image,
-                "decode": decode,
-                "apply_exif_orientation": apply_exif_orientation,
-                "max_pixels": max_pixels,
-            }
-        )
-        self._is_raw = transform == "raw"
-        self._epoch = 0
-        self._reader = SampleReader(self._location, self._options, self._seen)
+        self._given = {
+            "seed": seed,
+            "fields": fields,
+            "masks": masks,
+            "image": image,
+            "decode": decode,
+            "apply_exif_orientation": apply_exif_orientation,
+            "max_pixels": max_pixels,
+        }
+        twice = [name for name in masks if name in fields]
+        if twice:
+            raise OptionError(f"{twice[0]!r} is in fields and in masks: leave it out of one of them.")
+        self._masks = tuple(masks)
+        self._has_more = len(fields) + len(masks) > 0
+        self._draws = Draws()
+        self._set_transform(transform)
         #: Of a part: the numbers of its samples.
         self._numbers: Optional[Union[range, NDArray[np.int64]]] = None
+
+    def _set_transform(self, transform: Optional[Union[Transform, Callable[[Any], Any]]]) -> None:
+        is_function = callable(transform)
+        options = sample_options_for_reader({"transform": None if is_function else transform, **self._given})
+        self._transform = transform
+        #: Whether the reader may draw random numbers for a sample.
+        self._draws_numbers = not is_function and transform not in (None, "raw")
+        self._reader = SampleReader(self._location, options, self._seen)
+
+    @property
+    def transform(self) -> Optional[Union[Transform, Callable[[Any], Any]]]:
+        """May be set, as frameworks do: the samples from then on have it. Parts keep the one that they have."""
+        return self._transform
+
+    @transform.setter
+    def transform(self, transform: Optional[Union[Transform, Callable[[Any], Any]]]) -> None:
+        self._set_transform(transform)
+
+    @property
+    def target_transform(self) -> Optional[Callable[[int], Any]]:
+        """May be set, too."""
+        return self._target_transform
+
+    @target_transform.setter
+    def target_transform(self, target_transform: Optional[Callable[[int], Any]]) -> None:
+        self._target_transform = target_transform
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked only for what there is not.
+        hint = f": {self._INSTEAD[name]}" if name in self._INSTEAD else ""
+        raise AttributeError(f"A shardtool.{type(self).__name__} has no attribute {name!r}{hint}.")
 
     def __len__(self) -> int:
         return len(self._all()) if self._numbers is None else len(self._numbers)
@@ -260,10 +318,14 @@ class Dataset(Generic[Image]):
         return labels if self._numbers is None else labels[self._numbers]
 
     def set_epoch(self, epoch: int) -> None:
-        """What is random in the transform is drawn anew. Processes that were started before do not hear of it."""
+        """From now on the transform draws in this process what it draws in a loader of the same seed, in this epoch.
+
+        A sample that comes again in the epoch draws other numbers, there as here. Nothing has to be called for epochs
+        to differ, and the workers of a DataLoader do not follow it.
+        """
         if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
             raise OptionError(f"The epoch {epoch!r} is not right: it is a whole number from 0 on.")
-        self._epoch = epoch
+        self._draws.set_epoch(epoch)
 
     def close(self) -> None:
         """Ends the reader of this process. The dataset may be used again."""
@@ -331,7 +393,10 @@ class Dataset(Generic[Image]):
         return number
 
     def _ask(self, numbers: List[int], whole: bool = False) -> Batch:
-        return self._reader.samples(numbers, self._epoch, whole, self._arrays)
+        draws = [(0, 0)] * len(numbers)
+        if self._draws_numbers and not whole:
+            draws = self._draws.take(numbers, len(self._all()))
+        return self._reader.samples(numbers, draws, whole, self._arrays)
 
     def _samples(self, numbers: List[int]) -> List[Sample[Image]]:
         batch = self._ask(numbers)
@@ -339,15 +404,17 @@ class Dataset(Generic[Image]):
 
     def _sample(self, batch: Batch, row: int) -> Sample[Image]:
         image, label = batch[0][row], int(batch.labels[row])
-        if self._output == "pil" and not self._is_raw:
+        if self._output == "pil" and self._transform != "raw":
             image = _pillow(image)
-        if self._own_transform is not None:
-            image = self._own_transform(image)
-        sample: Sample[Image] = Sample(
-            (image, label if self._target_transform is None else self._target_transform(label))
-        )
+        if callable(self._transform):
+            image = self._transform(image)
+        target = label if self._target_transform is None else self._target_transform(label)
+        more = {name: None for name in self._masks}
+        more.update((name, values[row]) for name, values in batch.fields.items())
+        sample: Sample[Image] = Sample((image, target, more) if self._has_more else (image, target))
         sample.key, sample.number = batch[2][row], int(batch.numbers[row])
-        sample.fields = {name: values[row] for name, values in batch.fields.items()}
+        sample.masks = {name: more[name] for name in self._masks}
+        sample.fields = {name: value for name, value in more.items() if name not in self._masks}
         return sample
 
 

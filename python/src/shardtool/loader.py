@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from types import GenericAlias
+from types import GenericAlias, MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -21,6 +21,7 @@ from typing import (
     overload,
 )
 
+from .attributes import KnownAttributes
 from .batch import Array, Batch, Images, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
@@ -29,6 +30,7 @@ from .held_slots import HeldSlots, no_slot
 from .location import Location, absolute
 from .loop import LoaderIterator
 from .mixture import Mixture
+from .options import LoaderArguments
 from .ranks import rank_sources
 from .reader_process import ReaderProcess
 
@@ -40,10 +42,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .batch import DLPackArray
-    from .options import ListArguments, LoaderArguments, LoaderOptions, RawArguments, RawListArguments
+    from .options import ListArguments, LoaderOptions, RawArguments, RawListArguments
 
 
-class Loader(Generic[Array, Images]):
+class Loader(KnownAttributes, Generic[Array, Images]):
     """Batches of ``location``: a folder that ``shardtool pack`` wrote, a folder of WebDataset tars, or a list of tars;
     or several of them as a :class:`shardtool.Mixture`, or as a file ``{"mixture": [...]}``.
 
@@ -76,6 +78,11 @@ class Loader(Generic[Array, Images]):
     The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
     one every use raises :class:`ForkedLoaderError`.
     """
+
+    _MADE_WITH = ("output", *LoaderArguments.__annotations__)
+    _INSTEAD = MappingProxyType(
+        {"sampler": "order= says in which order samples come", "dataset": "make another Loader"}
+    )
 
     if not TYPE_CHECKING:
         # ``Loader[torch.Tensor]`` in an annotation: Python has had defaults for type variables only since 3.13.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union, overload
 
+from .attributes import KnownAttributes
 from .errors import OptionError
 from .location import absolute
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from .options import ListArguments, LoaderArguments, RawArguments, RawListArguments
 
 
-class Mixture:
+class Mixture(KnownAttributes):
     """What :class:`shardtool.Loader` takes in place of a folder to mix datasets.
 
     ``parts``: a mapping for each dataset, in the order of ``batch.source``: ``{"dataset": "a/", "weight": 0.7}``. A
@@ -32,6 +33,8 @@ class Mixture:
     every batch of all ranks, instead of weights. ``class_lists``: classes of the same name are one (``"name"``), follow
     each other (``"offset"``) or keep their numbers (``"apart"``).
     """
+
+    _MADE_WITH = ("parts", "end", "epoch_samples", "per_batch", "class_lists", "group", "window")
 
     def __init__(
         self,

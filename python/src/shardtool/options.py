@@ -179,6 +179,7 @@ class DatasetArguments(Seen, total=False):
 
     target_transform: Callable[[int], Any] | None
     fields: Sequence[str]
+    masks: Sequence[str]
     image: str | None
     seed: int
     decode: Literal["exact", "scaled", "fast"] | None

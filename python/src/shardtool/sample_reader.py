@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .batch import Arrays, Batch, read_batch
+from .draws import Draw
 from .held_slots import no_slot
 from .reader_process import ReaderProcess
 
@@ -39,8 +40,8 @@ class SampleReader:
             self._started()
         return self._about
 
-    def samples(self, numbers: List[int], epoch: int, whole: bool, to: Arrays) -> Batch:
-        frame = self._started().request("samples", wanted=numbers, epoch=epoch, whole=whole)
+    def samples(self, numbers: List[int], draws: List[Draw], whole: bool, to: Arrays) -> Batch:
+        frame = self._started().request("samples", wanted=numbers, draws=draws, whole=whole)
         return read_batch(frame, no_slot, to)
 
     def number_of(self, key: str) -> int:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from .batch import Array, Batch, Images, Mix
+from .attributes import KnownAttributes
+from .batch import Array, Batch, Images
 from .errors import OptionError, warn
 from .loader import Loader
 from .wrappers import Share, options_of_share, share_of_caller
@@ -66,10 +67,12 @@ class WholeBatch(Generic[Array, Images]):
 def _moved(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         return move(value)
-    if isinstance(value, Mix):
-        return value._replace(other_labels=_moved(value.other_labels, move))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_moved(one, move) for one in value))
     if isinstance(value, Mapping):
         return {name: _moved(one, move) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_moved(one, move) for one in value]
     return value
 
 
@@ -106,13 +109,15 @@ class _WholeBatches(Generic[Array, Images]):
         return DispatchedBatch(*batch) if self._share.is_sent else WholeBatch(batch)
 
 
-class ShardDataset(IterableDataset[WholeBatch[Array, Images]], Generic[Array, Images]):
+class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], Generic[Array, Images]):
     """A :class:`Loader` as an IterableDataset of whole batches: ``DataLoader(dataset, batch_size=None)``.
 
     It may be pickled, and used in a forked process: each process has a loader of its own, which continues with the
     epoch that is next in the process before. Ranks are those that processes have when a loop begins. Accelerate, and
     the Trainer of transformers, may wrap the DataLoader: each sample comes once all the same.
     """
+
+    _MADE_WITH = Loader._MADE_WITH
 
     def __init__(self, make: partial[Loader[Array, Images]]) -> None:
         super().__init__()

@@ -83,7 +83,7 @@ export class ModelView {
   ): Promise<DecodedSample> {
     const turn = this.#last.then(async () => {
       signal.throwIfAborted();
-      return (await this.#decoderOf(transform, seed)).get(number, epoch, objects, wanted);
+      return (await this.#decoderOf(transform, seed)).get(number, { epoch, objects, masks: wanted });
     });
     this.#last = turn.catch(() => undefined);
     return turn;

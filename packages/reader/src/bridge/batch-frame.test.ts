@@ -68,6 +68,13 @@ test('infinite numbers of a column are told beside its values, since JSON has no
   });
 });
 
+test('fields that hold numbers follow as float64, NaN for a sample that has none', () => {
+  const numberTypes = new Map([['width', 'int' as const]]);
+  const { header, parts } = frameBatch(batchOf({ fields: { width: [3, null] } }), 0, state, { ...shown, numberTypes });
+  expect(header).toMatchObject({ fields: [{ name: 'width', type: 'int', values: [] }] });
+  expect(parts.at(-1)).toEqual(new Uint8Array(Float64Array.of(3, Number.NaN).buffer));
+});
+
 test('arrays of NumPy follow as bytes, and the header says what they are', () => {
   const array = { dtype: '<f4', shape: [2], fortranOrder: false, data: Float32Array.of(1, -1) };
   const { header, parts } = frameBatch(batchOf({ fields: { npy: [null, array] } }), 0, state, shown);

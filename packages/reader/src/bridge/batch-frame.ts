@@ -1,5 +1,6 @@
 import type { NpyArray } from '@shardtool/format';
 import { nameTable } from '@shardtool/format';
+import type { NumberType, NumberTypes } from '../dataset/field-names.js';
 import type { FieldValue } from '../dataset/field-values.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import type { LoaderState } from '../loader/loader-state.js';
@@ -15,11 +16,13 @@ export interface FramedBatch {
   readonly parts: readonly Uint8Array[];
 }
 
-/** What a batch does not say of itself: how its pixels lie, and whether its keys are asked for. */
+/** What a batch does not say of itself: how its pixels lie, what its fields hold, and whether its keys are asked for. */
 export interface Shown {
   readonly withKeys: boolean;
   readonly dtype: Dtype;
   readonly layout: 'nhwc' | 'nchw';
+  /** Which fields hold numbers, and come as an array. */
+  readonly numberTypes?: NumberTypes;
 }
 
 /** A batch as a message. Of decoded images only the place in the slot file is told. */
@@ -52,7 +55,10 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     isMixture: source !== null,
     crops: crops.length,
     keys: shown.withKeys ? batch.keys : null,
-    fields: Object.entries(batch.fields).map(([name, values]) => ({ name, ...frameField(values, parts) })),
+    fields: Object.entries(batch.fields).map(([name, values]) => ({
+      name,
+      ...frameField(values, shown.numberTypes?.get(name) ?? null, parts),
+    })),
   };
   return { header, parts };
 }
@@ -82,10 +88,15 @@ function placesOf(arrays: Readonly<Record<string, Uint8Array | Float32Array>>): 
 }
 
 /**
- * A field's values: those that are bytes go behind the header; `bytes` has their rows and lengths, and what arrays they are
- * the bytes of. JSON has no infinite numbers: `infinite` has their rows and signs.
+ * A field's values. Those of a `type` go behind the header, as float64 [n] with NaN for a sample that has none. Of the others,
+ * those that are bytes go behind the header; `bytes` has their rows and lengths, and what arrays they are the bytes of. JSON has
+ * no infinite numbers: `infinite` has their rows and signs.
  */
-function frameField(values: readonly (FieldValue | null)[], parts: Uint8Array[]): object {
+function frameField(values: readonly (FieldValue | null)[], type: NumberType | null, parts: Uint8Array[]): object {
+  if (type !== null) {
+    parts.push(bytesOf(Float64Array.from(values, (value) => (typeof value === 'number' ? value : Number.NaN))));
+    return { type, values: [], bytes: [] };
+  }
   const bytes: { row: number; length: number; array: object | null }[] = [];
   const infinite: [row: number, sign: number][] = [];
   const plain = values.map((value, row) => {
@@ -104,7 +115,7 @@ function frameField(values: readonly (FieldValue | null)[], parts: Uint8Array[])
     parts.push(part);
     return null;
   });
-  return { values: plain, bytes, ...(infinite.length > 0 && { infinite }) };
+  return { type, values: plain, bytes, ...(infinite.length > 0 && { infinite }) };
 }
 
 /** What a field of the kind npy holds: JSON has no typed array. */

@@ -63,7 +63,8 @@ const schema = z.discriminatedUnion('kind', [
     kind: z.literal('samples'),
     request,
     wanted: z.array(z.number().int()),
-    epoch: z.number().int(),
+    /** For each of them the epoch and the occurrence that its random numbers belong to. */
+    draws: z.array(z.tuple([z.number().int(), z.number().int()])),
     /** All of their fields and columns, as values, and no decoded image. */
     whole: z.boolean(),
   }),

@@ -1,4 +1,4 @@
-import { nameTable } from '@shardtool/format';
+import { type NpyArray, nameTable } from '@shardtool/format';
 import { NO_OBJECTS } from '../annotations/record.js';
 import { type FieldValue, fieldValue } from '../dataset/field-values.js';
 import type { DecodedSample } from '../dataset/sample-decoder.js';
@@ -6,33 +6,40 @@ import type { Sample } from '../dataset/samples.js';
 import type { Batch } from '../loader/deliver/batch.js';
 
 /** Single samples as one message can tell of them: a batch whose images come as a list, or stay encoded. */
-export function batchOfDecoded(samples: readonly DecodedSample[], epoch: number): Batch {
+export function batchOfDecoded(samples: readonly DecodedSample[]): Batch {
   const isRaw = samples.some(({ encoded }) => encoded !== null);
   return {
-    ...facts(
-      samples.map((sample) => ({ ...sample, cls: sample.label })),
-      epoch,
-    ),
+    ...facts(samples.map((sample) => ({ ...sample, cls: sample.label }))),
     list: isRaw ? null : samples.map(({ image }) => image!),
     encoded: isRaw ? samples.map(({ encoded }) => encoded!) : null,
-    fields: fieldTable(samples.map(({ fields }) => fields)),
+    fields: fieldTable(samples.map((sample) => ({ ...sample.fields, ...maskArrays(sample) }))),
   };
 }
 
 /** The same of samples as they are stored: of each all fields, the image too, and all label columns, as values. */
-export function batchOfStored(samples: readonly Sample[], epoch: number): Batch {
+export function batchOfStored(samples: readonly Sample[]): Batch {
   const values = samples.map(({ fields, columns }) => {
     const all = nameTable<FieldValue | null>();
     for (const [name, value] of Object.entries(columns)) all[name] = value;
     for (const [name, bytes] of Object.entries(fields)) all[name] = fieldValue(name, bytes);
     return all;
   });
-  return { ...facts(samples, epoch), list: [], fields: fieldTable(values) };
+  return { ...facts(samples), list: [], fields: fieldTable(values) };
 }
 
-function facts(samples: readonly Pick<Sample, 'number' | 'key' | 'cls'>[], epoch: number): Batch {
+/** A sample's masks by name, as arrays of its image's size. */
+function maskArrays({ masks, image }: DecodedSample): Record<string, NpyArray> {
+  if (image === null) return {};
+  const { height, width } = image;
+  const arrays = Object.entries(masks).map(([name, data]) => {
+    return [name, { dtype: '|u1', shape: [height, width], fortranOrder: false, data }] as const;
+  });
+  return nameTable(arrays);
+}
+
+function facts(samples: readonly Pick<Sample, 'number' | 'key' | 'cls'>[]): Batch {
   return {
-    epoch,
+    epoch: 0,
     index: 0,
     size: samples.length,
     images: null,

@@ -1,5 +1,6 @@
 import { OptionError } from '@shardtool/base';
 import type { Dataset } from '../dataset/dataset.js';
+import { numberTypesOf } from '../dataset/field-names.js';
 import { type OpenOptions, openDataset, openMixture } from '../dataset/open.js';
 import { type DecodedSample, SampleDecoder } from '../dataset/sample-decoder.js';
 import type { Batch } from '../loader/deliver/batch.js';
@@ -82,7 +83,7 @@ export class Session {
     const { rank, worldSize } = resolveRanks(options, ranks);
     const given = { ...options, rank, worldSize, reuse: 'manual', slotFile: this.#slotFile } as const;
     this.#loader = new Loader(this.#dataset, given, new Progress(), this.#slots);
-    this.#shown = { withKeys, ...shownOf(options) };
+    this.#shown = { withKeys, ...shownOf(options), numberTypes: await numberTypesOf(namesIn(options), this.#dataset) };
     return opened(this.#dataset);
   }
 
@@ -94,15 +95,18 @@ export class Session {
     return opened(this.#dataset);
   }
 
-  async #someSamples({ wanted, epoch, whole }: RequestOf<'samples'>): Promise<Answer> {
+  async #someSamples({ wanted, draws, whole }: RequestOf<'samples'>): Promise<Answer> {
     const [dataset, decoder] = [this.#place, this.#samples];
     if (decoder === null) throw nothingOpen('openSamples');
     let batch: Batch;
-    if (whole) batch = batchOfStored(await Promise.all(wanted.map((one) => dataset.get(one))), epoch);
+    if (whole) batch = batchOfStored(await Promise.all(wanted.map((one) => dataset.get(one))));
     else {
       const decoded: DecodedSample[] = [];
-      for (const one of wanted) decoded.push(await decoder.get(one, epoch));
-      batch = batchOfDecoded(decoded, epoch);
+      for (const [i, one] of wanted.entries()) {
+        const [epoch, occurrence] = draws[i]!;
+        decoded.push(await decoder.get(one, { epoch, occurrence }));
+      }
+      batch = batchOfDecoded(decoded);
     }
     return frameBatch(batch, this.#given++, null, this.#shown);
   }
@@ -180,6 +184,11 @@ async function labelsOf(dataset: Dataset): Promise<Uint8Array[]> {
     labels.push(new Uint8Array(Int32Array.from(cls).buffer));
   }
   return labels;
+}
+
+/** The fields that are asked for. */
+function namesIn({ fields }: { readonly [name: string]: unknown }): readonly string[] {
+  return Array.isArray(fields) ? fields : [];
 }
 
 /** How the pixels of a transform lie. */

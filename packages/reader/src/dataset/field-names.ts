@@ -1,4 +1,5 @@
 import { didYouMean, OptionError } from '@shardtool/base';
+import { fieldType } from '@shardtool/format';
 import type { StoredDataset } from './stored-dataset.js';
 
 /** What of a dataset has names. */
@@ -27,6 +28,25 @@ export async function checkFieldsAndColumns(
     }
   }
   for (const name of missing) throw noSuchField(option, name, fields, [...known]);
+}
+
+export type NumberType = 'int' | 'double';
+/** Fields and columns that hold numbers. */
+export type NumberTypes = ReadonlyMap<string, NumberType>;
+
+/** Which of these fields and columns hold numbers. The first index that has a column tells. */
+export async function numberTypesOf(names: readonly string[], { fields, shards }: Named): Promise<NumberTypes> {
+  const types = new Map<string, NumberType>();
+  const columns = new Set(names.filter((name) => !fields.includes(name)));
+  for (const name of names) if (!columns.has(name) && fieldType(name) === 'integer') types.set(name, 'int');
+  for (const shard of shards) {
+    if (columns.size === 0) break;
+    const { columnTypes } = await shard.loadParts(['columnTypes']);
+    for (const [name, type] of columnTypes ?? []) {
+      if (columns.delete(name) && (type === 'int' || type === 'double')) types.set(name, type);
+    }
+  }
+  return types;
 }
 
 function noSuchField(option: string, name: string, fields: readonly string[], columns: readonly string[]): OptionError {

@@ -14,13 +14,25 @@ import { type FieldValue, fieldValue } from './field-values.js';
 import type { Sample } from './samples.js';
 import type { StoredDataset } from './stored-dataset.js';
 
-const { transform, seed, image, fields, maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
+const { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
 /** Those options of a loader that say what becomes of a single sample. */
-const OPTIONS = { transform, seed, image, fields, maxPixels, decode, applyExifOrientation };
+const OPTIONS = { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation };
 const OWNER = { name: 'A sample decoder', wrong: (option: string) => `The option ${option} is not right` };
 
 /** What becomes of samples: as a loader's options of these names. Without a transform images come at their own size. */
 export type SampleDecoderOptions = Pick<LoaderOptions, keyof typeof OPTIONS>;
+
+/** How one sample is decoded. */
+export interface DecodeRequest {
+  /** With the sample's number and the seed, the origin of its random numbers, as in a loader. Default: 0. */
+  readonly epoch?: number | undefined;
+  /** How often the sample came before in the epoch: it draws other random numbers each time. Default: 0. */
+  readonly occurrence?: number | undefined;
+  /** Objects on the image as it is stored: some steps depend on them. */
+  readonly objects?: GivenAnnotations | null | undefined;
+  /** Fields that are masks of the image, in place of those of the decoder. */
+  readonly masks?: readonly string[] | undefined;
+}
 
 /** One sample, decoded. */
 export interface DecodedSample {
@@ -63,28 +75,23 @@ export class SampleDecoder {
     }) as CheckedValues<typeof OPTIONS>;
     const transform = given.transform === 'raw' ? null : compileTransform(given.transform ?? []);
     checkFields('image', options.image === undefined ? [] : [options.image], dataset);
+    checkFields('masks', options.masks ?? [], dataset);
     await checkFieldsAndColumns('fields', options.fields ?? [], dataset);
     return new SampleDecoder(dataset, options, transform && (await decoderOf(transform, options)));
   }
 
   /**
-   * The sample of this number or key. What is drawn at random follows from seed, epoch and number, as in a loader.
-   * Rejects with {@link SampleNotFoundError}, with {@link BadSampleError} where it cannot be decoded, and with
-   * SampleChecksumError where its bytes have changed. `objects` lie on the image as it is stored: some steps go by them. `masks`
-   * names fields that are masks of the image.
+   * The sample of this number or key. Rejects with {@link SampleNotFoundError}, with {@link BadSampleError} where it cannot be
+   * decoded, and with SampleChecksumError where its bytes have changed.
    */
-  async get(
-    keyOrNumber: string | number,
-    epoch = 0,
-    objects: GivenAnnotations | null = null,
-    masks: readonly string[] = [],
-  ): Promise<DecodedSample> {
+  async get(keyOrNumber: string | number, request: DecodeRequest = {}): Promise<DecodedSample> {
+    const { masks = this.#options.masks ?? [] } = request;
     const sample = await this.#dataset.get(keyOrNumber);
     try {
       const bytes = this.#imageOf(sample);
       const { number, key, cls: label } = sample;
       const named = masks.flatMap((field) => (field in sample.fields ? [{ field, bytes: sample.fields[field]! }] : []));
-      const decoded = this.#decoder && (await this.#decode(this.#decoder, bytes, number, epoch, objects, named));
+      const decoded = this.#decoder && (await this.#decode(this.#decoder, bytes, number, request, named));
       const image = decoded && { pixels: decoded.pixels, width: decoded.width, height: decoded.height };
       const { annotations = null } = this.#decoder ?? {};
       return {
@@ -120,12 +127,11 @@ export class SampleDecoder {
     decoder: Decoder,
     bytes: Uint8Array,
     number: number,
-    epoch: number,
-    objects: GivenAnnotations | null,
+    { epoch = 0, occurrence = 0, objects = null }: DecodeRequest,
     masks: readonly StoredMask[],
   ): ReturnType<Decoder['decodeToArray']> {
     const orientation = headerOf(bytes)?.orientation ?? 1;
-    const sample = { epoch, source: 0, number, occurrence: 0, orientation };
+    const sample = { epoch, source: 0, number, occurrence, orientation };
     const decoded = decoder.decodeToArray(bytes, sample, null, objects, masks);
     if (decoder.takeNarrowed() > 0) tellNarrowed(this);
     return decoded;
