@@ -22,6 +22,12 @@ test('integers beyond 2^53 keep their digits, wherever in a text they are', () =
   expect(parseJson('[12345678901234567e3, 0.5000000000000000001]')).toEqual([12345678901234567000n, 0.5].map(Number));
 });
 
+test('a value of more levels than the stack has is a SyntaxError', () => {
+  const deep = (inside: string) => '['.repeat(100_000) + inside + ']'.repeat(100_000);
+  expect(() => parseJson(deep('1'))).not.toThrow();
+  expect(() => parseJson(deep('12345678901234567890'))).toThrow(new SyntaxError('it is nested too deep'));
+});
+
 test('infinite numbers are written so that they come back', () => {
   expect(jsonText([1, Number.POSITIVE_INFINITY, { low: Number.NEGATIVE_INFINITY }])).toBe('[1,1e999,{"low":-1e999}]');
   expect(JSON.parse(jsonText([Number.POSITIVE_INFINITY]))).toEqual([Number.POSITIVE_INFINITY]);

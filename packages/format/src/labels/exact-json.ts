@@ -9,7 +9,14 @@ const LONG_INTEGER = /(?:^|[:[,\s])-?\d{16,}(?![\d.eE])/;
 /** As `JSON.parse`, but integers beyond 2^53 are bigints: numbers hold some of them exactly, and print none of them so. */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  return LONG_INTEGER.test(text) ? new ExactReader(text).value() : value;
+  if (!LONG_INTEGER.test(text)) return value;
+  try {
+    return new ExactReader(text).value();
+  } catch (cause) {
+    // A call for each level; `JSON.parse` needs none.
+    if (cause instanceof RangeError) throw new SyntaxError('it is nested too deep', { cause });
+    throw cause;
+  }
 }
 
 /** Reads a text that is JSON. */

@@ -126,7 +126,6 @@ function* jsonRows(location: string, text: string): Generator<Row> {
     try {
       parsed = parseJson(source);
     } catch (cause) {
-      if (cause instanceof RangeError) fault(location, line, 'is nested too deep', cause);
       fault(location, line, `is not JSON (${(cause as Error).message})`, cause);
     }
     if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) fault(location, line, 'is no object');

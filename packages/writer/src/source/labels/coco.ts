@@ -94,7 +94,6 @@ function parse(location: string, text: string): CocoFile {
     file = parseJson(text) as typeof file;
   } catch (cause) {
     if (cause instanceof SyntaxError) throw fault(`it is not JSON (${cause.message})`, cause);
-    if (cause instanceof RangeError) throw fault('it is nested too deep', cause);
     throw cause;
   }
   const listOf = (name: keyof CocoFile): readonly Record<string, unknown>[] => {
