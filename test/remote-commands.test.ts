@@ -161,6 +161,41 @@ test('paths of packed files select the same samples of a bucket as of a folder, 
   expect(found.sources[0]).toMatch(/\.jpg$/);
 });
 
+test('verify needs no right to list a bucket', async () => {
+  server.fault = ({ key, query }) =>
+    query.has('list-type') || key.endsWith('.crops') ? { status: 403, code: 'AccessDenied' } : undefined;
+  expect(await run('s3://b/packed', ['verify'])).toMatchObject({ code: 0, stderr: '' });
+  server.fault = () => undefined;
+});
+
+test('overlays and splits are made, listed and dropped in a bucket as in a folder', async () => {
+  const [here, there] = [path.join(emptyFolder(), 'lying'), 's3://b/lying'];
+  fs.cpSync(path.join(top, 'packed'), here, { recursive: true });
+  for (const file of filesIn(here)) server.put(`b/lying/${file}`, fs.readFileSync(path.join(here, file)));
+  const commands = [
+    'overlay add PLACE clean --exclude-keys KEYS',
+    'overlay add PLACE clean --exclude-keys KEYS',
+    'overlay add PLACE animals --parent clean --rename cat=animal',
+    'overlay list PLACE',
+    'overlay log PLACE animals',
+    'overlay drop PLACE clean',
+    'overlay drop PLACE animals',
+    'overlay list PLACE --json',
+    'split PLACE --val 0.25 --name quarter',
+    'verify PLACE',
+  ];
+  for (const command of commands) {
+    const done = async (place: string) => {
+      const args = command.replace('KEYS', path.join(top, 'keys.txt')).replace('PLACE', place).split(' ');
+      const { code, stdout, stderr } = await shardtool(...args);
+      return { command, code, stdout: stdout.replaceAll(place, 'PLACE'), stderr: stderr.replaceAll(place, 'PLACE') };
+    };
+    expect(await done(there)).toEqual(await done(here));
+  }
+  const names = server.names('b').filter((name) => name.startsWith('lying/'));
+  expect(names).toEqual(filesIn(here).map((name) => `lying/${name}`));
+});
+
 test('a compressed tar in a bucket is converted as one on disk', async () => {
   const { gzipSync } = await import('node:zlib');
   const file = path.join(top, 'shard.tar.gz');

@@ -122,6 +122,20 @@ test('an index, a crop index, an overlay or dataset.json that came wrong once is
   }
 });
 
+test('verify rejects where it may not read, and calls nothing damaged', async () => {
+  const faults: string[] = [];
+  const verified = () => verify(location, { workers: 1, onFault: ({ reason }) => faults.push(reason) });
+  for (const file of ['000003.tar', '000003.parquet', 'dataset.json']) {
+    server.fault = ({ url }) => (url.endsWith(file) ? { status: 403 } : undefined);
+    await expect(verified()).rejects.toThrow(/access is denied/);
+  }
+  expect(faults).toEqual([]);
+  // A shard that is not there is one.
+  server.fault = ({ url }) => (url.endsWith('000003.tar') ? { status: 404 } : undefined);
+  expect(await verified()).toMatchObject({ faults: 1 });
+  expect(faults).toEqual([expect.stringContaining('there is no such file')]);
+});
+
 test('verify looks twice at a shard that came wrong, and finds what is wrong at its place', async () => {
   const found = async (place: string) => {
     const faults: string[] = [];

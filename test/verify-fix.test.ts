@@ -1,5 +1,15 @@
 import { createHash } from 'node:crypto';
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { indexPathOf, readManifest, readShardIndex, type WrittenLayoutName } from '@shardtool/format';
 import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
@@ -105,6 +115,18 @@ function quarantined(folder: string): { path: string; reason: string; shard: str
 
 describe.each(formats)('%s', (format) => {
   const { digests, samples } = sound.get(format)!;
+
+  test('a shard that cannot be read ends a repair before anything is replaced', async () => {
+    const folder = copyOf('tar');
+    const [gone, unreadable] = [shardFile(folder, 'tar', 0), shardFile(folder, 'tar', 1)];
+    for (const file of [gone, unreadable]) rmSync(file);
+    // A link that leads to itself: nobody can open it, and it is there.
+    symlinkSync(path.basename(unreadable), unreadable);
+    const before = readdirSync(folder);
+    await expect(repair(folder, { workers: 1 })).rejects.toThrow(/cannot be opened \(ELOOP/);
+    await expect(verify(folder, { workers: 1 })).rejects.toThrow(/cannot be opened \(ELOOP/);
+    expect(readdirSync(folder)).toEqual(before);
+  });
 
   test('a sound dataset stays as it is, byte for byte', async () => {
     const folder = copyOf(format);

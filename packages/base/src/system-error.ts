@@ -1,4 +1,4 @@
-import { FileError, ShardtoolError } from './errors.js';
+import { FileError, NoSuchFileError, ShardtoolError } from './errors.js';
 
 /** What to do about it, by the system's code. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -24,6 +24,19 @@ export function asFileError(error: unknown): unknown {
   if (typeof code !== 'string' || typeof syscall !== 'string') return error;
   const place = path ?? 'A file';
   return new FileError({ path }, `${place} cannot be used (${message}); ${remedyOf(error)}.`, { cause: error });
+}
+
+/** Whether a disk has lost what it had: it finds the file and cannot read it. */
+export function isLostOnDisk(error: unknown): boolean {
+  return error instanceof FileError && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'EIO';
+}
+
+/**
+ * Whether data could not be read, which says nothing about the data: access is denied, the host is unknown, or the server does
+ * not answer. A file that is missing, or that the disk has lost, is not one of these.
+ */
+export function isUnreadable(error: unknown): boolean {
+  return error instanceof FileError && !(error instanceof NoSuchFileError) && !isLostOnDisk(error);
 }
 
 /** What to do about an error of the system, as the end of a sentence. */

@@ -3,6 +3,7 @@ export { readAhead } from './flight/read-ahead.js';
 export { onRetry } from './http/retry.js';
 export { countBraces } from './location/braces.js';
 export {
+  canBeListed,
   expandBraces,
   isRemote,
   joinLocation,

@@ -2,6 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { didYouMean, FileError, OptionError, UnfinishedPackError } from '@shardtool/base';
 import {
+  canBeListed,
   expandBraces,
   isRemote,
   joinLocation,
@@ -146,8 +147,8 @@ async function findRemote(location: string, options: FindOptions): Promise<Found
     try {
       for await (const { name } of storage.list('')) names.push(name);
     } catch (cause) {
-      // Plain HTTP has no lists: what is known is that there is no manifest.
-      if (cause instanceof FileError) throw error;
+      // What is known then is that there is no manifest.
+      if (!canBeListed(location)) throw error;
       throw cause;
     }
     if (names.includes(PACK_NOTE_FILE)) throw error;

@@ -1,6 +1,6 @@
 import { readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolder, ShardtoolError } from '@shardtool/base';
+import { FileError, isUnreadable, makeFolder, RequestRejectedError, ShardtoolError } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
@@ -9,6 +9,7 @@ import {
   type Overlay,
   OverlayError,
 } from '@shardtool/format';
+import { canBeListed, isRemote, joinLocation, openStorage, readWhole, splitLocation } from '@shardtool/storage';
 import { openStored } from '../dataset/open.js';
 import { overlayPath, readOverlays } from './find.js';
 import { countEntries, type OverlayCounts } from './summary.js';
@@ -83,17 +84,30 @@ export async function dropOverlay(location: string, name: string): Promise<strin
       `The overlay "${above.name}" lies on "${name}": drop that one first.`,
     );
   }
-  const file = overlayPath(location, name);
-  const folder = path.join(path.dirname(file), 'dropped');
-  makeFolder(folder);
-  const kept = path.join(folder, `${name}.${dropped!.hash.slice(0, 16)}.jsonl`);
-  await rename(file, kept);
-  return kept;
+  const { folder, name: ofFile } = splitLocation(overlayPath(location, name));
+  const kept = `dropped/${name}.${dropped!.hash.slice(0, 16)}.jsonl`;
+  await moveIn(folder, ofFile, kept);
+  return joinLocation(folder, kept);
+}
+
+async function moveIn(folder: string, from: string, to: string): Promise<void> {
+  if (!isRemote(folder)) {
+    makeFolder(path.dirname(path.join(folder, to)));
+    await rename(path.join(folder, from), path.join(folder, to));
+    return;
+  }
+  const storage = await openStorage(folder);
+  await storage.put(to, await readWhole(joinLocation(folder, from)));
+  await storage.remove(from);
 }
 
 /** Checks every overlay of a dataset: its hash and its parents', the shards that it was made for, and each key at its place. */
 export async function checkOverlays(location: string): Promise<OverlayFault[]> {
-  const names = await overlayNames(location);
+  const names = await overlayNames(location).catch((error) => {
+    // Those of a place that cannot or may not be listed are not known.
+    if (!canBeListed(location) || error instanceof RequestRejectedError) return [];
+    throw error;
+  });
   if (names.length === 0) return [];
   const stored = await openStored(location);
   const faults: OverlayFault[] = [];
@@ -106,7 +120,7 @@ export async function checkOverlays(location: string): Promise<OverlayFault[]> {
         overlays.push(overlay);
       } else faults.push({ overlay: name, sentence: 'it was made for other shards than those that are here' });
     } catch (error) {
-      if (!(error instanceof ShardtoolError)) throw error;
+      if (!(error instanceof ShardtoolError) || isUnreadable(error)) throw error;
       faults.push({ overlay: name, sentence: error.message });
     }
   }
@@ -130,12 +144,28 @@ export async function checkOverlays(location: string): Promise<OverlayFault[]> {
   return faults;
 }
 
+/** Throws {@link FileError} if the place cannot be listed. */
 async function overlayNames(location: string): Promise<string[]> {
-  const names = await readdir(path.join(location, OVERLAYS_FOLDER)).catch(() => []);
+  const names = isRemote(location) ? await remoteNames(location) : await localNames(location);
   return names
     .filter((name) => name.endsWith('.jsonl') && !name.startsWith('.'))
     .map((name) => name.slice(0, -'.jsonl'.length))
     .sort();
+}
+
+async function localNames(location: string): Promise<string[]> {
+  const folder = path.join(location, OVERLAYS_FOLDER);
+  return readdir(folder).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'ENOENT' || cause.code === 'ENOTDIR') return [];
+    throw new FileError({ path: folder }, `${folder} cannot be listed (${cause.message}).`, { cause });
+  });
+}
+
+async function remoteNames(location: string): Promise<string[]> {
+  const names: string[] = [];
+  const prefix = `${OVERLAYS_FOLDER}/`;
+  for await (const { name } of (await openStorage(location)).list(prefix)) names.push(name.slice(prefix.length));
+  return names;
 }
 
 function keysByShard({ entries }: Overlay): Map<number, { row: number; key: string }[]> {

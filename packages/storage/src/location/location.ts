@@ -16,6 +16,11 @@ export function isRemote(location: string): boolean {
   return schemeOf(location) !== 'file';
 }
 
+/** Whether a place can be listed: plain HTTP has no lists. */
+export function canBeListed(location: string): boolean {
+  return !/^https?:/i.test(location);
+}
+
 /** The path of a location on this machine: itself, or what a `file:` URL names; null for a remote one. */
 export function localPathOf(location: string): string | null {
   if (isRemote(location)) return null;

@@ -1,4 +1,4 @@
-import { ShardtoolError } from '@shardtool/base';
+import { isUnreadable, ShardtoolError } from '@shardtool/base';
 
 /** Something that is not as it was packed. Without a key it is the shard or its index as a whole. */
 export interface Fault {
@@ -8,9 +8,12 @@ export interface Fault {
   readonly reason: string;
 }
 
-/** What an error says about the data of a dataset. An error that is not about data, such as one of this program, is thrown on. */
+/**
+ * What an error says about the data of a dataset. An error that is not about data is thrown on: one of this program, or one that
+ * says that data could not be read.
+ */
 export function reasonOf(error: unknown): string {
-  if (!(error instanceof ShardtoolError)) throw error;
+  if (!(error instanceof ShardtoolError) || isUnreadable(error)) throw error;
   // The layouts put the path in front, and a fault has the shard's name.
   const { message, shard } = error;
   return shard !== undefined && message.startsWith(`${shard}: `) ? message.slice(shard.length + 2) : message;

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { crc32Hex, FileError, ShardIndexError, ShardtoolError } from '@shardtool/base';
+import { crc32Hex, FileError, isLostOnDisk, ShardIndexError, ShardtoolError } from '@shardtool/base';
 import {
   asSalvaged,
   decodeShardIndex,
@@ -83,7 +83,7 @@ async function isAsRecorded(source: Source, { record }: DatasetShard): Promise<b
     return crc32Hex(await new FrontToBack(source).crc32()) === record!.crc32;
   } catch (error) {
     // A disk that cannot read some of it gives the rest.
-    if (error instanceof FileError) return false;
+    if (isLostOnDisk(error)) return false;
     throw error;
   }
 }
@@ -97,7 +97,7 @@ export async function findSamples(source: Source | null, layout: WrittenLayout):
       found.set(sample.key, before === undefined ? sample : joined(before, sample));
     }
   } catch (error) {
-    if (!(error instanceof FileError)) throw error;
+    if (!isLostOnDisk(error)) throw error;
   }
   // LMDB has the keys in their own order; large values lie in the order of the pack.
   return [...found.values()].sort((a, b) => a.offset - b.offset);

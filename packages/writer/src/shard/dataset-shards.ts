@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { inLanes, OptionError } from '@shardtool/base';
+import { inLanes, OptionError, RequestRejectedError } from '@shardtool/base';
 import {
   type ClassUnion,
   type FoundShard,
@@ -121,7 +121,13 @@ export async function withRemoteCrops(shards: readonly DatasetShard[]): Promise<
     ...shard,
     cropsPath: await packedSidecarPath('crops', shard.path),
   }));
-  const found = await inLanes(placed, LOOKED_AT_ONCE, ({ cropsPath }) => entryAt(cropsPath));
+  const found = await inLanes(placed, LOOKED_AT_ONCE, ({ cropsPath }) =>
+    entryAt(cropsPath).catch((error) => {
+      // A bucket that may not be listed says this of what is not there, too.
+      if (error instanceof RequestRejectedError) return null;
+      throw error;
+    }),
+  );
   return found.some((entry) => entry !== null) ? placed : shards;
 }
 

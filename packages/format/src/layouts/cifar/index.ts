@@ -1,4 +1,4 @@
-import { TruncatedShardError } from '@shardtool/base';
+import { NoSuchFileError, TruncatedShardError } from '@shardtool/base';
 import { joinLocation, splitLocation } from '@shardtool/storage';
 import { openSource, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
@@ -78,7 +78,10 @@ async function opened(source: Source): Promise<ArraySource> {
 
 /** One name a line; none where there is no such file. */
 async function sidecarNames(location: string): Promise<readonly string[]> {
-  const source = await openSource(location).catch(() => null);
+  const source = await openSource(location).catch((error) => {
+    if (error instanceof NoSuchFileError) return null;
+    throw error;
+  });
   if (source === null) return [];
   try {
     const bytes = Buffer.alloc(Math.min(source.size, MOST_NAMES_BYTES));
