@@ -27,7 +27,7 @@ const text = (value) => (value === undefined ? '' : JSON.stringify(value, rounde
 const rounded = (_key, value) => (typeof value === 'number' ? Number(value.toPrecision(4)) : value);
 const isNeeded = ({ default: value, isOptional }) => value === undefined && isOptional !== true;
 const capital = (name) => name[0].toUpperCase() + name.slice(1);
-const snake = (name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const snake = (name) => name.replaceAll('IoU', 'Iou').replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** Those that are written otherwise in Python. */
 const NAMES = steps
@@ -105,7 +105,7 @@ function python() {
       const entries = Object.entries(parameters);
       const needed = entries.filter(([, entry]) => isNeeded(entry));
       const others = entries.filter(([, entry]) => !isNeeded(entry));
-      const names = [...new Set([snake(name), name])].map((one) => `"${one}"`).join(', ');
+      const names = [...new Set([snake(name), name, like ?? name])].map((one) => `"${one}"`).join(', ');
       const said = docstring(inPython(help), like);
       const first = [`    name: Literal[${names}]`, ...needed.flatMap(pythonLines)];
       if (others.length === 0) return ['', '', `class ${capital(name)}(TypedDict):`, said, '', ...first];

@@ -1,5 +1,7 @@
 """Batches are those of the TypeScript loader."""
 
+from enum import Enum
+
 import numpy as np
 import pytest
 import torch
@@ -10,19 +12,30 @@ from shardtool.for_reader import options_for_reader
 
 pytestmark = pytest.mark.usefixtures("lent_readers")
 
+
+class InterpolationMode(Enum):
+    """torchvision's, as far as it counts here."""
+
+    BILINEAR = "bilinear"
+
+
 NORMALISED = [
     {"name": "randomResizedCrop", "size": [48, 64]},
     {"name": "randomHorizontalFlip"},
     {"name": "normalize", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
 ]
 SNAKE_CASE = [
-    {"name": "resize", "size": 40, "max_size": 90},
+    {"name": "Resize", "size": 40, "max_size": 90},
     {"name": "random_crop", "size": 48, "pad_if_needed": True},
+    {"name": "random_rotation", "degrees": 5, "interpolation": InterpolationMode.BILINEAR},
+    {"name": "ToDtype", "dtype": torch.float32, "scale": True},
     {"name": "layout", "layout": "nchw"},
 ]
 CAMEL_CASE = [
     {"name": "resize", "size": 40, "maxSize": 90},
     {"name": "randomCrop", "size": 48, "padIfNeeded": True},
+    {"name": "randomRotation", "degrees": 5, "interpolation": "bilinear"},
+    {"name": "toDtype", "dtype": "float32", "scale": True},
     {"name": "layout", "layout": "nchw"},
 ]
 

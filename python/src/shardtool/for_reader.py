@@ -6,6 +6,7 @@ import difflib
 import math
 import numbers
 import os
+from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping
 
 from .options import OPTION_NAMES, camel
@@ -111,13 +112,17 @@ def _class(option: str, cls: Any) -> str | int:
 
 
 def _step(step: Mapping[str, Any]) -> Any:
-    """A step of a transform: ``random_resized_crop`` and ``max_size`` are as good as the reader's own spelling."""
+    """A step of a transform. The reader knows ``random_resized_crop``, ``RandomResizedCrop`` and ``max_size``, too."""
     if not isinstance(step, Mapping):
         return step
-    plain = {camel(key): value for key, value in step.items()}
-    if isinstance(plain.get("name"), str):
-        plain["name"] = camel(plain["name"])
-    return plain
+    return {key: _value(value) for key, value in step.items()}
+
+
+def _value(value: Any) -> Any:
+    """torchvision's own values as text: ``torch.float32``, ``InterpolationMode.BILINEAR``."""
+    if isinstance(value, Enum):
+        return value.value
+    return str(value).rsplit(".", 1)[-1] if type(value).__module__ == "torch" else value
 
 
 def sample_options_for_reader(options: Mapping[str, Any]) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class _Resize(TypedDict):
-    name: Literal["resize"]
+    name: Literal["resize", "Resize"]
 
 
 class Resize(_Resize, total=False):
@@ -25,7 +25,7 @@ class Resize(_Resize, total=False):
 
 
 class _ScaleJitter(TypedDict):
-    name: Literal["scale_jitter", "scaleJitter"]
+    name: Literal["scale_jitter", "scaleJitter", "ScaleJitter"]
     #: What a factor of 1 fits. In the order of torchvision, whose first number is compared with the width. A number
     #: or [width, height], 1 to 4096.
     target_size: int | Sequence[int]
@@ -72,7 +72,7 @@ class Cover(_Cover, total=False):
 
 
 class _Pad(TypedDict):
-    name: Literal["pad"]
+    name: Literal["pad", "Pad"]
     #: How many. A number, [x, y] or [left, top, right, bottom].
     padding: int | Sequence[int]
 
@@ -90,7 +90,7 @@ class Pad(_Pad, total=False):
 
 
 class _RandomZoomOut(TypedDict):
-    name: Literal["random_zoom_out", "randomZoomOut"]
+    name: Literal["random_zoom_out", "randomZoomOut", "RandomZoomOut"]
 
 
 class RandomZoomOut(_RandomZoomOut, total=False):
@@ -115,13 +115,13 @@ class CenterCrop(TypedDict):
     torchvision: v2.CenterCrop.
     """
 
-    name: Literal["center_crop", "centerCrop"]
+    name: Literal["center_crop", "centerCrop", "CenterCrop"]
     #: Of the result: a number for a square, or [height, width]. A number or [height, width], 1 to 4096.
     size: int | Sequence[int]
 
 
 class _RandomCrop(TypedDict):
-    name: Literal["random_crop", "randomCrop"]
+    name: Literal["random_crop", "randomCrop", "RandomCrop"]
     #: Of the result: a number for a square, or [height, width]. A number or [height, width], 1 to 4096.
     size: int | Sequence[int]
 
@@ -143,7 +143,7 @@ class RandomCrop(_RandomCrop, total=False):
 
 
 class _RandomResizedCrop(TypedDict):
-    name: Literal["random_resized_crop", "randomResizedCrop"]
+    name: Literal["random_resized_crop", "randomResizedCrop", "RandomResizedCrop"]
     #: Of the result: a number for a square, or [height, width]. A number or [height, width], 1 to 4096.
     size: int | Sequence[int]
 
@@ -161,7 +161,7 @@ class RandomResizedCrop(_RandomResizedCrop, total=False):
 
 
 class _RandomIoUCrop(TypedDict):
-    name: Literal["random_io_u_crop", "randomIoUCrop"]
+    name: Literal["random_iou_crop", "randomIoUCrop", "RandomIoUCrop"]
 
 
 class RandomIoUCrop(_RandomIoUCrop, total=False):
@@ -187,7 +187,7 @@ class RandomIoUCrop(_RandomIoUCrop, total=False):
 
 
 class _RandomHorizontalFlip(TypedDict):
-    name: Literal["random_horizontal_flip", "randomHorizontalFlip"]
+    name: Literal["random_horizontal_flip", "randomHorizontalFlip", "RandomHorizontalFlip"]
 
 
 class RandomHorizontalFlip(_RandomHorizontalFlip, total=False):
@@ -201,7 +201,7 @@ class RandomHorizontalFlip(_RandomHorizontalFlip, total=False):
 
 
 class _RandomVerticalFlip(TypedDict):
-    name: Literal["random_vertical_flip", "randomVerticalFlip"]
+    name: Literal["random_vertical_flip", "randomVerticalFlip", "RandomVerticalFlip"]
 
 
 class RandomVerticalFlip(_RandomVerticalFlip, total=False):
@@ -215,7 +215,7 @@ class RandomVerticalFlip(_RandomVerticalFlip, total=False):
 
 
 class _RandomRotation(TypedDict):
-    name: Literal["random_rotation", "randomRotation"]
+    name: Literal["random_rotation", "randomRotation", "RandomRotation"]
     #: The angle: up to this many degrees each way, or [low, high]. A number from 0 on, or [low, high].
     degrees: float | Sequence[float]
 
@@ -239,7 +239,7 @@ class RandomRotation(_RandomRotation, total=False):
 
 
 class _GaussianBlur(TypedDict):
-    name: Literal["gaussian_blur", "gaussianBlur"]
+    name: Literal["gaussian_blur", "gaussianBlur", "GaussianBlur"]
     #: Pixels that count: a number, or [x, y]. An odd number up to 255, or [x, y].
     kernel_size: int | Sequence[int]
 
@@ -255,7 +255,7 @@ class GaussianBlur(_GaussianBlur, total=False):
 
 
 class _ColorJitter(TypedDict):
-    name: Literal["color_jitter", "colorJitter"]
+    name: Literal["color_jitter", "colorJitter", "ColorJitter"]
 
 
 class ColorJitter(_ColorJitter, total=False):
@@ -275,7 +275,7 @@ class ColorJitter(_ColorJitter, total=False):
 
 
 class _Grayscale(TypedDict):
-    name: Literal["grayscale"]
+    name: Literal["grayscale", "Grayscale"]
 
 
 class Grayscale(_Grayscale, total=False):
@@ -289,7 +289,7 @@ class Grayscale(_Grayscale, total=False):
 
 
 class _RandomGrayscale(TypedDict):
-    name: Literal["random_grayscale", "randomGrayscale"]
+    name: Literal["random_grayscale", "randomGrayscale", "RandomGrayscale"]
 
 
 class RandomGrayscale(_RandomGrayscale, total=False):
@@ -303,7 +303,7 @@ class RandomGrayscale(_RandomGrayscale, total=False):
 
 
 class _RandomErasing(TypedDict):
-    name: Literal["random_erasing", "randomErasing"]
+    name: Literal["random_erasing", "randomErasing", "RandomErasing"]
 
 
 class RandomErasing(_RandomErasing, total=False):
@@ -324,7 +324,7 @@ class RandomErasing(_RandomErasing, total=False):
 
 
 class _SanitizeBoundingBoxes(TypedDict):
-    name: Literal["sanitize_bounding_boxes", "sanitizeBoundingBoxes"]
+    name: Literal["sanitize_bounding_boxes", "sanitizeBoundingBoxes", "SanitizeBoundingBoxes"]
 
 
 class SanitizeBoundingBoxes(_SanitizeBoundingBoxes, total=False):
@@ -340,7 +340,7 @@ class SanitizeBoundingBoxes(_SanitizeBoundingBoxes, total=False):
 
 
 class _ToDtype(TypedDict):
-    name: Literal["to_dtype", "toDtype"]
+    name: Literal["to_dtype", "toDtype", "ToDtype"]
     #: The dtype of the batch. Uint8, float32 or float16.
     dtype: Literal["uint8", "float32", "float16"]
 
@@ -361,7 +361,7 @@ class Normalize(TypedDict):
     torchvision: v2.Normalize.
     """
 
-    name: Literal["normalize"]
+    name: Literal["normalize", "Normalize"]
     #: Of red, green and blue. Three numbers.
     mean: Sequence[float]
     #: Of red, green and blue. Three numbers, each more than 0.

@@ -23,15 +23,10 @@ export function entryOf(step: Step): StepEntry<Step> {
 export function parseSteps(list: unknown): Step[] {
   if (!Array.isArray(list))
     throw new OptionError({}, `A transform is a list of steps: ${Object.keys(STEPS).join(', ')}.`);
-  return list.map((step: unknown, index) => {
-    const name = stepName(step);
-    if (name === null) {
-      throw new OptionError(
-        {},
-        `Step ${index + 1} of the transform, ${JSON.stringify(step)}, is not known; a step has one of these names: ` +
-          `${Object.keys(STEPS).join(', ')}.`,
-      );
-    }
+  return list.map((given: unknown, index) => {
+    const name = stepName(given);
+    if (name === null) throw unknownStep(given, index);
+    const step = { ...spelled(given as object, name), name };
     return parseShape(schemaOf(name), step, ({ where, what }) => {
       const message = `Step ${index + 1} of the transform, ${name}, is not right (${where || 'it'} ${what}); it takes ${takes(name)}.`;
       return new OptionError({}, message);
@@ -73,7 +68,35 @@ function takes(name: StepName): string {
     .join(', ');
 }
 
+/** Names as they are compared: `RandomIoUCrop`, `random_iou_crop` and `randomIoUCrop` are one, and so are `max_size` and `maxSize`. */
+function folded(name: string): string {
+  return name.replaceAll('_', '').toLowerCase();
+}
+
+const NAMES = new Map(Object.keys(STEPS).map((name) => [folded(name), name as StepName]));
+
 function stepName(step: unknown): StepName | null {
+  const name = givenName(step);
+  return name === null ? null : (NAMES.get(folded(name)) ?? null);
+}
+
+function givenName(step: unknown): string | null {
   const name = typeof step === 'object' && step !== null && 'name' in step ? step.name : undefined;
-  return typeof name === 'string' && Object.hasOwn(STEPS, name) ? (name as StepName) : null;
+  return typeof name === 'string' ? name : null;
+}
+
+/** The step with its parameters under their own names. */
+function spelled(step: object, name: StepName): object {
+  const parameters = new Map(Object.keys(STEPS[name].parameters).map((parameter) => [folded(parameter), parameter]));
+  return Object.fromEntries(Object.entries(step).map(([key, value]) => [parameters.get(folded(key)) ?? key, value]));
+}
+
+/** Steps of torchvision that make arrays or tensors of images, which they are here. */
+const NOT_NEEDED = ['ToTensor', 'ToImage', 'PILToTensor', 'ToPureTensor', 'ConvertImageDtype'].map(folded);
+
+function unknownStep(step: unknown, index: number): OptionError {
+  const hint = NOT_NEEDED.includes(folded(givenName(step) ?? ''))
+    ? 'is not needed: images are arrays already, and toDtype makes floats of them. Leave it out'
+    : `is not known; a step has one of these names: ${Object.keys(STEPS).join(', ')}`;
+  return new OptionError({}, `Step ${index + 1} of the transform, ${JSON.stringify(step)}, ${hint}.`);
 }

@@ -1,5 +1,6 @@
 import { OptionError } from '@shardtool/base';
 import { expect, test } from 'vitest';
+import { STEPS } from './step-table.js';
 import { compileTransform, type TransformInput } from './transform.js';
 
 /** As it comes out of a JSON file, which the types do not know. */
@@ -30,6 +31,23 @@ test('parameters that are left out have the values of torchvision', () => {
     { name: 'randomHorizontalFlip', p: 0.5 },
     { name: 'randomCrop', size: [3, 4], padding: 0, padIfNeeded: false, fill: 0 },
   ]);
+});
+
+test("steps and parameters may be spelled as torchvision's classes and as in Python", () => {
+  const spellings = [
+    { name: 'randomIoUCrop', minScale: 0.5 },
+    { name: 'RandomIoUCrop', min_scale: 0.5 },
+    { name: 'random_iou_crop', min_scale: 0.5 },
+    { name: 'randomIouCrop', minScale: 0.5 },
+  ];
+  const compiled = spellings.map((step) => compileJson([step]).steps);
+  expect(compiled[0]).toMatchObject([{ name: 'randomIoUCrop', minScale: 0.5, maxScale: 1 }]);
+  for (const steps of compiled) expect(steps).toEqual(compiled[0]);
+  for (const [name, { like }] of Object.entries(STEPS)) {
+    if (like !== null) expect(like.toLowerCase()).toBe(name.toLowerCase());
+  }
+  expect(() => compileJson([{ name: 'ToTensor' }])).toThrow('is not needed: images are arrays');
+  expect(() => compileJson([{ name: 'resise' }])).toThrow('is not known; a step has one of');
 });
 
 test('an image keeps its own size without a step that fixes it', () => {
