@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { ShardtoolError } from '@shardtool/base';
+import { newToken, ShardtoolError, temporaryName } from '@shardtool/base';
 import { openDataset } from '@shardtool/reader';
 import { type Fault, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
@@ -88,6 +88,19 @@ test("img2dataset's own Parquet file beside a tar stays as it is: the tar opens,
   expect(await samplesOf(folder)).toEqual(samples);
   await expect(indexShards([folder], { index: ['dali'] })).rejects.toThrow('00000.idx was not written by shardtool');
   expect(readFileSync(path.join(folder, '00000.idx'), 'utf8')).toBe('v1.2 0\n');
+});
+
+test('several processes index the same shards at once, and what one that was killed has left is removed', async () => {
+  const folder = photoTars();
+  const killed = temporaryName('x.parquet', newToken().replace(/^(\d+)-\d+/, '$1-1'));
+  writeFileSync(path.join(folder, killed), 'half');
+  const before = readdirSync(folder).filter((name) => name !== killed);
+  const options = { overwrite: true, index: ['crops'] } as const;
+  const reports = await Promise.all(Array.from({ length: 4 }, () => indexShards([folder], options)));
+  expect(reports.every(({ shards }) => shards === reports[0]!.shards)).toBe(true);
+  const added = readdirSync(folder).filter((name) => !before.includes(name));
+  expect(added.every((name) => /\.(parquet|crops)$/.test(name))).toBe(true);
+  expect(added).not.toEqual([]);
 });
 
 test('classes come from the cls fields, and the loader streams the images', async () => {

@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OptionError, UnfinishedPackError } from '@shardtool/base';
+import { newToken, OptionError, temporaryName, UnfinishedPackError } from '@shardtool/base';
 import {
   BadFileError,
   commitParts,
@@ -133,7 +132,8 @@ test('parts that are killed leave what they finished, and go on when they are st
 });
 
 /** The text of a lock whose holder was killed: a process of this machine that has the number, but began at another time. */
-const OF_KILLED = JSON.stringify({ pid: process.pid, host: hostname(), started: 'before', token: 'killed' });
+const KILLED = newToken().replace(/^(\d+)-\d+/, '$1-1');
+const OF_KILLED = JSON.stringify({ pid: process.pid, host: hostname(), token: KILLED });
 
 test.each([
   ['the other part', { part: '2/2' }],
@@ -143,7 +143,7 @@ test.each([
   const output = newFolder();
   await pack(source, output, { ...OPTIONS, part: '1/2' });
   // One was killed when its plan had just come into its place, one between its last shard and its end.
-  const locks = ['pack.plan.lock', 'pack.1-of-2.lock', `pack.1-of-2.lock.${randomUUID()}`];
+  const locks = ['pack.plan.lock', 'pack.1-of-2.lock', temporaryName('pack.1-of-2.lock', KILLED)];
   for (const lock of locks) writeFileSync(path.join(output, lock), OF_KILLED);
   await pack(source, output, { ...OPTIONS, ...options });
   expect(digestsOf(output)).toEqual(await packedAlone(source));

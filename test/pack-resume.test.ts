@@ -9,11 +9,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { UnfinishedPackError } from '@shardtool/base';
+import { newToken, temporaryName, UnfinishedPackError } from '@shardtool/base';
 import { openDataset } from '@shardtool/reader';
 import {
   BadFileError,
   DiskFullError,
+  OutputLockedError,
   type PackOptions,
   PlanChangedError,
   PlanRecordError,
@@ -21,6 +22,7 @@ import {
   TooManyBadError,
 } from '@shardtool/writer';
 import { expect, test } from 'vitest';
+import { shardtool } from './cli-here.js';
 import { smallImages } from './datasets.js';
 import { packInProcess } from './pack-processes.js';
 import { digestsOf, filesIn, jpeg, newFolder, samplesOf, smallDisk, tree } from './pack-workbench.js';
@@ -288,13 +290,69 @@ function replaceByFolder(file: string): void {
   mkdirSync(file);
 }
 
+/** The token of a process in another container, which may be gone. */
+const ELSEWHERE = newToken().replace(/^(\d+)-(\d+)-[^-]+/, '$1-$2-00000000');
+
+test('what a pack left that was killed in another container is gone when the next one ends', async () => {
+  const images = source();
+  const output = await stopped(images);
+  const left = ['000001.tar', '000004.tar', '000004.parquet', 'dataset.json', 'pack.state/000004.json'];
+  for (const file of left) writeFileSync(path.join(output, temporaryName(file, ELSEWHERE)), 'half');
+  writeFileSync(path.join(output, '000005.tar.part'), 'half, by an earlier version');
+  await pack(images, output, GO_ON);
+  const alone = newFolder();
+  await pack(images, alone, GO_ON);
+  expect(digestsOf(output)).toEqual(digestsOf(alone));
+});
+
+test('a pack whose lock was taken over ends without a dataset, and leaves the lock of the other one', async () => {
+  const images = await smallImages({ samples: 40 });
+  const output = newFolder();
+  const lock = path.join(output, 'pack.lock');
+  const taken = JSON.stringify({ pid: 7, host: 'elsewhere', token: ELSEWHERE });
+  let tokens: string[] = [];
+  const packing = pack(images, output, {
+    ...{ workers: 1, maxShardSamples: 5, imageFormat: 'png', resize: 512 },
+    onProgress: ({ stage, files }) => {
+      if (stage !== 'pack' || files < 10 || tokens.length > 0) return;
+      const { token } = JSON.parse(readFileSync(lock, 'utf8')) as { token: string };
+      // Nobody else writes under such names.
+      tokens = filesIn(output).flatMap((file) => /\.tar\.(.+)\.part$/.exec(file)?.[1] ?? []);
+      if (tokens.length === 0) return;
+      expect(new Set(tokens)).toEqual(new Set([token]));
+      writeFileSync(lock, taken);
+    },
+  });
+  await expect(packing).rejects.toBeInstanceOf(OutputLockedError);
+  expect(tokens).not.toEqual([]);
+  expect(readFileSync(lock, 'utf8')).toBe(taken);
+  const left = filesIn(output);
+  expect(left).not.toContain('dataset.json');
+  expect(left.filter((file) => file.endsWith('.part'))).toEqual([]);
+});
+
+test('a pack says at once that it waits for a process in another container, and is refused when that one is alive', async () => {
+  const text = JSON.stringify({ pid: 7, host: 'elsewhere', token: ELSEWHERE });
+  const output = tree({ 'pack.lock': text });
+  const lock = path.join(output, 'pack.lock');
+  const beat = setInterval(() => writeFileSync(lock, text), 50);
+  const { code, stderr } = await shardtool('pack', source(), output);
+  clearInterval(beat);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`Waiting for process 7 on elsewhere, which holds ${lock}`);
+  expect(stderr).toContain('Another pack (process 7 on elsewhere) is at work in this folder');
+});
+
 test('a pack that was killed when it had listed what it skips, and had no plan yet, begins anew', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2), 'a/notes.svg': '<svg/>' });
   const [whole, killed] = [newFolder(), newFolder()];
   await pack(source, whole, { workers: 1 });
   mkdirSync(killed);
   for (const file of ['pack.json', 'skipped.jsonl']) copyFileSync(path.join(whole, file), path.join(killed, file));
-  copyFileSync(path.join(whole, 'skipped.jsonl'), path.join(killed, 'skipped.jsonl.part'));
+  // What an earlier version left, and what a process in a container that is gone did.
+  for (const left of ['skipped.jsonl.part', temporaryName('pack.json', ELSEWHERE)]) {
+    copyFileSync(path.join(whole, 'skipped.jsonl'), path.join(killed, left));
+  }
   await pack(source, killed, { workers: 1 });
   expect(digestsOf(killed)).toEqual(digestsOf(whole));
 });

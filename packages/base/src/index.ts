@@ -38,8 +38,23 @@ export {
   WriteCheckError,
 } from './errors.js';
 export { countOf, escapeControls, formatCount, toMessage } from './escape-controls.js';
-export { flushFolder, nameOnce, writeDurably } from './files/durable.js';
+export {
+  describeHolder,
+  type HeldLock,
+  holderOf,
+  isHeldBy,
+  Lock,
+  type LockHolder,
+  onWaiting,
+  passOnWaiting,
+  tellWaiting,
+  tryLock,
+  underLock,
+} from './files/lock.js';
 export { makeFolder } from './files/make-folder.js';
+export { newToken, type ProcessState, stateOf } from './files/process-identity.js';
+export { parseTemporaryName, removeAbandoned, removeTemporaries, temporaryName } from './files/temporary-files.js';
+export { AtomicFile, flushFolder, nameOnce, type PlaceOptions, writeAtomically } from './files/write-atomically.js';
 export { HashTable, hashOfBytes, mixedBits } from './hash-table.js';
 export { LruCache } from './lru-cache.js';
 export { nativeCalls } from './native-calls.js';

@@ -40,6 +40,7 @@ export {
   ownerOf,
   packedSidecarPath,
   placeSidecar,
+  removeAbandonedSidecars,
   SIDECAR_NAMES,
   SIDECARS,
   type SidecarName,

@@ -1,7 +1,15 @@
 import { readSync } from 'node:fs';
-import { copyFile, type FileHandle, link, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { FileChangedError, FileError, FileExistsError, makeFolder, NoSuchFileError, remedyOf } from '@shardtool/base';
+import {
+  AtomicFile,
+  FileChangedError,
+  FileError,
+  FileExistsError,
+  makeFolder,
+  NoSuchFileError,
+  remedyOf,
+} from '@shardtool/base';
 import type { Content, Entry, Expected, PutOptions, Source, Storage } from './storage.js';
 
 /** Files of this machine. A name that is an absolute path is taken as it is. */
@@ -70,24 +78,15 @@ export class LocalStorage implements Storage {
 
   async put(name: string, content: Content, { ifAbsent = false }: PutOptions = {}): Promise<void> {
     const file = this.localPath(name);
-    const temporary = `${file}.${process.pid}.part`;
+    let written: AtomicFile | undefined;
     try {
       makeFolder(path.dirname(file));
-      if (!(content instanceof Uint8Array)) await copyFile(content.file, temporary);
-      const handle = await open(temporary, content instanceof Uint8Array ? 'w' : 'r+');
-      try {
-        if (content instanceof Uint8Array) await handle.writeFile(content);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
-      if (!ifAbsent) await rename(temporary, file);
-      else {
-        await link(temporary, file);
-        await rm(temporary);
-      }
+      written = await AtomicFile.create(file);
+      if (content instanceof Uint8Array) await written.handle.writeFile(content);
+      else await copyFile(content.file, written.temporary);
+      await written.place({ ifAbsent });
     } catch (cause) {
-      await rm(temporary, { force: true }).catch(() => undefined);
+      await written?.abandon();
       if (ifAbsent && (cause as NodeJS.ErrnoException).code === 'EEXIST') {
         throw new FileExistsError({ path: file }, `${file} is there already.`, { cause });
       }

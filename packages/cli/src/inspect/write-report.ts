@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { FileError, ShardtoolError, writeDurably } from '@shardtool/base';
+import { FileError, ShardtoolError, writeAtomically } from '@shardtool/base';
 import { type Dataset, type InspectReport, openDataset } from '@shardtool/reader';
 import { thumbnailOf } from '../view/pictures.js';
 import { REPORT_MARK, reportPage, type Shown, shownIn } from './report-page.js';
@@ -40,7 +40,7 @@ export async function writeReport(report: InspectReport, path: string, against: 
     });
     await Promise.all(made);
   }
-  await writeDurably(path, Buffer.from(reportPage(report, (shown) => pictures.get(nameOf(shown)) ?? null)));
+  await writeAtomically(path, Buffer.from(reportPage(report, (shown) => pictures.get(nameOf(shown)) ?? null)));
 }
 
 function nameOf({ from, number }: Shown): string {

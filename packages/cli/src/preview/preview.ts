@@ -1,6 +1,6 @@
 /** A picture of the first samples of an epoch: every image with what lies on it, its masks beside it and its class below. */
 import path from 'node:path';
-import { writeDurably } from '@shardtool/base';
+import { writeAtomically } from '@shardtool/base';
 import type { Batch, Dataset, LoaderOptions, TransformInput } from '@shardtool/reader';
 import sharp, { type FormatEnum } from 'sharp';
 import { Canvas } from './canvas.js';
@@ -163,7 +163,7 @@ async function draw(
 /** In the format that the ending of the name says. */
 async function write({ pixels, width, height }: Canvas, output: string): Promise<void> {
   const ending = path.extname(output).slice(1).toLowerCase() as keyof FormatEnum;
-  await writeDurably(
+  await writeAtomically(
     output,
     await sharp(pixels, { raw: { width, height, channels: 3 } })
       .toFormat(ending)

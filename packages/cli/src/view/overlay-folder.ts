@@ -1,8 +1,8 @@
 /** Where the overlays of marks lie: beside the shards, or where nothing can lie there, in a folder of this machine. */
 import { constants } from 'node:fs';
-import { access, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { access, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolder } from '@shardtool/base';
+import { makeFolder, writeAtomically } from '@shardtool/base';
 import { OVERLAYS_FOLDER, OverlayError, sideFolder } from '@shardtool/format';
 import { overlayHistory } from '@shardtool/reader';
 import { joinLocation, localPathOf, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
@@ -71,8 +71,7 @@ export class OverlayFolder {
         throw new OverlayError({ path: file }, message);
       }
       if (there !== null) continue;
-      await writeFile(`${file}.part`, bytes);
-      await rename(`${file}.part`, file);
+      await writeAtomically(file, bytes);
     }
     const [last] = below.slice(-1);
     return last === undefined ? undefined : this.fileOf(last);

@@ -14,13 +14,13 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 type Row = { offset: number; bytes: number; crc32: number; made: Uint8Array | number } | null;
 
-function write(file: string, rows: readonly Row[]): void {
-  const writer = new CropIndexWriter(file);
+async function write(file: string, rows: readonly Row[]): Promise<void> {
+  const writer = await CropIndexWriter.create(file);
   for (const row of rows) {
     if (row === null) writer.addNone();
     else writer.add(row, row.made);
   }
-  writer.finish();
+  await writer.finish();
 }
 
 const rows = fc.array(
@@ -40,7 +40,7 @@ test('rows come back as they were written, bound to their images', async () => {
   const file = path.join(folder, 'a.crops');
   await fc.assert(
     fc.asyncProperty(rows, async (written) => {
-      write(file, written);
+      await write(file, written);
       const { table, source } = await openCropIndex(file);
       expect(table.rows).toBe(written.length);
       for (const [i, row] of written.entries()) {
@@ -63,7 +63,7 @@ test('rows come back as they were written, bound to their images', async () => {
 
 test('a table of which a bit or the end is lost is not taken', async () => {
   const file = path.join(folder, 'b.crops');
-  write(file, [{ offset: 512, bytes: 9000, crc32: 5, made: new Uint8Array(50).fill(7) }, null]);
+  await write(file, [{ offset: 512, bytes: 9000, crc32: 5, made: new Uint8Array(50).fill(7) }, null]);
   const whole = readFileSync(file);
   for (let place = 54; place < whole.length - 20; place += 3) {
     const bytes = Buffer.from(whole);
@@ -81,7 +81,7 @@ test('a table of which a bit or the end is lost is not taken', async () => {
 
 test('a newer version says so', async () => {
   const file = path.join(folder, 'c.crops');
-  write(file, []);
+  await write(file, []);
   const bytes = readFileSync(file);
   bytes.writeUInt32LE(2, bytes.length - 32);
   bytes.writeUInt32LE(crc32(bytes.subarray(-32, -24)), bytes.length - 24);
@@ -89,9 +89,9 @@ test('a newer version says so', async () => {
   await expect(openCropIndex(file)).rejects.toThrow(VersionError);
 });
 
-test('an unfinished one leaves nothing behind', () => {
-  const writer = new CropIndexWriter(path.join(folder, 'd.crops'));
+test('an unfinished one leaves nothing behind', async () => {
+  const writer = await CropIndexWriter.create(path.join(folder, 'd.crops'));
   writer.add({ offset: 0, bytes: 10, crc32: 1 }, new Uint8Array(3));
-  writer.abandon();
+  await writer.abandon();
   expect(readdirSync(folder).filter((name) => name.startsWith('d.'))).toEqual([]);
 });

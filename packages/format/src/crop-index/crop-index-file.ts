@@ -7,8 +7,8 @@
  *     the row has above (uint32; 0 for nothing), and why it has nothing (uint32, a code of the maker's; 0 where there is no image)
  *   the end (32 bytes): version, rows, crc32 of the records and of these two numbers, 0 (uint32 each), and 16 bytes of mark
  */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { CropIndexError, crc32, FileError, VersionError } from '@shardtool/base';
+import { writeSync } from 'node:fs';
+import { AtomicFile, CropIndexError, crc32, FileError, VersionError } from '@shardtool/base';
 import { readAgainIf } from '@shardtool/storage';
 import { openSource, type Source } from '../source.js';
 
@@ -45,18 +45,21 @@ export interface CropIndexTable {
 
 /** Writes a crop index row by row, under a temporary name. Throws {@link FileError}. */
 export class CropIndexWriter {
-  readonly #path: string;
-  readonly #temporary: string;
-  readonly #fd: number;
+  readonly #file: AtomicFile;
   readonly #buffer = Buffer.alloc(BUFFER_BYTES);
   #buffered = 0;
   #records = Buffer.alloc(RECORD_BYTES * 1024);
   #rows = 0;
 
-  constructor(path: string) {
-    this.#path = path;
-    this.#temporary = `${path}.part`;
-    this.#fd = this.#trying(() => openSync(this.#temporary, 'w'));
+  private constructor(file: AtomicFile) {
+    this.#file = file;
+  }
+
+  static async create(path: string): Promise<CropIndexWriter> {
+    const file = await AtomicFile.create(path).catch((cause) => {
+      throw unwritable(path, cause);
+    });
+    return new CropIndexWriter(file);
   }
 
   /** The next row: its image, and the packed index or the code of why there is none. */
@@ -82,7 +85,7 @@ export class CropIndexWriter {
   }
 
   /** Writes the end, flushes the file and gives it its name. */
-  finish(): void {
+  async finish(): Promise<void> {
     const records = this.#records.subarray(0, this.#rows * RECORD_BYTES);
     const end = Buffer.alloc(END_BYTES);
     end.writeUInt32LE(VERSION, 0);
@@ -92,21 +95,14 @@ export class CropIndexWriter {
     this.#write(records);
     this.#write(end);
     this.#flush();
-    this.#trying(() => {
-      fsyncSync(this.#fd);
-      closeSync(this.#fd);
-      renameSync(this.#temporary, this.#path);
+    await this.#file.place().catch((cause) => {
+      throw unwritable(this.#file.path, cause);
     });
   }
 
   /** Nothing of it is left. */
-  abandon(): void {
-    try {
-      closeSync(this.#fd);
-    } catch {
-      // It was closed.
-    }
-    rmSync(this.#temporary, { force: true });
+  abandon(): Promise<void> {
+    return this.#file.abandon();
   }
 
   #record(offset: number, bytes: number, sum: number, length: number, refusal: number): void {
@@ -138,19 +134,16 @@ export class CropIndexWriter {
   }
 
   #writeOut(bytes: Uint8Array): void {
-    this.#trying(() => {
-      for (let done = 0; done < bytes.length; ) done += writeSync(this.#fd, bytes, done);
-    });
-  }
-
-  #trying<T>(action: () => T): T {
     try {
-      return action();
+      for (let done = 0; done < bytes.length; ) done += writeSync(this.#file.handle.fd, bytes, done);
     } catch (cause) {
-      const path = this.#path;
-      throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
+      throw unwritable(this.#file.path, cause);
     }
   }
+}
+
+function unwritable(path: string, cause: unknown): FileError {
+  return new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
 }
 
 /** An open crop index. */

@@ -11,7 +11,7 @@ import {
   UnfinishedPackError,
   UnsupportedShardError,
   VersionError,
-  writeDurably,
+  writeAtomically,
 } from '@shardtool/base';
 import { isRemote, joinLocation, readAgainIf, readWhole, shownLocation } from '@shardtool/storage';
 import type { OutputLayoutName } from '../layouts/registry.js';
@@ -99,7 +99,7 @@ function totalsOf(shards: readonly ManifestShard[]): { samples: number; bytes: n
  * the names of the shards. Throws {@link FileError}.
  */
 export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
-  await writeDurably(join(folder, MANIFEST_FILE), Buffer.from(manifestText(manifest)));
+  await writeAtomically(join(folder, MANIFEST_FILE), Buffer.from(manifestText(manifest)));
   await flushFolder(folder);
 }
 

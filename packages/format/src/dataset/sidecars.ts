@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, open, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { FileError, makeFolder } from '@shardtool/base';
+import { FileError, makeFolder, removeAbandoned } from '@shardtool/base';
 import { entryAt, isRemote, joinLocation, shownLocation, splitLocation } from '@shardtool/storage';
 import {
   entryOf,
@@ -189,6 +189,15 @@ export async function placeSidecar(kind: SidecarName, shardPath: string, isNoted
     { path: first },
     `${first} was not written by shardtool, so it stays, and there is no other place for what was to be there; move it away.`,
   );
+}
+
+/** Removes what processes that were killed left unfinished where files of ours go that belong to these shards. */
+export function removeAbandonedSidecars(shardPaths: readonly string[]): void {
+  for (const folder of new Set(shardPaths.map((shard) => splitShardPath(shard).folder))) {
+    if (!isRemote(folder)) removeAbandoned(folder);
+    const side = sideFolder(folder);
+    if (side !== null) removeAbandoned(side);
+  }
 }
 
 /**

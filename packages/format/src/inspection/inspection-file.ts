@@ -3,7 +3,7 @@
  * sample, so that pandas and DuckDB open it.
  */
 import { readFileSync } from 'node:fs';
-import { crc32, writeDurably } from '@shardtool/base';
+import { crc32, writeAtomically } from '@shardtool/base';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
 import { labelColumn, takeLabels } from '../shard-index/columns.js';
@@ -42,7 +42,7 @@ export async function writeInspection(path: string, { content, totals, columns }
   const rows = [...columns.values()][0]?.values.length ?? 0;
   const description = JSON.stringify({ version: VERSION, content, totals, columns: [...columns.keys()] });
   const stored = [...columns].map(([name, { type, values }]) => labelColumn(name, type, values));
-  await writeDurably(path, encodeParquet(rows, stored, new Map([[INSPECTION_MARK, description]])));
+  await writeAtomically(path, encodeParquet(rows, stored, new Map([[INSPECTION_MARK, description]])));
 }
 
 /**

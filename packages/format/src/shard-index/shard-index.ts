@@ -1,4 +1,4 @@
-import { ShardIndexError, ShardtoolError, VersionError, writeDurably } from '@shardtool/base';
+import { ShardIndexError, ShardtoolError, VersionError, writeAtomically } from '@shardtool/base';
 import { isRemote, openSource, readAgainIf, readWhole, type Source, shownLocation } from '@shardtool/storage';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
@@ -161,7 +161,7 @@ export async function readShardIndex(path: string, choice?: IndexChoice<IndexPar
 
 /** Writes the index under a temporary name, flushes it and renames it. Throws {@link FileError}. */
 export async function writeShardIndex(path: string, index: ShardIndex): Promise<void> {
-  await writeDurably(path, encodeShardIndex(index));
+  await writeAtomically(path, encodeShardIndex(index));
 }
 
 /** Of an index that is no longer than this all is fetched. */

@@ -2,10 +2,10 @@
  * What was counted is kept on this machine, so that the next run begins without reading an index: a file of a header, JSON in
  * one line, and a byte a sample. One that is damaged, or of something else, is counted anew.
  */
-import { createHash, randomUUID } from 'node:crypto';
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { crc32, makeFolder } from '@shardtool/base';
+import { crc32, makeFolder, writeAtomically } from '@shardtool/base';
 import { sideFolder } from '@shardtool/format';
 import { z } from 'zod';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
@@ -69,13 +69,11 @@ export async function keepSizes(dataset: StoredDataset, key: SizesKey, { of, ...
   const whole = keyOf(key);
   const file = fileOf(dataset, whole);
   if (file === null) return;
-  const part = `${file}.${randomUUID()}.part`;
   const head = JSON.stringify({ mark: MARK, key: whole, crc32: crc32(of), ...found });
   try {
     makeFolder(path.dirname(file));
-    await writeFile(part, Buffer.concat([Buffer.from(`${head}\n`), of]));
-    await rename(part, file);
+    await writeAtomically(file, Buffer.concat([Buffer.from(`${head}\n`), of]), { flush: false });
   } catch {
-    await rm(part, { force: true }).catch(() => {});
+    // They are counted again.
   }
 }

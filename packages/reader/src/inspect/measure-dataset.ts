@@ -1,6 +1,6 @@
 /** Measures every image of a dataset in a loader's workers, and keeps the measures beside each shard. */
 import { lastAtMost } from '@shardtool/base';
-import { contentOf, type InspectionColumn, placeSidecar, writeInspection } from '@shardtool/format';
+import { contentOf, type InspectionColumn, placeSidecar, removeAbandonedSidecars, writeInspection } from '@shardtool/format';
 import { Dataset } from '../dataset/dataset.js';
 import type { ShardFile } from '../dataset/shard-file.js';
 import { INSPECTED_SIDE, NOT_WHOLE, takeMeasured } from './measure.js';
@@ -44,6 +44,7 @@ export async function measureDataset(dataset: Dataset, options: MeasureOptions):
     else measures.putShard(files.firstSample[number]!, kept);
   }
   const left = missing.map((number) => shards[number]!);
+  removeAbandonedSidecars(left.map(({ path }) => path));
   if (left.some(({ samples }) => samples > 0)) {
     for await (const { shard, measured } of measureShards(dataset, left, options)) {
       await addAspect(measured, left[shard]!);

@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto';
-import { mkdir, open, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, FileExistsError, flushFolder, nameOnce, remedyOf } from '@shardtool/base';
+import { FileError, FileExistsError, flushFolder, remedyOf, writeAtomically } from '@shardtool/base';
 import { encodeOverlay, type OverlayEntry, OverlayError, type OverlayHeader } from '@shardtool/format';
 import { isRemote, openStorage, shownLocation, splitLocation } from '@shardtool/storage';
 
@@ -29,7 +28,7 @@ export async function saveOverlay(
 ): Promise<string> {
   const { bytes, hash } = encodeOverlay(header, entries);
   if (isRemote(file)) await saveRemote(file, bytes);
-  else await saveLocal(file, header.name, bytes);
+  else await saveLocal(file, bytes);
   return hash;
 }
 
@@ -48,32 +47,22 @@ function nameTaken(file: string): OverlayError {
   return new OverlayError({ path: file }, message);
 }
 
-async function saveLocal(file: string, name: string, bytes: Uint8Array): Promise<void> {
+async function saveLocal(file: string, bytes: Uint8Array): Promise<void> {
   const folder = path.dirname(file);
-  // A name of its own: two processes that write the same overlay do not write into each other's file.
-  const temporary = path.join(folder, `.${name}.${randomBytes(6).toString('hex')}.part`);
-  try {
-    await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
-    const handle = await open(temporary, 'wx');
-    try {
-      await handle.writeFile(bytes);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await nameOnce(temporary, file);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw nameTaken(file);
-    const message =
-      code === 'ENOTDIR'
-        ? `${file} cannot be written: overlays lie in a folder beside shards, and ${path.dirname(folder)} is a file; put it into a folder of its own, and name that.`
-        : `${file} cannot be written (${(cause as Error).message}); ${remedyOf(cause)}.`;
-    throw new FileError({ path: file }, message, { cause });
-  } finally {
-    await rm(temporary, { force: true }).catch(() => undefined);
-  }
+  await mkdir(folder).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== 'EEXIST') throw withoutFolder(file, cause);
+  });
+  await writeAtomically(file, bytes, { ifAbsent: true }).catch((error) => {
+    throw error instanceof FileExistsError ? nameTaken(file) : error;
+  });
   await flushFolder(folder);
+}
+
+function withoutFolder(file: string, cause: NodeJS.ErrnoException): FileError {
+  const place = path.dirname(path.dirname(file));
+  const message =
+    cause.code === 'ENOTDIR'
+      ? `${file} cannot be written: overlays lie in a folder beside shards, and ${place} is a file; put it into a folder of its own, and name that.`
+      : `${file} cannot be written (${cause.message}); ${remedyOf(cause)}.`;
+  return new FileError({ path: file }, message, { cause });
 }

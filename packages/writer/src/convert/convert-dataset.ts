@@ -45,8 +45,10 @@ export async function convertDataset(
   const taken = numbered.filter(({ number }) => seen === null || seen.samples[number]! > 0);
   const shards = taken.map(({ shard }) => shard);
   if (!isElsewhere) checkRoom(folder, shards, isBegun ? madeFrom : null);
-  if (isBegun) folder.keepNoted();
-  else {
+  if (isBegun) {
+    folder.keepNoted();
+    folder.removeTemporaryFiles(layout);
+  } else {
     const announced = { ...layout, ...(shardFolder !== undefined && { shardFolder }) };
     const stems = shards.map(({ stem }) => stem);
     await folder.announce(announced, stems, otherIndexes, { madeFrom });
@@ -56,7 +58,7 @@ export async function convertDataset(
   makeFolder(path.join(folder.path, STATE_FOLDER));
   const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
   const common = { columnTypes, otherIndexes, maxSampleBytes };
-  const target = { output: folder.path, layout: choice, ...common, madeFrom, isElsewhere };
+  const target = { output: folder.path, lock: folder.lock, layout: choice, ...common, madeFrom, isElsewhere };
   const work = {
     samples: shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), 0),
     bytes: sumOfBytes(shards),

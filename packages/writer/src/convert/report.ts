@@ -35,10 +35,10 @@ const NOTHING_SKIPPED: SkippedCounts = { skippedEntries: 0, skippedLinks: 0, lef
 export async function commit(
   folder: OutputFolder,
   shards: readonly ShardRecord[],
-  facts: DatasetFacts,
+  facts: Omit<DatasetFacts, 'lock'>,
   counts: SkippedCounts,
 ): Promise<ConvertReport> {
-  const partialFields = await commitDataset(folder.path, shards, facts);
+  const partialFields = await commitDataset(folder.path, shards, { ...facts, lock: folder.lock });
   removeState(folder.path);
   const total = (count: (shard: ShardRecord) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
   return {

@@ -1,8 +1,8 @@
-import { copyFileSync, createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { makeFolder, writeDurably } from '@shardtool/base';
+import { makeFolder, writeAtomically } from '@shardtool/base';
 import type { AppendBase } from '../pack/append.js';
 import { hashInWorkers, type PackWorkers } from '../pack/workers/pack-workers.js';
 import type { Grouping } from '../plan/grouping.js';
@@ -84,11 +84,10 @@ export async function findDuplicates(
 /** A pack that goes on has written the list before, and one that adds to a dataset finds another. */
 async function addToList(list: string, target: string): Promise<void> {
   if (statSync(list).size === 0) return;
-  if (!existsSync(target)) return copyFileSync(list, target);
-  const before = readFileSync(target, 'utf8');
+  const before = existsSync(target) ? readFileSync(target, 'utf8') : '';
   const known = new Set(linesOf(before).map(pairIn));
   const lines = linesOf(readFileSync(list, 'utf8')).filter((line) => !known.has(pairIn(line)));
-  if (lines.length > 0) await writeDurably(target, Buffer.from(`${before}${lines.join('\n')}\n`));
+  if (lines.length > 0) await writeAtomically(target, `${before}${lines.join('\n')}\n`);
 }
 
 function linesOf(text: string): string[] {

@@ -16,6 +16,8 @@ import {
   placeSidecar,
   readManifest,
   readShardIndex,
+  removeAbandonedSidecars,
+  type ShardIndex,
   sidecarPath,
   type WidsShard,
   writeManifest,
@@ -183,6 +185,7 @@ async function shardsAt(location: string, overwrite: boolean): Promise<ShardToIn
   const { layout, manifest, shards } = await findShards(location);
   const unknown = manifest === null ? shards.find(({ name }) => layoutOfName(name) === null) : undefined;
   if (unknown !== undefined) throw noShard(unknown.path);
+  removeAbandonedSidecars(shards.map(({ path: shard }) => shard));
   return Promise.all(
     shards.map(async ({ path: shard }): Promise<ShardToIndex> => {
       await moveFromEarlierPlaces(shard, manifest !== null);

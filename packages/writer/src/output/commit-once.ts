@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { tryLock } from './lock.js';
+import { Lock, tryLock } from '@shardtool/base';
+import { LockWait } from './folder-lock.js';
 import { isCommitted } from './pack-state.js';
 
 /** Of the lock that the process holds which commits. */
@@ -10,19 +10,20 @@ const LOOK_AGAIN_MS = 100;
 /** Of several processes, one does `commit` and the others wait for it: they get null, as do all who come later. */
 export async function commitOnce<T>(
   output: string,
-  commit: () => Promise<T>,
+  commit: (lock: Lock) => Promise<T>,
   signal: AbortSignal | undefined,
 ): Promise<T | null> {
+  const wait = new LockWait(LOOK_AGAIN_MS, signal);
   while (!isCommitted(output)) {
     const lock = tryLock(join(output, COMMIT_LOCK));
-    if (typeof lock !== 'function') {
-      await sleep(LOOK_AGAIN_MS, undefined, { signal });
+    if (!(lock instanceof Lock)) {
+      await wait.pause(lock);
       continue;
     }
     try {
-      return isCommitted(output) ? null : await commit();
+      return isCommitted(output) ? null : await commit(lock);
     } finally {
-      lock();
+      lock.release();
     }
   }
   return null;

@@ -1,5 +1,5 @@
-import { join } from 'node:path';
-import { crc32Hex, writeDurably } from '@shardtool/base';
+import { dirname, join } from 'node:path';
+import { crc32Hex, flushFolder, inLanes, writeAtomically } from '@shardtool/base';
 import {
   addTo,
   createManifest,
@@ -11,6 +11,7 @@ import {
 } from '@shardtool/format';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { type OtherIndex, readWidsIndex, writeWidsIndex } from '../shard/other-indexes.js';
+import { checkHeld, type HeldOutput } from './folder-lock.js';
 
 /** What dataset.json says beside what the shards themselves are. */
 export interface DatasetFacts {
@@ -21,6 +22,8 @@ export interface DatasetFacts {
   readonly otherIndexes: readonly OtherIndex[];
   /** The dataset that the shards are added to. */
   readonly base?: Manifest | undefined;
+  /** The lock under which this is done: it must not have been taken over. */
+  readonly lock: HeldOutput;
   /** See {@link Manifest}. */
   readonly madeFrom?: string | undefined;
   /** What other software wants to be told of all shards, where their layout has such a file. */
@@ -42,7 +45,7 @@ export interface PartialField {
 export async function commitDataset(
   output: string,
   shards: readonly ShardRecord[],
-  { format, classes, columns, otherIndexes, base, madeFrom = base?.madeFrom, list }: DatasetFacts,
+  { format, classes, columns, otherIndexes, base, lock, madeFrom = base?.madeFrom, list }: DatasetFacts,
 ): Promise<readonly PartialField[]> {
   const classCounts = new Map(base?.classes.map(({ samples }, cls) => [cls, samples]));
   const fieldCounts = new Map(base?.fields.map(({ name, samples }) => [name, samples]));
@@ -63,9 +66,20 @@ export async function commitDataset(
     await writeWidsIndex(output, base === undefined ? named : [...readWidsIndex(output, base.shards), ...named]);
   }
   if (list !== undefined)
-    await writeDurably(join(output, entryOf(format).listFile!), Buffer.from(list(manifest.shards)));
+    await writeAtomically(join(output, entryOf(format).listFile!), Buffer.from(list(manifest.shards)));
+  await flushFolders(output, shards);
+  checkHeld(lock);
   await writeManifest(output, manifest);
   return manifest.fields.filter(({ samples }) => samples < manifest.samples);
+}
+
+/** Folders that are flushed at a time. */
+const FLUSHED_AT_ONCE = 8;
+
+/** dataset.json must not be there after a power cut if a shard that it names is not. */
+async function flushFolders(output: string, shards: readonly ShardRecord[]): Promise<void> {
+  const folders = new Set(shards.map(({ file }) => dirname(join(output, file))));
+  await inLanes([...folders.add(output)], FLUSHED_AT_ONCE, flushFolder);
 }
 
 function manifestShard({ file, bytes, samples, crc32, maxSampleBytes }: ShardRecord): Manifest['shards'][number] {

@@ -1,11 +1,8 @@
-import { createWriteStream, readdirSync, renameSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { FileError } from '@shardtool/base';
+import { AtomicFile, FileError } from '@shardtool/base';
 import { MANIFEST_FILE, PACK_NOTE_FILE, type WrittenLayoutName } from '@shardtool/format';
 import { DUPLICATES_FILE } from '../dedupe/dedupe.js';
-import { TEMPORARY } from '../shard/shard-paths.js';
 import { readNote, writeNote } from './pack-note.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 
@@ -16,6 +13,9 @@ export const CHANGED_FILE = 'changed.jsonl';
 /** Lists that a pack lays beside its shards, one JSON object a line: what was left out, and why. */
 export const LIST_FILES = [QUARANTINE_FILE, DUPLICATES_FILE, SKIPPED_FILE, CHANGED_FILE] as const;
 
+/** Of a list, in characters. */
+const WRITTEN_AT_ONCE = 1 << 16;
+
 /** Writes a list line by line, in place of an earlier one; no file where nothing is to be listed. Throws {@link FileError}. */
 export async function writeListFile(
   folder: string,
@@ -24,21 +24,24 @@ export async function writeListFile(
 ): Promise<void> {
   const path = join(folder, name);
   let count = 0;
-  async function* lines(): AsyncGenerator<string> {
+  let text = '';
+  let file: AtomicFile | undefined;
+  try {
+    file = await AtomicFile.create(path);
     for await (const entry of entries) {
       count++;
-      yield `${JSON.stringify(entry)}\n`;
+      text += `${JSON.stringify(entry)}\n`;
+      if (text.length < WRITTEN_AT_ONCE) continue;
+      await file.handle.appendFile(text);
+      text = '';
     }
-  }
-  const temporary = `${path}${TEMPORARY}`;
-  try {
-    await pipeline(Readable.from(lines()), createWriteStream(temporary, { flush: true }));
-    if (count > 0) renameSync(temporary, path);
-    else rmSync(path, { force: true });
+    await file.handle.appendFile(text);
+    if (count > 0) return await file.place();
+    await file.abandon();
+    rmSync(path, { force: true });
   } catch (cause) {
+    await file?.abandon();
     throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
-  } finally {
-    rmSync(temporary, { force: true });
   }
 }
 

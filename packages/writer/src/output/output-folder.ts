@@ -1,6 +1,14 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { FileError, makeFolder, OptionError, remedyOf } from '@shardtool/base';
+import { basename, dirname, join, resolve } from 'node:path';
+import {
+  FileError,
+  type Lock,
+  makeFolder,
+  OptionError,
+  parseTemporaryName,
+  remedyOf,
+  removeTemporaries,
+} from '@shardtool/base';
 import {
   earlierSidecarPath,
   entryOf,
@@ -17,11 +25,11 @@ import {
 } from '@shardtool/format';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
-import { type ShardPaths, shardPaths, TEMPORARY } from '../shard/shard-paths.js';
+import { shardPaths } from '../shard/shard-paths.js';
+import { type HeldOutput, LOCK_FILE, lockFolderPatiently } from './folder-lock.js';
 import { LIST_FILES } from './lists.js';
-import { LOCK_FILE, lockFolderPatiently, type Unlock } from './lock.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
-import { findPlan, planPath, removeState, STATE_FOLDER, shardNotePath } from './pack-state.js';
+import { findPlan, noteName, planPath, removeState, STATE_FOLDER } from './pack-state.js';
 import { readPartNotes } from './part-notes.js';
 import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
 import { QUARANTINE_FILE } from './quarantine.js';
@@ -45,23 +53,29 @@ interface MadeOf {
 }
 
 /** What lies in the folder before the plan does; a pack that is killed then has made no shard. */
-const OF_BEGINNING: ReadonlySet<string> = new Set([PACK_NOTE_FILE, `${PACK_NOTE_FILE}${TEMPORARY}`, STATE_FOLDER]);
+const OF_BEGINNING: readonly string[] = [PACK_NOTE_FILE, STATE_FOLDER];
 
 /** The folder that a pack writes into: made if need be, and locked until {@link OutputFolder.release}. */
 export class OutputFolder {
   readonly path: string;
   /** The folders that were made for it, itself first. */
   readonly #made: readonly string[];
-  readonly #unlock: Unlock;
+  readonly #lock: Lock;
   /** Shards that were announced. */
   #shards: readonly string[] = [];
   /** What the shards were made with that are there already. */
   #options: PackNote['options'];
 
-  private constructor(path: string, made: readonly string[], unlock: Unlock) {
+  private constructor(path: string, made: readonly string[], lock: Lock) {
     this.path = path;
     this.#made = made;
-    this.#unlock = unlock;
+    this.#lock = lock;
+  }
+
+  /** For those who write in this folder, in other threads too. */
+  get lock(): HeldOutput {
+    const { path, token } = this.#lock;
+    return { path, token };
   }
 
   /**
@@ -73,8 +87,8 @@ export class OutputFolder {
     try {
       const made = missingOf(path);
       makeFolder(path);
-      const unlock = await lockFolderPatiently(path, part === null ? LOCK_FILE : partLock(part), signal);
-      const folder = new OutputFolder(path, made, unlock);
+      const lock = await lockFolderPatiently(path, part === null ? LOCK_FILE : partLock(part), signal);
+      const folder = new OutputFolder(path, made, lock);
       try {
         checkNeighbours(path, part);
       } catch (error) {
@@ -100,8 +114,8 @@ export class OutputFolder {
     if (restart && entries.includes(PACK_NOTE_FILE)) return 'nothing';
     if (existsSync(planPath(this.path))) return 'plan';
     // Lists come between the note and the plan; without a note they are not ours.
-    const lists = entries.includes(PACK_NOTE_FILE) ? LIST_FILES.flatMap((file) => [file, file + TEMPORARY]) : [];
-    const others = entries.filter((entry) => !OF_BEGINNING.has(entry) && !lists.includes(entry));
+    const ours = new Set([...OF_BEGINNING, ...(entries.includes(PACK_NOTE_FILE) ? LIST_FILES : [])]);
+    const others = entries.filter((entry) => !ours.has(finalNameOf(entry)));
     // A pack that ended before its plan was written has no shards.
     if (others.length === 0) return 'nothing';
     // Parts may have committed between the two looks.
@@ -149,12 +163,14 @@ export class OutputFolder {
   /** Removes what a pack left here that was to add to the dataset of these shards. */
   clearAdded(layout: OutputLayout, shards: readonly { readonly file: string }[]): void {
     const committed = new Set(shards.map(({ file }) => file));
+    const added: string[] = [];
     for (const stem of readNote(this.path).shards) {
       const paths = shardPaths(layout, stem);
       if (committed.has(paths.file)) continue;
       this.#remove(paths.file, ...paths.beside);
-      this.#removeTemporary(paths);
+      added.push(stem);
     }
+    this.#removeTemporary(filesOf(layout, added));
     removeState(this.path);
   }
 
@@ -164,6 +180,7 @@ export class OutputFolder {
 
   /** Removes what an earlier pack left here, and nothing else. */
   async clear(): Promise<void> {
+    this.#removeTemporary([PACK_NOTE_FILE, MANIFEST_FILE, ...LIST_FILES]);
     if (!existsSync(join(this.path, PACK_NOTE_FILE))) {
       removeState(this.path);
       return;
@@ -172,20 +189,19 @@ export class OutputFolder {
     const layout = entryOf(note.format);
     const hidden = layout.shardFolder && { ...layout, shardFolder: hiddenFolder(layout.shardFolder) };
     // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
-    for (const file of [MANIFEST_FILE, ...LIST_FILES]) this.#remove(file, `${file}${TEMPORARY}`);
+    this.#remove(MANIFEST_FILE, ...LIST_FILES);
     this.#remove(...sidecarPaths(note.otherIndexes), ...listOf(note.format));
     const stems = [...note.shards, ...readPartNotes(this.path).flatMap((part) => part.stems)];
-    for (const paths of stems.flatMap((stem) =>
-      [layout, ...(hidden ? [hidden] : [])].map((one) => shardPaths(one, stem)),
-    )) {
+    const layouts = [layout, ...(hidden ? [hidden] : [])];
+    for (const paths of stems.flatMap((stem) => layouts.map((one) => shardPaths(one, stem)))) {
       const kinds = ['index', ...note.otherIndexes] as const;
       this.#remove(paths.file, ...kinds.flatMap((kind) => placesInPack(kind, paths.file)));
       for (const findings of placesInPack('inspection', paths.file)) {
         if ((await ownerOf('inspection', join(this.path, findings))) === 'shardtool') this.#remove(findings);
       }
-      this.#removeTemporary(paths);
     }
-    for (const { shardFolder } of [layout, ...(hidden ? [hidden] : [])]) {
+    for (const one of layouts) this.#removeTemporary(filesOf(one, stems));
+    for (const { shardFolder } of layouts) {
       if (shardFolder !== undefined) removeIfEmpty(join(this.path, shardFolder));
     }
     removeState(this.path);
@@ -263,12 +279,10 @@ export class OutputFolder {
     await writeNote(this.path, note);
   }
 
-  /** Removes the temporary files that a worker leaves when it dies; `stems` are its shards. */
+  /** Removes the temporary files of shards that no other process writes now: what a killed process or thread has left. */
   removeTemporaryFiles(layout: OutputLayout, stems: Iterable<string> = this.#shards): void {
-    for (const stem of stems) {
-      this.#removeTemporary(shardPaths(layout, stem));
-      rmSync(`${shardNotePath(this.path, stem)}${TEMPORARY}`, { force: true });
-    }
+    const all = [...stems];
+    this.#removeTemporary([...filesOf(layout, all), ...all.map(noteName)]);
   }
 
   /** Throws {@link DiskFullError} where the disk has less room than `bytes`, which `what` takes. */
@@ -282,7 +296,7 @@ export class OutputFolder {
 
   /** Gives the lock back, and removes the folder again, and those above it, if they were made here and stayed empty. */
   release(): void {
-    this.#unlock();
+    this.#lock.release();
     for (const folder of this.#made) removeIfEmpty(folder);
   }
 
@@ -290,9 +304,17 @@ export class OutputFolder {
     for (const file of files) rmSync(join(this.path, file), { force: true });
   }
 
-  #removeTemporary({ file, folder, beside }: ShardPaths): void {
-    for (const unfinished of [file, ...beside]) this.#remove(`${unfinished}${TEMPORARY}`);
-    if (folder !== null) removeIfEmpty(join(this.path, folder));
+  /** Removes what was written of these files, below the folder, by a process that was killed: no other writes them now. */
+  #removeTemporary(files: readonly string[]): void {
+    const namesIn = new Map<string, Set<string>>();
+    for (const file of files) {
+      const folder = dirname(file);
+      namesIn.set(folder, (namesIn.get(folder) ?? new Set()).add(basename(file)));
+    }
+    for (const [folder, finals] of namesIn) {
+      removeTemporaries(join(this.path, folder), finals);
+      if (folder !== '.' && folder !== STATE_FOLDER) removeIfEmpty(join(this.path, folder));
+    }
   }
 }
 
@@ -300,6 +322,22 @@ export class OutputFolder {
 function placesInPack(kind: SidecarName, shard: string): string[] {
   const earlier = earlierSidecarPath(kind, shard);
   return [sidecarPath(kind, shard), ...(earlier === null ? [] : [earlier])];
+}
+
+/** What lies below the output folder for these shards, notes aside. */
+function filesOf(
+  layout: Pick<OutputLayout, 'extension' | 'innerFile' | 'shardFolder'>,
+  stems: readonly string[],
+): string[] {
+  return stems.flatMap((stem) => {
+    const { file, beside } = shardPaths(layout, stem);
+    return [file, ...beside];
+  });
+}
+
+/** The name that a file is to get if it is not whole yet; else its own. */
+function finalNameOf(name: string): string {
+  return parseTemporaryName(name)?.final ?? name;
 }
 
 /** The list of all shards that other software wants. */

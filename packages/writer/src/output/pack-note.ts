@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeDurably } from '@shardtool/base';
+import { writeAtomically } from '@shardtool/base';
 import { OUTPUT_LAYOUTS, type OutputLayoutName, PACK_NOTE_FILE } from '@shardtool/format';
 import { OutputNotEmptyError } from '../errors.js';
 import { OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
+import { inLockedFolder } from './folder-lock.js';
 
 /** As dataset.json has them: one name that stays in its folder, on Windows too. */
 export const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;
@@ -55,7 +56,7 @@ export function readNote(folder: string): PackNote {
 }
 
 export async function writeNote(folder: string, note: PackNote): Promise<void> {
-  await writeDurably(join(folder, PACK_NOTE_FILE), Buffer.from(`${JSON.stringify(note)}\n`));
+  await writeAtomically(join(folder, PACK_NOTE_FILE), Buffer.from(`${JSON.stringify(note)}\n`));
 }
 
 /** Whether the shards in the folder are, or are about to be, those that this source and these options give. */
@@ -80,8 +81,15 @@ export function notedIndexes(folder: string): readonly OtherIndex[] {
  * replaced, and grow when shards are added. A folder without a note is none of ours to replace.
  */
 export async function noteOtherIndexes(folder: string, wanted: readonly OtherIndex[]): Promise<void> {
-  if (!existsSync(join(folder, PACK_NOTE_FILE))) return;
-  const note = readNote(folder);
-  const otherIndexes = [...new Set([...note.otherIndexes, ...wanted])];
-  if (otherIndexes.length > note.otherIndexes.length) await writeNote(folder, { ...note, otherIndexes });
+  if (!existsSync(join(folder, PACK_NOTE_FILE)) || isNoted(readNote(folder), wanted)) return;
+  // Others may note something else at this moment.
+  await inLockedFolder(folder, async () => {
+    const note = readNote(folder);
+    const otherIndexes = [...new Set([...note.otherIndexes, ...wanted])];
+    if (!isNoted(note, wanted)) await writeNote(folder, { ...note, otherIndexes });
+  });
+}
+
+function isNoted({ otherIndexes }: PackNote, wanted: readonly OtherIndex[]): boolean {
+  return wanted.every((index) => otherIndexes.includes(index));
 }

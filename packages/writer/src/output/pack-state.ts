@@ -1,8 +1,9 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { MANIFEST_FILE, PACK_NOTE_FILE } from '@shardtool/format';
+import { removeAbandoned, removeTemporaries } from '@shardtool/base';
+import { MANIFEST_FILE } from '@shardtool/format';
 import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
-import { TEMPORARY } from '../shard/shard-paths.js';
+import { LIST_FILES } from './lists.js';
 import { removeDeadLocks } from './parts.js';
 
 /** Below the output folder, while a pack is not committed: its plan, and a note of each shard that is finished. */
@@ -41,6 +42,8 @@ export function isCommitted(output: string): boolean {
 /** What only packs at work need, after the commit: also where another process does the same at this moment. */
 export function removeState(output: string): void {
   rmSync(join(output, STATE_FOLDER), { recursive: true, force: true });
-  rmSync(join(output, `${PACK_NOTE_FILE}${TEMPORARY}`), { force: true });
+  removeTemporaries(output, new Set([MANIFEST_FILE, ...LIST_FILES]));
+  // Another part may be writing its own pack.json.
+  removeAbandoned(output);
   removeDeadLocks(output);
 }

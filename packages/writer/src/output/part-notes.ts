@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder, writeDurably } from '@shardtool/base';
+import { makeFolder, writeAtomically } from '@shardtool/base';
 import type { ColumnType, WrittenLayoutName } from '@shardtool/format';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import { numberedStem } from '../shard/shard-paths.js';
@@ -60,7 +60,7 @@ export function isPartNote(name: string): boolean {
 /** Throws {@link FileError}. */
 export async function writePartNote(output: string, note: PartNote): Promise<void> {
   makeFolder(join(output, STATE_FOLDER));
-  await writeDurably(join(output, partNoteName(note.part)), noteText(note));
+  await writeAtomically(join(output, partNoteName(note.part)), noteText(note));
 }
 
 /** The notes of all parts that were begun, in their order. One that is damaged counts as none. */

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { OptionError } from '@shardtool/base';
-import { LOCK_FILE, refuse, removeDeadLock } from './lock.js';
+import { holderOf, OptionError, removeAbandoned } from '@shardtool/base';
+import { LOCK_FILE, refuseHeld } from './folder-lock.js';
 
 /** One of several processes that pack a dataset together. */
 export interface Part {
@@ -93,16 +93,16 @@ export function checkNeighbours(folder: string, part: Part | null): void {
     const count = PART_LOCK.exec(name)?.[1];
     const isInTheWay =
       part === null ? count !== undefined : name === LOCK_FILE || (count !== undefined && Number(count) !== part.count);
-    const held = isInTheWay ? removeDeadLock(join(folder, name)) : null;
-    if (held !== null) refuse(join(folder, name), held.holder);
+    if (isInTheWay) refuseHeld(join(folder, name));
   }
 }
 
 /** Removes locks of processes that were killed and that nobody will take again: of the plan, of the commit, of parts that are done. */
 export function removeDeadLocks(folder: string): void {
+  removeAbandoned(folder, isLockFile);
   for (const name of readdirSync(folder).filter(isLockFile)) {
     try {
-      removeDeadLock(join(folder, name));
+      holderOf(join(folder, name));
     } catch {
       // It keeps nobody out.
     }

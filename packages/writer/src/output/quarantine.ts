@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { countOf, writeDurably } from '@shardtool/base';
+import { countOf, writeAtomically } from '@shardtool/base';
 import { TooManyBadError } from '../errors.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
 
@@ -34,7 +34,7 @@ function formatBad(bad: number, samples: number): string {
 export async function writeQuarantine(output: string, quarantined: readonly QuarantinedFile[]): Promise<void> {
   if (quarantined.length === 0) return;
   const lines = quarantined.map((file) => `${JSON.stringify(file)}\n`);
-  await writeDurably(join(output, QUARANTINE_FILE), Buffer.from(lines.join('')));
+  await writeAtomically(join(output, QUARANTINE_FILE), Buffer.from(lines.join('')));
 }
 
 /** Reads the list of a folder. */

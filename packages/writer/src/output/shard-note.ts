@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32, crc32Hex, writeDurably } from '@shardtool/base';
+import { crc32, crc32Hex, writeAtomically } from '@shardtool/base';
 import { sidecarOfShard } from '@shardtool/format';
 import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
 import { shardPaths } from '../shard/shard-paths.js';
@@ -25,7 +25,7 @@ export async function noteShard(
   const { classCounts, fieldCounts, ...rest } = result;
   const indexCrc32 = crc32OfFile(join(output, shardPaths(layout, stem).index));
   const counts = { classCounts: [...classCounts], fieldCounts: [...fieldCounts] };
-  await writeDurably(shardNotePath(output, stem), noteText({ plan: digest, ...rest, indexCrc32, ...counts }));
+  await writeAtomically(shardNotePath(output, stem), noteText({ plan: digest, ...rest, indexCrc32, ...counts }));
 }
 
 /** What was noted of a shard; null where there is no note, or none that can be trusted. */
@@ -61,7 +61,7 @@ export function readNoteText<Noted>(path: string): Noted | null {
 
 /** Writes a note anew with something more in it. */
 export async function addToNote(path: string, more: object): Promise<void> {
-  await writeDurably(path, noteText({ ...readNoteText<object>(path), ...more }));
+  await writeAtomically(path, noteText({ ...readNoteText<object>(path), ...more }));
 }
 
 /** What a note consists of: the crc32 of its JSON, then that. */

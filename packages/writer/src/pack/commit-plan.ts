@@ -5,7 +5,7 @@ import { PACK_DEFAULTS } from '../options.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
 import { commitOnce } from '../output/commit-once.js';
 import { type Destination, namingPlace, openDestination } from '../output/destination.js';
-import { LOCK_FILE, refuse, removeDeadLock } from '../output/lock.js';
+import { type HeldOutput, LOCK_FILE, refuseHeld } from '../output/folder-lock.js';
 import { isCommitted, planPath, removeState } from '../output/pack-state.js';
 import { readPartNotes } from '../output/part-notes.js';
 import { countMissing, plannedTarget, readAllNotes } from '../output/planned-shards.js';
@@ -59,13 +59,11 @@ export async function commitParts(
 
 async function commitAll(destination: Destination, maxBad: number): Promise<CommitReport> {
   const output = destination.folder;
-  const whole = join(output, LOCK_FILE);
-  const held = removeDeadLock(whole);
-  if (held !== null) refuse(whole, held.holder);
-  const commit = async () =>
+  refuseHeld(join(output, LOCK_FILE));
+  const commit = async (lock: HeldOutput) =>
     readPartNotes(output).length === 0
-      ? commitPlan(output, maxBad)
-      : { partialFields: await joinParts(destination), quarantined: 0 };
+      ? commitPlan(output, lock, maxBad)
+      : { partialFields: await joinParts(destination, lock), quarantined: 0 };
   const done = await commitOnce(output, commit, undefined);
   const { samples, shards, bytes, fields } = await readManifest(output);
   return {
@@ -82,19 +80,20 @@ export async function commitWhenComplete(
 ): Promise<{ readonly pendingShards: number; readonly partialFields: readonly PartialField[] }> {
   const pendingShards = isCommitted(output) ? 0 : countMissing(output, header);
   if (pendingShards > 0) return { pendingShards, partialFields: [] };
-  const done = await commitOnce(output, () => commitPlan(output, maxBad), signal);
+  const done = await commitOnce(output, (lock) => commitPlan(output, lock, maxBad), signal);
   return { pendingShards, partialFields: done?.partialFields ?? [] };
 }
 
 /** Makes the shards of the plan in the folder a dataset. */
 async function commitPlan(
   output: string,
+  lock: HeldOutput,
   maxBad: number,
 ): Promise<{ readonly partialFields: readonly PartialField[]; readonly quarantined: number }> {
   const header = await openPlan(output);
   const results = await readAllNotes(output, header, maxBad);
   const quarantined = results.reduce((sum, result) => sum + result.quarantined.length, header.quarantined?.length ?? 0);
-  return { partialFields: await completePack(output, header, results), quarantined };
+  return { partialFields: await completePack(output, lock, header, results), quarantined };
 }
 
 /**
@@ -103,6 +102,7 @@ async function commitPlan(
  */
 export async function completePack(
   output: string,
+  lock: HeldOutput,
   header: PlanHeader,
   results: readonly ShardResult[],
   base: AppendBase | null = null,
@@ -111,7 +111,7 @@ export async function completePack(
   const bad = results.flatMap(({ quarantined }) => quarantined);
   await writeQuarantine(output, [...(base?.quarantined ?? []), ...(header.quarantined ?? []), ...bad]);
   const { classes, columns } = header;
-  const facts = { format, classes, columns, otherIndexes, base: base?.manifest };
+  const facts = { format, classes, columns, otherIndexes, lock, base: base?.manifest };
   const partialFields = await commitDataset(output, results, facts);
   removeState(output);
   return partialFields;

@@ -205,7 +205,7 @@ async function packAndCommit(work: PackWork, header: PlanHeader): Promise<PackRe
   work.ticker.begin('commit', header.files, header.sourceBytes);
   shards.sort((a, b) => a.shard - b.shard);
   await work.destination.whenSent();
-  const partialFields = await completePack(work.output, header, shards, work.base);
+  const partialFields = await completePack(work.output, work.folder.lock, header, shards, work.base);
   await work.destination.commit();
   return { ...writtenReport(header, shards), partialFields, isCommitted: true };
 }

@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { linkSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { makeFolder } from '@shardtool/base';
+import { Lock, makeFolder, tryLock } from '@shardtool/base';
 import type { WrittenLayout } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
 import { PlanChangedError } from '../errors.js';
 import type { Destination } from '../output/destination.js';
+import { LockWait } from '../output/folder-lock.js';
 import { SKIPPED_FILE, writeListFile } from '../output/lists.js';
-import { tryLock } from '../output/lock.js';
 import type { OutputFolder } from '../output/output-folder.js';
 import { findPlan, isCommitted, planPath, STATE_FOLDER } from '../output/pack-state.js';
 import { plannedTarget, stemsOf } from '../output/planned-shards.js';
@@ -30,19 +29,20 @@ export async function sharedPlan(
   make: () => Promise<PlanHeader>,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly header: PlanHeader; readonly isMine: boolean } | null> {
+  const wait = new LockWait(LOOK_AGAIN_MS, signal);
   for (;;) {
     const header = findPlan(output);
     if (header !== null) return { header, isMine: false };
     if (isCommitted(output)) return null;
     const lock = tryLock(join(output, PLAN_LOCK));
-    if (typeof lock === 'function') {
+    if (lock instanceof Lock) {
       try {
         if (findPlan(output) === null && !isCommitted(output)) return { header: await make(), isMine: true };
       } finally {
-        lock();
+        lock.release();
       }
     } else {
-      await sleep(LOOK_AGAIN_MS, undefined, { signal });
+      await wait.pause(lock);
     }
   }
 }

@@ -1,6 +1,6 @@
-import { copyFileSync, existsSync, linkSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { makeFolder } from '@shardtool/base';
+import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { flushFolder, makeFolder, nameOnce } from '@shardtool/base';
 import type { WrittenLayout } from '@shardtool/format';
 import { shardPaths } from '../shard/shard-paths.js';
 
@@ -12,26 +12,39 @@ export const QUARANTINE_FOLDER = 'quarantine';
  * comes first: with its old index nothing of it is lost, so that a repair that ends in between can be done again. Where
  * nothing is left of the shard, nothing comes in its place.
  */
-export function exchangeShard(
+export async function exchangeShard(
   folder: string,
   work: string,
   layout: WrittenLayout,
   stem: string,
   { isLeft, isFileNew }: { readonly isLeft: boolean; readonly isFileNew: boolean },
-): void {
+): Promise<void> {
   const { file, folder: own, beside } = shardPaths(layout, stem);
   if (!isLeft) {
     // The folder of an LMDB shard goes as a whole, with what other software has put into it.
     for (const path of [own ?? file, ...beside]) {
-      if (existsSync(join(folder, path))) renameSync(join(folder, path), freePlace(folder, path));
+      if (!existsSync(join(folder, path))) continue;
+      const kept = freePlace(folder, path);
+      renameSync(join(folder, path), kept);
+      await flushUpTo(folder, kept);
     }
     return;
   }
   for (const path of [...(isFileNew ? [file] : []), ...beside]) {
     if (!existsSync(join(work, path))) continue;
-    keepInQuarantine(folder, path);
+    await keepInQuarantine(folder, path);
     makeFolder(dirname(join(folder, path)));
     renameSync(join(work, path), join(folder, path));
+  }
+  await flushFolder(work);
+}
+
+/** Flushes all folders from the one of `file` up to `folder`. */
+async function flushUpTo(folder: string, file: string): Promise<void> {
+  const top = resolve(folder);
+  for (let parent = dirname(resolve(file)); ; parent = dirname(parent)) {
+    await flushFolder(parent);
+    if (parent === top) return;
   }
 }
 
@@ -39,7 +52,7 @@ export function exchangeShard(
  * Has `replace` write a file of the folder anew. Quarantine keeps what was there, unless the new one is the same.
  */
 export async function keepReplaced(folder: string, file: string, replace: () => Promise<void>): Promise<void> {
-  const kept = keepInQuarantine(folder, file);
+  const kept = await keepInQuarantine(folder, file);
   await replace();
   if (kept === null || !readFileSync(kept).equals(readFileSync(join(folder, file)))) return;
   rmSync(kept);
@@ -50,18 +63,14 @@ export async function keepReplaced(folder: string, file: string, replace: () => 
 }
 
 /**
- * The file stays where it is, and has a second name in quarantine: at no moment is it in neither place. Null where there
- * is no such file.
+ * The file stays where it is, and has a second name in quarantine: at no moment is it in neither place, also if the power
+ * fails. Null if there is no such file.
  */
-function keepInQuarantine(folder: string, file: string): string | null {
+async function keepInQuarantine(folder: string, file: string): Promise<string | null> {
   if (!existsSync(join(folder, file))) return null;
   const kept = freePlace(folder, file);
-  try {
-    linkSync(join(folder, file), kept);
-  } catch {
-    // Not every file system has a second name for a file.
-    copyFileSync(join(folder, file), kept);
-  }
+  await nameOnce(join(folder, file), kept);
+  await flushUpTo(folder, kept);
   return kept;
 }
 

@@ -19,7 +19,7 @@ import {
 } from '@shardtool/format';
 import { isRemote, requireLocal } from '@shardtool/storage';
 import { commitDataset } from '../output/commit.js';
-import { lockFolder } from '../output/lock.js';
+import { type HeldOutput, lockFolder } from '../output/folder-lock.js';
 import { forgetMadeFrom } from '../output/pack-note.js';
 import { addToQuarantine, type QuarantinedSample } from '../output/quarantine.js';
 import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';
@@ -117,14 +117,14 @@ async function repairDataset(location: string, options: RepairOptions): Promise<
   }
   requireLocal(location, 'Repairing', 'copy it here, repair the copy, and put that in its place');
   await refuseImported(location);
-  const unlock = lockFolder(location);
+  const lock = lockFolder(location);
   const work = join(location, WORK_FOLDER);
   try {
     rmSync(work, { force: true, recursive: true });
-    return await repairLocked(location, work, options);
+    return await repairLocked(location, work, lock, options);
   } finally {
     rmSync(work, { force: true, recursive: true });
-    unlock();
+    lock.release();
   }
 }
 
@@ -139,7 +139,12 @@ async function refuseImported(location: string): Promise<void> {
   );
 }
 
-async function repairLocked(location: string, work: string, options: RepairOptions): Promise<RepairReport> {
+async function repairLocked(
+  location: string,
+  work: string,
+  lock: HeldOutput,
+  options: RepairOptions,
+): Promise<RepairReport> {
   const { manifest, isWhole, lostClasses, unprovenClasses } = await knownManifest(location);
   if (isTableLayout(manifest.format)) throw notRepaired(location, manifest.format);
   // A shard that is named twice is one.
@@ -164,7 +169,7 @@ async function repairLocked(location: string, work: string, options: RepairOptio
   if (takenOut.length > 0) await forgetMadeFrom(location);
   const layout = await writtenLayoutOf(manifest.format);
   for (const [number, { record, isFileNew }] of repaired) {
-    exchangeShard(location, work, layout, shards[number]!.stem, { isLeft: record !== null, isFileNew });
+    await exchangeShard(location, work, layout, shards[number]!.stem, { isLeft: record !== null, isFileNew });
   }
   const records: ShardRecord[] = [];
   for (const [number, shard] of shards.entries()) {
@@ -174,7 +179,7 @@ async function repairLocked(location: string, work: string, options: RepairOptio
   const nameless = isWhole ? [] : namelessClasses(records, manifest.classes.length);
   const { format, columns } = manifest;
   const names = manifest.classes.map(({ name }) => name);
-  const facts = { format, classes: [...names, ...nameless.map(String)], columns, otherIndexes };
+  const facts = { format, classes: [...names, ...nameless.map(String)], columns, otherIndexes, lock };
   const text = () => readFileSync(join(location, MANIFEST_FILE), 'utf8');
   const before = text();
   await keepReplaced(location, SIDECARS.wids.fileName(), () =>

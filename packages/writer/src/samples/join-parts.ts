@@ -4,6 +4,7 @@ import { indexPathOf, readShardIndex, sidecarPath } from '@shardtool/format';
 import { NoImagesError, PartsMissingError } from '../errors.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
 import type { Destination } from '../output/destination.js';
+import type { HeldOutput } from '../output/folder-lock.js';
 import { writeNote } from '../output/pack-note.js';
 import { removeState } from '../output/pack-state.js';
 import { type PartNote, partNoteName, partText, readPartNotes } from '../output/part-notes.js';
@@ -26,7 +27,7 @@ export function missingParts(notes: readonly PartNote[], count: number): readonl
  * samples have. Throws {@link PartsMissingError} where a part is not finished, or a shard is not as it was written,
  * {@link DuplicateKeyError} where two parts have the same key, and {@link NoImagesError} where no part has a sample.
  */
-export async function joinParts(destination: Destination): Promise<readonly PartialField[]> {
+export async function joinParts(destination: Destination, lock: HeldOutput): Promise<readonly PartialField[]> {
   const output = destination.folder;
   const notes = readPartNotes(output);
   const { part, options } = notes[0]!;
@@ -46,7 +47,7 @@ export async function joinParts(destination: Destination): Promise<readonly Part
   const shards = notes.flatMap((note) => note.stems.map((stem) => shardOf(note, stem, target)));
   await refuseRepeatedKeys(output, shards);
   await writeNote(output, { version: 1, format, shards: stems, otherIndexes });
-  const partialFields = await commitDataset(output, shards, { format, classes, columns, otherIndexes });
+  const partialFields = await commitDataset(output, shards, { format, classes, columns, otherIndexes, lock });
   removeState(output);
   return partialFields;
 }

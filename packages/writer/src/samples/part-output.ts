@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeDurably } from '@shardtool/base';
 import { MANIFEST_FILE, PACK_NOTE_FILE, shardNameOf } from '@shardtool/format';
 import { OutputLockedError, OutputNotEmptyError, PlanChangedError } from '../errors.js';
 import { OUTPUT_OPTIONS } from '../option-table.js';
@@ -9,7 +8,7 @@ import type { CheckedOutputOptions } from '../options.js';
 import { commitOnce } from '../output/commit-once.js';
 import type { Destination } from '../output/destination.js';
 import { OutputFolder } from '../output/output-folder.js';
-import type { PackNote } from '../output/pack-note.js';
+import { type PackNote, writeNote } from '../output/pack-note.js';
 import { isCommitted, noteName, STATE_FOLDER } from '../output/pack-state.js';
 import {
   type PartNote,
@@ -137,7 +136,7 @@ class PartOutput implements WriterOutput {
     if (this.#found() === undefined) await this.destination.fetch(false);
     const pendingParts = isCommitted(path) ? [] : missingParts(readPartNotes(path), part.count);
     if (pendingParts.length > 0) return { pendingParts, partialFields: [] };
-    const partialFields = await commitOnce(path, () => joinParts(this.destination), this.#signal);
+    const partialFields = await commitOnce(path, (lock) => joinParts(this.destination, lock), this.#signal);
     if (partialFields !== null) await this.destination.commit();
     return { pendingParts, partialFields: partialFields ?? [] };
   }
@@ -194,12 +193,10 @@ class PartOutput implements WriterOutput {
   /** Says that a writer is at work, in the same words whichever part comes first. */
   async #notePack(): Promise<void> {
     const { path } = this.folder;
-    const { part, options } = this.#note;
+    const { options } = this.#note;
     if (existsSync(join(path, PACK_NOTE_FILE))) return;
     const note: PackNote = { version: 1, format: options.format, shards: [], otherIndexes: options.index };
-    const own = join(path, `${partNoteName(part)}.${PACK_NOTE_FILE}`);
-    await writeDurably(own, Buffer.from(`${JSON.stringify(note)}\n`));
-    renameSync(own, join(path, PACK_NOTE_FILE));
+    await writeNote(path, note);
   }
 }
 

@@ -68,7 +68,7 @@ export async function openWhole(
         await destination.sendShard(files, null, files.slice(0, -1));
       },
       finish: async (shards) => {
-        const facts = { format, classes, columns: listed(columns), otherIndexes };
+        const facts = { format, classes, columns: listed(columns), otherIndexes, lock: folder.lock };
         const partialFields = await commitDataset(folder.path, shards, facts);
         await destination.commit();
         return { pendingParts: [], partialFields };

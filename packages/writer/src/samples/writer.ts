@@ -241,7 +241,8 @@ async function fill(
   samples: FittingSamples,
   refuseKey: (key: string) => void,
 ): Promise<readonly ShardRecord[]> {
-  const target = { output: place.folder.path, layout, columnTypes, otherIndexes, maxSampleBytes };
+  const { path: output, lock } = place.folder;
+  const target = { output, lock, layout, columnTypes, otherIndexes, maxSampleBytes };
   const shards = await writeSamples(samples, target, {
     maxShardBytes,
     maxShardSamples,

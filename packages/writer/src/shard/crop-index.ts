@@ -48,7 +48,7 @@ export async function writeCropIndex(
     const message = `${shard.location}: its index has no checksums of the images, by which a crop index could be told to be theirs; convert it first.`;
     throw new UnsupportedShardError({ path: shard.location }, message);
   }
-  const writer = new CropIndexWriter(path);
+  const writer = await CropIndexWriter.create(path);
   const refused: Partial<Record<CropRefusal, number>> = {};
   let indexed = 0;
   let buffer = Buffer.allocUnsafeSlow(1 << 20);
@@ -74,10 +74,10 @@ export async function writeCropIndex(
         indexed++;
       }
     }
-    writer.finish();
+    await writer.finish();
     return { indexed, refused };
   } catch (error) {
-    writer.abandon();
+    await writer.abandon();
     throw error;
   }
 }

@@ -1,7 +1,6 @@
-import { closeSync, fdatasync, openSync, renameSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { makeFolder } from '@shardtool/base';
+import { AtomicFile, makeFolder } from '@shardtool/base';
 import {
   type ColumnType,
   checkWidsNames,
@@ -13,10 +12,12 @@ import {
   writeShardIndex,
 } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
+import { OutputLockedError } from '../errors.js';
+import { checkHeld, type HeldOutput } from '../output/folder-lock.js';
 import { type CropIndexCounts, readerOf, writeCropIndex } from './crop-index.js';
 import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
 import { readBack } from './read-back.js';
-import { shardPaths, TEMPORARY } from './shard-paths.js';
+import { shardPaths } from './shard-paths.js';
 
 /** What all new shards of a dataset have in common. */
 export interface ShardTarget {
@@ -28,6 +29,8 @@ export interface ShardTarget {
   readonly otherIndexes: readonly OtherIndex[];
   /** Of all fields of a sample together. */
   readonly maxSampleBytes: number;
+  /** The lock of the output folder; absent if it is a folder that no other process knows. */
+  readonly lock?: HeldOutput | undefined;
 }
 
 /** What is known of a shard that was written: dataset.json is made of these. */
@@ -77,46 +80,45 @@ export async function createShard(
   const paths = shardPaths(layout, stem);
   const { file, folder } = paths;
   const path = join(output, file);
-  const temporary = `${path}${TEMPORARY}`;
+  let written: AtomicFile | undefined;
   try {
     if (folder !== null) makeFolder(join(output, folder));
     if (layout.shardFolder !== undefined) makeFolder(join(output, layout.shardFolder));
-    const fd = openSync(temporary, 'w+');
-    try {
-      const rows = new IndexRows(capacity);
-      const writer = layout.createWriter(fd, file, target.maxSampleBytes, capacity);
-      const columns = await fill(writer, rows);
-      const { bytes, crc32, ...places } = writer.finish();
-      const flushed = flush(fd);
-      // Whatever else fails first is thrown first.
-      flushed.catch(() => undefined);
-      const index = { ...rows.toIndex(places), columns, columnTypes };
-      const indexed = writeShardIndex(join(output, paths.index), index);
-      if (otherIndexes.length === 0) whenFilled();
-      await indexed;
-      await readBack({ name: file, path: temporary, indexPath: join(output, paths.index), layout, fd, bytes, crc32 });
-      if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
-      if (otherIndexes.includes('wids')) checkWidsNames(index, file);
-      const crops = otherIndexes.includes('crops')
-        ? { crops: await writeCropIndex(sidecarPath('crops', path), index, readerOf(fd)) }
-        : {};
-      const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
-      await flushed;
-      renameSync(temporary, path);
-      const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);
-      const { samples, classCounts, fieldCounts } = rows;
-      const metaSamples = layout.name === 'tar' ? index.key.filter((key) => WEBDATASET_META.test(key)).length : 0;
-      const meta = metaSamples > 0 ? { metaSamples } : {};
-      return { file, bytes, crc32, md5, samples, maxSampleBytes, classCounts, fieldCounts, ...crops, ...meta };
-    } finally {
-      closeSync(fd);
-    }
+    written = await AtomicFile.create(path, target.lock?.token);
+    const { handle } = written;
+    const rows = new IndexRows(capacity);
+    const writer = layout.createWriter(handle.fd, file, target.maxSampleBytes, capacity);
+    const columns = await fill(writer, rows);
+    const { bytes, crc32, ...places } = writer.finish();
+    const flushed = handle.datasync();
+    // Whatever else fails first is thrown first.
+    flushed.catch(() => undefined);
+    const index = { ...rows.toIndex(places), columns, columnTypes };
+    const indexed = writeShardIndex(join(output, paths.index), index);
+    if (otherIndexes.length === 0) whenFilled();
+    await indexed;
+    const { fd } = handle;
+    await readBack({ name: file, path: written.temporary, indexPath: join(output, paths.index), layout, fd, bytes, crc32 });
+    if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
+    if (otherIndexes.includes('wids')) checkWidsNames(index, file);
+    const crops = otherIndexes.includes('crops')
+      ? { crops: await writeCropIndex(sidecarPath('crops', path), index, readerOf(fd)) }
+      : {};
+    const md5 = otherIndexes.includes('wids') ? md5Of(fd) : null;
+    await flushed;
+    if (target.lock !== undefined) checkHeld(target.lock);
+    await written.place({ flush: false });
+    const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);
+    const { samples, classCounts, fieldCounts } = rows;
+    const metaSamples = layout.name === 'tar' ? index.key.filter((key) => WEBDATASET_META.test(key)).length : 0;
+    const meta = metaSamples > 0 ? { metaSamples } : {};
+    return { file, bytes, crc32, md5, samples, maxSampleBytes, classCounts, fieldCounts, ...crops, ...meta };
   } catch (error) {
-    rmSync(temporary, { force: true });
+    await written?.abandon();
+    // What lies beside the shard may be that of the process that holds the lock now.
+    if (error instanceof OutputLockedError) throw error;
     for (const beside of paths.beside) rmSync(join(output, beside), { force: true });
     if (folder !== null) rmSync(join(output, folder), { force: true, recursive: true });
     throw asDiskFull(error, output);
   }
 }
-
-const flush = promisify(fdatasync);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { FileError, OptionError, writeDurably } from '@shardtool/base';
+import { FileError, OptionError, writeAtomically } from '@shardtool/base';
 import {
   checkDaliName,
   checkWidsName,
@@ -71,7 +71,7 @@ async function writeOther(file: string, text: string, isOurs: boolean): Promise<
     const message = `${file} was not written by shardtool and says something else, so it stays; move it away to have it made anew.`;
     throw new FileError({ path: file }, message);
   }
-  await writeDurably(file, Buffer.from(text));
+  await writeAtomically(file, Buffer.from(text));
 }
 
 /** What the index for wids of a folder says of these shards; where it says nothing, the shard is read. */

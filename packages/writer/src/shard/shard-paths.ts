@@ -39,6 +39,3 @@ export function filesOfShard(
 ): string[] {
   return [...sidecarOfShard(shardPaths(layout, stem).shard, ['index', ...otherIndexes]), shardPaths(layout, stem).file];
 }
-
-/** A file carries this at the end of its name until it is whole; `writeDurably` uses the same. */
-export const TEMPORARY = '.part';

@@ -1,4 +1,3 @@
-import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
@@ -39,7 +38,7 @@ export const mergeCommand = command({
     const listed = parts.map((part) => `    ${JSON.stringify(part)}`).join(',\n');
     const joined = classLists === 'name' ? '' : `,\n  "classLists": "${classLists}"`;
     const text = `{\n  "mixture": [\n${listed}\n  ]${joined}\n}\n`;
-    const [{ findDuplicateKeys, openMixture }, { FileError, remedyOf }] = await Promise.all([
+    const [{ findDuplicateKeys, openMixture }, { FileExistsError, flushFolder, writeAtomically }] = await Promise.all([
       import('@shardtool/reader'),
       import('@shardtool/base'),
     ]);
@@ -48,14 +47,11 @@ export const mergeCommand = command({
     await using dataset = await openMixture(opened, { classLists });
     const { size, classes } = dataset;
     const repeated = await findDuplicateKeys(dataset);
-    await writeNew(output, text).catch((cause: NodeJS.ErrnoException) => {
-      if (cause.code === 'EEXIST') {
-        throw new UsageError(`${output} cannot be written: it is there already, and stays as it is.`);
-      }
-      throw new FileError({ path: output }, `${output} cannot be written (${cause.message}); ${remedyOf(cause)}.`, {
-        cause,
-      });
+    await writeAtomically(output, text, { ifAbsent: true }).catch((error) => {
+      if (!(error instanceof FileExistsError)) throw error;
+      throw new UsageError(`${output} cannot be written: it is there already, and stays as it is.`);
     });
+    await flushFolder(folder);
     const copied = copy === undefined ? [] : [await copyView(output, {}, copy)];
     const [first] = repeated.examples;
     const counts = `${countOf(size, 'sample')} of ${countOf(datasets.length, 'dataset')}, ${countOf(classes.length, 'class', 'classes')}`;
@@ -68,15 +64,3 @@ export const mergeCommand = command({
     await print([`Wrote ${escapeControls(output)}: ${counts}.`, ...shared, ...copied].join('\n'));
   },
 });
-
-/** Whole or not at all, and never in place of what is there. */
-async function writeNew(file: string, text: string): Promise<void> {
-  const { nameOnce } = await import('@shardtool/base');
-  const temporary = `${file}.${process.pid}.part`;
-  try {
-    await writeFile(temporary, text, { flag: 'wx' });
-    await nameOnce(temporary, file);
-  } finally {
-    await rm(temporary, { force: true });
-  }
-}

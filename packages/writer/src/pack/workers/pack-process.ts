@@ -1,4 +1,4 @@
-import { recordError } from '@shardtool/base';
+import { onWaiting, recordError } from '@shardtool/base';
 import type { PackProgress } from '../../options.js';
 import { packHere } from '../pack.js';
 import { type ApartJob, type ApartNews, STOP } from './pack-apart.js';
@@ -18,6 +18,7 @@ process.on('message', (message: ApartJob | typeof STOP) => {
 });
 
 async function run({ source, output, options, tellsProgress }: ApartJob): Promise<void> {
+  onWaiting((message) => tell({ type: 'waiting', message }));
   const onProgress = (progress: PackProgress) => tell({ type: 'progress', progress });
   try {
     const given = { ...options, signal: stopped.signal, ...(tellsProgress && { onProgress }) };
@@ -30,5 +31,5 @@ async function run({ source, output, options, tellsProgress }: ApartJob): Promis
 /** Where nobody listens any more there is nobody to work for. */
 function tell(news: ApartNews): void {
   if (process.connected) process.send!(news);
-  else if (news.type !== 'progress') process.exit();
+  else if (news.type === 'report' || news.type === 'error') process.exit();
 }

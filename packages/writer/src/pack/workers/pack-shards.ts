@@ -35,9 +35,16 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
   const badIn = new Map<number, readonly QuarantinedFile[]>();
   const allBad = () => [...(header.quarantined ?? []), ...mine.flatMap(({ shard }) => badIn.get(shard) ?? [])];
   let isOver = false;
+  // A pack that was killed may have left them under names of its own.
+  const clean = () =>
+    folder.removeTemporaryFiles(
+      layout,
+      mine.map(({ stem }) => stem),
+    );
+  clean();
   try {
     const { isElsewhere } = destination;
-    const facts = { checkTimes, digest: header.digest, isPart: part !== null, isElsewhere };
+    const facts = { checkTimes, digest: header.digest, isPart: part !== null, isElsewhere, lock: folder.lock };
     const setting = { ...settingOf(work, header.columns), ...facts };
     workers.tell({ type: 'setting', ...setting } satisfies PackNews);
     const jobs = function* (): Generator<PackJob> {
@@ -61,10 +68,7 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
     return packed;
   } catch (error) {
     await workers.close();
-    folder.removeTemporaryFiles(
-      layout,
-      mine.map(({ stem }) => stem),
-    );
+    clean();
     throw error;
   }
 }

@@ -1,0 +1,266 @@
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { newToken, type ProcessState, stateOf } from './process-identity.js';
+import { temporaryName } from './temporary-files.js';
+import { NO_LINKS } from './write-atomically.js';
+
+/** Who holds a lock: the content of the lock file, as JSON. */
+export interface LockHolder {
+  /** Process number and host, for messages. */
+  readonly pid: number;
+  readonly host: string;
+  /** Identifies the process and this hold of the lock; see `newToken`. */
+  readonly token: string;
+}
+
+/** A lock that another process holds. */
+export interface HeldLock {
+  readonly path: string;
+  /** Null if the file does not name its holder, for example because it is being written at this moment. */
+  readonly holder: LockHolder | null;
+  readonly state: ProcessState;
+  /** When the holder last wrote to the lock file, by the clock of the file system. */
+  readonly beatMs: number;
+  readonly text: string;
+}
+
+/** A holder writes to its lock file this often, so that others see that it is alive. */
+const BEAT_MS = 10_000;
+/** A holder that has been silent for this long is taken for dead, if its machine cannot be asked or says that it is stopped. */
+export const SILENT_MS = 120_000;
+
+/** A lock that this process holds. */
+export class Lock {
+  readonly path: string;
+  readonly token: string;
+  readonly #text: string;
+  readonly #fd: number;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(path: string, token: string, text: string, fd: number) {
+    this.path = path;
+    this.token = token;
+    this.#text = text;
+    this.#fd = fd;
+    this.#timer = setInterval(() => this.#beat(), BEAT_MS).unref();
+  }
+
+  release(): void {
+    clearInterval(this.#timer);
+    closeSync(this.#fd);
+    if (readLock(this.path)?.text === this.#text) rmSync(this.path, { force: true });
+  }
+
+  /** Writes the file again: its new time comes from the file system, while `utimes` would set that of this machine. */
+  #beat(): void {
+    try {
+      writeSync(this.#fd, this.#text, 0);
+      fsyncSync(this.#fd);
+    } catch {
+      // The file system is away. Another process may take the lock once this one has been silent for long enough.
+    }
+  }
+}
+
+/** Takes the lock at `path`, or says who holds it. A lock whose holder is dead is taken over. */
+export function tryLock(path: string): Lock | HeldLock {
+  for (;;) {
+    // An existing lock is looked at first, since that costs less than trying to make another one.
+    const held = holderOf(path);
+    if (held !== null) return held;
+    const token = newToken();
+    const text = JSON.stringify({ pid: process.pid, host: hostname(), token } satisfies LockHolder);
+    const fd = createLock(path, token, text);
+    if (fd !== null) return new Lock(path, token, text, fd);
+  }
+}
+
+/** Who holds the lock at `path`; null if no one does. The lock of a dead process is removed. */
+export function holderOf(path: string): HeldLock | null {
+  const found = readLock(path);
+  if (found === null) return null;
+  const held = { path, beatMs: found.beatMs, text: found.text, ...parseHolder(found.text) };
+  if (!isDead(held)) return held;
+  removeDead(path, found.text);
+  return null;
+}
+
+/** Whether the lock at `path` still is the one with this token: one that was silent for long may have been taken over. */
+export function isHeldBy(path: string, token: string): boolean {
+  return parseHolder(readLock(path)?.text ?? '').holder?.token === token;
+}
+
+/** Names the holder of a lock: `process 12 on localhost`. */
+export function describeHolder({ holder, state }: HeldLock): string {
+  if (holder === null) return 'another process';
+  return `process ${holder.pid} on ${holder.host}${state === 'stopped' ? ', which is stopped' : ''}`;
+}
+
+/** Waits this long between two looks at a lock. */
+const FIRST_POLL_MS = 1;
+const LONGEST_POLL_MS = 20;
+
+/**
+ * Does `work`, which must not wait for anything, while no other process does any under the same lock. Waits at most `mostMs`
+ * for the lock and leaves the event loop free meanwhile. Undefined if another process held it all the time.
+ */
+export async function underLock<T>(
+  path: string,
+  mostMs: number,
+  work: () => T,
+): Promise<{ readonly value: T } | undefined> {
+  const end = performance.now() + mostMs;
+  for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(LONGEST_POLL_MS, pollMs * 2)) {
+    const lock = tryLock(path);
+    if (lock instanceof Lock) {
+      try {
+        return { value: work() };
+      } finally {
+        lock.release();
+      }
+    }
+    if (performance.now() > end) return undefined;
+    await sleep(pollMs);
+  }
+}
+
+function isDead({ path, state, beatMs }: HeldLock): boolean {
+  if (state === 'gone') return true;
+  if (state === 'running') return false;
+  return fileSystemNow(path) - beatMs > SILENT_MS;
+}
+
+/**
+ * The time by the clock that also set the times of the lock file: of a network file system it is the server's, and the
+ * clock of this machine may differ.
+ */
+function fileSystemNow(path: string): number {
+  const probe = temporaryName(path, newToken());
+  const fd = openSync(probe, 'wx');
+  try {
+    return fstatSync(fd).mtimeMs;
+  } finally {
+    closeSync(fd);
+    rmSync(probe, { force: true });
+  }
+}
+
+/** Makes the lock file with its whole content, or not at all. Null if there is one already. */
+function createLock(path: string, token: string, text: string): number | null {
+  const temporary = temporaryName(path, token);
+  try {
+    const fd = writeNew(temporary, text);
+    try {
+      linkSync(temporary, path);
+      return fd;
+    } catch (error) {
+      const { code = '' } = error as NodeJS.ErrnoException;
+      // An NFS server may repeat a request whose answer got lost, and then finds the name taken by this very file.
+      if (code === 'EEXIST' && fstatSync(fd).nlink > 1) return fd;
+      closeSync(fd);
+      if (code === 'EEXIST') return null;
+      if (!NO_LINKS.has(code)) throw error;
+    }
+    return writeNew(path, text);
+  } catch (cause) {
+    const error = cause as NodeJS.ErrnoException;
+    if (error.code === 'EEXIST') return null;
+    throw Object.assign(error, { path });
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+/** Makes a file and leaves it open. Nothing is left if it cannot be written: a lock without a holder would keep everyone out. */
+function writeNew(path: string, text: string): number {
+  const fd = openSync(path, 'wx');
+  try {
+    writeSync(fd, text);
+    return fd;
+  } catch (error) {
+    closeSync(fd);
+    rmSync(path, { force: true });
+    throw error;
+  }
+}
+
+/** Removes a lock that has this text. Of several processes that try, each removes the dead one or none, never a new one. */
+function removeDead(path: string, text: string): void {
+  const aside = temporaryName(path, newToken());
+  try {
+    renameSync(path, aside);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  try {
+    if (readLock(aside)?.text !== text) linkSync(aside, path);
+  } catch {
+    // Another process holds the lock by now.
+  } finally {
+    rmSync(aside, { force: true });
+  }
+}
+
+/** Null if there is no lock. Opening the file is what makes a network file system look for its time again. */
+function readLock(path: string): { readonly text: string; readonly beatMs: number } | null {
+  try {
+    const fd = openSync(path, 'r');
+    try {
+      return { text: readFileSync(fd, 'utf8'), beatMs: fstatSync(fd).mtimeMs };
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  // Earlier versions locked caches by links that lead nowhere.
+  const link = lstatSync(path, { throwIfNoEntry: false });
+  return link === undefined ? null : { text: '', beatMs: link.mtimeMs };
+}
+
+/** The holder is null for a text that names none, and of an earlier version's lock its process cannot be looked up. */
+function parseHolder(text: string): Pick<HeldLock, 'holder' | 'state'> {
+  try {
+    const holder = JSON.parse(text) as LockHolder | null;
+    if (typeof holder?.token === 'string') return { holder, state: stateOf(holder.token) };
+  } catch {
+    // It is no lock of ours, or not written yet.
+  }
+  return { holder: null, state: 'unknown' };
+}
+
+type HearWaiting = (message: string) => void;
+let hearWaiting: HearWaiting = () => undefined;
+
+/** From now on, `hearing` receives a sentence whenever this thread begins to wait for a lock. */
+export function onWaiting(hearing: HearWaiting): void {
+  hearWaiting = hearing;
+}
+
+/** Says that this thread waits for a lock. */
+export function tellWaiting(held: HeldLock): void {
+  const silent = `${SILENT_MS / 1000} seconds`;
+  const until =
+    held.state === 'running'
+      ? 'until it is done'
+      : `until it writes to the lock again, or has been silent for ${silent} and is taken for dead`;
+  passOnWaiting(`Waiting for ${describeHolder(held)}, which holds ${held.path}, ${until}.`);
+}
+
+/** Passes on what another process or thread said. */
+export function passOnWaiting(message: string): void {
+  hearWaiting(message);
+}

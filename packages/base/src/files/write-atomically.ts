@@ -1,0 +1,137 @@
+import { constants } from 'node:fs';
+import { copyFile, type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
+import { FileError, FileExistsError } from '../errors.js';
+import { remedyOf } from '../system-error.js';
+import { temporaryName } from './temporary-files.js';
+
+export interface PlaceOptions {
+  /** The name must be free: rejects with EEXIST otherwise. By default the file replaces one of its name. */
+  readonly ifAbsent?: boolean;
+  /** Whether the content is on the disk before the file gets its name. Default: true. */
+  readonly flush?: boolean;
+}
+
+/**
+ * A file that is written under a temporary name and gets its own when it is whole. Methods reject with the system's own
+ * errors. Whoever makes one calls {@link AtomicFile.place} or {@link AtomicFile.abandon}.
+ */
+export class AtomicFile {
+  readonly path: string;
+  readonly temporary: string;
+  readonly handle: FileHandle;
+  #isOpen = true;
+
+  private constructor(path: string, temporary: string, handle: FileHandle) {
+    this.path = path;
+    this.temporary = temporary;
+    this.handle = handle;
+  }
+
+  /** `token`: that of the lock under which the file is written, if there is one. */
+  static async create(path: string, token?: string): Promise<AtomicFile> {
+    const temporary = temporaryName(path, token);
+    return new AtomicFile(path, temporary, await open(temporary, 'wx+'));
+  }
+
+  /** Closes the file and gives it its name. Nothing is left of it if that fails. */
+  async place({ ifAbsent = false, flush = true }: PlaceOptions = {}): Promise<void> {
+    try {
+      if (flush) await this.handle.sync();
+      await this.#checkSame();
+      await this.#close();
+      if (ifAbsent) await nameOnce(this.temporary, this.path);
+      else await rename(this.temporary, this.path);
+    } catch (error) {
+      await this.abandon();
+      throw error;
+    }
+    if (ifAbsent) await rm(this.temporary, { force: true });
+  }
+
+  /** Closes the file and removes it. */
+  async abandon(): Promise<void> {
+    await this.#close().catch(() => undefined);
+    await rm(this.temporary, { force: true }).catch(() => undefined);
+  }
+
+  /** Rejects if the temporary name leads to another file than the one that was written. */
+  async #checkSame(): Promise<void> {
+    const [written, named] = await Promise.all([this.handle.stat(), stat(this.temporary)]);
+    if (written.ino === named.ino && written.dev === named.dev && written.size === named.size) return;
+    throw new Error(`${this.temporary} was replaced by another process while it was written`);
+  }
+
+  async #close(): Promise<void> {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    await this.handle.close();
+  }
+}
+
+/**
+ * Writes a whole file: no one ever sees it half written, and of several processes that write the same file one wins. Rejects
+ * with {@link FileError}, or with {@link FileExistsError} for a taken name under `ifAbsent`; nothing is left of the file then.
+ */
+export async function writeAtomically(
+  path: string,
+  content: Uint8Array | string,
+  options?: PlaceOptions,
+): Promise<void> {
+  try {
+    const file = await AtomicFile.create(path);
+    try {
+      await file.handle.writeFile(content);
+    } catch (error) {
+      await file.abandon();
+      throw error;
+    }
+    await file.place(options);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'EEXIST' && options?.ifAbsent) {
+      throw new FileExistsError({ path }, `${path} already exists.`, { cause });
+    }
+    throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}); ${remedyOf(cause)}.`, {
+      cause,
+    });
+  }
+}
+
+/** What file systems without hard links answer: exFAT, many of FUSE. */
+export const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+
+/**
+ * Gives a whole file a second name, unless something has that name: a rename would replace it, a link does not. On a file
+ * system without hard links the file is copied and the copy flushed. Rejects with the system's error, EEXIST if the name is taken.
+ */
+export async function nameOnce(file: string, name: string, hardLink = link): Promise<void> {
+  try {
+    await hardLink(file, name);
+  } catch (error) {
+    if (!NO_LINKS.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    await copyFile(file, name, constants.COPYFILE_EXCL);
+    const copy = await open(name, 'r+');
+    try {
+      await copy.sync();
+    } finally {
+      await copy.close();
+    }
+  }
+}
+
+/** What file systems answer that cannot flush a folder, or need not. */
+const NOT_FLUSHED = new Set(['EINVAL', 'EISDIR', 'ENOTSUP', 'EPERM']);
+
+/** Flushes a folder, so that the names in it survive a power cut. Rejects with {@link FileError}. */
+export async function flushFolder(path: string): Promise<void> {
+  try {
+    const handle = await open(path, 'r');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (cause) {
+    if (NOT_FLUSHED.has((cause as NodeJS.ErrnoException).code ?? '')) return;
+    throw new FileError({ path }, `${path} cannot be flushed to the disk (${(cause as Error).message}).`, { cause });
+  }
+}

@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Lock, newToken, onWaiting } from '@shardtool/base';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { OutputLockedError } from '../errors.js';
+import { checkHeld, LOCK_FILE, lockFolder, lockFolderPatiently } from './folder-lock.js';
+
+let folder: string;
+let path: string;
+const said: string[] = [];
+onWaiting((message) => said.push(message));
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'lock-'));
+  path = join(folder, LOCK_FILE);
+  said.length = 0;
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const ELSEWHERE = JSON.stringify({
+  ...{ pid: 7, host: 'elsewhere' },
+  token: newToken().replace(/^(\d+)-(\d+)-[^-]+/, '$1-$2-00000000'),
+});
+
+function silentFor(seconds: number): void {
+  const time = Date.now() / 1000 - seconds;
+  utimesSync(path, time, time);
+}
+
+test('a folder in which another pack is at work is refused, and the sentence names who and which file', () => {
+  const lock = lockFolder(folder);
+  expect(() => lockFolder(folder)).toThrow(OutputLockedError);
+  expect(() => lockFolder(folder)).toThrow(`process ${process.pid} on ${hostname()}`);
+  expect(() => lockFolder(folder)).toThrow(`remove ${path}`);
+  lock.release();
+  lockFolder(folder).release();
+});
+
+test('a lock of another machine is watched, which is said at once: one that is written again holds', async () => {
+  writeFileSync(path, ELSEWHERE);
+  silentFor(60);
+  const refused = expect(lockFolderPatiently(folder, LOCK_FILE)).rejects.toThrow('process 7 on elsewhere');
+  expect(said).toHaveLength(1);
+  expect(said[0]).toContain('Waiting for process 7 on elsewhere');
+  writeFileSync(path, ELSEWHERE);
+  await refused;
+});
+
+test('a lock of another machine that falls silent is taken', async () => {
+  writeFileSync(path, ELSEWHERE);
+  silentFor(119.5);
+  const lock: Lock = await lockFolderPatiently(folder, LOCK_FILE);
+  lock.release();
+  writeFileSync(path, ELSEWHERE);
+  const stopped = lockFolderPatiently(folder, LOCK_FILE, AbortSignal.timeout(100));
+  await expect(stopped).rejects.toMatchObject({ name: 'AbortError' });
+});
+
+test('a holder whose lock was taken over is told so before it finishes anything', () => {
+  const lock = lockFolder(folder);
+  checkHeld(lock);
+  writeFileSync(path, ELSEWHERE);
+  expect(() => checkHeld(lock)).toThrow(OutputLockedError);
+  lock.release();
+});

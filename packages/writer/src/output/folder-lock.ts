@@ -1,0 +1,96 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describeHolder, type HeldLock, holderOf, isHeldBy, Lock, tellWaiting, tryLock } from '@shardtool/base';
+import { OutputLockedError } from '../errors.js';
+
+/** The lock of a pack of the whole. */
+export const LOCK_FILE = 'pack.lock';
+
+/** A lock that is held, for threads that write under it. */
+export type HeldOutput = Pick<Lock, 'path' | 'token'>;
+
+const LOOK_AGAIN_MS = 1000;
+const SHORT_WAIT_MS = 50;
+
+/** Takes the lock of an output folder. Throws {@link OutputLockedError} if another process holds it. */
+export function lockFolder(folder: string, file = LOCK_FILE): Lock {
+  const lock = tryLock(join(folder, file));
+  return lock instanceof Lock ? lock : refuse(lock);
+}
+
+/**
+ * {@link lockFolder}, but a holder that cannot be asked, since it is on another machine or in another container, is watched: until
+ * it writes to its lock again, or has been silent for so long that it is taken for dead.
+ */
+export async function lockFolderPatiently(folder: string, file: string, signal?: AbortSignal): Promise<Lock> {
+  const path = join(folder, file);
+  const first = tryLock(path);
+  if (first instanceof Lock) return first;
+  if (first.state !== 'unknown') refuse(first);
+  tellWaiting(first);
+  for (;;) {
+    await sleep(LOOK_AGAIN_MS, undefined, { signal });
+    const lock = tryLock(path);
+    if (lock instanceof Lock) return lock;
+    if (lock.text !== first.text || lock.beatMs !== first.beatMs) refuse(lock);
+  }
+}
+
+/** Waits until the lock is free, as long as it is held, and says so. */
+export class LockWait {
+  readonly #lookAgainMs: number;
+  readonly #signal: AbortSignal | undefined;
+  #told: string | null = null;
+
+  constructor(lookAgainMs: number, signal: AbortSignal | undefined) {
+    this.#lookAgainMs = lookAgainMs;
+    this.#signal = signal;
+  }
+
+  /** Says once who holds the lock, and waits until it is worth looking again. */
+  async pause(held: HeldLock): Promise<void> {
+    if (this.#told !== held.text) tellWaiting(held);
+    this.#told = held.text;
+    await sleep(this.#lookAgainMs, undefined, { signal: this.#signal });
+  }
+}
+
+/** Does `work` while no pack is at work in the folder, and waits for one that is. */
+export async function inLockedFolder<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  const wait = new LockWait(SHORT_WAIT_MS, undefined);
+  for (;;) {
+    const lock = tryLock(join(folder, LOCK_FILE));
+    if (!(lock instanceof Lock)) {
+      await wait.pause(lock);
+      continue;
+    }
+    try {
+      return await work();
+    } finally {
+      lock.release();
+    }
+  }
+}
+
+/** Throws {@link OutputLockedError} if a living process holds the lock at `path`. */
+export function refuseHeld(path: string): void {
+  const held = holderOf(path);
+  if (held !== null) refuse(held);
+}
+
+function refuse(held: HeldLock): never {
+  const { path, state } = held;
+  const remedy =
+    state === 'stopped' ? 'continue it (kill -CONT) or end it' : `wait for it, or remove ${path} if it no longer runs`;
+  throw new OutputLockedError({ path }, `Another pack (${describeHolder(held)}) is at work in this folder; ${remedy}.`);
+}
+
+/**
+ * Throws {@link OutputLockedError} if the lock was taken over: a process that is stopped, or cannot reach its file system, for
+ * minutes is taken for dead.
+ */
+export function checkHeld({ path, token }: HeldOutput): void {
+  if (isHeldBy(path, token)) return;
+  const message = `This process was silent for so long that another one took the lock ${path} and packs in this folder now; wait for that one, and run the same command again if it does not finish.`;
+  throw new OutputLockedError({ path }, message);
+}
