@@ -1,6 +1,12 @@
 /** Measures every image of a dataset in a loader's workers, and keeps the measures beside each shard. */
 import { lastAtMost } from '@shardtool/base';
-import { contentOf, type InspectionColumn, placeSidecar, removeAbandonedSidecars, writeInspection } from '@shardtool/format';
+import {
+  contentOf,
+  type InspectionColumn,
+  placeSidecar,
+  removeAbandonedSidecars,
+  writeInspection,
+} from '@shardtool/format';
 import { Dataset } from '../dataset/dataset.js';
 import type { ShardFile } from '../dataset/shard-file.js';
 import { INSPECTED_SIDE, NOT_WHOLE, takeMeasured } from './measure.js';

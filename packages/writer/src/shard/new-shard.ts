@@ -98,7 +98,15 @@ export async function createShard(
     if (otherIndexes.length === 0) whenFilled();
     await indexed;
     const { fd } = handle;
-    await readBack({ name: file, path: written.temporary, indexPath: join(output, paths.index), layout, fd, bytes, crc32 });
+    await readBack({
+      name: file,
+      path: written.temporary,
+      indexPath: join(output, paths.index),
+      layout,
+      fd,
+      bytes,
+      crc32,
+    });
     if (otherIndexes.includes('dali')) await writeDaliIndex(path, index);
     if (otherIndexes.includes('wids')) checkWidsNames(index, file);
     const crops = otherIndexes.includes('crops')
