@@ -17,7 +17,6 @@ import {
   readManifest,
   readShardIndex,
   removeAbandonedSidecars,
-  type ShardIndex,
   sidecarPath,
   type WidsShard,
   writeManifest,
