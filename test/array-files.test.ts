@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest, readNpyImage } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
@@ -62,3 +62,42 @@ test('names of classes come from the file beside', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'cifar10'));
   expect(dataset.classes.slice(0, 3)).toEqual(['airplane', 'automobile', 'bird']);
 });
+
+test.each([
+  [
+    'cifar10',
+    'data_batch_1.bin',
+    3073,
+    0,
+    70,
+    'record 1 (at byte 3073) has the label 70, and there are 10 classes, 0 to 9',
+  ],
+  [
+    'cifar100',
+    'train.bin',
+    3074,
+    1,
+    100,
+    'record 1 (at byte 3074) has the label 100, and there are 100 classes, 0 to 99',
+  ],
+  [
+    'cifar100',
+    'train.bin',
+    3074,
+    0,
+    20,
+    'record 1 (at byte 3074) has the coarse label 20, and there are 20 classes, 0 to 19',
+  ],
+] as const)(
+  'a label of %s that is of no class is an error, with names of classes and without',
+  async (set, file, record, at, label, sentence) => {
+    const place = path.join(emptyFolder(), set);
+    cpSync(path.join(fixtures, set), place, { recursive: true });
+    const bytes = readFileSync(path.join(place, file));
+    bytes[record + at] = label;
+    writeFileSync(path.join(place, file), bytes);
+    await expect(openDataset(place)).rejects.toThrow(sentence);
+    for (const names of ['batches.meta.txt', 'fine_label_names.txt']) rmSync(path.join(place, names), { force: true });
+    await expect(openDataset(place)).rejects.toThrow(sentence);
+  },
+);

@@ -199,6 +199,37 @@ test('an image of which a sample has two is one column, and the other another', 
   expect(found).toEqual([['jpg', 'png'], ['png']]);
 });
 
+test('a sample in Parquet whose class is none of those that the file names is a bad one, and verify says why', async () => {
+  const place = bareCopy(await messyAs('parquet'), 'parquet');
+  const file = path.join(place, 'data/train-00000-of-00003.parquet');
+  const bytes = readFileSync(file);
+  const labels = Buffer.from(BigInt64Array.of(0n, 1n, 0n, 1n, 0n, 1n, 0n).buffer);
+  const at = bytes.indexOf(labels);
+  expect([at > 0, bytes.lastIndexOf(labels) === at]).toEqual([true, true]);
+  bytes.writeBigInt64LE(70n, at + 3 * 8);
+  writeFileSync(file, bytes);
+  const faults: unknown[] = [];
+  await verify(place, { workers: 1, onFault: ({ key, reason }) => faults.push([key, reason]) });
+  expect(faults[0]).toEqual([
+    'a/3',
+    expect.stringContaining('row 3 has the class 70, and the file names 2 classes, 0 to 1; it is damaged'),
+  ]);
+  expect(faults.every((fault) => (fault as string[])[0] === 'a/3')).toBe(true);
+  await using dataset = await openDataset(place);
+  const loader = dataset.loader({
+    transform: 'raw',
+    batchSize: 20,
+    onBadSample: 'skip',
+    lastBatch: 'partial',
+    workers: 1,
+  });
+  const keys: string[] = [];
+  for await (const { keys: all, valid } of loader) keys.push(...all.filter((_, row) => valid[row] === 1));
+  await loader.close();
+  expect(keys).toHaveLength(19);
+  expect(keys).not.toContain('a/3');
+});
+
 /** How many rows the readers of whole folders find in one. Hidden files are skipped by all but globs of DuckDB. */
 const ROWS = `
 import json, sys

@@ -1,4 +1,4 @@
-import { NoSuchFileError, TruncatedShardError } from '@shardtool/base';
+import { DamagedShardError, NoSuchFileError, TruncatedShardError } from '@shardtool/base';
 import { joinLocation, splitLocation } from '@shardtool/storage';
 import { openSource, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
@@ -20,6 +20,10 @@ export const cifar: ShardLayout = {
 
 const SIDE = 32;
 const PLANE = SIDE * SIDE;
+/** Of CIFAR-10, and of CIFAR-100. */
+const CLASSES = 10;
+const FINE_CLASSES = 100;
+const COARSE_CLASSES = 20;
 /** Files of names are short. */
 const MOST_NAMES_BYTES = 1 << 20;
 
@@ -59,6 +63,14 @@ async function opened(source: Source): Promise<ArraySource> {
     }
   }
   const names = await sidecarNames(joinLocation(folder, isFine ? 'fine_label_names.txt' : 'batches.meta.txt'));
+  const checkLabels = (found: Uint8Array, what: string, classes: number): void => {
+    const wrong = found.findIndex((label) => label >= classes);
+    if (wrong === -1) return;
+    const message = `${shard}: record ${wrong} (at byte ${wrong * record}) has the ${what} ${found[wrong]}, and there are ${classes} classes, 0 to ${classes - 1}; it is damaged, or of another data set: fetch it again.`;
+    throw new DamagedShardError({ shard, offset: wrong * record }, message);
+  };
+  checkLabels(cls, 'label', names.length > 0 ? names.length : isFine ? FINE_CLASSES : CLASSES);
+  if (isFine) checkLabels(coarse, 'coarse label', COARSE_CLASSES);
   return new ArraySource(source, {
     ...{ count, width: SIDE, height: SIDE, cls, classes: names },
     columns: isFine ? new Map([['coarse_label', coarse]]) : new Map(),

@@ -102,23 +102,27 @@ export class ParquetFile {
     const { starts, columns } = await this.#placesOf(source, group);
     this.#checkImages(columns, group);
     const labels = await this.#labelsOf(source, group);
-    const isDamaged = columns.some(({ lost }) => lost.size > 0);
+    const isDamaged =
+      columns.some(({ lost }) => lost.size > 0) || labels.cls?.some((cls) => !this.#isClass(cls)) === true;
     for (let row = 0; row < rows; ) {
       const found: SamplePosition[] = [];
       for (const end = Math.min(rows, row + YIELDED); row < end; row++) {
         let at = starts[row]!;
         const fields: FieldPosition[] = [];
+        const wrongClass = isDamaged ? this.#wrongClass(labels, firstRow, row) : undefined;
         for (const { page, bytes, field, fields: names, lost } of columns) {
           if (page[row]! < 0) continue;
           const name = names[field[row]!]! || this.#extensionOf(labels, row);
-          const place = { name, offset: base + at, bytes: bytes[row]! };
+          // Of a sample without a right class nothing is to be taken, and no image has no bytes.
+          const place = { name, offset: base + at, bytes: wrongClass === undefined ? bytes[row]! : 0 };
           // Readers go by checksums: one that what stands for a lost value cannot have tells them, and the others then have theirs.
-          if (isDamaged) fields.push({ ...place, ...(await this.#sumOf(source, group, at, place, lost.get(row))) });
+          if (isDamaged)
+            fields.push({ ...place, ...(await this.#sumOf(source, group, at, place, lost.get(row) ?? wrongClass)) });
           else fields.push(place);
           at += bytes[row]!;
         }
         const span = { offset: base + starts[row]!, bytes: starts[row + 1]! - starts[row]! };
-        found.push({ key: this.#keyOf(labels, firstRow, row), ...span, fields, ...valuesOf(labels, row) });
+        found.push({ key: this.#keyOf(labels, firstRow, row), ...span, fields, ...this.#valuesOf(labels, row) });
       }
       yield found;
     }
@@ -133,7 +137,7 @@ export class ParquetFile {
     yield Array.from({ length: rows }, (_, row) => ({
       key: this.#keyOf(labels, firstRow, row),
       ...nowhere,
-      ...valuesOf(labels, row),
+      ...this.#valuesOf(labels, row),
     }));
   }
 
@@ -168,6 +172,31 @@ export class ParquetFile {
     return { crc32: crc32(value) };
   }
 
+  #valuesOf({ cls, columns }: Labels, row: number): Pick<SamplePosition, 'cls' | 'labels'> {
+    const labels = new Map<string, ColumnValue>();
+    for (const [name, values] of columns) labels.set(name, values[row] ?? null);
+    const number = cls?.[row] ?? -1;
+    return { cls: this.#isClass(number) ? number : -1, labels };
+  }
+
+  /** Whether a number is that of a class, where the file names its classes, or of none. */
+  #isClass(cls: number): boolean {
+    const { classes } = this.columns;
+    return classes.length === 0 || cls < classes.length;
+  }
+
+  /** Why a sample is bad whose class is none of the file's. */
+  #wrongClass({ cls }: Labels, firstRow: number, row: number): DamagedShardError | undefined {
+    const number = cls?.[row] ?? -1;
+    if (this.#isClass(number)) return undefined;
+    const { length } = this.columns.classes;
+    return damaged(
+      this.location,
+      0,
+      `row ${firstRow + row} has the class ${number}, and the file names ${length} classes, 0 to ${length - 1}`,
+    );
+  }
+
   /** The name of an image that its own column does not say. */
   #extensionOf({ endings }: Labels, row: number): string {
     const refuse = (why: string) => damaged(this.location, 0, `row ${row} has an image whose name ${why}`);
@@ -193,10 +222,4 @@ export class ParquetFile {
     const message = `${this.location}: no row of its row group ${group} has an image in it: its rows may name files that lie elsewhere; write it anew with the images in it, as "push_to_hub" does.`;
     throw new UnsupportedShardError({ shard: this.location }, message);
   }
-}
-
-function valuesOf({ cls, columns }: Labels, row: number): Pick<SamplePosition, 'cls' | 'labels'> {
-  const labels = new Map<string, ColumnValue>();
-  for (const [name, values] of columns) labels.set(name, values[row] ?? null);
-  return { cls: cls?.[row] ?? -1, labels };
 }
