@@ -8,15 +8,8 @@ export {
 } from './crop-index/crop-index-file.js';
 export { sortedByValue } from './dataset/class-order.js';
 export { type ClassUnion, renumberClasses, uniteClasses } from './dataset/class-union.js';
-export {
-  type FoundDataset,
-  type FoundShard,
-  findShards,
-  indexPathOf,
-  manifestShards,
-  meantLocations,
-  PACK_NOTE_FILE,
-} from './dataset/find-shards.js';
+export { findShards, indexPathOf, meantLocations, PACK_NOTE_FILE } from './dataset/find-shards.js';
+export { type FoundDataset, type FoundShard, manifestShards } from './dataset/found-shards.js';
 export {
   createManifest,
   hasChecksum,

@@ -6,7 +6,6 @@ import {
   expandBraces,
   isRemote,
   joinLocation,
-  joinLocations,
   localPathOf,
   openStorage,
   shownLocation,
@@ -21,42 +20,25 @@ import {
   type LayoutName,
   layoutNames,
   layoutOfName,
-  shardNameOf,
 } from '../layouts/registry.js';
-import { MANIFEST_FILE, type Manifest, type ManifestShard, readManifest } from './manifest.js';
-import { checkMayBeShard } from './other-files.js';
-import { shardsAmong, splitFolders, withoutIndexes } from './shard-names.js';
+import {
+  type FoundDataset,
+  foundShard,
+  foundShards,
+  innerLayout,
+  isInnerFolder,
+  manifestShards,
+  oneFile,
+  oneShard,
+} from './found-shards.js';
+import { MANIFEST_FILE, readManifest } from './manifest.js';
+import { filesOfContent, hintAtContent, layoutOfContent } from './other-files.js';
+import { foldersOfShards, innerLayoutAmong, shardsAmong, splitFolders, withoutIndexes } from './shard-names.js';
 import { sidecarPath } from './sidecars.js';
 import { canonicalSplit, datasetFolderOf } from './split-name.js';
 
 /** The note of a pack that is under way, was interrupted, or has made what lies beside it. */
 export const PACK_NOTE_FILE = 'pack.json';
-
-/** One shard at a place. */
-export interface FoundShard {
-  /** As messages name it: `000000.tar`, `000000.lmdb`. */
-  readonly name: string;
-  /** The file to read: for LMDB the one inside the shard's folder. */
-  readonly path: string;
-  /** What the manifest says; null for a shard of other software. */
-  readonly record: ManifestShard | null;
-  /** The split that its name, or the folder that it lies in, says it is of; absent where they say none. */
-  readonly split?: string | undefined;
-}
-
-/** What there is at a place. */
-export interface FoundDataset {
-  readonly location: string;
-  readonly layout: LayoutName;
-  /** Null where other software wrote the shards. */
-  readonly manifest: Manifest | null;
-  /** In the order of the dataset: that of the manifest, or of their names. */
-  readonly shards: readonly FoundShard[];
-  /** Layouts of further shards that lie in the folder and were not taken; `folder` where images lie there as files of their own. */
-  readonly others: readonly LayoutName[];
-  /** The folders of splits that there are, where one of them was taken, and that one's name as it was asked for. */
-  readonly ofSplit?: { readonly split: string; readonly splits: readonly string[] };
-}
 
 /** What is looked for at a place. */
 export interface FindOptions {
@@ -70,7 +52,7 @@ export interface FindOptions {
 
 /**
  * Finds the shards of a place: what a manifest in it names, else all shards of one layout by their names, or the one shard that it is. A file
- * whose name says nothing is taken for a tar, unless its first bytes say what else it is. Throws OptionError then,
+ * whose name says nothing is what its first bytes say, or a tar. Throws OptionError where they say that it is none of the layouts,
  * {@link FileError} where there is nothing, UnfinishedPackError for a folder without shards, ManifestError for a dataset.json that has
  * changed, and VersionError for one of a newer version.
  */
@@ -86,43 +68,53 @@ export async function findShards(at: string, options: FindOptions = {}): Promise
     throw new FileError({ path: location }, `${location} cannot be opened (${cause.message}).`, { cause });
   });
   const single = layout ?? layoutOfName(path.basename(location));
-  if (!found.isDirectory()) {
-    if (single === null) await checkMayBeShard(location);
-    return oneShard(location, single ?? 'tar');
-  }
+  if (!found.isDirectory()) return oneFile(location, single ?? (await layoutOfContent(location)));
   if (single !== null && (await isInnerFolder(location, single))) return oneShard(location, single);
   const names = (await readdir(location)).sort();
   const isAskedFolder = layout === 'folder' && folders;
   if (!names.includes(MANIFEST_FILE) && !names.includes(PACK_NOTE_FILE) && !isAskedFolder) {
     const { taken, there, others } = shardsAmong(names, layout);
+    const inner = await innerLayout(location, names, layout);
+    if (inner !== null) return { ...oneShard(location, inner), others: others.filter((name) => name !== inner) };
     if (there.length > 0) {
       const shards = await listedOf(location, entryOf(taken!), names, there);
       const isFolder = folders && (await holdsImages(location, (name) => layoutOfName(name) !== null));
       const all: readonly LayoutName[] = isFolder ? [...others, 'folder'] : others;
-      return { location, layout: taken!, manifest: null, shards: foundShards(location, shards, taken!), others: all };
+      return {
+        location,
+        layout: taken!,
+        manifest: null,
+        shards: await foundShards(location, shards, taken!),
+        others: all,
+      };
     }
     const deep = await findBelow(location, options, await namesBelow(location));
     if (deep !== null) return deep;
+    const byContent = layout === undefined ? [] : await filesOfContent(location, names, layout);
+    if (byContent.length > 0) {
+      return {
+        location,
+        layout: layout!,
+        manifest: null,
+        shards: await foundShards(location, byContent, layout!),
+        others,
+      };
+    }
   }
   const isPack = names.includes(MANIFEST_FILE) || names.includes(PACK_NOTE_FILE);
   if (!isPack && (await holdsImages(location))) {
     if (folders) return { location, layout: 'folder', manifest: null, shards: [], others: [] };
     throw imagesAlone(location);
   }
-  const manifest = await readManifest(location);
+  const manifest = await readManifest(location).catch(async (error) => {
+    throw (isPack ? null : await hintAtContent(location, names)) ?? error;
+  });
   return { location, layout: manifest.format, manifest, shards: manifestShards(location, manifest), others: [] };
 }
 
 function imagesAlone(path: string): FileError {
   const message = `${shownLocation(path)} holds images as files of their own and no shards, so there is nothing to work on: pack it first, with "shardtool pack".`;
   return new FileError({ path: shownLocation(path) }, message);
-}
-
-/** The shards that a manifest in the folder `location` names. */
-export function manifestShards(location: string, { shards }: Pick<Manifest, 'shards'>): FoundShard[] {
-  const names = shards.map(({ file }) => file);
-  const paths = joinLocations(location, names);
-  return shards.map((record, i) => ({ name: shardNameOf(record.file), path: paths[i]!, record }));
 }
 
 /** The index of a shard of a pack. */
@@ -135,7 +127,10 @@ export function indexPathOf(shardPath: string): string {
  */
 async function findRemote(location: string, options: FindOptions): Promise<FoundDataset> {
   const { layout } = options;
-  const single = layoutOfName(splitLocation(location).name);
+  const { name: last } = splitLocation(location);
+  const inner = layoutNames().find((name) => entryOf(name).innerFile === last);
+  if (inner !== undefined) return oneFile(location, layout ?? inner);
+  const single = layoutOfName(last);
   if (single !== null) return oneShard(location, layout ?? single);
   try {
     const manifest = await readManifest(location);
@@ -153,15 +148,20 @@ async function findRemote(location: string, options: FindOptions): Promise<Found
     }
     if (names.includes(PACK_NOTE_FILE)) throw error;
     const { taken, there, others } = shardsAmong(names.sort(), layout);
+    const inFolder = innerLayoutAmong(names, layout);
+    if (inFolder !== undefined) return { ...oneShard(location, inFolder), others };
     if (there.length > 0) {
-      return { location, layout: taken!, manifest: null, shards: foundShards(location, there, taken!), others };
+      return { location, layout: taken!, manifest: null, shards: await foundShards(location, there, taken!), others };
     }
     const below: string[] = [];
     for await (const { name } of storage.list('', { deep: true })) below.push(name);
     if (below.length === 0) throw nothingThere(location);
     const folders = shardsAmong(shardFolders(below), layout);
     if (folders.there.length > 0) {
-      const shards = foundShards(location, folders.there, folders.taken!);
+      const shards = folders.there.map((name) => ({
+        ...foundShard(joinLocation(location, name), folders.taken!),
+        name,
+      }));
       return { location, layout: folders.taken!, manifest: null, shards, others: folders.others };
     }
     const deep = await findBelow(location, options, below);
@@ -210,8 +210,16 @@ async function findBelow(
     if (there.length === 0) continue;
     const datasets = [...new Set(there.map(datasetFolderOf))].sort();
     if (datasets.length > 1) throw severalDatasets(location, datasets, 'give the folder of one of them');
-    return { location, layout: taken, manifest: null, shards: foundShards(location, there.sort(), taken), others: [] };
+    return {
+      location,
+      layout: taken,
+      manifest: null,
+      shards: await foundShards(location, there.sort(), taken),
+      others: [],
+    };
   }
+  const databases = foldersOfShards(names, layout);
+  if (databases.length > 0) throw severalDatasets(location, databases, 'give the folder of one of them');
   return null;
 }
 
@@ -253,13 +261,6 @@ async function namesBelow(location: string): Promise<string[]> {
   return names;
 }
 
-function foundShards(location: string, names: readonly string[], layout: LayoutName): FoundShard[] {
-  return names.map((name) => {
-    const split = entryOf(layout).splitOf?.(name);
-    return { ...foundShard(joinLocation(location, name), layout), name, ...(split !== undefined && { split }) };
-  });
-}
-
 /** The shards in the order of the list that lies beside them, if there is one. Throws {@link FileError} where one that it names is not there. */
 async function listedOf(
   folder: string,
@@ -289,21 +290,4 @@ export async function meantLocations(location: string): Promise<string[]> {
   if (choices.length === 1 || (!isRemote(location) && (await stat(location).catch(() => null)) !== null))
     return [location];
   return choices;
-}
-
-function oneShard(location: string, layout: LayoutName): FoundDataset {
-  return { location, layout, manifest: null, shards: [foundShard(location, layout)], others: [] };
-}
-
-function foundShard(location: string, layout: LayoutName): FoundShard {
-  const { innerFile } = entryOf(layout);
-  const file = innerFile === undefined ? location : joinLocation(location, innerFile);
-  return { name: splitLocation(location).name, path: file, record: null };
-}
-
-/** Whether a folder is itself a shard. */
-async function isInnerFolder(location: string, layout: LayoutName): Promise<boolean> {
-  const { innerFile } = entryOf(layout);
-  if (innerFile === undefined) return false;
-  return (await stat(path.join(location, innerFile)).catch(() => null))?.isFile() ?? false;
 }

@@ -1,15 +1,17 @@
 import { open } from 'node:fs/promises';
-import { OptionError } from '@shardtool/base';
+import path from 'node:path';
+import { FileError, inLanes, OptionError } from '@shardtool/base';
 import { imageKindOf, SIGNATURE_BYTES } from '../image/kinds.js';
 import { compressedWhole, compressionOf } from '../layouts/compressed.js';
-import { entryOf, layoutNames } from '../layouts/registry.js';
+import { entryOf, type LayoutName, layoutNames } from '../layouts/registry.js';
+
+/** Files that are looked at at a time, and of a folder at most. */
+const LOOKED_AT_ONCE = 32;
 
 /** What people take for a dataset and is none that is read here, by the bytes with which it begins (latin1). */
 const BEGINNINGS: readonly (readonly [begin: string, kind: string])[] = [
-  ['PK\x03\x04', 'a ZIP archive'],
   ['7z\xbc\xaf\x27\x1c', 'a 7z archive'],
   ['Rar!\x1a\x07', 'a RAR archive'],
-  ['\x89HDF\r\n', 'an HDF5 file'],
   ['ARROW1', 'an Arrow file'],
   ['SQLite format 3', 'an SQLite database'],
   ['\x93NUMPY', 'an array of NumPy'],
@@ -17,21 +19,49 @@ const BEGINNINGS: readonly (readonly [begin: string, kind: string])[] = [
 ];
 
 /**
- * Looks at a local file that no layout knows by its name, and would be taken for a tar. Throws {@link OptionError} that says what it
- * is, where it is known to be something else, and UnsupportedShardError for a file that is compressed as a whole.
+ * The layout of a local file that no layout knows by its name: what its first bytes say it is, else a tar. Throws
+ * {@link OptionError} that says what it is, where it is known to be something else, and UnsupportedShardError for a file that is
+ * compressed as a whole.
  */
-export async function checkMayBeShard(location: string): Promise<void> {
+export async function layoutOfContent(location: string): Promise<LayoutName> {
   const begin = await beginOf(location);
+  const layout = layoutNames().find((name) => entryOf(name).isBegin?.(begin));
+  if (layout !== undefined) return layout;
   const compression = compressionOf(begin);
   if (compression !== null) throw compressedWhole(location, compression);
   const kind = kindOf(location, begin);
-  if (kind === null) return;
+  if (kind === null) return 'tar';
   const layouts = layoutNames().map((name) => `${name} (${entryOf(name).extension})`);
   const known = layouts.filter((name) => !name.endsWith('()')).join(', ');
   throw new OptionError(
     { path: location },
     `${location} is ${kind}, and no kind of shards that is read here: ${known}.`,
   );
+}
+
+/** Files of a folder that begin as shards of a layout do, for a person who says that they are. */
+export async function filesOfContent(
+  folder: string,
+  names: readonly string[],
+  layout: LayoutName,
+): Promise<readonly string[]> {
+  const found = await inLanes(names, LOOKED_AT_ONCE, async (name) => {
+    const isOne = await isContentOf(layout, path.join(folder, name)).catch(() => false);
+    return isOne ? [name] : [];
+  });
+  return found.flat();
+}
+
+/** The error for a folder without shards by their names, in which some file begins as a shard does; null if none is found. */
+export async function hintAtContent(folder: string, names: readonly string[]): Promise<FileError | null> {
+  for (const name of names.slice(0, LOOKED_AT_ONCE)) {
+    const begin = await beginOf(path.join(folder, name)).catch(() => Buffer.alloc(0));
+    const layout = layoutNames().find((one) => entryOf(one).isBegin?.(begin));
+    if (layout === undefined) continue;
+    const message = `${folder} has no shards by the names of its files, but ${name} begins as one of ${layout} does: take them with "layout" (--layout ${layout}).`;
+    return new FileError({ path: folder }, message);
+  }
+  return null;
 }
 
 function kindOf(location: string, begin: Buffer): string | null {
@@ -41,6 +71,11 @@ function kindOf(location: string, begin: Buffer): string | null {
   const known = BEGINNINGS.find(([bytes]) => text.startsWith(bytes));
   if (known !== undefined) return known[1];
   return location.endsWith('.beton') ? "a file of FFCV's" : null;
+}
+
+/** Whether a local file begins as one of this layout does. */
+export async function isContentOf(layout: LayoutName, location: string): Promise<boolean> {
+  return entryOf(layout).isBegin?.(await beginOf(location)) ?? false;
 }
 
 async function beginOf(location: string): Promise<Buffer> {

@@ -16,6 +16,23 @@ export function shardsAmong(names: readonly string[], layout: LayoutName | undef
   return { taken, there: taken === undefined ? [] : ofLayout(taken), others };
 }
 
+/** The layout of which a folder with these files is a shard, by their names. */
+export function innerLayoutAmong(names: readonly string[], layout: LayoutName | undefined): LayoutName | undefined {
+  return layoutNames().find((name) => {
+    const { innerFile } = entryOf(name);
+    return (layout ?? name) === name && innerFile !== undefined && names.includes(innerFile);
+  });
+}
+
+/** The folders below, of any name, that are shards each, as LSUN's are: `bedroom_train_lmdb/data.mdb`. */
+export function foldersOfShards(names: readonly string[], layout: LayoutName | undefined): string[] {
+  const folders = names.flatMap((name) => {
+    const parts = name.split('/');
+    return parts.length === 2 && innerLayoutAmong([parts[1]!], layout) !== undefined ? [parts[0]!] : [];
+  });
+  return [...new Set(folders)].sort();
+}
+
 /** Of shards in folders below, those that are no index of a shard beside them; a shard that is a folder shows by what lies in it. */
 export function withoutIndexes(shards: readonly string[], layout: LayoutName, names: readonly string[]): string[] {
   const folders = new Set(names.map((name) => name.slice(0, Math.max(0, name.lastIndexOf('/')))));
@@ -40,7 +57,10 @@ export function splitFolders(names: readonly string[]): string[] {
   }
   const isDataset = (folder: string, inIt: readonly string[]): boolean => {
     const here = [...new Set(inIt.map((name) => name.split('/', 1)[0]!))];
-    const taken = shardsAmong(here, undefined).taken ?? deepLayouts.find((name) => hasShards(name, inIt));
+    const taken =
+      shardsAmong(here, undefined).taken ??
+      innerLayoutAmong(here, undefined) ??
+      deepLayouts.find((name) => hasShards(name, inIt));
     if (taken !== undefined && entryOf(taken).isDeep) return false;
     return inIt.includes(MANIFEST_FILE) || (taken !== undefined && saysSplit(folder));
   };

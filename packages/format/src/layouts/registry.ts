@@ -23,6 +23,8 @@ export interface LayoutEntry {
   readonly innerFile?: string;
   /** Whether a file of this name is such a shard. Absent: its name has the ending. */
   isShard?(name: string): boolean;
+  /** Whether a file that begins like this is such a shard, whatever its name. Absent: the bytes do not tell it. */
+  isBegin?(begin: Buffer): boolean;
   /** The file beside its shards that lists them, and what it says: their names in their order. Throws where it says nothing of the kind. */
   readonly listFile?: string;
   listed?(text: string): Promise<readonly string[]>;

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { EntryNameError } from '@shardtool/base';
+import { EntryNameError, UnsupportedShardError } from '@shardtool/base';
 import { fieldOfKind, imageKindOf, SIGNATURE_BYTES } from '../../image/kinds.js';
+import { getVarint } from '../../parquet/varint.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';
@@ -45,7 +46,16 @@ class ValueReader {
     this.#areMaps ??= isSampleMap(head);
     if (this.#areMaps) return this.#walk(key, entry);
     const { offset, bytes } = entry;
-    return { key, offset, bytes, fields: [imageOf(head, offset, bytes)] };
+    const image = imageOf(head, offset, bytes);
+    const foreign = image.name === UNKNOWN ? whyForeign(head, bytes) : null;
+    if (foreign !== null) {
+      const shard = this.#source.location;
+      throw new UnsupportedShardError(
+        { shard, key, offset },
+        `${shard}: the value of the key ${JSON.stringify(key)} ${foreign}.`,
+      );
+    }
+    return { key, offset, bytes, fields: [image] };
   }
 
   /** The first bytes of the value. Where it has pages of its own, their header is checked on the way. */
@@ -68,10 +78,48 @@ class ValueReader {
   }
 }
 
+const UNKNOWN = 'bin';
+
 /** The field of a value that is an image alone and begins with `head`; `bin` where it is none that is known. */
 export function imageOf(head: Buffer, offset: number, bytes: number): FieldPosition {
   const kind = imageKindOf(head);
-  return { name: kind === undefined ? 'bin' : fieldOfKind(kind), offset, bytes };
+  return { name: kind === undefined ? UNKNOWN : fieldOfKind(kind), offset, bytes };
+}
+
+/** Whose records values are that begin with `head`, and what can be done, as the end of "the value ..."; null where they are not known. */
+function whyForeign(head: Buffer, bytes: number): string | null {
+  if (head.length > 1 && head[0] === PICKLE && head[1]! >= 2 && head[1]! <= 5)
+    return 'is a pickled object of Python, and to read it is to run what is in it: read the database in Python, and write the samples with shardtool.Writer';
+  if (isDatum(head, bytes))
+    return "is a Datum, a record of Caffe's, which is not read: read the database in Python, and write the images with shardtool.Writer";
+  return null;
+}
+
+/** PROTO of Python's pickle, before the number of the protocol. */
+const PICKLE = 0x80;
+
+/** Tags of a Datum (caffe.proto): channels, height and width, which are numbers, and data. Behind these are label and a flag. */
+const DATUM_NUMBERS = [0x08, 0x10, 0x18];
+const DATUM_DATA = 0x22;
+const DATUM_REST_BYTES = 16;
+
+/** Whether a value is a Datum of Caffe's, with pixels or an encoded image. */
+function isDatum(head: Buffer, bytes: number): boolean {
+  const reader = { bytes: head, at: 0 };
+  try {
+    for (const tag of DATUM_NUMBERS) {
+      if (head[reader.at] !== tag) continue;
+      reader.at++;
+      getVarint(reader);
+    }
+    if (head[reader.at++] !== DATUM_DATA) return false;
+    const length = getVarint(reader);
+    const rest = bytes - reader.at - length;
+    return length > 0 && rest >= 0 && rest <= DATUM_REST_BYTES;
+  } catch {
+    // A number that is cut is none.
+    return false;
+  }
 }
 
 /**

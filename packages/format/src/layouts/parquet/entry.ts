@@ -8,6 +8,7 @@ export const PARQUET = {
   shardFolder: 'data',
   maybeSidecar: true,
   isReadByFolder: true,
+  isBegin: (begin: Buffer) => begin.toString('latin1', 0, 4) === 'PAR1',
   isDeep: true,
   splitOf,
   /** As `push_to_hub` has it. */

@@ -4,5 +4,6 @@ import type { ShardLayout } from '../layout.js';
 export const ZIP = {
   extension: '.zip',
   isWritten: false,
+  isBegin: (begin: Buffer) => begin.toString('latin1', 0, 4) === 'PK\x03\x04',
   load: async (): Promise<ShardLayout> => (await import('./index.js')).zip,
 } as const;
