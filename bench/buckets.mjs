@@ -36,7 +36,7 @@ const { values } = parseArgs({
 
 if (values['first-batch'] !== undefined) {
   const dataset = await openDataset(values['first-batch']);
-  const sized = { buckets: { area: 2 ** 20, step: 64, maxRatio: 2 } };
+  const sized = { aspectBuckets: { area: 2 ** 20, step: 64, maxRatio: 2 } };
   const options = process.env.PLAIN ? { transform: 'train224' } : sized;
   const loader = dataset.loader({
     ...options,
@@ -136,7 +136,7 @@ async function against(size, count, side, batchSize) {
   const buckets = { area: side * side, step: 64, maxRatio: 2 };
   const { planAspectBuckets } = await import('@shardtool/reader');
   const dataset = await openDataset(shards);
-  const { sizes } = await planAspectBuckets(dataset, { buckets, batchSize });
+  const { sizes } = await planAspectBuckets(dataset, { aspectBuckets: buckets, batchSize });
   const nearest = ({ width, height }) => {
     const far = (one) => Math.abs(Math.log((width * one.height) / (height * one.width)));
     return sizes.reduce((best, one, b) => (far(one) < far(sizes[best]) ? b : best), 0);
@@ -145,8 +145,8 @@ async function against(size, count, side, batchSize) {
   const torchSizes = sizes.map(({ width, height }) => [height, width]);
   writeFileSync(list, JSON.stringify({ sizes: torchSizes, files: files.map((file) => [file.path, nearest(file)]) }));
   const contestants = {
-    scaled: () => ours(dataset, { buckets, batchSize }),
-    exact: () => ours(dataset, { buckets, batchSize, decode: 'exact' }),
+    scaled: () => ours(dataset, { aspectBuckets: buckets, batchSize }),
+    exact: () => ours(dataset, { aspectBuckets: buckets, batchSize, decode: 'exact' }),
     torch: () =>
       JSON.parse(
         execFileSync(values.python, [path.join(here, 'buckets_torch.py'), list, values.workers, String(batchSize)], {

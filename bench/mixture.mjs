@@ -100,7 +100,7 @@ try {
     batchSize: 256,
     seed: 1,
     workers: Number(values.workers),
-    repeat: Number(values.epochs),
+    epochsPerLoop: Number(values.epochs),
   };
   const contestants = {
     one: () => openDataset(place('all')),

@@ -60,7 +60,7 @@ async function rateOf(folder, overlay, samples) {
     workers: 1,
     fields: [],
     reuse: true,
-    epochSamples: samples,
+    samplesPerEpoch: samples,
   });
   let from = 0;
   let cpu;

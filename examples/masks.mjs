@@ -34,7 +34,7 @@ const loader = masked.loader({
   batchSize: 20,
   seed: 42,
   masks: ['fore.npy'],
-  steps: {
+  customSteps: {
     pixels: { module: steps, export: 'brighten', options: { range: 0.2 } },
     batch: { module: steps, export: 'blackBehind' },
   },

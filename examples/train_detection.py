@@ -103,7 +103,7 @@ def from_shards(folder):
         shuffle=False,
         last_batch="partial",
         collate="list",  # images of different sizes
-        repeat=float("inf"),
+        epochs_per_loop=float("inf"),
         annotations=annotations,
     ) as loader:
         for batch in loader:

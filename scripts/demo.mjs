@@ -9,7 +9,7 @@ const packed = await pack(source, output, { maxShardBytes: 2 ** 20, overwrite: t
 console.log(`Packed ${packed.files} files of ${source} into ${packed.shards} shards in ${output}/.`);
 
 const dataset = await openDataset(output);
-const loader = dataset.loader({ transform: 'train224', batchSize: 16, seed: 42, repeat: Infinity });
+const loader = dataset.loader({ transform: 'train224', batchSize: 16, seed: 42, epochsPerLoop: Infinity });
 const waits = [];
 const start = performance.now();
 let images = 0;

@@ -23,7 +23,7 @@ const SIZES = [
   [12, 24],
 ] as const;
 const base: LoaderOptions = {
-  ...{ seed: 7, workers: 1, fields: [], blockSamples: 4, shuffleUnit: 'chunk', streams: 12 },
+  ...{ seed: 7, workers: 1, fields: [], blockSamples: 4, shuffleUnit: 'chunk', shuffleStreams: 12 },
   ...{ globalBatchSize: 12, transform: [] },
 };
 
@@ -38,7 +38,7 @@ interface Seen {
 
 async function run(options: LoaderOptions, location = folder): Promise<Seen[]> {
   await using dataset = await openDataset(location);
-  await using loader = dataset.loader({ ...base, buckets: SIZES, ...options });
+  await using loader = dataset.loader({ ...base, aspectBuckets: SIZES, ...options });
   const seen: Seen[] = [];
   for await (const batch of loader) seen.push(seenOf(batch, loader.state()));
   return seen;
@@ -50,7 +50,7 @@ function seenOf(batch: Batch, state: LoaderState): Seen {
     [originalSize, resizedSize, topLeft].flatMap((pairs) => [pairs[2 * row]!, pairs[2 * row + 1]!]),
   );
   return {
-    numbers: Array.from(batch.numbers),
+    numbers: Array.from(batch.indices),
     valid: Array.from(batch.valid),
     shape: batch.shape!,
     pixels: Buffer.from(batch.images as Uint8Array).toString('base64'),
@@ -71,7 +71,7 @@ async function expectedBatches(rows: number): Promise<{ size: readonly number[];
   }
   await using loader = dataset.loader({ ...base, transform: [{ name: 'centerCrop', size: 4 }] });
   const order: number[] = [];
-  for await (const { numbers } of loader) order.push(...numbers);
+  for await (const { indices: numbers } of loader) order.push(...numbers);
   const nearest = (ratio: number) =>
     SIZES.reduce((best, size) => (far(ratio, size) < far(ratio, best) ? size : best), SIZES[0] as readonly number[]);
   const far = (ratio: number, [height, width]: readonly number[]) =>
@@ -131,7 +131,7 @@ const ranksOf = (worldSize: number, options: LoaderOptions = {}) =>
 const IS_LONG = TIMES > 1;
 
 test.each(IS_LONG ? [2, 6] : [3])('%i ranks together have the batches of one, pixel for pixel', async (worldSize) => {
-  const random = { buckets: { sizes: SIZES, crop: 'random' }, lastBatch: 'pad' } as const;
+  const random = { aspectBuckets: { sizes: SIZES, crop: 'random' }, lastBatch: 'pad' } as const;
   const ranks = await ranksOf(worldSize, random);
   expect(together(ranks)).toEqual(together([await run(random)]));
   for (const seen of ranks) {
@@ -169,8 +169,8 @@ test('with other batches behind a state every sample that is left comes once', a
 });
 
 test('behind the last batch of an epoch the next epoch comes', async () => {
-  const two = await run({ repeat: 2 });
-  const dropped = await run({ repeat: 2, lastBatch: 'drop' });
+  const two = await run({ epochsPerLoop: 2 });
+  const dropped = await run({ epochsPerLoop: 2, lastBatch: 'drop' });
   expect(two.slice(0, whole.length)).toEqual(whole);
   const second = await run({ epoch: 1 });
   expect(await run({ state: whole.at(-1)!.state })).toEqual(second);
@@ -182,7 +182,7 @@ test('behind the last batch of an epoch the next epoch comes', async () => {
 });
 
 test('what may be held decides what is read again, and nothing else', async () => {
-  const again = (options: LoaderOptions) => ranksOf(2, { repeat: 2, lastBatch: 'drop', ...options });
+  const again = (options: LoaderOptions) => ranksOf(2, { epochsPerLoop: 2, lastBatch: 'drop', ...options });
   const held = await again({});
   expect(await again({ holdBytes: 0 })).toEqual(held);
   expect(await again({ holdBytes: 3000 })).toEqual(held);
@@ -190,7 +190,7 @@ test('what may be held decides what is read again, and nothing else', async () =
 
 test('where everything is in memory, and in other layouts, the batches are the same', async () => {
   const order = { blockSamples: 20, shuffleUnit: 'sample' } as const;
-  const streamed = together([await run({ blockSamples: 20, streams: 12, shuffleUnit: 'sample' })]);
+  const streamed = together([await run({ blockSamples: 20, shuffleStreams: 12, shuffleUnit: 'sample' })]);
   expect(together(await ranksOf(2, { ...order, lastBatch: 'partial' }))).toEqual(streamed);
   for (const format of ['lmdb', 'msgpack'] as const) {
     const other = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples: 17, format });
@@ -239,7 +239,7 @@ test('an image is resized to cover its size, and the crop says which part is sho
   const found = new Map<number, string>();
   for await (const batch of plain) {
     const images = Buffer.from(batch.images as Uint8Array);
-    batch.numbers.forEach((number, row) => {
+    batch.indices.forEach((number, row) => {
       found.set(number, images.subarray(row * 864, (row + 1) * 864).toString('base64'));
     });
   }
@@ -274,7 +274,7 @@ test('what was counted is kept, and counted anew where the file is damaged', asy
 test('a rule leaves out the sizes that too few samples are nearest to, and plan names them', async () => {
   await using dataset = await openDataset(folder);
   const report = await planAspectBuckets(dataset, {
-    buckets: { area: 1024, step: 8, maxRatio: 4 },
+    aspectBuckets: { area: 1024, step: 8, maxRatio: 4 },
     batchSize: 4,
     worldSize: 2,
   });
@@ -291,7 +291,7 @@ test('a rule leaves out the sizes that too few samples are nearest to, and plan 
   expect(waiting.mean).toBeLessThanOrEqual(waiting.most);
   expect(handedOver).toBeGreaterThan(0);
   expect(handedOver).toBeLessThan(0.5);
-  const seen = await run({ buckets: { area: 1024, step: 8, maxRatio: 4 }, globalBatchSize: 8, lastBatch: 'pad' });
+  const seen = await run({ aspectBuckets: { area: 1024, step: 8, maxRatio: 4 }, globalBatchSize: 8, lastBatch: 'pad' });
   expect(seen).toHaveLength(report.batches);
 });
 
@@ -299,7 +299,7 @@ test('a bad sample is raised, skipped, or replaced by one of its own batch', asy
   const [first] = await run({ onBadSample: 'raise' });
   const steps = (drops: number) => ({ fields: { module: DROPS, options: { number: drops } } });
   const victim = first!.numbers[3]!;
-  const [dropped] = await run({ steps: steps(victim), onBadSample: 'raise' });
+  const [dropped] = await run({ customSteps: steps(victim), onBadSample: 'raise' });
   expect(dropped!.numbers).toEqual(first!.numbers.map((n, row) => (row === 3 ? first!.numbers[4]! : n)));
   expect(dropped!.shape).toEqual(first!.shape);
 });
@@ -328,17 +328,17 @@ test.each([
       ],
       { group: 6 },
     );
-    const { streams: _, ...options } = base;
-    const given = { ...options, rank, worldSize, buckets: SIZES, lastBatch: 'partial' as const };
+    const { shuffleStreams: _, ...options } = base;
+    const given = { ...options, rank, worldSize, aspectBuckets: SIZES, lastBatch: 'partial' as const };
     await using loader = mixture.loader(state === undefined ? given : { ...given, state });
     const seen: Seen[] = [];
     for await (const batch of loader) {
       const one = seenOf(batch, loader.state());
-      seen.push({ ...one, numbers: one.numbers.map((n, row) => n + 1000 * batch.source![row]!) });
+      seen.push({ ...one, numbers: one.numbers.map((n, row) => n + 1000 * batch.datasetIndex![row]!) });
     }
     if (worldSize === 1) {
       await expect(loader.withWeights(seen[0]!.state, [1, 2])).rejects.toThrow(
-        'With buckets the weights of a mixture stay',
+        'With aspectBuckets the weights of a mixture stay',
       );
     }
     return seen;
@@ -353,7 +353,7 @@ test.each([
 test('weights and epochs of a number of samples go with buckets', async () => {
   const weighted = (await run({ weights: { a: 3 }, lastBatch: 'partial' })).flatMap(({ numbers }) => numbers);
   expect(weighted).toHaveLength(50 * 3 + 100);
-  const short = await run({ epochSamples: 40, repeat: 4 });
+  const short = await run({ samplesPerEpoch: 40, epochsPerLoop: 4 });
   const counts = new Map<number, number>();
   for (const n of short.flatMap(({ numbers }) => numbers)) counts.set(n, (counts.get(n) ?? 0) + 1);
   expect([...counts.values()].reduce((a, b) => a + b, 0)).toBe(160);
@@ -361,25 +361,25 @@ test('weights and epochs of a number of samples go with buckets', async () => {
 });
 
 const refused: readonly (readonly [string, LoaderOptions, RegExp])[] = [
-  ['an empty list', { buckets: [] }, /the list of sizes is empty/],
-  ['a size without samples', { buckets: [...SIZES, [900, 10]] }, /no sample is nearest to 10x900/],
-  ['two sizes of one shape', { buckets: [...SIZES, [32, 32]] }, /16x16 and 32x32 have the same shape/],
+  ['an empty list', { aspectBuckets: [] }, /the list of sizes is empty/],
+  ['a size without samples', { aspectBuckets: [...SIZES, [900, 10]] }, /no sample is nearest to 10x900/],
+  ['two sizes of one shape', { aspectBuckets: [...SIZES, [32, 32]] }, /16x16 and 32x32 have the same shape/],
   [
     'a side of zero',
-    { buckets: [[0, 8]] },
-    /option buckets is not right \(0\.0 must be at least 1, and is 0\); it is \{ area, step, maxRatio, crop \}/,
+    { aspectBuckets: [[0, 8]] },
+    /option aspectBuckets is not right \(0\.0 must be at least 1, and is 0\); it is \{ area, step, maxRatio, crop \}/,
   ],
   [
     'an area that is no number',
-    { buckets: { area: Number.NaN } },
-    /option buckets is not right \(area must be a number, and is NaN\)/,
+    { aspectBuckets: { area: Number.NaN } },
+    /option aspectBuckets is not right \(area must be a number, and is NaN\)/,
   ],
-  ['a name that it does not have', { buckets: { area: 1024, ratio: 2 } as never }, /it does not take "ratio"/],
-  ['a ratio below one', { buckets: { area: 1024, maxRatio: 0.5 } }, /maxRatio must be /],
-  ['text', { buckets: '1024' as never }, /The loader's option buckets is not right: it is \{ area/],
+  ['a name that it does not have', { aspectBuckets: { area: 1024, ratio: 2 } as never }, /it does not take "ratio"/],
+  ['a ratio below one', { aspectBuckets: { area: 1024, maxRatio: 0.5 } }, /maxRatio must be /],
+  ['text', { aspectBuckets: '1024' as never }, /The loader's option aspectBuckets is not right: it is \{ area/],
   ['a transform with a size', { transform: 'train224' }, /The step randomResizedCrop chooses the size of images/],
-  ['encoded images', { transform: 'raw' }, /buckets is for batches whose images are decoded and stacked/],
-  ['a list of images', { collate: 'list' }, /buckets is for batches whose images are decoded and stacked/],
+  ['encoded images', { transform: 'raw' }, /aspectBuckets is for batches whose images are decoded and stacked/],
+  ['a list of images', { collate: 'list' }, /aspectBuckets is for batches whose images are decoded and stacked/],
 ];
 
 test.each(refused)('%s is refused with a sentence', async (_what, options, sentence) => {
@@ -388,13 +388,15 @@ test.each(refused)('%s is refused with a sentence', async (_what, options, sente
 
 test('a state goes on with the same buckets, and with no others', async () => {
   const { state } = whole[3]!;
-  await expect(run({ state, buckets: [SIZES[0], SIZES[2]] })).rejects.toThrow('saved with other sizes of buckets');
+  await expect(run({ state, aspectBuckets: [SIZES[0], SIZES[2]] })).rejects.toThrow(
+    'saved with other sizes of aspectBuckets',
+  );
   await using dataset = await openDataset(folder);
   await using plain = dataset.loader({ ...base, collate: 'list', state });
-  await expect(plain.info()).rejects.toThrow('saved with buckets');
+  await expect(plain.info()).rejects.toThrow('saved with aspectBuckets');
   await using plainState = dataset.loader({ ...base, collate: 'list' });
   await plainState.info();
-  await expect(run({ state: plainState.state() })).rejects.toThrow('saved without buckets');
+  await expect(run({ state: plainState.state() })).rejects.toThrow('saved without aspectBuckets');
   const { buckets } = state;
   await expect(run({ state: { ...state, buckets: { ...buckets, waiting: [900, 1, 1] } } })).rejects.toThrow(
     'buckets.waiting: there are not so many',

@@ -98,7 +98,7 @@ test('bench of images that cannot be decoded names the first, or leaves them out
   const raised = await here('bench', output, '--transform', 'eval224');
   expect(raised.code).toBe(1);
   expect(raised.stderr).toMatch(
-    /^shardtool: 000000\.tar: sample "truncated" cannot be used: .*--on-bad-sample to 'skip' or 'substitute'\.\n$/,
+    /^shardtool: 000000\.tar: sample "truncated" cannot be used: .*--on-bad-sample to 'skip' or 'replace'\.\n$/,
   );
   const skipped = await here('bench', output, '--transform', 'eval224', '--on-bad-sample', 'skip');
   expect(skipped.stdout).toMatch(/^1 bad sample: truncated$/m);
@@ -112,7 +112,7 @@ test('plan says what an epoch costs before anything is read', async () => {
     '8',
     '--last-batch',
     'drop',
-    '--streams',
+    '--shuffle-streams',
     '4',
     '--shuffle-buffer-size',
     '16',

@@ -149,12 +149,12 @@ test('what is not right is said in a sentence', async () => {
   expect(kind).toMatchObject({ code: 2, stderr: expect.stringContaining('--output takes a file that ends with .png') });
 });
 
-test('with buckets preview draws a row of each size', async () => {
+test('with aspect buckets preview draws a row of each size', async () => {
   const output = path.join(folder, 'sizes.png');
   const { stdout, code } = await shardtool(
     'preview',
     shards,
-    '--buckets',
+    '--aspect-buckets',
     '256x256:64:2',
     '--grid',
     '2x4',

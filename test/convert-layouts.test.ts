@@ -94,7 +94,7 @@ test('the loader gives the same samples in the same order from all layouts', asy
   const runs: unknown[] = [];
   for (const layout of layouts) {
     await using shards = await openDataset(dataset[layout]);
-    const loader = shards.loader({ batchSize: 16, transform: 'train224', seed: 42, workers: 1, repeat: 2 });
+    const loader = shards.loader({ batchSize: 16, transform: 'train224', seed: 42, workers: 1, epochsPerLoop: 2 });
     const rows: unknown[] = [];
     for await (const batch of loader) {
       rows.push([[...batch.keys!], [...batch.labels], crc32(batch.images as Uint8Array)]);

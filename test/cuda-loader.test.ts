@@ -106,7 +106,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     {
       await using loader = dataset.loader({
         ...onDevice,
-        epochSamples: 21,
+        samplesPerEpoch: 21,
         device: { name: 'cuda', slots: 2, dtype: 'float32', layout: 'nchw' },
       });
       simulation.calls();
@@ -149,7 +149,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     const stream = device.createStream();
     await using dataset = await openDataset(shards);
     const options = { name: 'cuda', dtype: 'float32', stream } as const;
-    await using loader = dataset.loader({ ...onDevice, repeat: 20, device: options });
+    await using loader = dataset.loader({ ...onDevice, epochsPerLoop: 20, device: options });
     let batches = 0;
     for await (const { devicePointer, size } of loader) {
       expect(simulation.use(devicePointer, size * 2880 * 4, stream, true)).toBe(0);
@@ -162,7 +162,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     const device = await Device.open(0);
     const stream = device.createStream();
     await using dataset = await openDataset(shards);
-    await using loader = dataset.loader({ ...onDevice, reuse: 'manual', repeat: 5 });
+    await using loader = dataset.loader({ ...onDevice, reuse: 'manual', epochsPerLoop: 5 });
     const held: DeviceBatch[] = [];
     for await (const batch of loader) {
       held.push(batch);
@@ -181,7 +181,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     const device = await Device.open(0);
     const stream = device.createStream();
     await using dataset = await openDataset(shards);
-    const loader = dataset.loader({ ...onDevice, repeat: 5 });
+    const loader = dataset.loader({ ...onDevice, epochsPerLoop: 5 });
     const loop = (async () => {
       for await (const batch of loader) {
         if (fault === 'is not said to be done') batch.ready.wait(stream);
@@ -260,7 +260,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
 
   test('a context that is lost between two batches raises, whichever call sees it', async () => {
     await using dataset = await openDataset(shards);
-    await using loader = dataset.loader({ ...onDevice, repeat: 50 });
+    await using loader = dataset.loader({ ...onDevice, epochsPerLoop: 50 });
     let batches = 0;
     const loop = (async () => {
       for await (const batch of loader) {

@@ -27,7 +27,7 @@ async function firstBatch(location: string, options: object): Promise<void> {
 }
 
 test('a step that the program itself names is loaded: the traps below would notice', async () => {
-  await firstBatch(shards, { steps: { fields: step } }).catch(() => undefined);
+  await firstBatch(shards, { customSteps: { fields: step } }).catch(() => undefined);
   expect(existsSync(ran)).toBe(true);
 });
 

@@ -193,7 +193,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
       [16, 16],
       [12, 24],
     ] as const;
-    const options = { ...onHost, transform: [], applyExifOrientation: false, buckets };
+    const options = { ...onHost, transform: [], applyExifOrientation: false, aspectBuckets: buckets };
     await using dataset = await openDataset(shards);
     const expected = [];
     await using host = dataset.loader(options);
@@ -222,10 +222,10 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     ]);
     const expected = [];
     await using host = mixture.loader(onHost);
-    for await (const { source, keys } of host) expected.push({ source, keys });
+    for await (const { datasetIndex: source, keys } of host) expected.push({ source, keys });
     const seen = [];
     await using loader = mixture.loader(onDevice);
-    for await (const { source, keys } of loader) seen.push({ source, keys });
+    for await (const { datasetIndex: source, keys } of loader) seen.push({ source, keys });
     expect(seen).toEqual(expected);
     expect(new Set(seen.flatMap(({ source }) => [...source!]))).toEqual(new Set([0, 1]));
   });
@@ -298,7 +298,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
       transform: [{ name: 'centerCrop', size: 8 }],
       device: { name: 'cuda', slots: 16 },
       prefetchBatches: 16,
-      repeat: Number.POSITIVE_INFINITY,
+      epochsPerLoop: Number.POSITIVE_INFINITY,
     });
     const taken = () => {
       collect();
@@ -359,7 +359,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     const trap = device.functionOf(device.loadModule(TRAP), 'shardtool_trap');
     const stream = device.createStream();
     await using dataset = await openDataset(shards);
-    await using loader = dataset.loader({ ...onDevice, repeat: 50 });
+    await using loader = dataset.loader({ ...onDevice, epochsPerLoop: 50 });
     let batches = 0;
     const loop = (async () => {
       for await (const batch of loader) {

@@ -182,11 +182,23 @@ interface EarlierRun {
 }
 
 const runs: EarlierRun[] = JSON.parse(readFileSync(at('states.json'), 'utf8'));
+/** Options that the builds of then knew by another name. */
+const RENAMED: Readonly<Record<string, string>> = {
+  repeat: 'epochsPerLoop',
+  streams: 'shuffleStreams',
+  epochSamples: 'samplesPerEpoch',
+};
+const ofNow = (options: LoaderOptions | undefined): LoaderOptions =>
+  Object.fromEntries(Object.entries(options ?? {}).map(([name, value]) => [RENAMED[name] ?? name, value]));
 
 test.each(runs.map((run, number) => [number, run.dataset, run] as const))(
   'the state of run %i, over %s, goes on with the rows and pixels of then',
   async (_, name, { options, with: others, state, rest }) => {
-    const batches = await batchesOf(name === 'foreign' ? foreign : at(name), { ...options, ...others, state });
+    const batches = await batchesOf(name === 'foreign' ? foreign : at(name), {
+      ...ofNow(options),
+      ...ofNow(others),
+      state,
+    });
     const rows = batches.flatMap(({ epoch, keys, labels, valid, rows: checks }) =>
       keys.map((key, row) => `${epoch} ${key} ${labels[row]} ${valid[row]} ${checks[row]!.toString(16)}`),
     );

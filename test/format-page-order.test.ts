@@ -85,7 +85,7 @@ test.skipIf(pythonWith() === null)(
       for (let epoch = 0; epoch < 3; epoch++) {
         const seen: [number, number][] = [];
         let now: MixtureState | undefined;
-        for await (const { source, numbers } of loader) {
+        for await (const { datasetIndex: source, indices: numbers } of loader) {
           for (const [row, number] of numbers.entries()) seen.push([source![row]!, number]);
           now = loader.state() as unknown as MixtureState;
         }
@@ -155,32 +155,32 @@ test.skipIf(pythonWith() === null)(
     const runs = fc.record({
       seed: anySeed,
       epoch: fc.integer({ min: 0, max: 9 }),
-      streams: fc.integer({ min: 1, max: 5 }),
+      shuffleStreams: fc.integer({ min: 1, max: 5 }),
       blockSamples: fc.integer({ min: 1, max: 7 }),
       shuffleUnit: anyUnit,
       selected: fc.option(fc.uniqueArray(anyNumber, { minLength: 2, maxLength: 14 }), { nil: undefined }),
       weights: fc.option(fc.array(fc.constantFrom(0, 0.25, 1, 1.5, 2), { minLength: samples, maxLength: samples }), {
         nil: undefined,
       }),
-      order: fc.option(fc.array(anyNumber, { minLength: 1, maxLength: 50 }), { nil: undefined }),
+      indices: fc.option(fc.array(anyNumber, { minLength: 1, maxLength: 50 }), { nil: undefined }),
       epochSamples: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
     });
     const cases: object[] = [];
     const delivered: number[][] = [];
     for (const run of fc.sample(runs, 40 * TIMES)) {
-      const { selected, weights, order, epochSamples, ...others } = run;
-      const kind = order !== undefined ? { order } : { keys: selected?.map((number) => keys[number]!), weights };
+      const { selected, weights, indices, epochSamples, ...others } = run;
+      const kind = indices !== undefined ? { indices } : { keys: selected?.map((number) => keys[number]!), weights };
       const { shuffleUnit, ...withoutUnit } = others;
       const options: LoaderOptions = {
-        ...(order === undefined ? others : withoutUnit),
+        ...(indices === undefined ? others : withoutUnit),
         ...kind,
-        ...((order !== undefined || weights === undefined) && { epochSamples }),
+        ...((indices !== undefined || weights === undefined) && { samplesPerEpoch: epochSamples }),
         ...{ transform: 'raw', batchSize: 7, workers: 1, lastBatch: 'partial', fields: [] },
       };
       await using loader = dataset.loader(options);
       const found: number[] = [];
       try {
-        for await (const { numbers } of loader) found.push(...numbers);
+        for await (const { indices: numbers } of loader) found.push(...numbers);
       } catch (error) {
         // Weights that select nothing, or that draw nothing in this pass.
         expect((error as Error).message).toMatch(/No sample is selected|Epoch \d+ has 0 samples/);
@@ -194,14 +194,14 @@ test.skipIf(pythonWith() === null)(
     const program = `${ORDER}
 def delivered(case):
     shards, selected = case["shards"], case.get("selected")
-    custom = case.get("order")
+    custom = case.get("indices")
     chosen = set(range(sum(shards)) if selected is None else selected)
     weights = [w if n in chosen else 0 for n, w in enumerate(case.get("weights") or [1] * sum(shards))]
     def one_pass(k):
         if custom is not None:
             return custom
         return weighted(shards, weights, case["seed"], k, case["streams"], case["blockSamples"], case["unit"])
-    wanted = case.get("epochSamples")
+    wanted = case.get("samplesPerEpoch")
     return stretch(one_pass, len(one_pass(0)), case["epoch"], wanted) if wanted else one_pass(case["epoch"])`;
     expect(runPython(forEach(program, 'delivered(x)'), cases)).toEqual(delivered);
   },

@@ -49,7 +49,7 @@ function objectsOf({ offsets, boxes, boxLabels, boxRows, keypoints, size }: Batc
 test('boxes lie where the pixels of their shapes lie, whatever was drawn, with their labels', async () => {
   let objects = 0;
   const off: number[] = [];
-  await looked(tar, { transform: random, annotations: fromObjects, repeat: 3 }, (batch) => {
+  await looked(tar, { transform: random, annotations: fromObjects, epochsPerLoop: 3 }, (batch) => {
     for (const [row, { boxes, labels }] of objectsOf(batch).entries()) {
       const image = batch.images!.subarray(row * 96 * 128 * 3, (row + 1) * 96 * 128 * 3) as Uint8Array;
       labels.forEach((label, i) => {
@@ -210,11 +210,11 @@ test('a bad sample that is skipped has no objects, and one that is replaced has 
   await expect(raised).rejects.toThrow(/bad.tar: sample "b" cannot be used: box 0 of .* its corners are swapped/);
   const seen = (batch: Batch) => ({ valid: [...batch.valid], offsets: [...batch.offsets!], boxes: [...batch.boxes!] });
   for (const collate of ['stack', 'list'] as const) {
-    const options = { annotations: all, shuffle: false, collate, batchSize: 2, repeat: 2 };
+    const options = { annotations: all, shuffle: false, collate, batchSize: 2, epochsPerLoop: 2 };
     const skipped = { valid: [1, 0], offsets: [0, 1, 1], boxes: [1, 2, 3, 4] };
     expect(await looked(tar, { ...options, onBadSample: 'skip' }, seen)).toEqual([skipped, skipped]);
     const replaced = { valid: [1, 1], offsets: [0, 1, 2], boxes: [1, 2, 3, 4, 1, 2, 3, 4] };
-    expect(await looked(tar, { ...options, onBadSample: 'substitute' }, seen)).toEqual([replaced, replaced]);
+    expect(await looked(tar, { ...options, onBadSample: 'replace' }, seen)).toEqual([replaced, replaced]);
   }
 });
 

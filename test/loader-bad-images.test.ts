@@ -37,12 +37,12 @@ test('skip marks the row as not valid and blanks it; everything else is where it
     expect(bad).toBe(5);
     expect(badSamples.map(({ key }) => key)).toEqual(badKeys);
     expect(badSamples[0]!.reason).toMatch(/ends|premature|cannot be decoded/i);
-    expect(badSamples[0]).not.toHaveProperty('substitute');
+    expect(badSamples[0]).not.toHaveProperty('replacement');
   }
 });
 
-test('substitute takes the next good sample of the same block; everything else is where it would be', async () => {
-  const { seen, loader } = await run({ onBadSample: 'substitute', batchSize: 10 });
+test('replace takes the next good sample of the same block; everything else is where it would be', async () => {
+  const { seen, loader } = await run({ onBadSample: 'replace', batchSize: 10 });
   const expected = order.slice();
   // Behind the last row of a block comes its first.
   expected[7] = order[0]!;
@@ -56,7 +56,7 @@ test('substitute takes the next good sample of the same block; everything else i
   expect(seen.flatMap((batch) => batch.valid)).toEqual(Array(48).fill(1));
   const { bad, badSamples } = loader.report();
   expect(bad).toBe(5);
-  expect(badSamples.map(({ key, substitute }) => [key, substitute])).toEqual(
+  expect(badSamples.map(({ key, replacement }) => [key, replacement])).toEqual(
     badRows.map((row) => [order[row], expected[row]]),
   );
 });
@@ -66,7 +66,7 @@ test('a reason that is a sentence of its own ends with one full stop within anot
   writeFileSync(file, archive(entry({ name: 's0.jpg' }, 'GIF, or so it was hoped')));
   const told = /cannot be used: .* \(JPEG, PNG, GIF, WebP, TIFF or AVIF\)\. Run "shardtool verify --decode"/;
   await expect(run({ ...base, batchSize: 1 }, file)).rejects.toThrow(told);
-  await expect(run({ ...base, batchSize: 1, onBadSample: 'substitute' }, file)).rejects.toThrow(/AVIF\)\. Its block/);
+  await expect(run({ ...base, batchSize: 1, onBadSample: 'replace' }, file)).rejects.toThrow(/AVIF\)\. Its block/);
 });
 
 test('bad images of a list are empty where they are skipped', async () => {

@@ -22,17 +22,17 @@ test('a bad sample ends the loop with shard, key and reason; the first of a batc
 });
 
 test('substitutes do not depend on where the epoch was taken up, on workers or on the batch size', async () => {
-  const whole = await run({ onBadSample: 'substitute', batchSize: 7 });
+  const whole = await run({ onBadSample: 'replace', batchSize: 7 });
   await using dataset = await openDataset(shards);
-  const loader = dataset.loader({ ...base, onBadSample: 'substitute', batchSize: 6 });
+  const loader = dataset.loader({ ...base, onBadSample: 'replace', batchSize: 6 });
   for await (const { index } of loader) if (index === 2) break;
-  const rest = await run({ onBadSample: 'substitute', batchSize: 9, workers: 2, state: loader.state() });
+  const rest = await run({ onBadSample: 'replace', batchSize: 9, workers: 2, state: loader.state() });
   expect(keysOf(rest.seen)).toEqual(keysOf(whole.seen).slice(18));
 });
 
-test('a block without any good sample is an error, also for substitute', async () => {
-  await expect(run({ onBadSample: 'substitute', keys: badKeys })).rejects.toThrow(
-    /no sample of the block of "a\/\d{4}" can take its row.*Its block is \d+ samples? long: choose fewer streams/,
+test('a block without any good sample is an error, also for replace', async () => {
+  await expect(run({ onBadSample: 'replace', keys: badKeys })).rejects.toThrow(
+    /no sample of the block of "a\/\d{4}" can take its row.*Its block is \d+ samples? long: choose fewer shuffleStreams/,
   );
   const { seen, loader } = await run({ onBadSample: 'skip', keys: badKeys });
   expect(seen.flatMap(({ valid }) => valid)).toEqual([0, 0, 0, 0, 0]);
@@ -40,11 +40,11 @@ test('a block without any good sample is an error, also for substitute', async (
 });
 
 test('of blocks of one sample the error names how many streams make longer ones, and those have substitutes', async () => {
-  const few = { ...base, shuffleUnit: undefined, streams: undefined, blockSamples: undefined, keys: [...order] };
-  await expect(run({ ...few, onBadSample: 'substitute' })).rejects.toThrow(
-    'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few). Run "shardtool verify --decode"',
+  const few = { ...base, shuffleUnit: undefined, shuffleStreams: undefined, blockSamples: undefined, keys: [...order] };
+  await expect(run({ ...few, onBadSample: 'replace' })).rejects.toThrow(
+    'Its block is 1 sample long: choose fewer shuffleStreams (4 for a few hundred samples, 1 for a few). Run "shardtool verify --decode"',
   );
-  const { loader } = await run({ ...few, onBadSample: 'substitute', streams: 4 });
+  const { loader } = await run({ ...few, onBadSample: 'replace', shuffleStreams: 4 });
   expect(loader.report().bad).toBe(5);
 });
 
@@ -56,11 +56,7 @@ test('of what the transform does not take no sentence says that a verification w
   const decoder = await SampleDecoder.open(dataset, { transform: options.transform });
   const single = await told(decoder.get('a/0000'));
   decoder.close();
-  for (const message of [
-    await told(run(options)),
-    await told(run({ ...options, onBadSample: 'substitute' })),
-    single,
-  ]) {
+  for (const message of [await told(run(options)), await told(run({ ...options, onBadSample: 'replace' })), single]) {
     expect(message).toMatch(wrong);
     expect(message).not.toContain('verify');
   }
@@ -92,7 +88,7 @@ test('samples without an image, or with a field that is not what its name says, 
       5,
     ]);
   }
-  for await (const { keys, fields } of dataset.loader({ ...options, onBadSample: 'substitute' })) {
+  for await (const { keys, fields } of dataset.loader({ ...options, onBadSample: 'replace' })) {
     expect(keys).toEqual(['s0', 's1', 's3', 's3', 's5', 's5']);
     expect(fields.json!.map((value) => (value as { number: number }).number)).toEqual([0, 1, 3, 3, 5, 5]);
   }
@@ -143,20 +139,20 @@ test('the first epoch that is checked is a whole one, also where the run was tak
   await damage(location, order[3]!);
   const rest = await run({ state: first.state() }, location);
   expect(keysOf(rest.seen)).toEqual(order.slice(40));
-  await expect(run({ state: first.state(), repeat: 2 }, location)).rejects.toThrow(hasChanged);
+  await expect(run({ state: first.state(), epochsPerLoop: 2 }, location)).rejects.toThrow(hasChanged);
 });
 
 test('a changed byte may be skipped or substituted like any bad sample', async () => {
   const location = await packedSound();
   await damage(location, order[10]!);
-  const { seen, loader } = await run({ onBadSample: 'substitute', checksum: 'always' }, location);
+  const { seen, loader } = await run({ onBadSample: 'replace', checksum: 'always' }, location);
   expect(keysOf(seen)[10]).toBe(order[11]);
-  expect(loader.report().badSamples).toMatchObject([{ key: order[10], substitute: order[11] }]);
+  expect(loader.report().badSamples).toMatchObject([{ key: order[10], replacement: order[11] }]);
   const raw = await run({ onBadSample: 'skip', checksum: 'always', transform: 'raw' }, location);
   expect(raw.seen.flatMap(({ valid }) => valid).indexOf(0)).toBe(10);
 });
 
-test.each(['raise', 'skip', 'substitute'] as const)(
+test.each(['raise', 'skip', 'replace'] as const)(
   'images of two sizes without a transform are no bad samples: the transform is named (onBadSample %s)',
   async (onBadSample) => {
     const [source, output] = [emptyFolder(), path.join(emptyFolder(), 'shards')];

@@ -42,13 +42,13 @@ test('another seed and another epoch give another order and other crops', async 
 test.each(['sample', 'chunk', 'shard'] as const)(
   'units of a %s give every sample once, in few streams and small blocks',
   async (shuffleUnit) => {
-    const seen = await batches({ batchSize: 7, transform: 'raw', shuffleUnit, streams: 4, blockSamples: 3 });
+    const seen = await batches({ batchSize: 7, transform: 'raw', shuffleUnit, shuffleStreams: 4, blockSamples: 3 });
     expect(keysOf(seen).toSorted()).toEqual([...new Set(keysOf(seen))].toSorted());
     expect(keysOf(seen)).toHaveLength(60);
   },
 );
 
-test('iterating again gives the next epoch, and repeat goes through several in one loop', async () => {
+test('iterating again gives the next epoch, and epochsPerLoop goes through several in one loop', async () => {
   const dataset = await openDataset(shards);
   const loader = dataset.loader({ batchSize: 30, transform: SMALL, workers: 1, seed: 5 });
   const epochs: Seen[][] = [];
@@ -59,7 +59,7 @@ test('iterating again gives the next epoch, and repeat goes through several in o
   await loader.close();
   await dataset.close();
   expect(epochs.map((seen) => seen[0]!.epoch)).toEqual([0, 1]);
-  const both = await batches({ batchSize: 30, transform: SMALL, seed: 5, repeat: 2 });
+  const both = await batches({ batchSize: 30, transform: SMALL, seed: 5, epochsPerLoop: 2 });
   expect(both).toEqual(epochs.flat());
 });
 

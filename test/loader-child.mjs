@@ -6,7 +6,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { openDataset } from '@shardtool/reader';
 
 const { location, options, stateFile, run, batches = Infinity } = JSON.parse(process.argv[2]);
-if (options.repeat === null) options.repeat = Infinity;
+if (options.epochsPerLoop === null) options.epochsPerLoop = Infinity;
 const dataset = await openDataset(location);
 const loader = dataset.loader(options);
 let delivered = 0;

@@ -12,7 +12,7 @@ const shards = await packedSmall(
   { maxShardSamples: 15 },
 );
 const base = { transform: 'raw', batchSize: 16, seed: 2, checksum: 'always' } as const;
-const streaming = { ...base, shuffleUnit: 'chunk', streams: 4, blockSamples: 4 } as const;
+const streaming = { ...base, shuffleUnit: 'chunk', shuffleStreams: 4, blockSamples: 4 } as const;
 
 /** How often each key comes. */
 function timesOf(keys: readonly string[]): Map<string, number> {
@@ -62,7 +62,11 @@ test('whole weights by class give exact counts, and the repetitions of a sample 
 
 test('weights by a function that are not whole give counts next to them, and another draw each epoch', async () => {
   for (const options of [base, streaming]) {
-    const seen = await batchesOf(shards, { ...options, repeat: 20, weights: ({ cls }) => [0, 0.25, 1.5, 2][cls]! });
+    const seen = await batchesOf(shards, {
+      ...options,
+      epochsPerLoop: 20,
+      weights: ({ cls }) => [0, 0.25, 1.5, 2][cls]!,
+    });
     const epochs = Array.from({ length: 20 }, (_, epoch) =>
       timesOf(keysOf(seen.filter((batch) => batch.epoch === epoch))),
     );
@@ -82,11 +86,11 @@ test('weights by a function that are not whole give counts next to them, and ano
 
 test('an epoch may be any number of samples of the endless sequence of passes', async () => {
   for (const options of [base, streaming]) {
-    const passes = keysOf(await batchesOf(shards, { ...options, repeat: 2 }));
-    const short = await batchesOf(shards, { ...options, epochSamples: 32, repeat: 5 });
+    const passes = keysOf(await batchesOf(shards, { ...options, epochsPerLoop: 2 }));
+    const short = await batchesOf(shards, { ...options, samplesPerEpoch: 32, epochsPerLoop: 5 });
     expect(short.map(({ epoch }) => epoch)).toEqual([0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
     expect(keysOf(short)).toEqual(passes);
-    const long = await batchesOf(shards, { ...options, epochSamples: 160 });
+    const long = await batchesOf(shards, { ...options, samplesPerEpoch: 160 });
     expect(keysOf(long)).toEqual(passes);
   }
 });
@@ -96,7 +100,7 @@ test('an endless loop goes from epoch to epoch', async () => {
   for (const options of [base, streaming]) {
     const epochs = new Set<number>();
     const keys: string[] = [];
-    for await (const batch of dataset.loader({ ...options, workers: 1, repeat: Infinity })) {
+    for await (const batch of dataset.loader({ ...options, workers: 1, epochsPerLoop: Infinity })) {
       epochs.add(batch.epoch);
       keys.push(...batch.keys);
       if (batch.epoch === 6) break;
@@ -119,13 +123,13 @@ test('without a shuffle a subset comes in the order of the dataset, over all ran
 
 test.each(['sample', 'chunk', 'shard'] as const)('the unit of the shuffle may be a %s', async (shuffleUnit) => {
   await using dataset = await openDataset(shards);
-  const options = { ...base, shuffleUnit, streams: 2, blockSamples: 4 } as const;
+  const options = { ...base, shuffleUnit, shuffleStreams: 2, blockSamples: 4 } as const;
   expect((await dataset.loader(options).info()).shuffleUnit).toBe(shuffleUnit);
   const seen = await batchesOf(shards, options);
   expect(new Set(keysOf(seen)).size).toBe(80);
   // Samples that stand side by side on disk: of whole shards many come within one batch, of single samples few.
   const numbers: number[][] = [];
-  for await (const { numbers: of } of dataset.loader({ ...options, workers: 1 })) numbers.push([...of]);
+  for await (const { indices: of } of dataset.loader({ ...options, workers: 1 })) numbers.push([...of]);
   const neighbours = numbers.flatMap((of) => of.filter((number) => of.includes(number + 1))).length;
   if (shuffleUnit === 'sample') expect(neighbours).toBeLessThan(25);
   else expect(neighbours).toBeGreaterThan(25);
@@ -149,7 +153,13 @@ test('of a sparse selection only what is selected is kept in memory, though it i
     reads++;
     return read(...given);
   };
-  await using loader = dataset.loader({ ...streaming, workers: 1, streams: 1, blockSamples: 64, classes: ['b'] });
+  await using loader = dataset.loader({
+    ...streaming,
+    workers: 1,
+    shuffleStreams: 1,
+    blockSamples: 64,
+    classes: ['b'],
+  });
   let bytes = 0;
   for await (const { encoded } of loader) for (const image of encoded!) bytes += image.length;
   expect(reads).toBeLessThan(10);
@@ -196,7 +206,7 @@ test('of several captions each epoch draws one, the same whatever the workers an
     }
     return { seen, state };
   };
-  const { seen, state } = await captionsOf({ workers: 1, repeat: 8 });
+  const { seen, state } = await captionsOf({ workers: 1, epochsPerLoop: 8 });
   for (const [key, texts] of seen) {
     const i = Number(key.split('/')[1]);
     for (const text of texts) {
@@ -204,7 +214,7 @@ test('of several captions each epoch draws one, the same whatever the workers an
     }
   }
   expect(new Set([...seen.values()].flat()).size).toBeGreaterThan(50);
-  expect((await captionsOf({ workers: 3, repeat: 8 })).seen).toEqual(seen);
+  expect((await captionsOf({ workers: 3, epochsPerLoop: 8 })).seen).toEqual(seen);
   for (const [key, texts] of (await captionsOf({ workers: 1, state })).seen) {
     expect(texts).toEqual(seen.get(key)!.slice(0, 2));
   }

@@ -8,7 +8,7 @@ import { TIMES } from './repetitions.js';
 
 const shards = await packedSmall({ samples: 60 }, { maxShardSamples: 10 });
 const OPTIONS = {
-  ...{ batchSize: 8, repeat: Infinity, workers: 1 },
+  ...{ batchSize: 8, epochsPerLoop: Infinity, workers: 1 },
   transform: [{ name: 'randomResizedCrop', size: 32 }],
 } as const;
 
@@ -28,7 +28,7 @@ function run(program: string, location = shards, flags: readonly string[] = []) 
     };
     syncBuiltinESMExports();
     const dataset = await openDataset(${JSON.stringify(location)});
-    const options = { ...${JSON.stringify(OPTIONS)}, repeat: Infinity, workers: 2 };
+    const options = { ...${JSON.stringify(OPTIONS)}, epochsPerLoop: Infinity, workers: 2 };
     ${program}`;
   const { stdout, stderr, status, signal } = spawnSync(
     process.execPath,
@@ -131,7 +131,7 @@ const PROGRAMS = {
     Worker.prototype.emit = function (name, ...given) { if (name === 'message' && workers.includes(this)) heard++; return emit.call(this, name, ...given); };
     let images = 0;
     let started = 0;
-    for await (const batch of dataset.loader({ ...options, repeat: 5 })) {
+    for await (const batch of dataset.loader({ ...options, epochsPerLoop: 5 })) {
       if (images === 0) started = heard;
       images += batch.size;
     }
@@ -142,7 +142,7 @@ const PROGRAMS = {
     for await (const batch of dataset.loader({ ...options, workers: 6 })) break;
     say(threads() - before < 6 ? 'gone' : 'still there');`,
   diesBetween: `
-    const loader = dataset.loader({ ...options, repeat: 1 });
+    const loader = dataset.loader({ ...options, epochsPerLoop: 1 });
     for (let epoch = 0; epoch < 2; epoch++) {
       let images = 0;
       for await (const batch of loader) images += batch.size;
@@ -161,7 +161,7 @@ const PROGRAMS = {
   cannotStart: `
     for (let i = 0; i < ${1 + TIMES}; i++) {
       const steps = { pixels: { module: './nowhere.mjs' } };
-      const iterator = dataset.loader({ ...options, steps, workers: 1 + ((2 * i) % 4) })[Symbol.asyncIterator]();
+      const iterator = dataset.loader({ ...options, customSteps: steps, workers: 1 + ((2 * i) % 4) })[Symbol.asyncIterator]();
       await iterator.next().catch((error) => say(error.message.includes('nowhere.mjs')));
     }`,
   throws: sabotaged(inWorker("throw new TypeError('out of the blue')"), 1),
@@ -172,7 +172,7 @@ const PROGRAMS = {
   neverStarts: sabotaged(noStart, 2),
   neverEnds: `
     process.env.NODE_OPTIONS = '--import ' + ${JSON.stringify(`data:text/javascript,${encodeURIComponent(atTheEnd)}`)};
-    const loader = dataset.loader({ ...options, repeat: 1 });
+    const loader = dataset.loader({ ...options, epochsPerLoop: 1 });
     let images = 0;
     for await (const batch of loader) images += batch.size;
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -288,7 +288,7 @@ test('a shard that is cut under the reader ends the loop with an error that name
   await using dataset = await openDataset(location);
   await truncate(`${location}/000002.tar`, 4096);
   const loop = async () => {
-    for await (const _ of dataset.loader({ ...OPTIONS, repeat: 1 }));
+    for await (const _ of dataset.loader({ ...OPTIONS, epochsPerLoop: 1 }));
   };
   await expect(loop()).rejects.toThrow(/000002\.tar ends at byte 4096/);
 });
@@ -298,7 +298,7 @@ test('loaders one after the other leave no thread behind', async () => {
   const threads = () => readdirSync('/proc/self/task').length;
   let after = 0;
   for (let i = 0; i < 3; i++) {
-    const loader = dataset.loader({ ...OPTIONS, repeat: 1, workers: 3 });
+    const loader = dataset.loader({ ...OPTIONS, epochsPerLoop: 1, workers: 3 });
     for await (const _ of loader);
     await loader.close();
     if (i === 0) after = threads();

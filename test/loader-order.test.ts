@@ -14,9 +14,9 @@ const order = Uint32Array.from({ length: 100 }, (_, at) => (at * 37 + 11) % 80);
 const inOrder = Array.from(order, (sample) => keys[sample]!);
 
 test('samples come in the order that is given, from memory and read in blocks', async () => {
-  for (const blocks of [{}, { blockSamples: 4 }, { blockSamples: 4, streams: 6 }]) {
-    expect(keysOf(await batchesOf(shards, { ...base, ...blocks, order }))).toEqual(inOrder);
-    expect(keysOf(await batchesOf(shards, { ...base, ...blocks, order: [...order], repeat: 2 }))).toEqual([
+  for (const blocks of [{}, { blockSamples: 4 }, { blockSamples: 4, shuffleStreams: 6 }]) {
+    expect(keysOf(await batchesOf(shards, { ...base, ...blocks, indices: order }))).toEqual(inOrder);
+    expect(keysOf(await batchesOf(shards, { ...base, ...blocks, indices: [...order], epochsPerLoop: 2 }))).toEqual([
       ...inOrder,
       ...inOrder,
     ]);
@@ -25,7 +25,7 @@ test('samples come in the order that is given, from memory and read in blocks', 
 
 test('ranks share the order in turn, as a distributed sampler deals it', async () => {
   const ranks = await Promise.all(
-    [0, 1, 2].map((rank) => batchesOf(shards, { ...base, order, blockSamples: 4, rank, worldSize: 3 })),
+    [0, 1, 2].map((rank) => batchesOf(shards, { ...base, indices: order, blockSamples: 4, rank, worldSize: 3 })),
   );
   ranks.forEach((batches, rank) => {
     expect(keysOf(batches)).toEqual(inOrder.filter((_, at) => at % 3 === rank));
@@ -34,32 +34,37 @@ test('ranks share the order in turn, as a distributed sampler deals it', async (
 
 test('a sample that comes twice in an epoch is another crop the second time', async () => {
   const transform = [{ name: 'randomResizedCrop', size: 16, scale: [0.1, 1] }] as const;
-  const lines = linesOf(await batchesOf(shards, { ...base, transform, order: [5, 5, 5], blockSamples: 1 }));
+  const lines = linesOf(await batchesOf(shards, { ...base, transform, indices: [5, 5, 5], blockSamples: 1 }));
   expect(new Set(lines).size).toBe(3);
 });
 
 test('epochs of another order each are several orders one behind the other', async () => {
-  const batches = await batchesOf(shards, { ...base, order: [3, 1, 2, 2, 3, 1], epochSamples: 3, repeat: 2 });
+  const batches = await batchesOf(shards, {
+    ...base,
+    indices: [3, 1, 2, 2, 3, 1],
+    samplesPerEpoch: 3,
+    epochsPerLoop: 2,
+  });
   const ofEpoch = (epoch: number) => keysOf(batches.filter((batch) => batch.epoch === epoch));
   expect([ofEpoch(0), ofEpoch(1)]).toEqual([[3, 1, 2].map((n) => keys[n]), [2, 3, 1].map((n) => keys[n])]);
 });
 
 test('a run goes on in the middle of an order, and not with another one', async () => {
-  const loader = dataset.loader({ ...base, order, blockSamples: 4 });
+  const loader = dataset.loader({ ...base, indices: order, blockSamples: 4 });
   let seen = 0;
   for await (const _ of loader) if (++seen === 5) break;
   const state = loader.state();
   await loader.close();
-  expect(keysOf(await batchesOf(shards, { ...base, order, state }))).toEqual(inOrder.slice(40));
-  await expect(batchesOf(shards, { ...base, order: order.toReversed(), state })).rejects.toThrow('selection');
+  expect(keysOf(await batchesOf(shards, { ...base, indices: order, state }))).toEqual(inOrder.slice(40));
+  await expect(batchesOf(shards, { ...base, indices: order.toReversed(), state })).rejects.toThrow('selection');
 });
 
 test('what an order cannot stand beside, and what is none, is one sentence', async () => {
   for (const other of [{ where: 'width > 1' }, { weights: { a: 2 } }, { shuffle: true }, { classes: ['a'] }]) {
-    await expect(batchesOf(shards, { ...base, ...other, order })).rejects.toThrow(
-      `order says which samples come, and when: leave out ${Object.keys(other)[0]}, or order.`,
+    await expect(batchesOf(shards, { ...base, ...other, indices: order })).rejects.toThrow(
+      `indices says which samples come, and when: leave out ${Object.keys(other)[0]}, or indices.`,
     );
   }
-  await expect(batchesOf(shards, { ...base, order: [80] })).rejects.toThrow('order[0] is 80');
-  await expect(batchesOf(shards, { ...base, order: ['a'] as never })).rejects.toThrow('order is not right');
+  await expect(batchesOf(shards, { ...base, indices: [80] })).rejects.toThrow('indices[0] is 80');
+  await expect(batchesOf(shards, { ...base, indices: ['a'] as never })).rejects.toThrow('indices is not right');
 });

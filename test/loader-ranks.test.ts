@@ -8,7 +8,7 @@ import { TIMES } from './repetitions.js';
 
 /** 103 samples in 7 shards: nothing is divided evenly. */
 const shards = await packedSmall({ samples: 103 }, { maxShardSamples: 16 });
-const base = { transform: 'raw', seed: 3, streams: 12, blockSamples: 4 } as const;
+const base = { transform: 'raw', seed: 3, shuffleStreams: 12, blockSamples: 4 } as const;
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -75,9 +75,9 @@ test('a rank for which no sample of a partial last batch is left gets one marked
 });
 
 test('an epoch too short for one batch is an error where the last batch is dropped', async () => {
-  await expect(batchesOf(shards, { ...base, batchSize: 104, lastBatch: 'drop', repeat: Infinity })).rejects.toThrow(
-    'Epoch 0 has 103 samples, too few for a batch of 104',
-  );
+  await expect(
+    batchesOf(shards, { ...base, batchSize: 104, lastBatch: 'drop', epochsPerLoop: Infinity }),
+  ).rejects.toThrow('Epoch 0 has 103 samples, too few for a batch of 104');
 });
 
 test('64 ranks share one shard', async () => {

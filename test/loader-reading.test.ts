@@ -10,7 +10,14 @@ const uneven = await packedSmall(
   { samples: 120, bytes: (i) => (i < 90 ? 1000 + 50 * i : 250_000 + 25_000 * (i - 90)) },
   { maxShardSamples: 15, shuffle: false },
 );
-const chunks = { transform: 'raw', shuffleUnit: 'chunk', streams: 8, blockSamples: 4, workers: 1, seed: 5 } as const;
+const chunks = {
+  transform: 'raw',
+  shuffleUnit: 'chunk',
+  shuffleStreams: 8,
+  blockSamples: 4,
+  workers: 1,
+  seed: 5,
+} as const;
 
 /** Bytes that were read from shards, and the reads under way; each takes `delayMs` longer. */
 function watchReads(dataset: Dataset, delayMs = 0): { bytes: number; underWay: number; reads: number } {
@@ -35,7 +42,7 @@ async function namedLimit(options: LoaderOptions): Promise<number> {
 }
 
 test('samples from 1 KB to 1 MB, sorted by size, come through the least memory that is asked for, epoch after epoch', async () => {
-  const options = { ...chunks, batchSize: 8, repeat: 4 };
+  const options = { ...chunks, batchSize: 8, epochsPerLoop: 4 };
   const ample = await batchesOf(uneven, options);
   const least = await namedLimit({ ...options, readBufferBytes: 1_000_000 });
   await using dataset = await openDataset(uneven);
@@ -63,7 +70,7 @@ test('read buffers take what was computed beforehand, and no more', async () => 
 });
 
 test('where everything is kept in memory, the least that is asked for is enough', async () => {
-  const options = { transform: 'raw', workers: 1, batchSize: 16, repeat: 3 } as const;
+  const options = { transform: 'raw', workers: 1, batchSize: 16, epochsPerLoop: 3 } as const;
   const least = await namedLimit({ ...options, readBufferBytes: 1000 });
   await using dataset = await openDataset(uneven);
   await using loader = dataset.loader({ ...options, readBufferBytes: least });
@@ -80,7 +87,7 @@ test('a limit over what a machine has is no reason to fail', async () => {
 test('a consumer that stops asking stops the reads', async () => {
   await using dataset = await openDataset(even);
   const watched = watchReads(dataset);
-  await using loader = dataset.loader({ ...chunks, batchSize: 4, prefetchBatches: 2, repeat: Infinity });
+  await using loader = dataset.loader({ ...chunks, batchSize: 4, prefetchBatches: 2, epochsPerLoop: Infinity });
   const iterator = loader[Symbol.asyncIterator]();
   await iterator.next();
   await sleep(300);
@@ -101,7 +108,7 @@ test('many short epochs follow one another through memory for little more than o
     ...chunks,
     batchSize: 16,
     lastBatch: 'pad',
-    repeat: 25,
+    epochsPerLoop: 25,
     readBufferBytes: least,
   });
   const epochs = new Map<number, Set<string>>();
@@ -121,7 +128,7 @@ test('an iteration that ends early leaves no read under way, wherever it was', a
       batchSize: 4,
       prefetchBatches: 2,
       readConcurrency: 2,
-      repeat: Infinity,
+      epochsPerLoop: Infinity,
     });
     let seen = 0;
     for await (const _ of loader) if (++seen === batches) break;
@@ -155,7 +162,13 @@ test.each([
   'a dataset that is closed under a loader that %s ends its loop with the reason',
   async (_, { shuffleUnit }) => {
     const dataset = await openDataset(even);
-    const loader = dataset.loader({ ...chunks, shuffleUnit, batchSize: 8, prefetchBatches: 2, repeat: Infinity });
+    const loader = dataset.loader({
+      ...chunks,
+      shuffleUnit,
+      batchSize: 8,
+      prefetchBatches: 2,
+      epochsPerLoop: Infinity,
+    });
     let batches = 0;
     const loop = async () => {
       for await (const _ of loader) if (++batches === 2) await dataset.close();
@@ -189,7 +202,13 @@ test('a loader that is closed while a batch is awaited, or between two, ends its
 
 test('encoded batches that are held stay as they are until they are released, also beyond the end of the loop', async () => {
   await using dataset = await openDataset(even);
-  await using loader = dataset.loader({ ...chunks, batchSize: 60, prefetchBatches: 3, reuse: 'manual', repeat: 1 });
+  await using loader = dataset.loader({
+    ...chunks,
+    batchSize: 60,
+    prefetchBatches: 3,
+    reuse: 'manual',
+    epochsPerLoop: 1,
+  });
   const held = [];
   for await (const batch of loader) {
     held.push({ batch, seen: look(batch) });
@@ -204,7 +223,13 @@ test('encoded batches that are held stay as they are until they are released, al
 
 test('batches may be released in any order', async () => {
   await using dataset = await openDataset(even);
-  await using loader = dataset.loader({ ...chunks, batchSize: 12, prefetchBatches: 4, reuse: 'manual', repeat: 3 });
+  await using loader = dataset.loader({
+    ...chunks,
+    batchSize: 12,
+    prefetchBatches: 4,
+    reuse: 'manual',
+    epochsPerLoop: 3,
+  });
   const held = [];
   const seen: Seen[] = [];
   for await (const batch of loader) {
@@ -212,5 +237,5 @@ test('batches may be released in any order', async () => {
     held.push(batch);
     if (held.length === 3) held.splice(seen.length % 3, 1)[0]!.release();
   }
-  expect(linesOf(seen)).toEqual(linesOf(await batchesOf(even, { ...chunks, batchSize: 12, repeat: 3 })));
+  expect(linesOf(seen)).toEqual(linesOf(await batchesOf(even, { ...chunks, batchSize: 12, epochsPerLoop: 3 })));
 });

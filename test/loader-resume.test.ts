@@ -19,7 +19,7 @@ const shards = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples
 const base = {
   transform: [{ name: 'randomResizedCrop', size: 24 }, { name: 'randomHorizontalFlip' }],
   seed: 11,
-  streams: 12,
+  shuffleStreams: 12,
   blockSamples: 4,
   shuffleUnit: 'chunk',
 } as const;
@@ -37,12 +37,12 @@ async function withStates(options: LoaderOptions): Promise<{ seen: Seen[]; state
   return { seen, states };
 }
 
-const run = await withStates({ ...base, batchSize: 16, repeat: 2 });
+const run = await withStates({ ...base, batchSize: 16, epochsPerLoop: 2 });
 const lines = linesOf(run.seen);
 
 test.each([0, 4, 8, 9, 10, 17])('a run taken up after batch %i goes on as the one that was not stopped', async (b) => {
   const repeat = b < 9 ? 2 : 1;
-  const rest = await batchesOf(shards, { ...base, batchSize: 16, repeat, state: run.states[b] });
+  const rest = await batchesOf(shards, { ...base, batchSize: 16, epochsPerLoop: repeat, state: run.states[b] });
   expect(rest).toEqual(run.seen.slice(b + 1));
 });
 
@@ -59,7 +59,7 @@ test('a state goes on under other workers, prefetching and batch sizes with the 
     { batchSize: 7, prefetchBatches: 6, readConcurrency: 1 },
     { batchSize: 40, checksum: 'always' },
   ] as const) {
-    const rest = await batchesOf(shards, { ...base, repeat: 2, state: run.states[3], ...other });
+    const rest = await batchesOf(shards, { ...base, epochsPerLoop: 2, state: run.states[3], ...other });
     expect(linesOf(rest)).toEqual(lines.slice(64));
   }
 });
@@ -92,7 +92,7 @@ function dealtOut(ranks: readonly string[][]): string[] {
 
 test('a second loop over the loader begins the next epoch after a break, and the state stays where the break was', async () => {
   await using dataset = await openDataset(shards);
-  await using loader = dataset.loader({ ...base, workers: 1, batchSize: 16, repeat: 3 });
+  await using loader = dataset.loader({ ...base, workers: 1, batchSize: 16, epochsPerLoop: 3 });
   let batches = 0;
   for await (const _ of loader) if (++batches === 4) break;
   expect(loader.state()).toEqual(run.states[3]);
@@ -141,10 +141,16 @@ test('a state tells where the run is before its first batch, too', async () => {
 });
 
 test('weights that are not whole, classes and short epochs go on as they were', async () => {
-  for (const choice of [{ weights: { a: 2.5, b: 0.5 } }, { classes: ['a', 'c'] }, { epochSamples: 64 }]) {
-    const { seen, states } = await withStates({ ...base, ...choice, batchSize: 16, repeat: 3 });
+  for (const choice of [{ weights: { a: 2.5, b: 0.5 } }, { classes: ['a', 'c'] }, { samplesPerEpoch: 64 }]) {
+    const { seen, states } = await withStates({ ...base, ...choice, batchSize: 16, epochsPerLoop: 3 });
     const epochs = 3 - seen[5]!.epoch;
-    const rest = await batchesOf(shards, { ...base, ...choice, batchSize: 16, repeat: epochs, state: states[5] });
+    const rest = await batchesOf(shards, {
+      ...base,
+      ...choice,
+      batchSize: 16,
+      epochsPerLoop: epochs,
+      state: states[5],
+    });
     expect(linesOf(rest)).toEqual(linesOf(seen.slice(6)));
   }
 });
@@ -154,7 +160,7 @@ test.each([
   ['another selection', { selection: 'abc' }, {}, /selection/],
   ['a newer version', { version: 3 }, {}, /is of version 3 of the order, and this shardtool knows 2/],
   ['another seed', {}, { seed: 12 }, /seed/],
-  ['other streams', {}, { streams: 24 }, /streams/],
+  ['other streams', {}, { shuffleStreams: 24 }, /saved with shuffleStreams 12/],
   ['other weights', {}, { weights: { a: 2 } }, /selection/],
   ['another way of decoding', {}, { decode: 'exact' as const }, /saved with decode scaled, but decode is exact now/],
   ['a way of decoding that there is not', { decode: 'slow' }, {}, /not a state that a loader gave \(decode: "slow"\)/],
@@ -201,7 +207,7 @@ test('going on late in an epoch reads the rest of the current blocks and what is
     transform: 'raw',
     workers: 1,
     batchSize: 24,
-    streams: 12,
+    shuffleStreams: 12,
     blockSamples: 8,
     shuffleUnit: 'chunk',
   } as const;
@@ -240,7 +246,7 @@ function savedIn(stateFile: string): Saved | undefined {
  */
 async function killedReader(stateFile: string, run: number, options: LoaderOptions): Promise<Seen[]> {
   const program = fileURLToPath(new URL('./loader-child.mjs', import.meta.url));
-  const resumed = { ...base, ...options, repeat: null, state: savedIn(stateFile)?.state };
+  const resumed = { ...base, ...options, epochsPerLoop: null, state: savedIn(stateFile)?.state };
   const argument = JSON.stringify({ location: shards, stateFile, run, options: resumed });
   const child = spawn(process.execPath, [program, argument], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -279,6 +285,6 @@ test('a reader that is killed again and again goes on from its last saved state,
     keys.push(...validKeysOf(await killedReader(stateFile, kill, options)));
   }
   expect(keys.length).toBeGreaterThan(10);
-  const whole = await batchesOf(shards, { ...base, batchSize: 50, repeat: Math.ceil(keys.length / 150) });
+  const whole = await batchesOf(shards, { ...base, batchSize: 50, epochsPerLoop: Math.ceil(keys.length / 150) });
   expect(keys).toEqual(keysOf(whole).slice(0, keys.length));
 });

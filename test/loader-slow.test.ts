@@ -8,7 +8,7 @@ import { expect, test, vi } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { buildSlowfs, mountSlow } from './slowfs/slow-folder.mjs';
 
-const OPTIONS = { transform: 'raw', batchSize: 16, seed: 7, workers: 1, streams: 8, blockSamples: 8 } as const;
+const OPTIONS = { transform: 'raw', batchSize: 16, seed: 7, workers: 1, shuffleStreams: 8, blockSamples: 8 } as const;
 
 /** What a file of /proc says, or '' where it has just gone. */
 function told(read: () => string): string {
@@ -75,12 +75,12 @@ test('threads read parts of files and whole ones, and what they cannot read is a
   const whole = await Promise.all(files.map((file) => threads.readFile(file)));
   expect(whole.map((bytes) => Buffer.from(bytes))).toEqual(files.map((_, i) => Buffer.alloc(1000, i)));
   await expect(threads.readFile(path.join(folder, 'none'))).rejects.toMatchObject({
-    name: 'NoSuchFileError',
+    name: 'FileNotFoundError',
     path: path.join(folder, 'none'),
   });
   const target = new Uint8Array(new SharedArrayBuffer(10));
   await expect(threads.read(path.join(folder, 'none'), 0, target)).rejects.toMatchObject({
-    name: 'NoSuchFileError',
+    name: 'FileNotFoundError',
   });
   await threads.close();
 });

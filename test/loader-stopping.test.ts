@@ -8,7 +8,7 @@ import { TIMES } from './repetitions.js';
 const shards = await packedSmall({ samples: 48, classes: 2 }, { maxShardSamples: 12 });
 const transform = [{ name: 'resize', size: [24, 24] }] as const;
 /** A loop of it ends only when it is stopped. `where` has indexes read before workers start. */
-const endless: LoaderOptions = { transform, batchSize: 8, workers: 1, repeat: Infinity, where: 'width > 0' };
+const endless: LoaderOptions = { transform, batchSize: 8, workers: 1, epochsPerLoop: Infinity, where: 'width > 0' };
 const MOMENTS = 100;
 /** `npm run test:long` tries them all, `npm test` every ninth: even and odd ones. */
 const STRIDE = Math.ceil((MOMENTS / 12) * TIMES);
@@ -45,7 +45,7 @@ test('an abort at any moment ends the loop with its reason, and the workers', as
   await using dataset = await openDataset(shards);
   const startMs = await startTime(dataset);
   const before = threads();
-  const blocks = { shuffleUnit: 'chunk', streams: 2, blockSamples: 4 } as const;
+  const blocks = { shuffleUnit: 'chunk', shuffleStreams: 2, blockSamples: 4 } as const;
   const abortAt = async (k: number): Promise<void> => {
     const controller = new AbortController();
     const options = { ...endless, ...(k % 2 === 0 ? blocks : {}), signal: controller.signal };
@@ -114,8 +114,8 @@ test('an error at any read ends the loop with it, and the next loop of the same 
   };
   files.index = failing(calls.index);
   files.read = failing(calls.read);
-  const shuffle = { shuffleUnit: 'chunk', streams: 2, blockSamples: 6 } as const;
-  const loader = dataset.loader({ ...endless, ...shuffle, repeat: 1 });
+  const shuffle = { shuffleUnit: 'chunk', shuffleStreams: 2, blockSamples: 6 } as const;
+  const loader = dataset.loader({ ...endless, ...shuffle, epochsPerLoop: 1 });
   let failures = 0;
   for (let k = 1; ; k++) {
     left = k;

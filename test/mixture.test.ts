@@ -34,7 +34,7 @@ interface Seen {
 }
 
 const rowsOf = (batch: Batch): string[] =>
-  Array.from(batch.numbers, (number, row) => `${batch.source![row]}:${number}`).filter(
+  Array.from(batch.indices, (number, row) => `${batch.datasetIndex![row]}:${number}`).filter(
     (_, row) => batch.valid[row] === 1,
   );
 
@@ -51,7 +51,7 @@ const flat = (seen: readonly Seen[]): string[] => seen.flatMap(({ rows }) => row
 const countsOf = (rows: readonly string[]): number[] =>
   [0, 1, 2].map((source) => rows.filter((row) => row.startsWith(`${source}:`)).length);
 
-const whole = await run(parts, {}, { repeat: 3 });
+const whole = await run(parts, {}, { epochsPerLoop: 3 });
 
 test('without weights every sample of all datasets comes once in an epoch', async () => {
   const rows = flat(await run(unweighted, {}, {}));
@@ -72,7 +72,7 @@ test('an epoch has the shares that the weights say, and over epochs nothing come
 });
 
 test('the same rows come whatever the workers, and dealt out among ranks they are those of one alone, with its states', async () => {
-  expect(await run(parts, {}, { prefetchBatches: 2, workers: 3, readConcurrency: 1, repeat: 3 })).toEqual(whole);
+  expect(await run(parts, {}, { prefetchBatches: 2, workers: 3, readConcurrency: 1, epochsPerLoop: 3 })).toEqual(whole);
   const settings = { group: 4, window: 4 };
   const alone = await run(parts, settings, {});
   for (const worldSize of [4]) {
@@ -91,7 +91,7 @@ test('the same rows come whatever the workers, and dealt out among ranks they ar
 
 test('a state goes on to the sample, with another batch size and other ranks, and is plain data', async () => {
   const settings = { group: 4, window: 4 };
-  const seen = await run(parts, settings, { repeat: 2 });
+  const seen = await run(parts, settings, { epochsPerLoop: 2 });
   for (const at of [5]) {
     const state = JSON.parse(JSON.stringify(seen[at]!.state));
     expect(JSON.stringify(state).length).toBeLessThan(900);
@@ -122,7 +122,7 @@ test('weights may change at any place, and what is left of each dataset comes ex
   await using mixture = await openMixture(parts);
   await using loader = mixture.loader(base);
   const state = await loader.withWeights(whole[at]!.state, [1, 1, 4]);
-  const after = flat(await run(parts, {}, { state, repeat: 2 }));
+  const after = flat(await run(parts, {}, { state, epochsPerLoop: 2 }));
   for (const [source, size] of [90, 50, 31].entries()) {
     const own = [...before, ...after].filter((row) => row.startsWith(`${source}:`));
     for (let from = 0; from + size <= own.length; from += size) {
@@ -137,7 +137,7 @@ test('weights may change at any place, and what is left of each dataset comes ex
 test('a mixture of one dataset is that dataset, to the byte and the state', async () => {
   const bytesOf = async (dataset: Awaited<ReturnType<typeof openDataset>>) => {
     await using opened = dataset;
-    await using loader = opened.loader({ ...base, repeat: 2 });
+    await using loader = opened.loader({ ...base, epochsPerLoop: 2 });
     const seen: unknown[] = [];
     for await (const batch of loader)
       seen.push([Buffer.from(batch.images!).toString('base64'), batch.keys, loader.state()]);
@@ -168,7 +168,7 @@ test('class lists are joined by name, one behind the other, or kept apart', asyn
     const byKey = new Map<string, number>();
     for await (const batch of loader) {
       for (const [row, key] of batch.keys.entries()) {
-        byKey.set(`${batch.source![row]}:${key.split('/')[0]}`, batch.labels[row]!);
+        byKey.set(`${batch.datasetIndex![row]}:${key.split('/')[0]}`, batch.labels[row]!);
       }
     }
     return { classes: mixture.classes, labels: Object.fromEntries([...byKey].sort()) };
@@ -194,7 +194,7 @@ test('a file names what is mixed, beside it or anywhere, and takes the place of 
   writeFileSync(file, JSON.stringify({ mixture, end: 'c' }));
   await using dataset = await openDataset(file);
   expect([dataset.size, dataset.shards.length]).toEqual([171, 15]);
-  await using loader = dataset.loader({ ...base, repeat: 3 });
+  await using loader = dataset.loader({ ...base, epochsPerLoop: 3 });
   const rows: string[] = [];
   for await (const batch of loader) rows.push(...rowsOf(batch));
   expect(rows).toEqual(flat(whole));
@@ -234,7 +234,7 @@ test('each dataset may be a part of itself', async () => {
   const kinds = new Map<string, number>();
   for await (const batch of loader) {
     for (const [row, key] of batch.keys.entries()) {
-      const kind = `${batch.source![row]}:${key.split('/')[0]}`;
+      const kind = `${batch.datasetIndex![row]}:${key.split('/')[0]}`;
       kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
     }
   }

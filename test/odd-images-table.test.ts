@@ -120,7 +120,7 @@ describe('read', () => {
   test('truncated-half.jpg: a crop above the cut has pixels, any other one is bad', async () => {
     const loader = dataset.loader({
       keys: [keyOf('truncated-half.jpg')],
-      ...{ workers: 1, repeat: 40, onBadSample: 'skip', transform: [{ name: 'randomCrop', size: [60, 200] }] },
+      ...{ workers: 1, epochsPerLoop: 40, onBadSample: 'skip', transform: [{ name: 'randomCrop', size: [60, 200] }] },
     });
     const valid: number[] = [];
     for await (const batch of loader) {

@@ -27,7 +27,7 @@ function shown({ images, extraImages, masks, encoded, list, labels, keys }: Batc
 /** Batches of three epochs in 3 slots, each looked at when it comes and when the loop is over. */
 async function twice(location: string, options: LoaderOptions): Promise<{ then: string[]; now: string[] }> {
   await using dataset = await openDataset(location);
-  await using loader = dataset.loader({ workers: 1, batchSize: 7, prefetchBatches: 3, repeat: 3, ...options });
+  await using loader = dataset.loader({ workers: 1, batchSize: 7, prefetchBatches: 3, epochsPerLoop: 3, ...options });
   const kept: Batch[] = [];
   const then: string[] = [];
   for await (const batch of loader) {
@@ -54,7 +54,7 @@ test.each<[string, string, LoaderOptions]>([
 
 test.each<[string, LoaderOptions]>([
   ['images', { transform: SQUARE }],
-  ['encoded images', { transform: 'raw', shuffleUnit: 'chunk', streams: 2, blockSamples: 8 }],
+  ['encoded images', { transform: 'raw', shuffleUnit: 'chunk', shuffleStreams: 2, blockSamples: 8 }],
 ])('with reuse the %s of a batch are overwritten', async (_, options) => {
   const { then, now } = await twice(small, { ...options, reuse: true });
   expect(now).not.toEqual(then);

@@ -254,7 +254,7 @@ test('a flat folder has no classes, as packing warns of and a loader says once',
   );
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   await using dataset = await openDataset(output);
-  const loader = dataset.loader({ batchSize: 1, transform: 'raw', repeat: 2 });
+  const loader = dataset.loader({ batchSize: 1, transform: 'raw', epochsPerLoop: 2 });
   for await (const batch of loader) expect([...batch.labels]).toEqual([-1]);
   await loader.close();
   const said = warn.mock.calls.map(([message]) => String(message)).filter((message) => message.includes('no class'));

@@ -80,7 +80,7 @@ test('a loader warns with the first batch that values were narrowed, and once', 
   await pack(tree({ 'a/1.png': DEEP, 'a/2.png': DEEP }), packed);
   await using dataset = await openDataset(packed);
   const said = warnings();
-  const loader = dataset.loader({ workers: 1, batchSize: 1, collate: 'list', repeat: 2 });
+  const loader = dataset.loader({ workers: 1, batchSize: 1, collate: 'list', epochsPerLoop: 2 });
   for await (const _ of loader) expect(said()).toHaveLength(1);
   await loader.close();
   expect(said()[0]).toMatch(/^Some images have more than 8 bits per channel, and their pixels are the upper 8 bits/);

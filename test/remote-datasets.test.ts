@@ -36,7 +36,14 @@ beforeEach(() => {
 
 const tars = () => fs.readdirSync(shards).filter((name) => name.endsWith('.tar'));
 
-const OPTIONS = { transform: 'train224', batchSize: 16, seed: 7, workers: 1, streams: 4, blockSamples: 5 } as const;
+const OPTIONS = {
+  transform: 'train224',
+  batchSize: 16,
+  seed: 7,
+  workers: 1,
+  shuffleStreams: 4,
+  blockSamples: 5,
+} as const;
 
 /** What an epoch delivers: keys, labels and pixels. */
 async function epoch(dataset: Dataset, options: object = {}): Promise<string[]> {
@@ -120,7 +127,7 @@ test('the first batch asks for its own samples and not for whole blocks, and all
   const many = await packedSmall({ samples: 512, bytes: () => 20_000 }, { maxShardSamples: 32 });
   const far = await faultyServer(path.dirname(many));
   const transform = [{ name: 'centerCrop', size: 8 }] as const;
-  const options = { ...OPTIONS, transform, streams: 32, blockSamples: 16, shuffleUnit: 'shard' } as const;
+  const options = { ...OPTIONS, transform, shuffleStreams: 32, blockSamples: 16, shuffleUnit: 'shard' } as const;
   const local = await openDataset(many);
   const whole = await epoch(local, options);
   await local.close();

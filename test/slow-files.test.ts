@@ -64,7 +64,7 @@ test('files that another process opens are read as others are, and errors have t
   const missing = path.join(path.dirname(names[0]!), 'none');
   const folder = path.dirname(names[0]!);
   for (const [file, error] of [
-    [missing, { name: 'NoSuchFileError', path: missing }],
+    [missing, { name: 'FileNotFoundError', path: missing }],
     [folder, { name: 'FileError', path: folder }],
   ] as const) {
     await expect(read(threads, file)).rejects.toMatchObject(error);

@@ -110,7 +110,7 @@ test('a server that is not there for a while is waited for', { timeout: 40_000 }
 test('what no other try mends is one sentence, without the query or the user', async () => {
   const secret = `${server.url.replace('//', '//user:word@')}/none?X-Amz-Signature=abc`;
   const error: Error = await openSource(secret).catch((error) => error);
-  expect(error.name).toBe('NoSuchFileError');
+  expect(error.name).toBe('FileNotFoundError');
   expect(error.message).toBe(`${server.url}/none cannot be read: there is no such file (404).`);
   for (const status of [401, 403]) {
     server.fault = () => ({ status });

@@ -128,7 +128,7 @@ test('own steps run on fields, pixels and batches; random numbers belong to the 
     pixels: { module: own, export: 'mark' },
     batch: { module: own, export: 'relabel' },
   };
-  const look = ({ images, numbers, labels, size }: Batch) => ({
+  const look = ({ images, indices: numbers, labels, size }: Batch) => ({
     labels: [...labels],
     fourth: images![3],
     size,
@@ -148,16 +148,22 @@ test('own steps run on fields, pixels and batches; random numbers belong to the 
 test('a sample that a step leaves out is replaced by the next of its block, and counted', async () => {
   const steps = { fields: { module: own, export: 'keep', options: { dropped: 2 } } };
   await using dataset = await openDataset(masked);
-  await using loader = dataset.loader({ transform: plain, steps, batchSize: 5, workers: 2, shuffle: false });
+  await using loader = dataset.loader({
+    transform: plain,
+    customSteps: steps,
+    batchSize: 5,
+    workers: 2,
+    shuffle: false,
+  });
   const numbers: number[] = [];
-  for await (const batch of loader) numbers.push(...batch.numbers);
+  for await (const batch of loader) numbers.push(...batch.indices);
   expect(numbers).toEqual([0, 1, 3, 3, 4, 5, 6, 8, 8, 9]);
   expect(loader.report()).toMatchObject({ dropped: 2, bad: 0 });
 });
 
 test('what a step throws arrives with the key and the stack, whatever onBadSample says', async () => {
   const steps = { pixels: { module: own, export: 'fail' } };
-  const run = looked(masked, { transform: plain, steps, onBadSample: 'skip' }, () => 0);
+  const run = looked(masked, { transform: plain, customSteps: steps, onBadSample: 'skip' }, () => 0);
   await expect(run).rejects.toBeInstanceOf(CustomStepError);
   await expect(run).rejects.toThrow(
     /masked\.tar: sample "s6": the step "pixels" threw: seven is not allowed\nTypeError[\s\S]*steps\.mjs:\d+/,
@@ -165,7 +171,8 @@ test('what a step throws arrives with the key and the stack, whatever onBadSampl
 });
 
 test('a step that is not there is an error that names the module and what it exports', async () => {
-  const missing = (step: object) => looked(masked, { transform: plain, steps: { pixels: step as never } }, () => 0);
+  const missing = (step: object) =>
+    looked(masked, { transform: plain, customSteps: { pixels: step as never } }, () => 0);
   await expect(missing({ module: own, export: 'notAFunction' })).rejects.toThrow(/"notAFunction".*exports.*keep/s);
   await expect(missing({ module: './nowhere.mjs' })).rejects.toThrow(/cannot be loaded from file:.*nowhere\.mjs/);
   await expect(missing({})).rejects.toThrow(/option steps is not right: .*module/);

@@ -405,7 +405,7 @@ test('what lies on an image moves as the model sees it, as in a loader that is t
   });
   const batch = (await loader[Symbol.asyncIterator]().next()).value!;
   const row = [...batch.offsets!].findIndex((from, i) => batch.offsets![i + 1]! - from === 2);
-  const [number, from] = [batch.numbers[row]!, batch.offsets![row]!];
+  const [number, from] = [batch.indices[row]!, batch.offsets![row]!];
   // Of an object that was cropped away it has an empty box.
   const left = [from, from + 1]
     .map((object) => ({
@@ -443,7 +443,7 @@ test('a mask moves as the model sees its image, as in a loader that is told of i
     ...{ transform, seed: 5, batchSize: 4, shuffle: false, workers: 1, image: 'npy', masks: ['seg.png'] },
   });
   const batch = (await loader[Symbol.asyncIterator]().next()).value!;
-  const [masks, numbers] = [batch.masks['seg.png']!.slice(), batch.numbers.slice()];
+  const [masks, numbers] = [batch.masks['seg.png']!.slice(), batch.indices.slice()];
   await loader.close();
   const own = await serve(file);
   for (const [row, number] of numbers.entries()) {

@@ -83,7 +83,7 @@ def seen(batch):
         "keys": keys,
         "labels": labels.tolist(),
         "valid": batch.valid.astype(int).tolist(),
-        "numbers": batch.numbers.tolist(),
+        "numbers": batch.indices.tolist(),
         "rows": crc_rows(images),
     }
 

@@ -93,7 +93,7 @@ def test_targets_are_what_detection_models_take(objects):
         for batch in loader:
             targets = batch.targets()
             assert len(targets) == len(batch.images)
-            for number, target in zip(batch.numbers.tolist(), targets):
+            for number, target in zip(batch.indices.tolist(), targets):
                 assert target["boxes"].dtype == torch.float32 and target["boxes"].shape[1:] == (4,)
                 assert target["labels"].dtype == torch.int64
                 assert target["keypoints"].shape == (len(target["labels"]), 2, 3)

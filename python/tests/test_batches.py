@@ -52,7 +52,7 @@ CHOICES = {
     "classes": ["cat", 2, "moon"],
     "where": "width >= 300",
     "weights": {"cat": 2, "moon": 3},
-    "epochSamples": 30,
+    "samplesPerEpoch": 30,
     "seed": 3,
 }
 
@@ -88,7 +88,7 @@ def test_choices_weights_and_columns_reach_the_reader(photos, referee):
         classes=("cat", 2, "moon"),
         where="width >= 300",
         weights={"cat": 2, "moon": 3},
-        epoch_samples=30,
+        samples_per_epoch=30,
         seed=3,
     ) as loader:
         batches = [seen(batch) for batch in loader]
@@ -103,10 +103,10 @@ def test_arrays_weigh_single_samples_and_order_them(small):
     keys = keys_of(shuffle=False)
     order = np.random.default_rng(1).integers(0, len(keys), 300)
     in_order = [keys[number] for number in order]
-    assert keys_of(order=order) == in_order
+    assert keys_of(indices=order) == in_order
     for given in (order, order.astype(np.int32), order.tolist(), range(5)):
         assert options_for_reader({"order": given}, slots_in_use=0)["order"] == list(given)
-    assert keys_of(order=order, rank=1, world_size=2, last_batch="partial") == in_order[1::2]
+    assert keys_of(indices=order, rank=1, world_size=2, last_batch="partial") == in_order[1::2]
 
     weights = np.zeros(len(keys), dtype=np.float32)
     weights[[3, 70]] = 2
@@ -153,7 +153,7 @@ def test_a_padded_last_batch_says_which_rows_count(small):
 
 
 def test_several_epochs_in_one_loop(small):
-    with shardtool.Loader(small, batch_size=100, repeat=3, output="numpy") as loader:
+    with shardtool.Loader(small, batch_size=100, epochs_per_loop=3, output="numpy") as loader:
         assert len(loader) == 6
         assert [batch.epoch for batch in loader] == [0, 0, 1, 1, 2, 2]
         assert [batch.epoch for batch in loader] == [3, 3, 4, 4, 5, 5]
@@ -165,7 +165,7 @@ def test_a_list_of_tars_and_a_relative_folder_are_locations(small, monkeypatch):
     relative, listed = shardtool.Loader("shards", output="numpy"), shardtool.Loader(tars, output="numpy")
     monkeypatch.chdir("/")
     with relative, listed:
-        assert relative.samples == listed.samples == 200
+        assert relative.num_samples == listed.num_samples == 200
         assert relative.classes == ["a", "b"]
 
 

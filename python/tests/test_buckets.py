@@ -9,11 +9,11 @@ import pytest
 import shardtool
 
 BUCKETS = {"area": 128 * 128, "step": 32, "max_ratio": 2, "crop": "random"}
-OPTIONS = {"buckets": BUCKETS, "batch_size": 6, "seed": 3, "workers": 1}
+OPTIONS = {"aspect_buckets": BUCKETS, "batch_size": 6, "seed": 3, "workers": 1}
 
 
 def rows(batch):
-    return [int(n) for n, ok in zip(batch.numbers, batch.valid) if ok]
+    return [int(n) for n, ok in zip(batch.indices, batch.valid) if ok]
 
 
 @pytest.mark.usefixtures("lent_readers")
@@ -33,7 +33,7 @@ def test_each_batch_is_of_one_size_and_says_which_part_of_each_image_it_shows(ph
             assert (np.array(crop.resized_size) == [height, width]).any(axis=1).all()
             assert (np.array(crop.original_size) > [height, width]).all()
             seen += rows(batch)
-        assert sorted(seen) == list(range(loader.samples))
+        assert sorted(seen) == list(range(loader.num_samples))
         assert len(sizes) > 1
 
 
@@ -66,7 +66,7 @@ def test_other_outputs_have_the_crop_too(photos):
 @pytest.mark.usefixtures("lent_readers")
 def test_what_is_not_right_is_an_option_error(photos):
     with (
-        shardtool.Loader(photos, buckets=[(64, 64), (8, 800)], workers=1) as loader,
+        shardtool.Loader(photos, aspect_buckets=[(64, 64), (8, 800)], workers=1) as loader,
         pytest.raises(shardtool.OptionError, match="no sample is nearest to 800x8"),
     ):
         loader.info()

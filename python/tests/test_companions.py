@@ -155,7 +155,7 @@ def test_own_steps_run_in_the_reader(along, tmp_path):
     steps = {"pixels": {"module": str(step), "export": "invert"}}
     rows = []
     for own in (None, steps):
-        with shardtool.Loader(along, image="jpg", output="numpy", transform=TRAIN, steps=own) as loader:
+        with shardtool.Loader(along, image="jpg", output="numpy", transform=TRAIN, custom_steps=own) as loader:
             rows.append([crc_rows(255 - images if own else images) for images, _ in loader])
     assert rows[0] == rows[1]
 

@@ -164,7 +164,7 @@ def test_simulated_slots_are_filled_again_only_when_their_copies_are_done(simula
 def test_simulated_slots_that_do_not_wait_are_seen(simulated, small, monkeypatch):
     monkeypatch.setattr(SimulatedEvent, "synchronize", lambda self: None)
     monkeypatch.setattr(SimulatedCuda, "synchronize", lambda self: None)
-    with shardtool.Loader(small, device="cuda", repeat=5, **OPTIONS) as loader:
+    with shardtool.Loader(small, device="cuda", epochs_per_loop=5, **OPTIONS) as loader:
         for _ in loader:
             pass
         stream = SimulatedCuda.latest.stream

@@ -53,9 +53,9 @@ def rank_of_two(rank, place, out, loader_of_parent):
     seen = {"alone": len(loader_of_parent)}
     torch.distributed.init_process_group("gloo", init_method=f"file://{out}/meeting", rank=rank, world_size=2)
     seen["length"] = len(loader_of_parent)
-    seen["dataset"] = [number for batch in loader_of_parent for number in batch.numbers[batch.valid].tolist()]
+    seen["dataset"] = [number for batch in loader_of_parent for number in batch.indices[batch.valid].tolist()]
     with shardtool.Loader(place, batch_size=16) as loader:
-        seen["loader"] = [number for batch in loader for number in batch.numbers[batch.valid].tolist()]
+        seen["loader"] = [number for batch in loader for number in batch.indices[batch.valid].tolist()]
     os.environ.update(RANK="0", WORLD_SIZE="1")
     try:
         len(loader)
@@ -94,11 +94,11 @@ def test_the_rank_is_the_one_that_the_process_has_when_a_loop_begins(small, monk
         assert len(loader) == 13
         monkeypatch.setenv("LOCAL_RANK", "1")
         monkeypatch.setenv("WORLD_SIZE", "2")
-        first = [batch.numbers for batch in loader]
+        first = [batch.indices for batch in loader]
         assert len(first) == len(loader) == 7
         monkeypatch.setenv("LOCAL_RANK", "0")
         loader.set_epoch(0)
-        second = [batch.numbers for batch in loader]
+        second = [batch.indices for batch in loader]
     assert not {*first[0].tolist()} & {*second[0].tolist()}
 
 

@@ -1,10 +1,13 @@
 """Errors say where and what to do, in Python's words."""
 
+import re
 import shutil
 
 import pytest
 
 import shardtool
+from shardtool.foreign_names import FOREIGN_NAMES
+from shardtool.options import OPTION_NAMES
 
 
 @pytest.fixture
@@ -24,8 +27,17 @@ def test_a_name_that_is_no_option_is_refused_at_once(small):
         shardtool.Loader(small, batchsize=3)
     with pytest.raises(TypeError, match="no option 'drop_last': last_batch=\"drop\" leaves out"):
         shardtool.Loader(small, drop_last=True)
+    with pytest.raises(TypeError, match="no option 'epoch_size': samples_per_epoch=100_000 is the length"):
+        shardtool.Loader(small, epoch_size=1000)
     with pytest.raises(TypeError, match=r"list of steps, .*Dataset takes functions"):
         shardtool.Loader(small, transform=lambda image: image)
+
+
+def test_names_of_other_loaders_lead_to_options_that_there_are():
+    for name, hint in FOREIGN_NAMES.items():
+        assert name not in OPTION_NAMES
+        known = {*OPTION_NAMES, "device"}
+        assert name == "persistent_workers" or any(re.search(rf"\b{option}\b", hint) for option in known), name
 
 
 @pytest.mark.usefixtures("lent_readers")
@@ -45,10 +57,10 @@ def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
         next(iter(shardtool.Loader(small, where="json.number > 3")))
     with pytest.raises(TypeError, match="weights is an array of numbers"):
         shardtool.Loader(small, weights=lambda sample: 1)
-    with pytest.raises(TypeError, match=r"order is an array of whole numbers, of one dimension, not one of float64"):
-        shardtool.Loader(small, order=[1.5])
-    with pytest.raises(shardtool.OptionError, match=r"order\[1\] is 9000, which is no number of a sample"):
-        next(iter(shardtool.Loader(small, order=[0, 9000])))
+    with pytest.raises(TypeError, match=r"indices is an array of whole numbers, of one dimension, not one of float64"):
+        shardtool.Loader(small, indices=[1.5])
+    with pytest.raises(shardtool.OptionError, match=r"indices\[1\] is 9000, which is not the index of a sample"):
+        next(iter(shardtool.Loader(small, indices=[0, 9000])))
 
 
 def test_a_folder_that_is_not_there_or_not_finished_says_so(small, tmp_path):

@@ -76,14 +76,14 @@ def test_a_finished_iterator_stays_finished(loader):
 
 def test_length_and_info_are_those_of_the_coming_epoch(small, loader):
     assert len(loader) == 7
-    assert loader.samples == 200
+    assert loader.num_samples == 200
     assert loader.classes == ["a", "b"]
     info = loader.info()
     assert (info["samples"], info["batches"], info["batch_size"], info["rank"]) == (200, 7, 32, 0)
     assert info["codec"] is None or isinstance(info["codec"], dict)
     with loader_of(small, last_batch="drop") as loader:
         assert len(loader) == len(list(loader)) == 6
-    with loader_of(small, repeat=math.inf) as loader:
+    with loader_of(small, epochs_per_loop=math.inf) as loader:
         with pytest.raises(TypeError, match="has no length"):
             len(loader)
         assert [batch.epoch for batch, _ in zip(loader, range(9))] == [0] * 7 + [1] * 2

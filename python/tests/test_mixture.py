@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("lent_readers")
 
 
 def rows(batch):
-    return [(int(s), int(n)) for s, n, ok in zip(batch.source, batch.numbers, batch.valid) if ok]
+    return [(int(s), int(n)) for s, n, ok in zip(batch.dataset_index, batch.indices, batch.valid) if ok]
 
 
 OPTIONS = {"transform": "eval224", "batch_size": 8, "seed": 3, "workers": 1, "fields": []}

@@ -50,7 +50,7 @@ def test_a_batch_has_its_parts_by_name(small):
         batch = next(iter(loader))
         images, labels, keys = batch
         assert batch.images is images and batch.labels is labels and batch.keys is keys
-        assert batch.valid.dtype == torch.bool and batch.numbers.dtype == torch.int64
+        assert batch.valid.dtype == torch.bool and batch.indices.dtype == torch.int64
         assert (batch.epoch, batch.batch_index, batch.fields) == (0, 0, {})
     with shardtool.Loader(small, batch_size=10) as loader:
         assert next(iter(loader)).keys is None

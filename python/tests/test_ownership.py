@@ -69,7 +69,7 @@ def test_batches_that_are_kept_have_their_own_images(colours, output, prefetch_b
 @pytest.mark.parametrize("ahead", range(1, 7))
 def test_a_consumer_that_requests_batches_ahead_gets_each_batch_with_its_own_images(colours, ahead):
     queue = deque()
-    with loader_of(colours, repeat=4) as loader:
+    with loader_of(colours, epochs_per_loop=4) as loader:
         for batch in loader:
             queue.append(batch)
             if len(queue) > ahead:
@@ -101,21 +101,21 @@ def test_lists_of_images_and_encoded_images_are_kept(colours, options):
 
 
 def test_one_row_of_a_batch_is_kept(colours):
-    with loader_of(colours, repeat=3) as loader:
+    with loader_of(colours, epochs_per_loop=3) as loader:
         rows = [(batch.images[5], numbers(batch)[5]) for batch in loader]
     assert shown([row for row, _ in rows]) == [number for _, number in rows]
 
 
 def test_arrays_that_were_exchanged_by_dlpack_hold_their_memory(colours):
     for take in (torch.from_dlpack, np.from_dlpack):
-        with loader_of(colours, output="dlpack", repeat=2) as loader:
+        with loader_of(colours, output="dlpack", epochs_per_loop=2) as loader:
             kept = [(take(batch.images), numbers(batch)) for batch in loader]
         for images, expected in kept:
             assert shown(images) == expected
 
 
 def test_a_dlpack_capsule_that_was_not_taken_yet_holds_its_memory(colours):
-    with loader_of(colours, output="dlpack", repeat=2) as loader:
+    with loader_of(colours, output="dlpack", epochs_per_loop=2) as loader:
         kept = [(batch.images.__dlpack__(), numbers(batch)) for batch in loader]
     for capsule, expected in kept:
         assert shown(torch.utils.dlpack.from_dlpack(capsule)) == expected
@@ -126,7 +126,7 @@ def addresses(loader):
 
 
 def test_a_plain_loop_copies_no_batch(colours):
-    with loader_of(colours, repeat=4) as loader:
+    with loader_of(colours, epochs_per_loop=4) as loader:
         start = loader._start()
         used = addresses(loader)
         memory = start.memory()
@@ -203,7 +203,12 @@ def test_states_are_right_when_batches_are_held(colours):
 
 
 def test_batches_of_several_sizes_are_kept(photos):
-    options = {"buckets": {"area": 128 * 128, "step": 32, "max_ratio": 2}, "batch_size": 6, "workers": 1, "seed": 3}
+    options = {
+        "aspect_buckets": {"area": 128 * 128, "step": 32, "max_ratio": 2},
+        "batch_size": 6,
+        "workers": 1,
+        "seed": 3,
+    }
     with shardtool.Loader(photos, **options) as loader:
         kept = list(loader)
     with shardtool.Loader(photos, **options) as loader:
@@ -230,7 +235,7 @@ def test_a_data_loader_around_it_may_look_ahead(colours):
 
 
 def test_threads_that_share_a_loop_get_each_batch_once_with_its_own_images(colours):
-    with loader_of(colours, repeat=4) as loader:
+    with loader_of(colours, epochs_per_loop=4) as loader:
         batches = iter(loader)
         taken = [[] for _ in range(4)]
         threads = [threading.Thread(target=lambda mine=mine: mine.extend(batches)) for mine in taken]
@@ -245,7 +250,7 @@ def test_threads_that_share_a_loop_get_each_batch_once_with_its_own_images(colou
 
 
 def test_threads_may_ask_a_loader_for_anything_while_it_loops(colours):
-    with loader_of(colours, repeat=4) as loader:
+    with loader_of(colours, epochs_per_loop=4) as loader:
         asked = []
 
         def ask():
@@ -279,7 +284,7 @@ def test_jax_holds_the_memory_that_it_works_on_later(colours):
     for take in [*takes, jax.dlpack.from_dlpack]:
         output = "dlpack" if take is jax.dlpack.from_dlpack else "numpy"
         kept = []
-        with loader_of(colours, output=output, repeat=3) as loader:
+        with loader_of(colours, output=output, epochs_per_loop=3) as loader:
             for batch in loader:
                 images = take(batch.images)
                 kept.append((images, images * 1, numbers(batch)))

@@ -56,7 +56,7 @@ def reader_of(python):
 
 LOOP = """
 import shardtool, sys, time
-loader = shardtool.Loader(sys.argv[1], batch_size=10, output="numpy", repeat=float("inf"))
+loader = shardtool.Loader(sys.argv[1], batch_size=10, output="numpy", epochs_per_loop=float("inf"))
 for batch in loader:
     if batch.epoch == batch.batch_index == 0:
         print(loader._reader.pid, flush=True)
@@ -127,7 +127,7 @@ import os, shardtool, subprocess, sys, threading, time
 def loop():
     for batch in loader:
         time.sleep(0.01)
-loader = shardtool.Loader(sys.argv[1], batch_size=10, output="numpy", repeat=float("inf"))
+loader = shardtool.Loader(sys.argv[1], batch_size=10, output="numpy", epochs_per_loop=float("inf"))
 if sys.argv[2] == "thread":
     threading.Thread(target=loop, daemon=True).start()
     while loader._reader is None:

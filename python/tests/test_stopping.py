@@ -20,7 +20,7 @@ MOMENTS = 5 * int(os.environ.get("SHARDTOOL_TIMES", "1"))
 @pytest.fixture(scope="module")
 def endless(small):
     def make():
-        return shardtool.Loader(small, batch_size=10, output="numpy", repeat=float("inf"), workers=1)
+        return shardtool.Loader(small, batch_size=10, output="numpy", epochs_per_loop=float("inf"), workers=1)
 
     return make
 

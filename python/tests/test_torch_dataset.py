@@ -66,7 +66,7 @@ def batches_of(loader):
     return [
         {
             "valid": batch.valid.tolist(),
-            "numbers": batch.numbers.tolist(),
+            "numbers": batch.indices.tolist(),
             "keys": batch.keys,
             "epoch": batch.epoch,
             "json": batch.fields["json"],
@@ -97,7 +97,7 @@ def assert_each_sample_counts_once(small, loader_of):
             images, labels = batch
             assert len(images) == len(labels) == len(batch.valid) == 32
             rows += len(images)
-            numbers += batch.numbers[batch.valid].tolist()
+            numbers += batch.indices[batch.valid].tolist()
         dataset.close()
     # 200 samples in 2 x 4 batches of 32: 56 rows are there so that the ranks are as long as each other.
     assert rows == 256
@@ -132,7 +132,7 @@ def test_a_batch_moves_with_all_of_its_tensors(small):
     dataset = shardtool.iterable_dataset(small, **OPTIONS)
     batch = next(iter(dataset))
     moved = batch.to(torch.float64)
-    assert moved.images.dtype == moved.labels.dtype == moved.valid.dtype == moved.numbers.dtype == torch.float64
+    assert moved.images.dtype == moved.labels.dtype == moved.valid.dtype == moved.indices.dtype == torch.float64
     assert moved.mix.other_labels.dtype == torch.float64
     assert (moved.keys, moved.fields, moved.epoch) == (batch.keys, batch.fields, batch.epoch)
     assert len(moved) == 3
@@ -204,7 +204,7 @@ def test_a_wrapper_that_takes_every_second_batch_gets_each_sample_once(small, el
         shard.set_epoch(1)
         batches = list(shard)
         assert (len(batches), len(dataset), batches[0].epoch) == (7, 7, 1)
-        numbers += [number for batch in batches for number in batch.numbers[batch.valid].tolist()]
+        numbers += [number for batch in batches for number in batch.indices[batch.valid].tolist()]
         dataset.close()
     assert sorted(numbers) == list(range(200))
 
@@ -236,7 +236,7 @@ def test_a_process_that_reads_for_all_gets_all_samples_and_sends_tensors(small):
     # Of two batches Accelerate makes one.
     assert [len(labels) for _, labels in batches] == [32] * 6 + [8]
     assert all(type(batch)._fields == ("images", "labels") for batch in batches)
-    collated = DataLoaderDispatcher(DataLoader(dataset, batch_size=None, collate_fn=lambda batch: batch.numbers), 1)
+    collated = DataLoaderDispatcher(DataLoader(dataset, batch_size=None, collate_fn=lambda batch: batch.indices), 1)
     assert sorted(torch.cat(list(collated)).tolist()) == list(range(200))
     dataset.close()
 

@@ -15,7 +15,7 @@ async function batchesOf(options) {
       const rows = Array.from({ length: size }, (_, row) =>
         crc32(encoded?.[row] ?? list?.[row].pixels ?? rowOf(images, row, size)),
       );
-      const { labels, valid, numbers } = batch;
+      const { labels, valid, indices: numbers } = batch;
       const plain = { labels: [...labels], valid: [...valid], numbers: [...numbers] };
       batches.push({ epoch: batch.epoch, index: batch.index, keys, ...plain, rows, shape, state: loader.state() });
     }

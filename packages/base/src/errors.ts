@@ -35,7 +35,7 @@ export class OptionError extends ShardtoolError {}
 export class FileError extends ShardtoolError {}
 
 /** There is no file of that name. */
-export class NoSuchFileError extends FileError {}
+export class FileNotFoundError extends FileError {}
 
 /** There is a file of that name already, and it was not to be replaced. */
 export class FileExistsError extends FileError {}

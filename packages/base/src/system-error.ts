@@ -1,4 +1,4 @@
-import { FileError, NoSuchFileError, ShardtoolError } from './errors.js';
+import { FileError, FileNotFoundError, ShardtoolError } from './errors.js';
 
 /** What to do about it, by the system's code. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -36,7 +36,7 @@ export function isLostOnDisk(error: unknown): boolean {
  * not answer. A file that is missing, or that the disk has lost, is not one of these.
  */
 export function isUnreadable(error: unknown): boolean {
-  return error instanceof FileError && !(error instanceof NoSuchFileError) && !isLostOnDisk(error);
+  return error instanceof FileError && !(error instanceof FileNotFoundError) && !isLostOnDisk(error);
 }
 
 /** What to do about an error of the system, as the end of a sentence. */

@@ -211,7 +211,7 @@ export class Upload implements Uploads {
         ),
       );
     const images = arrays[0]!.array;
-    const { epoch, index, labels, crop, mix, valid, numbers, source, fields } = host;
+    const { epoch, index, labels, crop, mix, valid, indices, datasetIndex, fields } = host;
     const { offsets, boxes, boxLabels, boxRows, keypoints, polygons } = host;
     return {
       epoch,
@@ -221,8 +221,8 @@ export class Upload implements Uploads {
       crop,
       mix,
       valid,
-      numbers,
-      source,
+      indices,
+      datasetIndex,
       get keys() {
         return host.keys;
       },

@@ -21,12 +21,12 @@ export interface DatasetPlanOptions
       | 'prefetchBatches'
       | 'seed'
       | 'epoch'
-      | 'streams'
+      | 'shuffleStreams'
       | 'blockSamples'
       | 'shuffleBufferSize'
       | 'shuffleUnit'
       | 'shuffle'
-      | 'epochSamples'
+      | 'samplesPerEpoch'
     > {
   readonly transform?: TransformInput | undefined;
   /** What a training step takes, in milliseconds. */
@@ -56,12 +56,12 @@ export async function planDataset(dataset: StoredDataset, options: DatasetPlanOp
     seed,
     epoch,
     shuffle,
-    ...orderDefaults({ ...options, worldSize, meanSampleBytes, shuffle }),
+    ...orderDefaults({ ...options, streams: options.shuffleStreams, worldSize, meanSampleBytes, shuffle }),
     unit: options.shuffleUnit,
     worldSize,
     globalBatch,
     lastBatch: options.lastBatch,
-    epochSamples: options.epochSamples,
+    epochSamples: options.samplesPerEpoch,
     prefetchBatches: options.prefetchBatches ?? 4,
     rowBytes: shape.width * shape.height * 3,
     classes: await classesInOrder(dataset, selection),

@@ -6,8 +6,8 @@ import {
   FileChangedError,
   FileError,
   FileExistsError,
+  FileNotFoundError,
   makeFolder,
-  NoSuchFileError,
   remedyOf,
 } from '@shardtool/base';
 import type { Content, Entry, Expected, PutOptions, Source, Storage } from './storage.js';
@@ -142,7 +142,7 @@ function changed(file: string): FileChangedError {
 }
 
 export function unusable(file: string, what: string, cause: unknown): FileError {
-  const Kind = isMissing(cause) && what === 'opened' ? NoSuchFileError : FileError;
+  const Kind = isMissing(cause) && what === 'opened' ? FileNotFoundError : FileError;
   const remedy = (cause as NodeJS.ErrnoException).code === 'EMFILE' ? `: ${remedyOf(cause)}` : '';
   return new Kind({ path: file }, `${file} cannot be ${what} (${(cause as Error).message})${remedy}.`, { cause });
 }

@@ -84,7 +84,7 @@ export interface Storage {
   entry(name: string, signal?: AbortSignal): Promise<Entry | null>;
   /** Files whose names begin with `prefix`, sorted; those in folders below only with `deep`. Throws where a server cannot. */
   list(prefix?: string, options?: { readonly deep?: boolean; readonly signal?: AbortSignal }): AsyncGenerator<Entry>;
-  /** Throws `NoSuchFileError`, `FileChangedError`, `FileError`. */
+  /** Throws `FileNotFoundError`, `FileChangedError`, `FileError`. */
   open(name: string, expected?: Expected): Promise<Source>;
   /** Whole or not at all; what was there before is replaced. */
   put(name: string, content: Content, options?: PutOptions): Promise<void>;

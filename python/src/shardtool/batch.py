@@ -101,11 +101,11 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     #: bool [n]. False marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was
     #: skipped. None where tools have rebuilt the batch.
     valid: Any = None
-    #: int64 [n], the number of each sample in its dataset.
-    numbers: Any = None
+    #: int64 [n], the index of each sample in its dataset.
+    indices: Any = None
     #: Of a mixture, int64 [n]: which dataset of its list each sample is from.
-    source: Any = None
-    #: With ``buckets``: which part of its image each row shows.
+    dataset_index: Any = None
+    #: With ``aspect_buckets``: which part of its image each row shows.
     crop: Optional[Crop] = None
     #: With ``extra_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; yours as long.
     extra_images: Mapping[str, Array] = MappingProxyType({})
@@ -238,8 +238,8 @@ def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
         parts.append(header["keys"])
     batch: Batch = Batch(parts)
     batch.epoch, batch.batch_index = header["epoch"], header["index"]
-    batch.valid, batch.numbers = to.values(valid), to.values(numbers)
-    batch.source = None if source is None else to.values(source)
+    batch.valid, batch.indices = to.values(valid), to.values(numbers)
+    batch.dataset_index = None if source is None else to.values(source)
     if crops:
         batch.crop = Crop(*map(to.values, crops))
     batch.extra_images, batch.masks = _companions(header, in_slot, to)

@@ -412,7 +412,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         more = {name: None for name in self._masks}
         more.update((name, values[row]) for name, values in batch.fields.items())
         sample: Sample[Image] = Sample((image, target, more) if self._has_more else (image, target))
-        sample.key, sample.number = batch[2][row], int(batch.numbers[row])
+        sample.key, sample.number = batch[2][row], int(batch.indices[row])
         sample.masks = {name: more[name] for name in self._masks}
         sample.fields = {name: value for name, value in more.items() if name not in self._masks}
         return sample

@@ -9,19 +9,8 @@ import os
 from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping
 
+from .foreign_names import FOREIGN_NAMES
 from .options import OPTION_NAMES, camel
-
-#: What PyTorch's DataLoader calls otherwise, or has no part in a loader.
-_OF_DATALOADER = {
-    "num_workers": "workers=8 has so many threads decode",
-    "drop_last": 'last_batch="drop" leaves out the rows that fill no batch',
-    "sampler": "order=array takes the numbers of samples in the order in which they come",
-    "batch_sampler": "order=array takes the numbers of samples in the order in which they come",
-    "prefetch_factor": "prefetch_batches=4 has so many made ahead",
-    "persistent_workers": "its workers stay from one epoch to the next",
-    "collate_fn": 'collate="list" gives the images of a batch one by one',
-    "generator": "seed=42 says in which order samples come",
-}
 
 
 def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dict[str, Any]:
@@ -36,8 +25,8 @@ def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dic
     for name, value in options.items():
         if name not in OPTION_NAMES:
             near = difflib.get_close_matches(name, OPTION_NAMES, n=1)
-            if name in _OF_DATALOADER:
-                hint = f": {_OF_DATALOADER[name]}."
+            if name in FOREIGN_NAMES:
+                hint = f": {FOREIGN_NAMES[name]}."
             else:
                 hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(OPTION_NAMES)}."
             raise TypeError(f"A loader has no option {name!r}{hint}")
@@ -55,11 +44,11 @@ def _plain(name: str, value: Any) -> Any:
     if name == "transform" and callable(value):
         raise TypeError(
             "The transform of a loader is the name of a preset or a list of steps, since another process does it, not "
-            f"{value!r}. shardtool.Dataset takes functions; steps={{...}} has a loader run functions of JavaScript."
+            f"{value!r}. shardtool.Dataset takes functions; custom_steps={{...}} runs functions of JavaScript."
         )
     if name == "transform" and not isinstance(value, str):
         return [_step(step) for step in value]
-    if name == "buckets" and isinstance(value, Mapping):
+    if name == "aspect_buckets" and isinstance(value, Mapping):
         return {camel(key): part for key, part in value.items()}
     if name == "annotations":
         return {camel(key): _camel_keys(part) for key, part in value.items()}
@@ -68,11 +57,11 @@ def _plain(name: str, value: Any) -> Any:
             return _numbers(name, value, whole=False)
         # Pairs: JSON's objects have no keys but text, and the class number 10 is not the class named "10".
         return [[_class(name, cls), weight] for cls, weight in value.items()]
-    if name == "order":
+    if name == "indices":
         return _numbers(name, value, whole=True)
     if name == "cache":
         return os.path.abspath(os.fspath(value))
-    if name == "repeat" and value == math.inf:
+    if name == "epochs_per_loop" and value == math.inf:
         return "Infinity"
     if name in ("classes", "keys", "fields", "extra_images", "masks"):
         if isinstance(value, (str, bytes)):

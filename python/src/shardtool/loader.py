@@ -49,9 +49,9 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     """Batches of ``location``: a folder that ``shardtool pack`` wrote, a folder of WebDataset tars, or a list of tars;
     or several of them as a :class:`shardtool.Mixture`, or as a file ``{"mixture": [...]}``.
 
-    A loop goes through one epoch (or ``repeat`` of them) and gives a :class:`Batch` at a time; the next loop goes on
-    with the next epoch. A batch is yours: its images are in memory that is shared with the reader, a child process,
-    which fills it again only when nothing in Python refers to it. A loop that uses one batch after the other copies
+    A loop goes through one epoch (or ``epochs_per_loop`` of them) and gives a :class:`Batch` at a time; the next loop
+    continues with the next epoch. A batch is yours: its images are in memory that is shared with the reader, a child
+    process, which fills it again only when nothing in Python refers to it. A loop that uses one batch after the other copies
     nothing. If you keep ``prefetch_batches`` batches or more, the following ones are copied.
 
     ``reuse=True`` overwrites the images of a batch when the next one is requested, whatever refers to them; that needs
@@ -223,10 +223,10 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     def __len__(self) -> int:
         """Batches of a whole loop on this rank: also where a state was taken up within the epoch."""
-        repeat = self._options.get("repeat", 1)
-        if repeat == "Infinity":
-            raise TypeError("A loader with repeat=math.inf has no length.")
-        return int(self.info()["epoch_batches"]) * int(repeat)
+        epochs = self._options.get("epochsPerLoop", 1)
+        if epochs == "Infinity":
+            raise TypeError("A loader with epochs_per_loop=math.inf has no length.")
+        return int(self.info()["epoch_batches"]) * int(epochs)
 
     if not TYPE_CHECKING:
         # For a DataLoader, which takes what can be asked for a sample by its number. Type checkers are not to know it.
@@ -244,7 +244,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         return list(self._dataset["classes"])
 
     @property
-    def samples(self) -> int:
+    def num_samples(self) -> int:
         """Samples of the dataset, over all ranks and before any choice among them."""
         self._start()
         return int(self._dataset["samples"])

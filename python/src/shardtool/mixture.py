@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 class Mixture(KnownAttributes):
     """What :class:`shardtool.Loader` takes in place of a folder to mix datasets.
 
-    ``parts``: a mapping for each dataset, in the order of ``batch.source``: ``{"dataset": "a/", "weight": 0.7}``. A
-    part may have ``name``, ``weight`` (all parts or none; shares are exact as they are written) or ``repeat`` (2, 0.5),
-    ``overlay``, ``split``, ``layout``, ``exclude_keys``, ``max_sample_bytes``, ``classes``, ``keys`` and ``where``.
-    Without weights every sample comes once an epoch.
+    ``parts``: a mapping for each dataset, in the order of ``batch.dataset_index``: ``{"dataset": "a/", "weight": 0.7}``.
+    A part may have ``name``, ``weight`` (all parts or none; shares are exact as they are written) or ``repeat``
+    (2, 0.5), ``overlay``, ``split``, ``layout``, ``exclude_keys``, ``max_sample_bytes``, ``classes``, ``keys`` and
+    ``where``. Without weights every sample comes once an epoch.
 
     ``end``: where an epoch of weights ends, with the dataset that is used up ``"first"`` (default) or ``"last"``, or
-    with the one of this name or number; ``epoch_samples`` says it in samples. ``per_batch``: rows of each dataset in
-    every batch of all ranks, instead of weights. ``class_lists``: classes of the same name are one (``"name"``), follow
-    each other (``"offset"``) or keep their numbers (``"apart"``).
+    with the one of this name or number; ``samples_per_epoch`` says it in samples. ``per_batch``: rows of each dataset
+    in every batch of all ranks, instead of weights. ``class_lists``: classes of the same name are one (``"name"``),
+    follow each other (``"offset"``) or keep their numbers (``"apart"``).
     """
 
     _MADE_WITH = ("parts", "end", "epoch_samples", "per_batch", "class_lists", "group", "window")
@@ -41,7 +41,7 @@ class Mixture(KnownAttributes):
         parts: Sequence[Mapping[str, Any]],
         *,
         end: Optional[Union[str, int]] = None,
-        epoch_samples: Optional[int] = None,
+        samples_per_epoch: Optional[int] = None,
         per_batch: Optional[Sequence[int]] = None,
         class_lists: Optional[Literal["name", "offset", "apart"]] = None,
         group: Optional[int] = None,
@@ -50,7 +50,7 @@ class Mixture(KnownAttributes):
         self._parts = [_part(part, number) for number, part in enumerate(parts)]
         options = {
             "end": end,
-            "epochSamples": epoch_samples,
+            "samplesPerEpoch": samples_per_epoch,
             "perBatch": None if per_batch is None else list(per_batch),
             "classLists": class_lists,
             "group": group,

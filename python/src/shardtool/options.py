@@ -38,13 +38,13 @@ class _CommonOptions(TypedDict, total=False):
     epoch: int | None
     #: Epochs that one loop goes through; after ``load_state_dict`` the resumed epoch, or what is left of it, is the
     #: first. Default 1; ``math.inf`` is allowed.
-    repeat: float | None
+    epochs_per_loop: float | None
     #: Default true. False: the order on disk.
     shuffle: bool | None
     #: Forces the unit of the shuffle; by default it follows from the sizes.
     shuffle_unit: Literal["sample", "shard", "chunk"] | None
     #: Streams that are read at once over all ranks. Default: the least common multiple of 192 and ``world_size``.
-    streams: int | None
+    shuffle_streams: int | None
     #: Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB.
     shuffle_buffer_size: int | None
     #: Samples in a block of a stream, instead of ``shuffle_buffer_size``.
@@ -58,12 +58,12 @@ class _CommonOptions(TypedDict, total=False):
     last_batch: Literal["pad", "drop", "partial"] | None
     #: Batches of several sizes, each of one: an image goes to the size nearest to its shape, is resized to cover it
     #: and cropped. ``batch.crop`` says which part a row shows. The transform then has no step with a size of its own.
-    buckets: Buckets | None
-    #: With ``buckets``: most bytes of encoded samples that wait for their batch longer than the block that they came
-    #: in. Default 256 MiB.
+    aspect_buckets: Buckets | None
+    #: With ``aspect_buckets``: most bytes of encoded samples that wait for their batch longer than the block that they
+    #: came in. Default 256 MiB.
     hold_bytes: int | None
     #: An epoch is exactly this many samples of the endless sequence of passes.
-    epoch_samples: int | None
+    samples_per_epoch: int | None
     #: Only these classes: a str is a name, an int a class number.
     classes: Sequence[str | int] | None
     #: Only these keys.
@@ -73,9 +73,9 @@ class _CommonOptions(TypedDict, total=False):
     #: How often a sample comes in an epoch: by class (a str is its name, an int its number; default 1), or an array
     #: with a number for each sample, as ``WeightedRandomSampler`` takes it.
     weights: Mapping[str | int, float] | ArrayLike | None
-    #: An order of your own: numbers of samples, as :class:`shardtool.Dataset` counts them, in the order in which they
+    #: A custom order: indices of samples, as :class:`shardtool.Dataset` counts them, in the order in which they
     #: come in every epoch, over all ranks. One may come more than once.
-    order: ArrayLike | None
+    indices: ArrayLike | None
     #: Decode workers. Default: the number of cores, divided by LOCAL_WORLD_SIZE.
     workers: int | None
     #: Batches that are made ahead, the one in use included. Default 4.
@@ -91,15 +91,15 @@ class _CommonOptions(TypedDict, total=False):
     #: Boxes, keypoints and polygons that move with the image: ``batch.boxes`` and the like, ``batch.targets()``.
     annotations: Mapping[str, Any] | None
     #: Own code in JavaScript that runs in the workers, by where it runs: ``{"pixels": {"module": "steps.mjs"}}``.
-    steps: Mapping[str, Mapping[str, Any]] | None
+    custom_steps: Mapping[str, Mapping[str, Any]] | None
     #: Mixes each image with the one before it, ``{"name": "mixup", "alpha": 0.2}``, or a list: ``batch.mix`` says how.
     mix: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
     #: Fields, and columns that came with the labels, that come along as ``batch.fields``. Default: none.
     fields: Sequence[str] | None
     #: ``random`` takes one of several captions (a JSON list, or lines), another one each epoch.
     caption_sampling: Literal["random"] | None
-    #: Default ``raise``. ``skip`` marks the row not valid, ``substitute`` takes the next good sample of the same block.
-    on_bad_sample: Literal["raise", "skip", "substitute"] | None
+    #: Default ``raise``. ``skip`` marks the row not valid, ``replace`` takes the next good sample of the same block.
+    on_bad_sample: Literal["raise", "skip", "replace"] | None
     #: Images of more pixels are bad samples. Default 178,956,970, as in Pillow.
     max_pixels: int | None
     #: How large JPEGs are decoded. ``exact``: whole, with Pillow's pixels; ``scaled`` (default) and ``fast``: at 1/2 to
@@ -107,7 +107,7 @@ class _CommonOptions(TypedDict, total=False):
     #: state.
     decode: Literal["exact", "scaled", "fast"] | None
     #: Turns images as their EXIF orientation says, or that of their XMP if EXIF has none. Default false, as in
-    #: torchvision; with ``buckets`` true.
+    #: torchvision; with ``aspect_buckets`` true.
     apply_exif_orientation: bool | None
     #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --crop-index``): the pixels are the
     #: same, sooner. Default: where reads are quick, since a crop index is more to fetch. True: also from afar.

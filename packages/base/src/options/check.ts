@@ -9,6 +9,8 @@ export interface OptionOwner {
   readonly name: string;
   /** `The loader's option batchSize is not right`. */
   readonly wrong: (option: string) => string;
+  /** Names that other software has for options, in small letters and without `_`: what to set instead. */
+  readonly foreignNames?: Readonly<Record<string, string>>;
 }
 
 /** Says of the value of an entry of kind `own` whether it may be that. */
@@ -39,8 +41,7 @@ export function checkGiven<Entries extends OptionTable>(
   const names = Object.keys(entries);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(entries, name));
   if (unknown !== undefined) {
-    const nearest = didYouMean(unknown, names) || `; there are ${names.join(', ')}.`;
-    throw new OptionError({}, `${owner.name} has no option "${unknown}"${nearest}`);
+    throw new OptionError({}, `${owner.name} has no option "${unknown}"${hintOn(unknown, names, owner)}`);
   }
   const checked = Object.entries(entries).map(([name, entry]) => {
     const value = (given as Readonly<Record<string, unknown>>)[name];
@@ -52,6 +53,12 @@ export function checkGiven<Entries extends OptionTable>(
     throw new OptionError({}, `${owner.wrong(place)}: it ${must}, and not ${shown(wrong)}.`);
   });
   return Object.fromEntries(checked);
+}
+
+function hintOn(unknown: string, names: readonly string[], { foreignNames = {} }: OptionOwner): string {
+  const plain = unknown.replace(/[-_]/g, '').toLowerCase();
+  if (Object.hasOwn(foreignNames, plain)) return `: set ${foreignNames[plain]}.`;
+  return didYouMean(unknown, names) || `; there are ${names.join(', ')}.`;
 }
 
 /** What a value may be, behind "it": `is a whole number from 1 on`. */

@@ -65,7 +65,7 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   const { batchSize = 64, checksum = 'first-epoch' } = options.loader;
   const asked = performance.now();
   // One rank, also where a launcher has set RANK and WORLD_SIZE.
-  await using loader = dataset.loader({ ...options.loader, reuse: true, repeat: epochs, rank: 0, worldSize: 1 });
+  await using loader = dataset.loader({ ...options.loader, reuse: true, epochsPerLoop: epochs, rank: 0, worldSize: 1 });
   const waits: number[] = [];
   let firstBatchMs = 0;
   let images = 0;

@@ -35,7 +35,9 @@ export function loaderOptions<Command extends ReadingCommand>(
     given[flag ?? kebab(name)],
   ]);
   const options = Object.fromEntries(named.filter(([, value]) => value !== undefined));
-  return typeof options.buckets === 'string' ? { ...options, buckets: bucketsOf(options.buckets) } : options;
+  return typeof options.aspectBuckets === 'string'
+    ? { ...options, aspectBuckets: bucketsOf(options.aspectBuckets) }
+    : options;
 }
 
 /** `1024x1024`, `1024x1024:64`, `1024x1024:64:2` are area, step and ratio; a list is of sizes `640x384,512x512`; or JSON. */
@@ -59,7 +61,7 @@ function bucketsOf(given: string): BucketsInput {
     return JSON.parse(given) as BucketsInput;
   } catch {
     throw new UsageError(
-      `--buckets takes an area with a step and a ratio, as 1024x1024:64:2; sizes, as 384x640,512x512,640x384 (width first); or ` +
+      `--aspect-buckets takes an area with a step and a ratio, as 1024x1024:64:2; sizes, as 384x640,512x512,640x384 (width first); or ` +
         `JSON, as '{"area": 1048576, "crop": "random"}'; and not "${given}".`,
     );
   }

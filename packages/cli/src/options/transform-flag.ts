@@ -6,7 +6,7 @@ import { UsageError } from '../terminal/outcome.js';
 export const TRANSFORM_FLAG = {
   type: 'string',
   requiresArg: true,
-  defaultDescription: 'train224; with --buckets none',
+  defaultDescription: 'train224; with --aspect-buckets none',
   describe: 'train224, eval224, or a JSON file with a list of steps',
 } as const;
 

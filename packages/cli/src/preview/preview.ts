@@ -61,7 +61,7 @@ const SAMPLES_SEEN = 4096;
 /** Writes the picture, with buckets a row a size; bad samples are gone past. Throws OptionError for options and FileError for reads. */
 export async function writePreview(dataset: Dataset, options: PreviewOptions): Promise<Shown> {
   const { transform, grid, output } = options;
-  const { buckets } = options.loader;
+  const { aspectBuckets: buckets } = options.loader;
   const [strips, most] = buckets === undefined ? [1, grid.columns * grid.rows] : [grid.rows, grid.columns];
   const loader = dataset.loader({
     ...options.loader,

@@ -55,7 +55,7 @@ function namesNothing(error: unknown, words: readonly string[]): boolean {
 }
 
 /** Errors, of which some come by their class from a worker, of places without what the command asks for. */
-const NOTHING = ['NoSuchFileError', 'SourceError', 'UnfinishedPackError'];
+const NOTHING = ['FileNotFoundError', 'SourceError', 'UnfinishedPackError'];
 
 const ESCAPE = '\u001b';
 const COLOUR = new RegExp(`(${ESCAPE}\\[\\d+m)`);

@@ -5,9 +5,9 @@ import {
   crc32,
   crc32Hex,
   FileError,
+  FileNotFoundError,
   flushFolder,
   ManifestError,
-  NoSuchFileError,
   UnfinishedPackError,
   UnsupportedShardError,
   VersionError,
@@ -178,7 +178,7 @@ async function readText(folder: string): Promise<string> {
   try {
     return Buffer.from(await readWhole(joinLocation(folder, MANIFEST_FILE))).toString();
   } catch (cause) {
-    if (!(cause instanceof NoSuchFileError)) throw cause;
+    if (!(cause instanceof FileNotFoundError)) throw cause;
     if (!isRemote(folder) && !(await isDirectory(folder))) throw cause;
     const shown = shownLocation(folder);
     if (!isRemote(folder) && (await isSavedToDisk(folder))) {

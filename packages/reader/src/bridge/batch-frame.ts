@@ -27,9 +27,9 @@ export interface Shown {
 
 /** A batch as a message. Of decoded images only the place in the slot file is told. */
 export function frameBatch(batch: Batch, number: number, state: LoaderState | null, shown: Shown): FramedBatch {
-  const { epoch, index, size, images, shape, list, encoded, labels, crop, mix, valid, numbers, source } = batch;
-  const parts = [bytesOf(labels), valid, bytesOf(numbers)];
-  if (source !== null) parts.push(bytesOf(source));
+  const { epoch, index, size, images, shape, list, encoded, labels, crop, mix, valid, indices, datasetIndex } = batch;
+  const parts = [bytesOf(labels), valid, bytesOf(indices)];
+  if (datasetIndex !== null) parts.push(bytesOf(datasetIndex));
   const crops = crop === null ? [] : [crop.originalSize, crop.resizedSize, crop.topLeft];
   for (const pairs of crops) parts.push(bytesOf(pairs));
   for (const { pixels } of list ?? []) parts.push(pixels);
@@ -52,7 +52,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     list: list?.map(({ height, width }) => ({ height, width })) ?? null,
     encoded: encoded?.map((bytes) => bytes.length) ?? null,
     objects,
-    isMixture: source !== null,
+    isMixture: datasetIndex !== null,
     crops: crops.length,
     keys: shown.withKeys ? batch.keys : null,
     fields: Object.entries(batch.fields).map(([name, values]) => ({

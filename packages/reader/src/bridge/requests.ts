@@ -38,7 +38,7 @@ const schema = z.discriminatedUnion('kind', [
     kind: z.literal('open'),
     request,
     location,
-    /** Those of the loader, checked there; `repeat` may be {@link ENDLESS}. */
+    /** Those of the loader, checked there; `epochsPerLoop` may be {@link ENDLESS}. */
     options: z.record(z.string(), z.unknown()),
     withKeys: z.boolean(),
     seen,
@@ -91,6 +91,7 @@ export type RequestOf<Kind extends Request['kind']> = Extract<Request, { kind: K
 /** Throws where it is no request. */
 export function parseRequest(header: unknown): Request {
   const parsed = schema.parse(header);
-  if (parsed.kind === 'open' && parsed.options.repeat === ENDLESS) parsed.options.repeat = Number.POSITIVE_INFINITY;
+  if (parsed.kind === 'open' && parsed.options.epochsPerLoop === ENDLESS)
+    parsed.options.epochsPerLoop = Number.POSITIVE_INFINITY;
   return parsed;
 }

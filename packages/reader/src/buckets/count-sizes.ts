@@ -172,7 +172,7 @@ async function withoutSize(dataset: StoredDataset, shard: number, row: number): 
   const key = (await dataset.files.index(shard)).key[row]!;
   return new OptionError(
     { shard: name, key },
-    `${name}: the index knows no width and height of sample "${key}", so it has no place in buckets: choose the samples that ` +
+    `${name}: the index knows no width and height of sample "${key}", so it fits into no aspect bucket: choose the samples that ` +
       'have them (where: "width > 0"), or run "shardtool index" on the dataset.',
   );
 }
@@ -180,7 +180,7 @@ async function withoutSize(dataset: StoredDataset, shard: number, row: number): 
 function withoutSamples(empty: readonly Size[]): OptionError {
   return new OptionError(
     {},
-    `buckets: no sample is nearest to ${empty.map(nameOf).join(', ')} (width x height), so no batch would be of such a size: ` +
+    `aspectBuckets: no sample is nearest to ${empty.map(nameOf).join(', ')} (width x height), so no batch would be of such a size: ` +
       'leave it out of the list.',
   );
 }

@@ -16,14 +16,14 @@ export type BucketsPlanOptions = Pick<
   | 'seed'
   | 'epoch'
   | 'where'
-  | 'streams'
+  | 'shuffleStreams'
   | 'blockSamples'
   | 'shuffleBufferSize'
   | 'shuffleUnit'
   | 'shuffle'
   | 'applyExifOrientation'
 > &
-  Required<Pick<LoaderOptions, 'buckets'>>;
+  Required<Pick<LoaderOptions, 'aspectBuckets'>>;
 
 /** What an epoch of batches of several sizes will be like. Sizes of images in pixels, of memory in bytes. */
 export interface BucketsReport {
@@ -62,7 +62,7 @@ export async function planAspectBuckets(dataset: StoredDataset, options: Buckets
   const checked = checkOptions({ ...options, worldSize, rank: 0 });
   const base = await setUpOrder(dataset, checked);
   const turns = checked.applyExifOrientation ?? true;
-  const { order, sized, plan } = await setUpBuckets(dataset, base, checkBuckets(options.buckets), {
+  const { order, sized, plan } = await setUpBuckets(dataset, base, checkBuckets(options.aspectBuckets), {
     ...checked,
     turns,
   });

@@ -92,7 +92,7 @@ async function* measureShards(
     onBadSample: 'skip',
     applyExifOrientation: true,
     fields: [],
-    steps: { fields: { module, export: 'fields' }, pixels: { module, export: 'pixels' } },
+    customSteps: { fields: { module, export: 'fields' }, pixels: { module, export: 'pixels' } },
     ...(workers !== undefined && { workers }),
   });
   const { firstSample } = part.files;
@@ -112,7 +112,7 @@ async function* measureShards(
     for await (const batch of loader) {
       const whole: number[] = [];
       for (let i = 0; i < batch.size; i++) {
-        const number = batch.numbers[i]!;
+        const number = batch.indices[i]!;
         const shard = lastAtMost(firstSample, number, firstSample.length - 1);
         const { measured, bad } = opened(shard);
         const row = number - firstSample[shard]!;

@@ -34,7 +34,7 @@ interface Starting {
 }
 
 /**
- * Shuffled, decoded batches of a dataset. Iterating goes through one epoch (or `repeat` of them); iterating again goes on
+ * Shuffled, decoded batches of a dataset. Iterating goes through one epoch (or `epochsPerLoop` of them); iterating again goes on
  * with the next. What `batch.images` is follows from the type of its options. Workers and memory live from the first batch until {@link close}, or until an iteration ends early.
  */
 export class Loader<Content extends BatchContent = BatchContent>
@@ -267,9 +267,9 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#statistics = new Statistics();
     this.#warningsBefore = engine.control.warnings;
     this.#splicedBefore = engine.control.spliced;
-    const { onBadSample, reuse, repeat } = this.#options;
+    const { onBadSample, reuse, epochsPerLoop } = this.#options;
     const { shards } = this.#dataset;
-    const end = from.epoch + repeat;
+    const end = from.epoch + epochsPerLoop;
     let next = from;
     return new Iteration({
       engine,

@@ -32,7 +32,7 @@ export const LOADER_OPTIONS = {
     help: 'With the epoch it decides the order and every random number',
   },
   epoch: { kind: 'whole', from: 0, to: 0xffffffff, shown: '0', commands: ['preview'], help: 'The first epoch' },
-  repeat: {
+  epochsPerLoop: {
     kind: 'whole',
     from: 1,
     isEndless: true,
@@ -47,7 +47,7 @@ export const LOADER_OPTIONS = {
     shown: 'by the sizes',
     help: 'What is shuffled over all of the dataset, before blocks are shuffled',
   },
-  streams: {
+  shuffleStreams: {
     kind: 'whole',
     from: 1,
     to: 65_536,
@@ -83,7 +83,7 @@ export const LOADER_OPTIONS = {
     commands: ['plan'],
     help: 'What becomes of an incomplete last batch',
   },
-  buckets: {
+  aspectBuckets: {
     kind: 'own',
     type: 'BucketsInput',
     must: 'is { area, step, maxRatio, crop }, { sizes, crop } or a list of sizes, each [height, width]',
@@ -99,7 +99,7 @@ export const LOADER_OPTIONS = {
     commands: ['bench'],
     help: 'Most memory for encoded samples that wait for a batch of their size longer than the block that they came in',
   },
-  epochSamples: {
+  samplesPerEpoch: {
     kind: 'whole',
     from: 1,
     shown: 'all samples',
@@ -121,13 +121,13 @@ export const LOADER_OPTIONS = {
     shown: '1 each',
     help: 'How often a sample comes in an epoch: by class, by an array of a number for each sample, or by a function',
   },
-  order: {
+  indices: {
     kind: 'own',
     type: 'ArrayLike<number>',
-    must: 'is an array of numbers of samples, as [4, 0, 17]',
+    must: 'is an array of sample indices, such as [4, 0, 17]',
     python: 'ArrayLike',
     shown: 'shuffled by seed and epoch',
-    help: 'Numbers of samples, as `Dataset[i]` counts them, in the order in which they come; one may come more than once',
+    help: 'Indices of samples, as `Dataset[i]` counts them, in the order in which they come; an index may come more than once',
   },
   workers: {
     kind: 'whole',
@@ -183,7 +183,7 @@ export const LOADER_OPTIONS = {
     shown: null,
     help: 'Boxes, keypoints and polygons that move with the image, as `batch.boxes` and the like (docs/detection.md)',
   },
-  steps: {
+  customSteps: {
     kind: 'own',
     type: 'CustomSteps',
     must: "is { fields, pixels, batch }, each of them { module: './steps.mjs', export, options }",
@@ -212,7 +212,7 @@ export const LOADER_OPTIONS = {
   },
   onBadSample: {
     kind: 'choice',
-    values: ['raise', 'skip', 'substitute'],
+    values: ['raise', 'skip', 'replace'],
     default: 'raise',
     commands: ['bench'],
     help: 'A bad sample ends the loop, makes a row that is not valid, or is replaced by the next of its block',
@@ -228,7 +228,7 @@ export const LOADER_OPTIONS = {
   },
   applyExifOrientation: {
     kind: 'switch',
-    shown: 'false; with buckets true',
+    shown: 'false; with aspectBuckets true',
     commands: ['preview'],
     help: 'Turn images as their EXIF orientation says, or that of their XMP if EXIF has none',
   },

@@ -1,14 +1,20 @@
 import { type OptionEntry, OptionError } from '@shardtool/base';
 import { expect, test } from 'vitest';
+import { FOREIGN_NAMES } from './foreign-names.js';
 import { LOADER_OPTIONS } from './option-table.js';
 import { checkOptions, type LoaderOptions } from './options.js';
 
 const ALL: Readonly<Record<string, OptionEntry>> = LOADER_OPTIONS;
 
 test('what is left out, or undefined, has its default; the rest is as it was given', () => {
-  const checked = checkOptions({ seed: undefined, batchSize: 3, cacheSize: '64MiB', repeat: Infinity });
-  expect(checked).toMatchObject({ batchSize: 3, cacheSize: 64 * 2 ** 20, repeat: Infinity, prefetchBatches: 4 });
-  expect([checked.seed, checked.checksum, checked.masks, checked.steps]).toEqual([undefined, 'first-epoch', [], {}]);
+  const checked = checkOptions({ seed: undefined, batchSize: 3, cacheSize: '64MiB', epochsPerLoop: Infinity });
+  expect(checked).toMatchObject({ batchSize: 3, cacheSize: 64 * 2 ** 20, epochsPerLoop: Infinity, prefetchBatches: 4 });
+  expect([checked.seed, checked.checksum, checked.masks, checked.customSteps]).toEqual([
+    undefined,
+    'first-epoch',
+    [],
+    {},
+  ]);
 });
 
 const WRONG: Readonly<Record<OptionEntry['kind'], unknown>> = {
@@ -37,12 +43,25 @@ test.each(Object.entries(ALL).filter(([name]) => name !== 'state'))(
   },
 );
 
+test('the names of options that others have lead to options that there are', () => {
+  for (const [name, instead] of Object.entries(FOREIGN_NAMES)) {
+    expect(
+      Object.keys(ALL).filter((option) => new RegExp(`\\b${option}\\b`).test(instead)),
+      name,
+    ).not.toEqual([]);
+    expect(Object.keys(ALL).map((option) => option.toLowerCase())).not.toContain(name);
+  }
+});
+
 test.each([
   [{ batchsize: 3 }, 'A loader has no option "batchsize"; did you mean "batchSize"?'],
+  [{ epoch_size: 1000 }, 'A loader has no option "epoch_size": set samplesPerEpoch.'],
+  [{ drop_last: true }, `A loader has no option "drop_last": set lastBatch: 'drop'.`],
+  [{ streams: 4 }, 'A loader has no option "streams": set shuffleStreams.'],
   [{ lastBatch: 'padd' }, 'option lastBatch is not right: it is "pad", "drop" or "partial", and not "padd".'],
   [{ workers: 5000 }, 'option workers is not right: it is a whole number from 1 to 1,024, and not 5000.'],
   [{ keys: 'cat/1' }, 'option keys is not right: it is a list of texts, and not "cat/1".'],
-  [{ steps: { pixel: { module: 'x.mjs' } } }, 'option steps is not right: it is { fields, pixels, batch }'],
+  [{ customSteps: { pixel: { module: 'x.mjs' } } }, 'option customSteps is not right: it is { fields, pixels, batch }'],
   ['train224', 'A loader takes options as an object, and not "train224".'],
 ])('%j is told in a sentence', (options, sentence) => {
   expect(() => checkOptions(options as LoaderOptions)).toThrow(sentence);

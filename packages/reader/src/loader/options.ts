@@ -4,6 +4,7 @@ import { type BucketsInput, checkBuckets } from '../buckets/options.js';
 import type { Weights } from '../selection/weights.js';
 import { checkMix, type MixInput } from '../transform/mix.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
+import { FOREIGN_NAMES } from './foreign-names.js';
 import { LOADER_OPTIONS } from './option-table.js';
 import { type CustomSteps, isCustomSteps } from './work/custom-steps.js';
 
@@ -23,13 +24,13 @@ export interface LoaderOptions {
   /** The first epoch. Default 0. */
   readonly epoch?: number | undefined;
   /** Epochs that one iteration goes through; with a `state` the resumed epoch, or what is left of it, is the first. Default 1; Infinity is allowed. */
-  readonly repeat?: number | undefined;
+  readonly epochsPerLoop?: number | undefined;
   /** Default true. False: the order on disk. */
   readonly shuffle?: boolean | undefined;
   /** Forces the unit of the shuffle; by default it follows from the sizes. */
   readonly shuffleUnit?: 'sample' | 'shard' | 'chunk' | undefined;
   /** Streams that are read at once over all ranks. Default: the least common multiple of 192 and `worldSize`. */
-  readonly streams?: number | undefined;
+  readonly shuffleStreams?: number | undefined;
   /** Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB. */
   readonly shuffleBufferSize?: number | undefined;
   /** Samples in a block of a stream, instead of `shuffleBufferSize`. */
@@ -43,7 +44,7 @@ export interface LoaderOptions {
   /** What becomes of an incomplete last batch. Default `partial` alone, `pad` with more than one rank. */
   readonly lastBatch?: 'pad' | 'drop' | 'partial' | undefined;
   /** An epoch is exactly this many samples of the endless sequence of passes. */
-  readonly epochSamples?: number | undefined;
+  readonly samplesPerEpoch?: number | undefined;
   /** Only these classes: text is a name, a number is a class number. */
   readonly classes?: readonly (string | number)[] | undefined;
   /** Only these keys. */
@@ -57,11 +58,11 @@ export interface LoaderOptions {
    */
   readonly weights?: Weights | undefined;
   /**
-   * An order of your own: numbers of samples, from 0 on in the order on disk, as they are to come in every epoch, over all ranks
-   * (rank r of w gets every w-th). One may stand there more than once. Samples that lie apart are read apart. For another order in
-   * each epoch give those of several one behind the other, and `epochSamples`.
+   * A custom order: indices of samples, counted from 0 in the order on disk, for every epoch and over all ranks (rank r of w gets
+   * every w-th). An index may come more than once. Samples that are not next to each other on disk are read one by one. For another
+   * order in each epoch, concatenate those of several epochs and set `samplesPerEpoch`.
    */
-  readonly order?: ArrayLike<number> | undefined;
+  readonly indices?: ArrayLike<number> | undefined;
   /** Decode workers. Default: the number of cores. */
   readonly workers?: number | undefined;
   /** Batch slots: batches that are made ahead, the consumer's included. Default 4. */
@@ -91,7 +92,7 @@ export interface LoaderOptions {
    * Your own code, which runs in the workers: on the fields of a sample before they are decoded, on its finished pixels, on
    * the whole batch. A step that returns null for a sample leaves it out: the next one of its block takes its row.
    */
-  readonly steps?: CustomSteps | undefined;
+  readonly customSteps?: CustomSteps | undefined;
   /** Mixes each image with the one before it, and says how in `batch.mix`. Of several, each batch gets one. */
   readonly mix?: MixInput | readonly MixInput[] | undefined;
   /**
@@ -104,8 +105,8 @@ export interface LoaderOptions {
    * come, as they are stored.
    */
   readonly captionSampling?: 'random' | undefined;
-  /** Default `raise`. `skip` marks the row not valid, `substitute` takes the next good sample of the same block. */
-  readonly onBadSample?: 'raise' | 'skip' | 'substitute' | undefined;
+  /** Default `raise`. `skip` marks the row not valid, `replace` takes the next good sample of the same block. */
+  readonly onBadSample?: 'raise' | 'skip' | 'replace' | undefined;
   /** Images of more pixels are bad samples. Default 178,956,970, as in Pillow. */
   readonly maxPixels?: number | undefined;
   /**
@@ -114,7 +115,7 @@ export interface LoaderOptions {
    * at least that size is left. docs/transforms.md has what each gives and costs. Part of a state.
    */
   readonly decode?: 'exact' | 'scaled' | 'fast' | undefined;
-  /** Turns images as their EXIF orientation says, or that of their XMP if EXIF has none. Default false, as in torchvision; with `buckets` true. */
+  /** Turns images as their EXIF orientation says, or that of their XMP if EXIF has none. Default false, as in torchvision; with `aspectBuckets` true. */
   readonly applyExifOrientation?: boolean | undefined;
   /**
    * Decodes crops of JPEGs by the crop indexes of shards that have them (`pack --crop-index`): the pixels are the same,
@@ -126,9 +127,9 @@ export interface LoaderOptions {
    * cropped to it. A rule (`{ area: 1024 * 1024, step: 64, maxRatio: 2 }`) or a list of [height, width]. The transform then has
    * no step with a size of its own.
    */
-  readonly buckets?: BucketsInput | undefined;
+  readonly aspectBuckets?: BucketsInput | undefined;
   /**
-   * With `buckets`: most bytes of encoded samples that wait for their batch outside the blocks that they came in. Over it those
+   * With `aspectBuckets`: most bytes of encoded samples that wait for their batch outside the blocks that they came in. Over it those
    * that wait longest are let go, and read again. Default 256 MiB.
    */
   readonly holdBytes?: number | undefined;
@@ -153,7 +154,7 @@ export interface LoaderOptions {
    * file sees the batches without a copy, each from its `images.byteOffset` on. The file grows to what is needed.
    */
   readonly slotFile?: number | undefined;
-  /** Goes on where {@link Loader.state} was taken; `repeat` counts from that epoch on. */
+  /** Goes on where {@link Loader.state} was taken; `epochsPerLoop` counts from that epoch on. */
   readonly state?: unknown;
   /** Ends the iteration with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -165,17 +166,21 @@ type OwnNames = { [Name in keyof Table]: Table[Name] extends { kind: 'own' } ? N
 
 /** {@link LoaderOptions}, checked and with their defaults. */
 export type CheckedOptions = Omit<CheckedValues<Table>, OwnNames> & {
-  readonly [Name in Exclude<OwnNames, 'steps' | 'reuse'>]: LoaderOptions[Name] | undefined;
-} & { readonly steps: CustomSteps; readonly reuse: boolean | 'manual' };
+  readonly [Name in Exclude<OwnNames, 'customSteps' | 'reuse'>]: LoaderOptions[Name] | undefined;
+} & { readonly customSteps: CustomSteps; readonly reuse: boolean | 'manual' };
 
-const OWNER = { name: 'A loader', wrong: (option: string) => `The loader's option ${option} is not right` };
+const OWNER = {
+  name: 'A loader',
+  wrong: (option: string) => `The loader's option ${option} is not right`,
+  foreignNames: FOREIGN_NAMES,
+};
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   transform: (value) => typeof value === 'string' || Array.isArray(value),
   weights: isWeights,
-  order: isNumbers,
+  indices: isNumbers,
   annotations: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  steps: isCustomSteps,
-  buckets: (value) => typeof value === 'object' && value !== null,
+  customSteps: isCustomSteps,
+  aspectBuckets: (value) => typeof value === 'object' && value !== null,
   mix: (value) => typeof value === 'object' && value !== null,
   reuse: (value) => typeof value === 'boolean' || value === 'manual',
   state: () => true,
@@ -188,19 +193,19 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
  */
 export function checkOptions(options: LoaderOptions): CheckedOptions {
   const {
-    steps = {},
+    customSteps = {},
     reuse = false,
     ...checked
   } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
-  const { transform, mix, annotations, buckets } = checked;
+  const { transform, mix, annotations, aspectBuckets } = checked;
   if (transform !== undefined && transform !== 'raw') compileTransform(transform);
   checkMix(mix);
   if (annotations !== undefined) checkAnnotations(annotations);
-  if (buckets !== undefined) checkBuckets(buckets);
+  if (aspectBuckets !== undefined) checkBuckets(aspectBuckets);
   if (checked.slotFile !== undefined && reuse === false) {
     throw new OptionError({}, 'With slotFile the batches are in that file: set reuse to true or "manual".');
   }
-  return { ...checked, steps, reuse };
+  return { ...checked, customSteps, reuse };
 }
 
 function isWeights(value: unknown): boolean {

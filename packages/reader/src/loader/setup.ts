@@ -27,8 +27,8 @@ export interface LoaderSetup {
 }
 
 /** With buckets a person sees, and cares, which way images stand. */
-function turnsImages({ applyExifOrientation, buckets }: CheckedOptions): boolean {
-  return applyExifOrientation ?? buckets !== undefined;
+function turnsImages({ applyExifOrientation, aspectBuckets }: CheckedOptions): boolean {
+  return applyExifOrientation ?? aspectBuckets !== undefined;
 }
 
 async function bucketsOf(
@@ -36,8 +36,11 @@ async function bucketsOf(
   base: LoaderOrder,
   options: CheckedOptions,
 ): Promise<LoaderBuckets | null> {
-  if (options.buckets !== undefined) {
-    return setUpBuckets(dataset, base, checkBuckets(options.buckets), { ...options, turns: turnsImages(options) });
+  if (options.aspectBuckets !== undefined) {
+    return setUpBuckets(dataset, base, checkBuckets(options.aspectBuckets), {
+      ...options,
+      turns: turnsImages(options),
+    });
   }
   refuseBucketState(options.state);
   return null;

@@ -5,7 +5,7 @@ import type { MixtureSettings } from './settings.js';
 /**
  * Several datasets as one: its shards are those of all, one dataset behind the other, and its loaders mix their samples.
  * Every other look at it (samples, statistics) goes through them one by one. Numbers of samples count through all of
- * them; those of a loader's batches count within `batch.source`.
+ * them; those of a loader's batches count within `batch.datasetIndex`.
  */
 export class Mixture extends Dataset {
   override readonly mixture: MixtureSettings<Dataset>;
@@ -18,7 +18,7 @@ export class Mixture extends Dataset {
     this.#owned = owned;
   }
 
-  /** The datasets, in the order of `batch.source`. */
+  /** The datasets, in the order of `batch.datasetIndex`. */
   get datasets(): readonly Dataset[] {
     return this.mixture.datasets.map(({ dataset }) => dataset);
   }

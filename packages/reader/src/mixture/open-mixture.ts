@@ -47,7 +47,7 @@ export interface MixtureOptions {
   /** With weights or `perBatch`, where an epoch ends: with the dataset whose samples are used up first (default) or last, or with this one, by name or number. */
   readonly end?: 'first' | 'last' | number | string | undefined;
   /** Samples of an epoch, instead of `end`. */
-  readonly epochSamples?: number | undefined;
+  readonly samplesPerEpoch?: number | undefined;
   /** Rows of each dataset in every batch of all ranks; instead of weights. */
   readonly perBatch?: readonly number[] | undefined;
   /** Default `name`. */
@@ -83,13 +83,14 @@ const part = z.strictObject({
 const whole = z.number().int().positive();
 const settings = z.strictObject({
   end: z.union([z.string(), z.number().int()]).optional(),
-  epochSamples: whole.optional(),
+  samplesPerEpoch: whole.optional(),
   perBatch: z.array(whole).optional(),
   classLists: z.enum(['name', 'offset', 'apart']).optional(),
   group: whole.optional(),
   window: whole.optional(),
 });
-const file = settings.extend({ mixture: z.array(part) });
+/** `epochSamples`: the name of `samplesPerEpoch` in earlier files. */
+const file = settings.extend({ mixture: z.array(part), epochSamples: whole.optional() });
 
 /**
  * Makes one dataset of several. `open` opens those that are named by their place. Throws {@link OptionError} for parts and
@@ -160,7 +161,7 @@ export async function readMixtureFile(location: string): Promise<{ parts: Mixtur
     }
     throw new OptionError({ path: location }, `${location} is no JSON (${cause.message}).`, { cause });
   }
-  const { mixture, ...options } = check(file, read, `file ${location}`, ': ');
+  const { mixture, epochSamples, ...options } = check(file, read, `file ${location}`, ': ');
   const folder = path.dirname(location);
   const placed = (place: string) => (isRemote(place) ? place : path.resolve(folder, place));
   const parts = mixture.map((one) => {
@@ -172,7 +173,7 @@ export async function readMixtureFile(location: string): Promise<{ parts: Mixtur
       ...(typeof dataset === 'string' && { name: one.name ?? shownLocation(dataset) }),
     };
   });
-  return { parts, options };
+  return { parts, options: { ...options, samplesPerEpoch: options.samplesPerEpoch ?? epochSamples } };
 }
 
 function check<Schema extends z.ZodType>(schema: Schema, value: unknown, what: string, joint = ' '): z.output<Schema> {
@@ -184,7 +185,7 @@ function check<Schema extends z.ZodType>(schema: Schema, value: unknown, what: s
 
 function policyOf(
   parts: readonly MixturePart[],
-  { end, epochSamples, perBatch }: MixtureOptions,
+  { end, samplesPerEpoch: epochSamples, perBatch }: MixtureOptions,
   datasets: readonly MixedDataset<Dataset>[],
 ): MixturePolicy {
   const [weights, repeat] = (['weight', 'repeat'] as const).map((name) => {

@@ -36,7 +36,7 @@ export function epochCounts(sizes: readonly number[], policy: MixturePolicy = {}
   if (epochSamples !== undefined) {
     throw new OptionError(
       {},
-      `epochSamples is ${epochSamples}, and perBatch makes batches of ${rows} rows: give at least ${rows}.`,
+      `samplesPerEpoch is ${epochSamples}, and perBatch makes batches of ${rows} rows: give at least ${rows}.`,
     );
   }
   const short = typeof policy.end === 'number' ? policy.end : sizes.findIndex((size, d) => size < perBatch[d]!);
@@ -109,7 +109,7 @@ function checkPolicy(sizes: readonly number[], policy: MixturePolicy): void {
   }
   const { end, epochSamples } = policy;
   if (way === undefined || way === 'repeat') {
-    const needless = end !== undefined ? 'end' : epochSamples !== undefined ? 'epochSamples' : undefined;
+    const needless = end !== undefined ? 'end' : epochSamples !== undefined ? 'samplesPerEpoch' : undefined;
     if (needless === undefined) return;
     throw new OptionError(
       {},
@@ -117,13 +117,13 @@ function checkPolicy(sizes: readonly number[], policy: MixturePolicy): void {
     );
   }
   if (end !== undefined && epochSamples !== undefined) {
-    throw new OptionError({}, 'end and epochSamples both say how long an epoch is: give one of the two.');
+    throw new OptionError({}, 'end and samplesPerEpoch both say how long an epoch is: give one of the two.');
   }
   if (typeof end === 'number' && !(Number.isInteger(end) && end >= 0 && end < sizes.length)) {
     throw new OptionError({}, `end is ${end}: the datasets of this mixture are 0 to ${sizes.length - 1}.`);
   }
   if (epochSamples !== undefined && !(Number.isSafeInteger(epochSamples) && epochSamples >= 1)) {
-    throw new OptionError({}, `epochSamples is ${epochSamples}: it must be a whole number from 1 on.`);
+    throw new OptionError({}, `samplesPerEpoch is ${epochSamples}: it must be a whole number from 1 on.`);
   }
   const wrong = policy.perBatch?.find((rows) => !(Number.isSafeInteger(rows) && rows >= 1));
   if (wrong !== undefined) {

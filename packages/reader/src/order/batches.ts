@@ -75,7 +75,7 @@ export function planEpoch(options: PlanOptions): EpochPlan {
   checkWhole('rank', rank, 0, worldSize - 1);
   checkWhole('globalBatch', globalBatch, 1);
   checkWorldSize(worldSize, streams, globalBatch);
-  if (options.epochSamples !== undefined) checkWhole('epochSamples', options.epochSamples, 1);
+  if (options.epochSamples !== undefined) checkWhole('samplesPerEpoch', options.epochSamples, 1);
   const lastBatch = options.lastBatch ?? (worldSize === 1 ? 'partial' : 'pad');
 
   let passSamples = 0;
@@ -130,6 +130,6 @@ function checkWorldSize(worldSize: number, streams: number, globalBatch: number)
   throw new OptionError(
     {},
     `${worldSize} ranks cannot share ${streams} streams and batches of ${globalBatch} rows evenly: use ` +
-      `${legalWorldSizes(streams, globalBatch).join(', ')} ranks, or other streams or another batch size.`,
+      `${legalWorldSizes(streams, globalBatch).join(', ')} ranks, or set other shuffleStreams or another batch size.`,
   );
 }

@@ -34,7 +34,7 @@ export interface Leg {
 export function epochSpan(passSamples: number, epoch: number, epochSamples?: number): EpochSpan {
   if (epochSamples === undefined) return { passSamples, samples: passSamples, pass: epoch, offset: 0 };
   if (passSamples === 0) {
-    throw new OptionError({}, `epochSamples is ${epochSamples}, but there are no samples to take them from.`);
+    throw new OptionError({}, `samplesPerEpoch is ${epochSamples}, but there are no samples to take them from.`);
   }
   const start = BigInt(epoch) * BigInt(epochSamples);
   const pass = Number(start / BigInt(passSamples));

@@ -45,7 +45,7 @@ test('a state of a newer version is refused, whatever else it holds', () => {
 test('an option that contradicts the state is refused; one that agrees, or is left out, is not', () => {
   expect(takeUpState(state, { ...here, seed: 42, streams: 192, shuffle: true, unit: 'shard' })).toEqual(state);
   expect(() => takeUpState(state, { ...here, seed: 43 })).toThrow('saved with seed 42, but seed is 43 now');
-  expect(() => takeUpState(state, { ...here, epochSamples: 10 })).toThrow('saved with epochSamples unset');
+  expect(() => takeUpState(state, { ...here, epochSamples: 10 })).toThrow('saved with samplesPerEpoch unset');
   expect(() => takeUpState(state, { ...here, shuffle: false })).toThrow('saved with shuffle true');
 });
 

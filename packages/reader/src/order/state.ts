@@ -48,6 +48,16 @@ export interface StateContext {
   readonly unit?: DatasetState['unit'] | undefined;
 }
 
+/** The loader's option that decides each of these keys of a state. */
+const OPTION_OF = {
+  seed: 'seed',
+  streams: 'shuffleStreams',
+  blockSamples: 'blockSamples',
+  unit: 'shuffleUnit',
+  shuffle: 'shuffle',
+  epochSamples: 'samplesPerEpoch',
+} as const;
+
 /**
  * Checks what was saved as a state. Throws {@link StateError} where it is none, is of a newer version, belongs to another
  * dataset or selection, or contradicts an option.
@@ -68,13 +78,13 @@ export function takeUpState(saved: unknown, context: StateContext): DatasetState
         `${context.selection || 'all samples'}): give the same classes, keys, where and weights, or start without a state.`,
     );
   }
-  for (const name of ['seed', 'streams', 'blockSamples', 'unit', 'shuffle', 'epochSamples'] as const) {
+  for (const [name, option] of Object.entries(OPTION_OF) as [keyof typeof OPTION_OF, string][]) {
     const chosen = context[name];
     if (chosen === undefined || chosen === state[name]) continue;
     throw new StateError(
       {},
-      `The state was saved with ${name} ${state[name] ?? 'unset'}, but ${name} is ${chosen} now, which would be another ` +
-        `order: leave ${name} as it was, or start without a state.`,
+      `The state was saved with ${option} ${state[name] ?? 'unset'}, but ${option} is ${chosen} now, which would be another ` +
+        `order: leave ${option} as it was, or start without a state.`,
     );
   }
   return state;

@@ -1,4 +1,4 @@
-import { NoSuchFileError } from '@shardtool/base';
+import { FileNotFoundError } from '@shardtool/base';
 import { OVERLAYS_FOLDER, type Overlay, OverlayError, parseOverlay } from '@shardtool/format';
 import { joinLocation, readAgainIf, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
 
@@ -33,7 +33,7 @@ export async function readOverlays(location: string, overlay: string): Promise<O
 async function readOverlay(file: string): Promise<Overlay> {
   const shown = shownLocation(file);
   const bytes = await readWhole(file).catch((cause: unknown) => {
-    if (!(cause instanceof NoSuchFileError)) throw cause;
+    if (!(cause instanceof FileNotFoundError)) throw cause;
     throw new OverlayError(
       { path: shown },
       `There is no overlay ${shown}: "shardtool overlay list" names those of a dataset.`,

@@ -65,9 +65,10 @@ test('another order has another identity, be it of the same samples', () => {
 });
 
 test('an order is refused that is empty or names what is no sample', () => {
-  expect(() => selectInOrder([], [2])).toThrow('order names no sample');
+  expect(() => selectInOrder([], [2])).toThrow('indices names no sample');
   expect(() => selectInOrder([0, 5], [2, 3])).toThrow(
-    'order[1] is 5, which is no number of a sample: the dataset has the samples 0 to 4.',
+    'indices[1] is 5, which is not the index of a sample: the dataset has the samples 0 to 4.',
   );
-  for (const wrong of [-1, 0.5, Number.NaN]) expect(() => selectInOrder([wrong], [2])).toThrow(`order[0] is ${wrong}`);
+  for (const wrong of [-1, 0.5, Number.NaN])
+    expect(() => selectInOrder([wrong], [2])).toThrow(`indices[0] is ${wrong}`);
 });

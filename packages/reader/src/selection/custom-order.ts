@@ -13,15 +13,15 @@ export interface CustomOrder {
 const MOST_POSITIONS = 2 ** 32 - 1;
 
 /**
- * What `order` selects: numbers of samples in the order on disk, from 0 on, as often as each is to come. `counts`: samples of each
+ * What the option `indices` selects: indices of samples in the order on disk, from 0 on, as often as each is to come. `counts`: samples of each
  * shard. Throws {@link OptionError} for an empty order and for what is no number of a sample.
  */
 export function selectInOrder(order: ArrayLike<number>, counts: ArrayLike<number>): CustomOrder {
   const first = firstNumbers(counts);
   const samples = first[counts.length]!;
-  if (order.length === 0) throw new OptionError({}, 'order names no sample: give at least one, or leave it out.');
+  if (order.length === 0) throw new OptionError({}, 'indices names no sample: give at least one, or leave it out.');
   if (order.length > MOST_POSITIONS) {
-    throw new OptionError({}, `order has ${order.length} entries: ${MOST_POSITIONS} is the most.`);
+    throw new OptionError({}, `indices has ${order.length} entries: ${MOST_POSITIONS} is the most.`);
   }
   const next = countTimes(order, samples);
   const rows = Array.from({ length: counts.length }, (_, k) => repeated(next.subarray(first[k]!, first[k + 1]!)));
@@ -45,7 +45,7 @@ function countTimes(order: ArrayLike<number>, samples: number): Uint32Array {
     const sample = order[at]!;
     if (!Number.isInteger(sample) || sample < 0 || sample >= samples) {
       const range = `the dataset has the samples 0 to ${samples - 1}`;
-      throw new OptionError({}, `order[${at}] is ${String(sample)}, which is no number of a sample: ${range}.`);
+      throw new OptionError({}, `indices[${at}] is ${String(sample)}, which is not the index of a sample: ${range}.`);
     }
     times[sample]!++;
   }

@@ -100,8 +100,8 @@ export function checkEpochSamples(subset: Subset, epochSamples: number | undefin
   if (epochSamples === undefined || !subset.varies) return;
   throw new OptionError(
     {},
-    'epochSamples needs whole weights, since other weights make each pass another length: multiply them until they are ' +
-      'whole (7 and 2 instead of 3.5 and 1); epochSamples then decides how long an epoch is.',
+    'samplesPerEpoch needs whole weights, since other weights make each pass another length: multiply them until they are ' +
+      'whole (7 and 2 instead of 3.5 and 1); samplesPerEpoch then decides how long an epoch is.',
   );
 }
 

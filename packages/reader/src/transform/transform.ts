@@ -65,7 +65,7 @@ export function coverTransforms(
   if (sized !== undefined) {
     throw new OptionError(
       {},
-      `The step ${sized.name} chooses the size of images, which buckets do: leave it out of the transform, or leave out buckets.`,
+      `The step ${sized.name} chooses the size of images, which aspectBuckets does: leave it out of the transform, or leave out aspectBuckets.`,
     );
   }
   return sizes.map(({ width, height }) => ({

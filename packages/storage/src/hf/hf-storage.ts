@@ -1,4 +1,4 @@
-import { FileError, NoSuchFileError } from '@shardtool/base';
+import { FileError, FileNotFoundError } from '@shardtool/base';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
@@ -59,7 +59,7 @@ class HubStorage implements Storage {
       const size = Number(headers['x-linked-size'] ?? headers['content-length']);
       return { name, size, version: String(headers['x-linked-etag'] ?? headers.etag ?? size) };
     } catch (error) {
-      if (error instanceof NoSuchFileError) return null;
+      if (error instanceof FileNotFoundError) return null;
       throw error;
     }
   }
@@ -134,7 +134,7 @@ class HubStorage implements Storage {
     const { text } = await this.#ask(this.location, { method: 'GET', url }, 'read', { isJson: true }).catch(
       (cause: unknown) => {
         // It is not a file that is missing.
-        if (!(cause instanceof NoSuchFileError)) throw cause;
+        if (!(cause instanceof FileNotFoundError)) throw cause;
         const path = this.location;
         const message = `${path} cannot be read: the hub has no dataset ${repo} with the revision ${revision}.`;
         throw new FileError({ path }, message, { cause });

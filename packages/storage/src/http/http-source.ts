@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { FileChangedError, FileError, NoSuchFileError, RequestRejectedError } from '@shardtool/base';
+import { FileChangedError, FileError, FileNotFoundError, RequestRejectedError } from '@shardtool/base';
 import type { Expected, Source, StorageCounts } from '../storage.js';
 import { parseContentRange } from './content-range.js';
 import { type Answer, exchange, type HttpRequest } from './exchange.js';
@@ -295,9 +295,9 @@ export async function throwRefused(
 }
 
 /** A 404 is a missing file first, whatever refused it. */
-class RemoteFileNotFound extends NoSuchFileError {
+class RemoteFileNotFound extends FileNotFoundError {
   constructor({ path }: { readonly path: string; readonly status: number }, message: string) {
     super({ path }, message);
-    this.name = 'NoSuchFileError';
+    this.name = 'FileNotFoundError';
   }
 }

@@ -1,4 +1,4 @@
-import { FileError, NoSuchFileError } from '@shardtool/base';
+import { FileError, FileNotFoundError } from '@shardtool/base';
 import { joinLocation, shownLocation } from '../location/location.js';
 import type { Entry, Expected, Source, Storage } from '../storage.js';
 import { exchange } from './exchange.js';
@@ -47,7 +47,7 @@ class HttpStorage implements Storage {
         },
       );
     } catch (error) {
-      if (error instanceof NoSuchFileError) return null;
+      if (error instanceof FileNotFoundError) return null;
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { open, stat } from 'node:fs/promises';
-import { FileError, FileExistsError, inLanes, NoSuchFileError } from '@shardtool/base';
+import { FileError, FileExistsError, FileNotFoundError, inLanes } from '@shardtool/base';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
@@ -59,7 +59,7 @@ class S3Storage implements Storage {
       const { headers } = await this.#ask({ method: 'HEAD', key: this.#key(name), doing: 'read', signal });
       return { name, size: Number(headers['content-length']), version: headers.etag ?? '' };
     } catch (error) {
-      if (error instanceof NoSuchFileError) return null;
+      if (error instanceof FileNotFoundError) return null;
       throw error;
     }
   }

@@ -1,7 +1,7 @@
 import {
   FileChangedError,
   FileError,
-  NoSuchFileError,
+  FileNotFoundError,
   OptionError,
   RequestRejectedError,
   ShardtoolError,
@@ -23,7 +23,7 @@ export function failed(id: number, error: unknown): Failed {
   return { kind: 'failed', id, name, message, path, offset };
 }
 
-const KINDS = { FileError, NoSuchFileError, FileChangedError, OptionError, ShardtoolError };
+const KINDS = { FileError, FileNotFoundError, FileChangedError, OptionError, ShardtoolError };
 
 /** The error that was thrown there. */
 export function revived({ name, message, path, offset }: Failed): Error {

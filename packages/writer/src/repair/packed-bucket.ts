@@ -1,4 +1,4 @@
-import { NoSuchFileError, RequestRejectedError } from '@shardtool/base';
+import { FileNotFoundError, RequestRejectedError } from '@shardtool/base';
 import { sampleTooLarge, whyUnsafe } from '@shardtool/format';
 import { openStorage, type Storage } from '@shardtool/storage';
 import { SourceError } from '../errors.js';
@@ -38,7 +38,7 @@ export class PackedBucket implements PackedFiles {
       }
     } catch (error) {
       // Who may not list a bucket is refused what is not there.
-      if (error instanceof NoSuchFileError || error instanceof RequestRejectedError) return null;
+      if (error instanceof FileNotFoundError || error instanceof RequestRejectedError) return null;
       throw error;
     }
   }

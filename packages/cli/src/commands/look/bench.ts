@@ -37,7 +37,7 @@ export const benchCommand = command({
   handler: async ({ dataset: location, json, stepMs = 0, epochs, cold, transform, ...given }) => {
     const { benchDataset } = await import('../../bench/bench.js');
     const options = loaderOptions('bench', given);
-    const steps = transform === 'raw' ? ('raw' as const) : await readTransform(transform, options.buckets);
+    const steps = transform === 'raw' ? ('raw' as const) : await readTransform(transform, options.aspectBuckets);
     await using dataset = await openGiven(location, given);
     const loader = { ...options, transform: steps };
     const result = await benchDataset(dataset, { loader, epochs, cold, stepMs });

@@ -38,18 +38,18 @@ export const planCommand = command({
   handler: async ({ dataset: location, json, stepMs, bandwidth, cacheSize, machines, transform: named, ...given }) => {
     checkStorage({ stepMs, bandwidth, cacheSize, machines, worldSize: given.worldSize });
     const { planDataset, planAspectBuckets, planMixtureOf } = await import('@shardtool/reader');
-    const { buckets, ...asked } = loaderOptions('plan', given);
+    const { aspectBuckets: buckets, ...asked } = loaderOptions('plan', given);
     const options = { ...asked, transform: await readTransform(named, buckets) };
     await using dataset = await openGiven(location, given);
     if (buckets !== undefined) {
       refuseForBuckets({ stepMs });
-      const report = await planAspectBuckets(dataset, { ...asked, buckets });
+      const report = await planAspectBuckets(dataset, { ...asked, aspectBuckets: buckets });
       await print(json ? JSON.stringify(report) : describeBuckets(report));
       return;
     }
     if (dataset.mixture !== null) {
-      const { where, streams, ...others } = options;
-      refuseForMixture({ where, streams, stepMs, bandwidth, cacheSize });
+      const { where, shuffleStreams, ...others } = options;
+      refuseForMixture({ where, shuffleStreams, stepMs, bandwidth, cacheSize });
       const mixed = await planMixtureOf(dataset, others);
       await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
       return;
@@ -82,7 +82,8 @@ function checkStorage(given: {
 }
 
 function refuseForBuckets({ stepMs }: { readonly stepMs: number | undefined }): void {
-  if (stepMs !== undefined) throw new UsageError('--step-ms is for batches of one size: leave it out, or --buckets.');
+  if (stepMs !== undefined)
+    throw new UsageError('--step-ms is for batches of one size: leave it out, or --aspect-buckets.');
 }
 
 function describeBuckets(report: BucketsReport): string {

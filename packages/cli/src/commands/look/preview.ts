@@ -41,7 +41,7 @@ export const previewCommand = command({
     await using dataset = await openGiven(location, given);
     if (dataset.size === 0) throw new UsageError(`There is no sample in ${location}, so there is nothing to show.`);
     const loader = { ...loaderOptions('preview', given), annotations: await readAnnotationsFlag(annotations) };
-    const steps = await readTransform(transform, loader.buckets);
+    const steps = await readTransform(transform, loader.aspectBuckets);
     const shown = await writePreview(dataset, {
       transform: steps,
       loader,

@@ -1,4 +1,4 @@
-import { DamagedShardError, FileError, NoSuchFileError, TruncatedShardError } from '@shardtool/base';
+import { DamagedShardError, FileError, FileNotFoundError, TruncatedShardError } from '@shardtool/base';
 import { openSource, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
 import { becameShorter } from '../file-window.js';
@@ -70,7 +70,7 @@ async function readLabels(images: string, count: number): Promise<Uint8Array> {
   const names = [name, name.endsWith('.gz') ? name.slice(0, -3) : `${name}.gz`];
   for (const location of names.map((one) => images.slice(0, slash) + one)) {
     const packed = await openSource(location).catch((error) => {
-      if (error instanceof NoSuchFileError) return null;
+      if (error instanceof FileNotFoundError) return null;
       throw error;
     });
     if (packed === null) continue;

@@ -26,11 +26,11 @@ export interface BadRowOptions {
   readonly engine: Engine;
   readonly statistics: Statistics;
   readonly shardName: (shard: number) => string;
-  readonly onBadSample: 'raise' | 'skip' | 'substitute';
+  readonly onBadSample: 'raise' | 'skip' | 'replace';
   readonly output: BatchOutput;
 }
 
-/** One bad row: raises, skips or substitutes, as the options say. True where it is to be decoded again. */
+/** One bad row: raises, skips or replaces it, as the options say. True where it is to be decoded again. */
 export function judgeRow(
   pending: PendingBatch,
   { row, reason, dropped = false, isOtherSize = false }: Trouble,
@@ -48,8 +48,8 @@ export function judgeRow(
     throw new BadSampleError(
       { shard, key },
       isOfLoader(reason)
-        ? `${what} Set onBadSample to 'skip' or 'substitute': report() then lists such samples.`
-        : `${what} ${VERIFY}, or set onBadSample to 'skip' or 'substitute'.`,
+        ? `${what} Set onBadSample to 'skip' or 'replace': report() then lists such samples.`
+        : `${what} ${VERIFY}, or set onBadSample to 'skip' or 'replace'.`,
     );
   }
   if (!pending.reasons.has(row)) pending.reasons.set(row, reason);
@@ -123,8 +123,8 @@ function remedyOf(items: number, isSound: boolean): string {
   // So it is by default where all samples fit into the shuffle buffer: a larger one changes nothing.
   const longer =
     items === 1
-      ? 'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few)'
-      : `Its block is ${items} samples long: choose fewer streams, or a larger shuffleBufferSize`;
+      ? 'Its block is 1 sample long: choose fewer shuffleStreams (4 for a few hundred samples, 1 for a few)'
+      : `Its block is ${items} samples long: choose fewer shuffleStreams, or a larger shuffleBufferSize`;
   return isSound ? `${longer}.` : `${longer}. ${VERIFY}.`;
 }
 
@@ -143,9 +143,8 @@ export function countBadRows(pending: PendingBatch, options: BadRowOptions): voi
     }
     const block = pending.own?.blocks[row] ?? pending.blocks[row]!;
     const { shard, key } = whereabouts(block, pending.planned.item[row]!, options);
-    const substitute =
-      onBadSample === 'substitute' ? { substitute: keyOf(pending.blocks[row]!, pending.items[row]!) } : {};
-    statistics.countBad({ shard, key, reason, ...substitute });
+    const replaced = onBadSample === 'replace' ? { replacement: keyOf(pending.blocks[row]!, pending.items[row]!) } : {};
+    statistics.countBad({ shard, key, reason, ...replaced });
   }
 }
 

@@ -60,16 +60,16 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   readonly encoded: Content['encoded'];
   /** Class numbers, int32 [n]; -1 where a sample has none. */
   readonly labels: Int32Array;
-  /** With the option `buckets`: which part of its image each row shows; else null. */
+  /** With the option `aspectBuckets`: which part of its image each row shows; else null. */
   readonly crop: BatchCrop | null;
   /** How the images were mixed, with the option `mix`; else null. */
   readonly mix: BatchMix | null;
   /** 0 marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was skipped. */
   readonly valid: Uint8Array;
-  /** Number of each sample in its dataset. */
-  readonly numbers: Float64Array;
+  /** Index of each sample in its dataset. */
+  readonly indices: Float64Array;
   /** Of a mixture: which dataset of its list each sample is from, int32 [n]; else null. */
-  readonly source: Int32Array | null;
+  readonly datasetIndex: Int32Array | null;
   readonly keys: readonly string[];
   /** Values of the fields and label columns that come along, by name; null where a sample lacks one. */
   readonly fields: Readonly<Record<string, readonly (FieldValue | null)[]>>;

@@ -59,8 +59,8 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     crop: engine.facts.shown(pending.slot, rows),
     mix: mix && { name: mix.name, weight: mix.weight, otherLabels: rolled(pending.labels) },
     valid: pending.valid,
-    numbers: pending.numbers,
-    source: options.isMixture ? pending.sources : null,
+    indices: pending.numbers,
+    datasetIndex: options.isMixture ? pending.sources : null,
     get keys() {
       keys ??= pending.blocks.map((block, row) => keyOf(block, pending.items[row]!));
       return keys;

@@ -3,8 +3,8 @@ export interface BadSample {
   readonly shard: string;
   readonly key: string;
   readonly reason: string;
-  /** Key of the sample that took its row, with `onBadSample: 'substitute'`. */
-  readonly substitute?: string;
+  /** Key of the sample that took its row, with `onBadSample: 'replace'`. */
+  readonly replacement?: string;
 }
 
 /** Where an iteration's time went, and what went wrong. Times in milliseconds. */

@@ -53,8 +53,8 @@ type HostPart =
   | 'crop'
   | 'mix'
   | 'valid'
-  | 'numbers'
-  | 'source'
+  | 'indices'
+  | 'datasetIndex'
   | 'keys'
   | 'fields'
   | keyof BatchObjects;

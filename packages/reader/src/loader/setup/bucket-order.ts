@@ -105,8 +105,8 @@ function bucketOrder(
 function refuseWeights(): never {
   throw new OptionError(
     {},
-    'With buckets the weights of a mixture stay as they are within a run, since samples wait that came by the old ones: begin ' +
-      'a run with the new weights, or leave out buckets.',
+    'With aspectBuckets the weights of a mixture stay as they are within a run, since samples wait that came by the old ones: begin ' +
+      'a run with the new weights, or leave out aspectBuckets.',
   );
 }
 
@@ -152,7 +152,7 @@ function takeUpBuckets(
   if (buckets === undefined) {
     throw new StateError(
       {},
-      'The state was saved without buckets, which is another order: leave out buckets, or start without a state.',
+      'The state was saved without aspectBuckets, which is another order: leave out aspectBuckets, or start without a state.',
     );
   }
   const result = schema.safeParse(buckets);
@@ -161,7 +161,7 @@ function takeUpBuckets(
   if (result.data.sizes !== digest) {
     throw new StateError(
       {},
-      'The state was saved with other sizes of buckets, which would be other batches: leave buckets as they were, or start ' +
+      'The state was saved with other sizes of aspectBuckets, which would be other batches: leave aspectBuckets as they were, or start ' +
         'without a state.',
     );
   }
@@ -174,6 +174,6 @@ export function refuseBucketState(state: unknown): void {
   if ((state as { buckets?: unknown } | null | undefined)?.buckets === undefined) return;
   throw new StateError(
     {},
-    'The state was saved with buckets, which is another order: give the same buckets, or start without a state.',
+    'The state was saved with aspectBuckets, which is another order: give the same aspectBuckets, or start without a state.',
   );
 }

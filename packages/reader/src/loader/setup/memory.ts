@@ -20,7 +20,7 @@ export interface LoaderMemory {
 
 type MemoryRequest = Pick<
   CheckedOptions,
-  'prefetchBatches' | 'workers' | 'maxPixels' | 'readBufferBytes' | 'buckets' | 'holdBytes'
+  'prefetchBatches' | 'workers' | 'maxPixels' | 'readBufferBytes' | 'aspectBuckets' | 'holdBytes'
 >;
 
 /** Lays the memory out. Throws OptionError where it does not suffice. */
@@ -41,7 +41,7 @@ export async function setUpMemory(
     scratchBytes: output.decoder === null ? 0 : scratchBytesFor(output.decoder, options.maxPixels),
   });
   // Single samples are of any rank's streams.
-  const indexes = 2 * (streams / worldSize) + 16 + (options.buckets === undefined ? 0 : streams);
+  const indexes = 2 * (streams / worldSize) + 16 + (options.aspectBuckets === undefined ? 0 : streams);
   dataset.files.keepIndexes(Math.min(dataset.shards.length, order.isScattered ? SCATTERED_INDEXES : indexes));
   const begin = order.isOver ? { epoch: order.begin.epoch + 1, position: 0 } : order.begin;
   const readBuffers = await planReadBuffers({
@@ -65,7 +65,7 @@ const SPARE_BYTES = 64 * 2 ** 20;
 
 /** What may wait, and rows of batches under way that were read by themselves. */
 function heldBytesOf(dataset: StoredDataset, order: LoaderOrder, options: MemoryRequest): number {
-  if (options.buckets === undefined || order.unit === 'sample') return 0;
+  if (options.aspectBuckets === undefined || order.unit === 'sample') return 0;
   const rows = options.prefetchBatches * order.batchSize;
   return options.holdBytes + Math.ceil(rows * SPARE * dataset.meanSampleBytes) + SPARE_BYTES;
 }

@@ -18,10 +18,10 @@ export function refuseChoices(options: OrderRequest): void {
       `${name} chooses samples of one dataset: give it with the dataset, where the mixture is opened.`,
     );
   }
-  if (options.order !== undefined) {
+  if (options.indices !== undefined) {
     throw new OptionError(
       {},
-      'The datasets of a mixture take turns, so it has no order of your own: leave out the option order, or open one dataset.',
+      'The datasets of a mixture take turns, so it has no custom order: leave out the option indices, or open one dataset.',
     );
   }
   if (options.weights !== undefined) {
@@ -31,13 +31,13 @@ export function refuseChoices(options: OrderRequest): void {
         'it: leave out the option weights, and weigh the datasets instead.',
     );
   }
-  if (options.epochSamples !== undefined) {
-    throw new OptionError({}, 'epochSamples of a mixture is given where the mixture is opened, not to its loader.');
+  if (options.samplesPerEpoch !== undefined) {
+    throw new OptionError({}, 'samplesPerEpoch of a mixture is given where the mixture is opened, not to its loader.');
   }
-  if (options.streams !== undefined) {
+  if (options.shuffleStreams !== undefined) {
     throw new OptionError(
       {},
-      'The datasets of a mixture share out the streams by themselves: leave out the option streams.',
+      'The datasets of a mixture share out the streams by themselves: leave out the option shuffleStreams.',
     );
   }
 }

@@ -102,12 +102,12 @@ export type OrderRequest = Pick<
   | 'keys'
   | 'where'
   | 'weights'
-  | 'order'
-  | 'epochSamples'
+  | 'indices'
+  | 'samplesPerEpoch'
   | 'state'
   | 'shuffle'
   | 'shuffleUnit'
-  | 'streams'
+  | 'shuffleStreams'
   | 'blockSamples'
   | 'shuffleBufferSize'
   | 'seed'
@@ -133,17 +133,18 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
   const { rank, worldSize } = resolveRanks(options);
   const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);
   const { subset, positions } = await select(dataset, options);
-  checkEpochSamples(subset, options.epochSamples);
+  checkEpochSamples(subset, options.samplesPerEpoch);
 
   const saved = options.state === undefined ? null : takeUp(dataset, subset, options);
   const shuffle = positions === undefined && (options.shuffle ?? saved?.shuffle ?? true);
   const { meanSampleBytes } = dataset;
-  const { streams, blockSamples } = saved ?? orderDefaults({ ...options, worldSize, meanSampleBytes, shuffle });
+  const { streams, blockSamples } =
+    saved ?? orderDefaults({ ...options, streams: options.shuffleStreams, worldSize, meanSampleBytes, shuffle });
   const seed = saved?.seed ?? options.seed ?? 0;
   // Weights make passes of differing length: the unit is chosen once, or it could change on the way.
   const firstCounts = subset.draw({ seed, epoch: saved?.epoch ?? options.epoch ?? 0 }).counts;
   const unit = saved?.unit ?? options.shuffleUnit ?? unitOf(firstCounts, streams, blockSamples);
-  const epochSamples = saved?.epochSamples ?? options.epochSamples;
+  const epochSamples = saved?.epochSamples ?? options.samplesPerEpoch;
 
   const selection = (epoch: number): Selection => subset.draw({ seed, epoch });
   const part = ({ epoch, position }: Place, as: PlanPart): EpochPlan =>
@@ -229,8 +230,8 @@ async function select(
   dataset: StoredDataset,
   options: DatasetOrderRequest,
 ): Promise<{ readonly subset: Subset; readonly positions?: Uint32Array }> {
-  const { order } = options;
-  if (order === undefined) {
+  const { indices } = options;
+  if (indices === undefined) {
     const request = { classes: options.classes, keys: options.keys, where: options.where, weights: options.weights };
     return { subset: await selectSamples(request, selectableOf(dataset, request)) };
   }
@@ -238,10 +239,10 @@ async function select(
     (name) => options[name] !== undefined,
   );
   if (given !== undefined) {
-    throw new OptionError({}, `order says which samples come, and when: leave out ${given}, or order.`);
+    throw new OptionError({}, `indices says which samples come, and when: leave out ${given}, or indices.`);
   }
   return selectInOrder(
-    order,
+    indices,
     dataset.shards.map(({ samples }) => samples),
   );
 }
@@ -251,9 +252,9 @@ function takeUp(dataset: StoredDataset, subset: Subset, options: DatasetOrderReq
     dataset: dataset.identity,
     selection: subset.identity,
     shuffle: options.shuffle,
-    epochSamples: options.epochSamples,
+    epochSamples: options.samplesPerEpoch,
     seed: options.seed,
-    streams: options.streams,
+    streams: options.shuffleStreams,
     blockSamples: options.blockSamples,
     unit: options.shuffleUnit,
   });

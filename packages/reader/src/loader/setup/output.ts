@@ -71,7 +71,7 @@ type OutputRequest = {
   | 'transform'
   | 'collate'
   | 'mix'
-  | 'steps'
+  | 'customSteps'
   | 'annotations'
   | 'extraImages'
   | 'masks'
@@ -90,7 +90,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (transform !== null && annotations?.boxes === undefined) refuseBoxSteps(transform);
   const { batch, decoder } = await outputOf(dataset, transform, options);
   const mixes = checkMix(options.mix);
-  const steps = stepsOf(options.steps);
+  const steps = stepsOf(options.customSteps);
   const extraFields = extraFieldsOf(options, batch);
   if (annotations !== null) extraFields.push(...annotated(annotations, batch, dataset));
   checkFields('image', options.image === undefined ? [] : [options.image], dataset);
@@ -102,7 +102,8 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (options.fields === undefined) checkFieldsAlike(dataset, fields);
   if (steps.fields !== undefined) extraFields.push(...fields.map((field) => ({ field, kind: 'field' as const })));
   const hasSteps = Object.keys(steps).length > 0;
-  if (batch.kind !== 'pixels' && (hasSteps || mixes.length > 0)) throw needsPixels(hasSteps ? 'steps' : 'mix', options);
+  if (batch.kind !== 'pixels' && (hasSteps || mixes.length > 0))
+    throw needsPixels(hasSteps ? 'customSteps' : 'mix', options);
   if (mixes.length > 0) checkMixable(mixes, transform!, extraFields);
   const objectBytes = annotations === null ? [] : [layOutRecord(annotations).bytes];
   const withObjects = ({ image, extraFields }: RowBytes) => ({ image, extraFields: [...extraFields, ...objectBytes] });
@@ -190,7 +191,7 @@ function needsPixels(option: string, { transform }: OutputRequest): OptionError 
 }
 
 /** The steps that there are, with whole paths. */
-function stepsOf(steps: OutputRequest['steps']): CustomSteps {
+function stepsOf(steps: OutputRequest['customSteps']): CustomSteps {
   const resolved = Object.entries(steps).flatMap(([name, step]) =>
     step === undefined ? [] : [[name, resolveStep(step as CustomStep)] as const],
   );
@@ -231,9 +232,10 @@ function isUncompressedOnly(
   options: OutputRequest,
   others: number,
 ): boolean {
-  const { image, steps } = options;
+  const { image, customSteps } = options;
   const images = image === undefined ? imageFields(dataset.fields) : [image];
-  const isPlain = output.kind === 'pixels' && steps.fields === undefined && steps.pixels === undefined && others === 0;
+  const isPlain =
+    output.kind === 'pixels' && customSteps.fields === undefined && customSteps.pixels === undefined && others === 0;
   const areFiles = dataset.shards.every(({ open }) => open === undefined);
   return isPlain && areFiles && images.length === 1 && images[0] === 'npy';
 }
@@ -244,7 +246,7 @@ async function outputOf(
   options: OutputRequest,
 ): Promise<Pick<LoaderOutput, 'batch' | 'decoder'>> {
   const { cover } = options;
-  if (cover !== null && (transform === null || options.collate === 'list')) throw needsPixels('buckets', options);
+  if (cover !== null && (transform === null || options.collate === 'list')) throw needsPixels('aspectBuckets', options);
   if (transform === null) return { batch: { kind: 'raw' }, decoder: null };
   const decoder = {
     transform,

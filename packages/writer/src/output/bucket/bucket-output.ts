@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { crc32, FileError, FileExistsError, inLanes, NoSuchFileError } from '@shardtool/base';
+import { crc32, FileError, FileExistsError, FileNotFoundError, inLanes } from '@shardtool/base';
 import { MANIFEST_FILE, PACK_NOTE_FILE } from '@shardtool/format';
 import { type Entry, openStorage, readWhole, type Storage, shownLocation } from '@shardtool/storage';
 import { OutputNotEmptyError, PlanChangedError } from '../../errors.js';
@@ -229,7 +229,7 @@ export class BucketOutput implements Destination {
     try {
       await writeFile(join(this.folder, shadow), await this.#read(name));
     } catch (error) {
-      if (!(error instanceof NoSuchFileError)) throw error;
+      if (!(error instanceof FileNotFoundError)) throw error;
       // Another part has committed at this moment, and taken it away.
       rmSync(join(this.folder, shadow), { force: true });
       this.#there.delete(name);

@@ -1,4 +1,4 @@
-import { FileChangedError, NoSuchFileError, RequestRejectedError } from '@shardtool/base';
+import { FileChangedError, FileNotFoundError, RequestRejectedError } from '@shardtool/base';
 import { openStorage, type Source, type Storage } from '@shardtool/storage';
 import { type ExpectedFile, type FileAccess, PIECE_BYTES } from '../ahead/file-access.js';
 import { BadFile, changedFile } from '../source-file.js';
@@ -59,6 +59,6 @@ async function* pieces(
 /** What is the file's own fault, and not that of the way to it. */
 function asBadFile(path: string, error: Error): Error {
   if (error instanceof FileChangedError) return changedFile(path);
-  const isOfFile = error instanceof NoSuchFileError || error instanceof RequestRejectedError;
+  const isOfFile = error instanceof FileNotFoundError || error instanceof RequestRejectedError;
   return isOfFile ? new BadFile(error.message, { cause: error }) : error;
 }

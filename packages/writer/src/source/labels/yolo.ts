@@ -1,6 +1,6 @@
 import { readFile, readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { countOf, LabelsError, NoSuchFileError } from '@shardtool/base';
+import { countOf, FileNotFoundError, LabelsError } from '@shardtool/base';
 import { isImageExtension } from '@shardtool/format';
 import { isRemote, readWhole, shownLocation } from '@shardtool/storage';
 import { SourceError } from '../../errors.js';
@@ -152,7 +152,7 @@ function readerOf(root: string, flight: InFlight | null): ReadLabels {
       try {
         return Buffer.from(await readWhole(path)).toString('utf8');
       } catch (error) {
-        if (error instanceof NoSuchFileError) return null;
+        if (error instanceof FileNotFoundError) return null;
         throw error;
       }
     };

@@ -1,0 +1,52 @@
+"""What other loaders call an option, and what to set here instead."""
+
+from __future__ import annotations
+
+from typing import Dict
+
+#: Options of PyTorch's DataLoader, MosaicML Streaming, DALI, LitData, webdataset and FFCV, and earlier names of ours.
+FOREIGN_NAMES: Dict[str, str] = {
+    "num_workers": "workers=8 decodes in 8 threads",
+    "num_threads": "workers=8 decodes in 8 threads",
+    "drop_last": 'last_batch="drop" leaves out the rows that fill no batch',
+    "last_batch_policy": 'last_batch="pad", "drop" or "partial"',
+    "sampler": "indices=array takes the indices of samples in the order in which they come",
+    "batch_sampler": "indices=array takes the indices of samples in the order in which they come",
+    "order": "indices=array takes the indices of samples in the order in which they come",
+    "prefetch_factor": "prefetch_batches=4 makes 4 batches ahead",
+    "prefetch_queue_depth": "prefetch_batches=4 makes 4 batches ahead",
+    "batches_ahead": "prefetch_batches=4 makes 4 batches ahead",
+    "predownload": "prefetch_batches=4 makes 4 batches ahead, and cache=folder keeps what was fetched",
+    "persistent_workers": "its workers stay from one epoch to the next",
+    "collate_fn": 'collate="list" gives the images of a batch one by one',
+    "generator": "seed=42 decides the order of samples",
+    "shuffle_seed": "seed=42 decides the order of samples",
+    "random_shuffle": "shuffle=False keeps the order on disk",
+    "shuffle_block_size": "shuffle_buffer_size=10_000 is the number of samples that are shuffled together",
+    "shuffle_buffer": "shuffle_buffer_size=10_000 is the number of samples that are shuffled together",
+    "shuffle_size": "shuffle_buffer_size=10_000 is the number of samples that are shuffled together",
+    "buffer_size": "shuffle_buffer_size=10_000 is the number of samples that are shuffled together",
+    "initial_fill": "shuffle_buffer_size=10_000 is the number of samples that are shuffled together",
+    "shuffle_algo": 'shuffle_unit="sample", "shard" or "chunk"',
+    "num_canonical_nodes": "shuffle_streams=192 is the number of streams over all ranks",
+    "cycle_length": "shuffle_streams=192 is the number of streams over all ranks",
+    "streams": "shuffle_streams=192 is the number of streams over all ranks; several datasets are a shardtool.Mixture",
+    "num_shards": "world_size=8 is the number of ranks",
+    "num_replicas": "world_size=8 is the number of ranks",
+    "shard_id": "rank=0 is the rank of this process",
+    "epoch_size": "samples_per_epoch=100_000 is the length of an epoch",
+    "epoch_samples": "samples_per_epoch=100_000 is the length of an epoch",
+    "num_epochs": "epochs_per_loop=2 goes through 2 epochs",
+    "epochs": "epochs_per_loop=2 goes through 2 epochs",
+    "repeat": "epochs_per_loop=2 goes through 2 epochs",
+    "local": "cache=folder keeps what was fetched",
+    "cache_dir": "cache=folder keeps what was fetched",
+    "cache_limit": 'cache_size="200GB" limits the cache',
+    "max_cache_size": 'cache_size="200GB" limits the cache',
+    "transforms": "transform takes the name of a preset or a list of steps",
+    "buckets": "aspect_buckets gives batches of several sizes",
+    "steps": "custom_steps runs JavaScript in the workers",
+    "filter": 'where="width >= 256" chooses samples',
+    "handler": 'on_bad_sample="skip" or "replace"',
+    "device_id": 'device="cuda:0" gives tensors on that GPU',
+}
