@@ -1,4 +1,4 @@
-import { DamagedShardError, NoSuchFileError, TruncatedShardError } from '@shardtool/base';
+import { DamagedShardError, FileNotFoundError, TruncatedShardError } from '@shardtool/base';
 import { joinLocation, splitLocation } from '@shardtool/storage';
 import { openSource, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
@@ -91,7 +91,7 @@ async function opened(source: Source): Promise<ArraySource> {
 /** One name a line; none where there is no such file. */
 async function sidecarNames(location: string): Promise<readonly string[]> {
   const source = await openSource(location).catch((error) => {
-    if (error instanceof NoSuchFileError) return null;
+    if (error instanceof FileNotFoundError) return null;
     throw error;
   });
   if (source === null) return [];
