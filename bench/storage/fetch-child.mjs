@@ -2,20 +2,20 @@
 // used again, or from there into files. Prints how many bytes, in how many seconds, with how many seconds of processor time.
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { openStorage, ReadThreads, rememberPlace } from '@shardtool/storage';
+import { openStorage, RemoteThreads } from '@shardtool/storage';
 
 const RANGE = 8 << 20;
 const AT_ONCE = 16;
 const [endpointUrl, bucket, folder] = process.argv.slice(2);
 const location = `s3://${bucket}`;
-rememberPlace(location, { endpointUrl });
+const options = { endpointUrl };
 
 const began = performance.now();
-const threads = new ReadThreads({ remote: true, most: 2, each: 32 });
+const threads = new RemoteThreads({ most: 2, each: 32 });
 const ranges = [];
 const files = new Map();
 let bytes = 0;
-for await (const { name, size, version } of (await openStorage(location)).list()) {
+for await (const { name, size, version } of (await openStorage(location, options)).list()) {
   for (let at = 0; at < size; at += RANGE) ranges.push({ name, size, version, at, length: Math.min(RANGE, size - at) });
   if (folder !== undefined) files.set(name, await open(path.join(folder, name), 'w'));
   bytes += size;
@@ -25,7 +25,8 @@ async function fetchOn() {
   const memory = new Uint8Array(new SharedArrayBuffer(RANGE));
   while (next < ranges.length) {
     const { name, size, version, at, length } = ranges[next++];
-    const { got } = await threads.read(`${location}/${name}`, { size, version }, at, memory.subarray(0, length));
+    const file = { location: `${location}/${name}`, expected: { size, version }, options };
+    const { got } = await threads.read(file, at, memory.subarray(0, length));
     if (got !== length) throw new Error(`${name}: ${got} bytes at ${at}, and not ${length}`);
     await files.get(name)?.write(memory, 0, length, at);
   }

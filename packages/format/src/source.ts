@@ -1,6 +1,11 @@
-import type { Source } from '@shardtool/storage';
+import { joinLocation, openSource, type Source, splitLocation } from '@shardtool/storage';
 
 export { openSource, type Source } from '@shardtool/storage';
+
+/** Opens another file of the folder that a file lies in. */
+export function openSibling({ location, sibling }: Source, name: string): Promise<Source> {
+  return sibling === undefined ? openSource(joinLocation(splitLocation(location).folder, name)) : sibling(name);
+}
 
 /** The part of a file from `start` on, as if it were one. */
 export function shiftedSource(source: Source, start: number): Source {

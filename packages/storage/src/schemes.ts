@@ -1,5 +1,5 @@
 import { OptionError } from '@shardtool/base';
-import { isRemote, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
+import { isRemote, joinLocation, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
 import type { Entry, Expected, Source, Storage, StorageOptions } from './storage.js';
 
 type Open = (location: string, options: StorageOptions) => Storage;
@@ -21,25 +21,8 @@ const SCHEMES: Readonly<Record<string, () => Promise<Open>>> = {
 const opened = new Map<string, Promise<Storage>>();
 const KEPT = 256;
 
-/** What was said of places: it counts for all below them. */
-const said = new Map<string, StorageOptions>();
-
-/** From now on everything at this location and below it is opened with these options. */
-export function rememberPlace(location: string, options: StorageOptions): void {
-  said.set(location.replace(/\/+$/, ''), options);
-}
-
-/** What was said of the place that a location is, or lies below. */
-export function optionsOf(location: string): StorageOptions {
-  for (let end = location.length; end > 0; end = location.lastIndexOf('/', end - 1)) {
-    const options = said.get(location.slice(0, end));
-    if (options !== undefined) return options;
-  }
-  return {};
-}
-
 /** Opens a place from a path or a URL; nothing is asked of it yet. Throws {@link OptionError} for a scheme that is not known. */
-export async function openStorage(location: string, options: StorageOptions = optionsOf(location)): Promise<Storage> {
+export async function openStorage(location: string, options: StorageOptions = {}): Promise<Storage> {
   const scheme = SCHEMES[schemeOf(location)];
   if (scheme === undefined) throw unknownScheme(location);
   if (!isRemote(location)) return (await scheme())(location, options);
@@ -58,7 +41,9 @@ export async function openStorage(location: string, options: StorageOptions = op
 /** Opens a file by its path or URL. Throws {@link FileError} with the path where it is missing, unreadable or no regular file. */
 export async function openSource(location: string, expected?: Expected, options?: StorageOptions): Promise<Source> {
   const { folder, name } = placeOf(location);
-  return (await openStorage(folder, options)).open(name, expected);
+  const source = await (await openStorage(folder, options)).open(name, expected);
+  const siblings = splitLocation(location).folder;
+  return Object.assign(source, { sibling: (other: string) => openSource(joinLocation(siblings, other), {}, options) });
 }
 
 /** What is known of a file without opening it; null if there is no file at this location. */

@@ -18,6 +18,8 @@ export interface Source {
    * files on this machine have it; for reads of a few KiB.
    */
   readNow?(offset: number, target: Uint8Array): number;
+  /** Opens another file of the same folder, as this one was opened. */
+  sibling?(name: string): Promise<Source>;
   close(): Promise<void>;
 }
 

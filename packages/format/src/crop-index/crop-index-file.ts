@@ -9,7 +9,7 @@
  */
 import { writeSync } from 'node:fs';
 import { AtomicFile, CropIndexError, crc32, FileError, VersionError } from '@shardtool/base';
-import { readAgainIf } from '@shardtool/storage';
+import { readAgainIf, type StorageOptions } from '@shardtool/storage';
 import { openSource, type Source } from '../source.js';
 
 /** Near the end of every such file. */
@@ -156,12 +156,12 @@ export interface CropIndexFile {
  * Opens a crop index and reads its table. Throws {@link FileError}, {@link CropIndexError} where its end or its table is not as it
  * was written, and {@link VersionError} where a newer version wrote it.
  */
-export async function openCropIndex(path: string): Promise<CropIndexFile> {
-  return readAgainIf([CropIndexError, VersionError], path, () => openOnce(path));
+export async function openCropIndex(path: string, storage?: StorageOptions): Promise<CropIndexFile> {
+  return readAgainIf([CropIndexError, VersionError], path, () => openOnce(path, storage));
 }
 
-async function openOnce(path: string): Promise<CropIndexFile> {
-  const source = await openSource(path, { first: 'end' });
+async function openOnce(path: string, storage: StorageOptions | undefined): Promise<CropIndexFile> {
+  const source = await openSource(path, { first: 'end' }, storage);
   try {
     return { table: await readTable(source), source };
   } catch (error) {

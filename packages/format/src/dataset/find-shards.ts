@@ -8,6 +8,7 @@ import {
   joinLocation,
   localPathOf,
   openStorage,
+  type StorageOptions,
   shownLocation,
   splitLocation,
 } from '@shardtool/storage';
@@ -46,6 +47,8 @@ export interface FindOptions {
   readonly layout?: LayoutName | undefined;
   /** Whether images may lie there as files of their own: then there are no shards, and the layout is `folder`. */
   readonly folders?: boolean;
+  /** How a remote place is asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
   /** Which dataset is taken of a folder that has one for each split, as `pack` makes it with `splits`. */
   readonly split?: string | undefined;
 }
@@ -57,6 +60,12 @@ export interface FindOptions {
  * changed, and VersionError for one of a newer version.
  */
 export async function findShards(at: string, options: FindOptions = {}): Promise<FoundDataset> {
+  const found = await findAt(at, options);
+  const { storage } = options;
+  return storage === undefined ? found : { ...found, shards: found.shards.map((shard) => ({ ...shard, storage })) };
+}
+
+async function findAt(at: string, options: FindOptions): Promise<FoundDataset> {
   const { layout, folders = false } = options;
   if (layout !== undefined && !layoutNames().includes(layout)) {
     const message = `There is no layout "${layout}"${didYouMean(layout, layoutNames()) || '.'} There are ${layoutNames().join(', ')}.`;
@@ -133,12 +142,13 @@ async function findRemote(location: string, options: FindOptions): Promise<Found
   const single = layoutOfName(last);
   if (single !== null) return oneShard(location, layout ?? single);
   try {
-    const manifest = await readManifest(location);
-    return { location, layout: manifest.format, manifest, shards: manifestShards(location, manifest), others: [] };
+    const manifest = await readManifest(location, options.storage);
+    const shards = manifestShards(location, manifest);
+    return { location, layout: manifest.format, manifest, shards, others: [] };
   } catch (error) {
     if (!(error instanceof UnfinishedPackError)) throw error;
     const names: string[] = [];
-    const storage = await openStorage(location);
+    const storage = await openStorage(location, options.storage);
     try {
       for await (const { name } of storage.list('')) names.push(name);
     } catch (cause) {

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { inLanes } from '@shardtool/base';
-import { isRemote, joinLocation, joinLocations, splitLocation } from '@shardtool/storage';
+import { isRemote, joinLocation, joinLocations, type StorageOptions, splitLocation } from '@shardtool/storage';
 import { entryOf, type LayoutName, shardNameOf } from '../layouts/registry.js';
 import type { Manifest, ManifestShard } from './manifest.js';
 import { isContentOf } from './other-files.js';
@@ -15,6 +15,8 @@ export interface FoundShard {
   readonly path: string;
   /** What the manifest says; null for a shard of other software. */
   readonly record: ManifestShard | null;
+  /** How it is asked for, where it is remote. */
+  readonly storage?: StorageOptions | undefined;
   /** The split that its name, or the folder that it lies in, says it is of; absent where they say none. */
   readonly split?: string | undefined;
 }

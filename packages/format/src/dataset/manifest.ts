@@ -13,7 +13,7 @@ import {
   VersionError,
   writeAtomically,
 } from '@shardtool/base';
-import { isRemote, joinLocation, readAgainIf, readWhole, shownLocation } from '@shardtool/storage';
+import { isRemote, joinLocation, readAgainIf, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import type { OutputLayoutName } from '../layouts/registry.js';
 import type { ColumnType } from '../shard-index/shard-index.js';
 
@@ -149,9 +149,11 @@ export function hasSameValues(written: string, changed: string): boolean {
  * Reads dataset.json. Throws {@link UnfinishedPackError} where the folder has none, {@link VersionError} where a newer
  * version wrote it, {@link ManifestError} where it is not as it was written, {@link FileError}.
  */
-export async function readManifest(folder: string): Promise<Manifest> {
+export async function readManifest(folder: string, storage?: StorageOptions): Promise<Manifest> {
   const path = shownLocation(joinLocation(folder, MANIFEST_FILE));
-  return readAgainIf([ManifestError, VersionError], folder, async () => parseManifest(await readText(folder), path));
+  return readAgainIf([ManifestError, VersionError], folder, async () =>
+    parseManifest(await readText(folder, storage), path),
+  );
 }
 
 /** {@link readManifest} of a text; `path` is for messages. */
@@ -174,9 +176,9 @@ export async function parseManifest(text: string, path: string): Promise<Manifes
   return manifest;
 }
 
-async function readText(folder: string): Promise<string> {
+async function readText(folder: string, storage: StorageOptions | undefined): Promise<string> {
   try {
-    return Buffer.from(await readWhole(joinLocation(folder, MANIFEST_FILE))).toString();
+    return Buffer.from(await readWhole(joinLocation(folder, MANIFEST_FILE), storage)).toString();
   } catch (cause) {
     if (!(cause instanceof FileNotFoundError)) throw cause;
     if (!isRemote(folder) && !(await isDirectory(folder))) throw cause;

@@ -4,7 +4,7 @@ import { access, open, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { FileError, makeFolder, removeAbandoned } from '@shardtool/base';
-import { entryAt, isRemote, joinLocation, shownLocation, splitLocation } from '@shardtool/storage';
+import { entryAt, isRemote, joinLocation, type StorageOptions, shownLocation, splitLocation } from '@shardtool/storage';
 import {
   entryOf,
   type LayoutEntry,
@@ -139,20 +139,29 @@ export function earlierSidecarPath(kind: SidecarName, shardPath: string): string
 }
 
 /** The path of a file beside a shard of a pack: {@link sidecarPath}, or the earlier path if the file is there. */
-export async function packedSidecarPath(kind: SidecarName, shardPath: string): Promise<string> {
+export async function packedSidecarPath(
+  kind: SidecarName,
+  shardPath: string,
+  storage?: StorageOptions,
+): Promise<string> {
   const place = sidecarPath(kind, shardPath);
   const earlier = earlierSidecarPath(kind, shardPath);
+  const exists = async (location: string): Promise<boolean> => (await entryAt(location, storage)) !== null;
   return earlier === null || (await exists(place)) || !(await exists(earlier)) ? place : earlier;
 }
 
 /** A file of ours beside a shard of other software; null where there is none, or where the shard is newer and may be another one. */
-export async function findSidecars(kind: SidecarName, shardPath: string): Promise<string | null> {
+export async function findSidecars(
+  kind: SidecarName,
+  shardPath: string,
+  storage?: StorageOptions,
+): Promise<string | null> {
   const { folder, shard } = splitShardPath(shardPath);
   // Nothing of ours lies beside what is remote: where this machine keeps nothing for its folder, no request is made.
   const side = sideFolder(folder);
   if (isRemote(shardPath) && (side === null || (await stat(side).catch(() => null)) === null)) return null;
   const packed = isRemote(shardPath) ? null : await stat(shardPath).catch(() => null);
-  for (const file of [...(await placesOf(kind, folder, shard, shardPath)), ...earlierPlaces(kind, folder, shard)]) {
+  for (const file of [...(await placesOf(kind, shardPath, storage)), ...earlierPlaces(kind, folder, shard)]) {
     const made = await stat(file).catch(() => null);
     if (made === null || (packed !== null && made.mtimeMs < packed.mtimeMs)) continue;
     if ((await ownerOf(kind, file)) === 'shardtool') return file;
@@ -166,11 +175,16 @@ export async function findSidecars(kind: SidecarName, shardPath: string): Promis
  * {@link FileError} if both names are taken, if no other name would do, or if neither folder can be written. `isNoted`:
  * pack.json names it.
  */
-export async function placeSidecar(kind: SidecarName, shardPath: string, isNoted = false): Promise<string> {
-  const { folder, shard } = splitShardPath(shardPath);
+export async function placeSidecar(
+  kind: SidecarName,
+  shardPath: string,
+  isNoted = false,
+  storage?: StorageOptions,
+): Promise<string> {
+  const { folder } = splitShardPath(shardPath);
   const side = sideFolder(folder);
   let isTaken = false;
-  for (const file of await placesOf(kind, folder, shard, shardPath)) {
+  for (const file of await placesOf(kind, shardPath, storage)) {
     if ((await ownerOf(kind, file, isNoted)) === 'other') {
       isTaken = true;
       continue;
@@ -244,24 +258,25 @@ export async function ownerOf(kind: SidecarName, file: string, isNoted = false):
 }
 
 /** What tells a remote shard from another one of its name; '' for one on this machine, whose time does. */
-async function versionOf(shardPath: string): Promise<string> {
+async function versionOf(shardPath: string, storage: StorageOptions | undefined): Promise<string> {
   if (!isRemote(shardPath)) return '';
-  const entry = await entryAt(shardPath);
+  const entry = await entryAt(shardPath, storage);
   return `${createHash('sha256').update(`${entry?.size} ${entry?.version}`).digest('hex').slice(0, 16)}-`;
 }
 
 /** Where a file of ours may be, in the order in which the places are looked at. */
-async function placesOf(kind: SidecarName, folder: string, shard: string, shardPath: string): Promise<string[]> {
+async function placesOf(kind: SidecarName, shardPath: string, storage: StorageOptions | undefined): Promise<string[]> {
+  const { folder, shard } = splitShardPath(shardPath);
   const { fileName, otherName } = kindOf(kind);
   const names = [fileName(shard), ...(otherName === undefined ? [] : [otherName(shard)])].filter(
     (name) => name !== shard,
   );
   const beside = isRemote(folder) ? [] : names.map((name) => path.join(folder, nameAmong(shard, name)));
   const above = datasetFolder(folder, shard);
-  const isOfPack = !isRemote(folder) && above !== folder && (await exists(path.join(above, MANIFEST_FILE)));
+  const isOfPack = !isRemote(folder) && above !== folder && (await entryAt(path.join(above, MANIFEST_FILE))) !== null;
   if (isOfPack) beside.unshift(path.join(above, fileName(shard)));
   const side = otherName === undefined ? null : sideFolder(folder);
-  return side === null ? beside : [...beside, path.join(side, (await versionOf(shardPath)) + names[0]!)];
+  return side === null ? beside : [...beside, path.join(side, (await versionOf(shardPath, storage)) + names[0]!)];
 }
 
 /** Where earlier builds wrote a file of ours: among the shards, under a name that other software does not skip. */
@@ -302,10 +317,6 @@ export function hiddenFolder(shardFolder: string): string {
 function entryOfShard(shard: string): LayoutEntry | undefined {
   const layout = layoutOfName(shard);
   return layout === null ? undefined : entryOf(layout);
-}
-
-async function exists(location: string): Promise<boolean> {
-  return (await entryAt(location)) !== null;
 }
 
 function splitShardPath(shardPath: string): { readonly folder: string; readonly shard: string } {

@@ -1,4 +1,5 @@
 import { LabelsError } from '@shardtool/base';
+import type { StorageOptions } from '@shardtool/storage';
 import { loadCodecs } from '../layouts/parquet/codecs.js';
 import { columnsOf } from '../layouts/parquet/columns.js';
 import { codecsOf, parseFooter, readFooterBytes } from '../layouts/parquet/footer.js';
@@ -16,8 +17,9 @@ import type { LabelTable } from './label-table.js';
 export async function readParquetLabels<Name extends string>(
   location: string,
   named: readonly Name[],
+  storage?: StorageOptions,
 ): Promise<LabelTable<Name>> {
-  const source = await openSource(location);
+  const source = await openSource(location, undefined, storage);
   try {
     const footer = parseFooter(await readFooterBytes(source), location, source.size);
     await loadCodecs(codecsOf(footer));

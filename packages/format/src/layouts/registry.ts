@@ -1,5 +1,5 @@
 import { OptionError } from '@shardtool/base';
-import { isRemote, readAhead } from '@shardtool/storage';
+import { isRemote, readAhead, type StorageOptions } from '@shardtool/storage';
 import { openSource, type Source } from '../source.js';
 import { CIFAR } from './cifar/entry.js';
 import { FOLDER } from './folder/entry.js';
@@ -161,21 +161,37 @@ export function shardNameOf(file: string): string {
 }
 
 /** The same for conversion: a shard that is compressed as a whole is unpacked first. */
-export async function openToConvert(name: LayoutName, path: string, choice?: ReadChoice): Promise<Source> {
+export async function openToConvert(
+  name: LayoutName,
+  path: string,
+  choice?: ReadChoice,
+  storage?: StorageOptions,
+): Promise<Source> {
   const { unpack } = await layoutOf(name);
-  return opened(path, await layoutWith(name, choice), unpack);
+  return opened(path, storage, await layoutWith(name, choice), unpack);
 }
 
 /**
  * Opens the file of a shard so that payloads lie where its index says. Throws {@link FileError}; of layouts that look into it also
  * DamagedShardError and UnsupportedShardError.
  */
-export async function openShard(name: LayoutName, path: string, choice?: ReadChoice): Promise<Source> {
-  return opened(path, await layoutWith(name, choice));
+export async function openShard(
+  name: LayoutName,
+  path: string,
+  choice?: ReadChoice,
+  storage?: StorageOptions,
+): Promise<Source> {
+  return opened(path, storage, await layoutWith(name, choice));
 }
 
-async function opened(path: string, { expand }: ShardLayout, unpack?: ShardLayout['unpack']): Promise<Source> {
-  const packed = isRemote(path) ? readAhead(await openSource(path)) : await openSource(path);
+async function opened(
+  path: string,
+  storage: StorageOptions | undefined,
+  { expand }: ShardLayout,
+  unpack?: ShardLayout['unpack'],
+): Promise<Source> {
+  const file = await openSource(path, undefined, storage);
+  const packed = isRemote(path) ? readAhead(file) : file;
   const source = unpack === undefined ? packed : await unpack(packed);
   if (expand === undefined) return source;
   try {

@@ -46,7 +46,7 @@ export async function unpacked(source: Source, codec = ENDING.exec(source.locati
     throw new UnsupportedShardError({ shard }, message);
   }
   try {
-    return await spooled(plainName(shard), () => decompress(source));
+    return await spooled(source, plainName(shard), () => decompress(source));
   } catch (cause) {
     if (cause instanceof ShardtoolError) throw cause;
     const message = `${shard}: it cannot be decompressed (${(cause as Error).message}); fetch or write it again.`;
@@ -77,11 +77,15 @@ export async function fetched(source: Source): Promise<Source> {
 }
 
 function copied(source: Source): Promise<Source> {
-  return spooled(source.location, () => pieces(source));
+  return spooled(source, source.location, () => pieces(source));
 }
 
 /** What comes, in a file without a name, as if it lay at `location`. It is asked for when somebody is there to hear of its errors. */
-async function spooled(location: string, content: () => AsyncIterable<Uint8Array>): Promise<Source> {
+async function spooled(
+  { sibling }: Source,
+  location: string,
+  content: () => AsyncIterable<Uint8Array>,
+): Promise<Source> {
   const file = await nameless();
   let size = 0;
   try {
@@ -97,6 +101,7 @@ async function spooled(location: string, content: () => AsyncIterable<Uint8Array
   return {
     location,
     size,
+    ...(sibling && { sibling }),
     readAt: async (offset, target) => {
       let read = 0;
       for (let more = -1; more !== 0 && read < target.length; read += more) {

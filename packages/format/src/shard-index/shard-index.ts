@@ -1,5 +1,13 @@
 import { ShardIndexError, ShardtoolError, VersionError, writeAtomically } from '@shardtool/base';
-import { isRemote, openSource, readAgainIf, readWhole, type Source, shownLocation } from '@shardtool/storage';
+import {
+  isRemote,
+  openSource,
+  readAgainIf,
+  readWhole,
+  type Source,
+  type StorageOptions,
+  shownLocation,
+} from '@shardtool/storage';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
 import { type ColumnNames, checkLabelColumns, columnsOf, columnsOfPart, type IndexPart, takePart } from './columns.js';
@@ -148,12 +156,20 @@ export function salvageShardIndex(bytes: Uint8Array): SalvagedIndex | null {
  * Reads an index, or some parts of it. Throws {@link ShardIndexError} where a byte of it has changed, {@link VersionError}
  * where a newer version wrote it, {@link FileError} where it cannot be read.
  */
-export function readShardIndex(path: string): Promise<ShardIndex>;
-export function readShardIndex<P extends IndexPart>(path: string, choice: IndexChoice<P>): Promise<PartOfIndex<P>>;
-export async function readShardIndex(path: string, choice?: IndexChoice<IndexPart>): Promise<Partial<ShardIndex>> {
+export function readShardIndex(path: string, choice?: undefined, storage?: StorageOptions): Promise<ShardIndex>;
+export function readShardIndex<P extends IndexPart>(
+  path: string,
+  choice: IndexChoice<P>,
+  storage?: StorageOptions,
+): Promise<PartOfIndex<P>>;
+export async function readShardIndex(
+  path: string,
+  choice?: IndexChoice<IndexPart>,
+  storage?: StorageOptions,
+): Promise<Partial<ShardIndex>> {
   return readAgainIf([ShardIndexError, VersionError], path, async () => {
-    if (choice !== undefined && isRemote(path)) return readRemote(path, choice);
-    const bytes = await readWhole(path);
+    if (choice !== undefined && isRemote(path)) return readRemote(path, choice, storage);
+    const bytes = await readWhole(path, storage);
     const shown = shownLocation(path);
     return choice === undefined ? decodeShardIndex(bytes, shown) : decodeShardIndex(bytes, shown, choice);
   });
@@ -173,8 +189,12 @@ const TAIL_BYTES = 8;
  * Parts of a remote index: its footer is fetched, and the columns that the parts are made of. What is fetched is held
  * against the checksums of its pages, since the seal is that of the whole.
  */
-async function readRemote(path: string, choice: IndexChoice<IndexPart>): Promise<Partial<ShardIndex>> {
-  const source = await openSource(path, { first: 'end' });
+async function readRemote(
+  path: string,
+  choice: IndexChoice<IndexPart>,
+  storage: StorageOptions | undefined,
+): Promise<Partial<ShardIndex>> {
+  const source = await openSource(path, { first: 'end' }, storage);
   const shown = source.location;
   try {
     // Memory that is not written takes none.

@@ -1,5 +1,6 @@
 import { CropIndexError, FileError, VersionError } from '@shardtool/base';
 import { type CropIndexTable, imageColumn, type LoadedIndex, openCropIndex } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 
 /** Where in the crop index each row of a shard's index lies, and how long it is; 0 bytes where there is nothing. */
 export interface CropColumns {
@@ -17,10 +18,14 @@ export interface ShardCrops {
  * Reads the table of a shard's crop index. Null where there is none, or none that can be used: images are decoded without it
  * then, and `verify` says what is wrong with it.
  */
-export async function readCrops(path: string | null, index: LoadedIndex): Promise<ShardCrops | null> {
+export async function readCrops(
+  path: string | null,
+  index: LoadedIndex,
+  storage?: StorageOptions,
+): Promise<ShardCrops | null> {
   if (path === null) return null;
   try {
-    const { table, source } = await openCropIndex(path);
+    const { table, source } = await openCropIndex(path, storage);
     await source.close();
     return { columns: cropColumns(table, index), path };
   } catch (error) {

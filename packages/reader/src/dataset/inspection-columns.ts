@@ -7,10 +7,13 @@ import type { ShardFile } from './shard-file.js';
 /** Reads some columns of what lies beside a shard, or all; null where nothing does, or where it is of other images. */
 export type LoadInspection = (wanted?: ReadonlySet<string>) => Promise<InspectionFile | null>;
 
-/** {@link LoadInspection} of the shard at `path`, whose index says what its images are. */
-export function inspectionSidecar(path: string, loadFields: () => Promise<PartOfIndex<'fields'>>): LoadInspection {
+/** {@link LoadInspection} of a shard, whose index says what its images are. */
+export function inspectionSidecar(
+  { path, storage }: Pick<ShardFile, 'path' | 'storage'>,
+  loadFields: () => Promise<PartOfIndex<'fields'>>,
+): LoadInspection {
   return async (wanted) => {
-    const file = await findSidecars('inspection', path);
+    const file = await findSidecars('inspection', path, storage);
     return file === null ? null : readInspection(file, contentOf(await loadFields()), wanted);
   };
 }

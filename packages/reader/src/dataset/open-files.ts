@@ -20,7 +20,7 @@ import {
   shardsOfSplit,
   splitsOf,
 } from '@shardtool/format';
-import { isRemote, rememberPlace, type StorageOptions, shownLocation } from '@shardtool/storage';
+import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { readOverlays } from '../overlay/find.js';
 import { viewOf } from '../overlay/view.js';
 import { foreignParts } from './foreign/foreign.js';
@@ -68,15 +68,15 @@ export async function openFiles(location: string, options: OpenOptions = {}): Pr
 /** What is found of a single dataset, with all that changes how it is seen. */
 export async function findParts(location: string | readonly string[], options: OpenOptions): Promise<DatasetParts> {
   const { storage, maxSampleBytes, excludeKeys, layout, features } = options;
-  if (storage !== undefined) for (const place of [location].flat()) rememberPlace(place, storage);
   const stored = await openStored(location, {
     layout,
     features,
+    storage,
     split: options.overlay === undefined ? options.split : undefined,
   });
   const split = stored.split === undefined ? options.split : undefined;
   const overlay = options.overlay ?? (split === undefined ? undefined : SPLIT_OVERLAY);
-  const chain = overlay === undefined ? [] : await readOverlays(stored.location, overlay);
+  const chain = overlay === undefined ? [] : await readOverlays(stored.folder ?? stored.location, overlay, storage);
   const view = await viewOf(stored, { chain, split, excludeKeys });
   if (maxSampleBytes === undefined) return view;
   if (!(maxSampleBytes >= 1)) throw wrongLimit(maxSampleBytes);
@@ -99,21 +99,22 @@ function isFile(location: string): boolean {
 /** The dataset as it is stored, without overlays. Throws {@link FileError}, UnfinishedPackError, ManifestError, DamagedShardError, ShardIndexError. */
 export async function openStored(
   location: string | readonly string[],
-  { layout, split, features }: Pick<OpenOptions, 'layout' | 'split' | 'features'> = {},
+  { layout, split, features, storage }: Pick<OpenOptions, 'layout' | 'split' | 'features' | 'storage'> = {},
 ): Promise<StoredParts> {
   const meant = (await Promise.all([location].flat().map(meantLocations))).flat();
   if (typeof location !== 'string' || meant.length > 1) {
-    const found = await Promise.all(meant.map((place) => findShards(place, { layout })));
+    const found = await Promise.all(meant.map((place) => findShards(place, { layout, storage })));
     return splitParts(
       found.flatMap((one) => one.shards),
       split,
       (shards) => foreignParts(shards, found[0]?.layout ?? 'tar', features),
     );
   }
-  const found = await findShards(location, { folders: true, layout, split });
+  const found = await findShards(location, { folders: true, layout, split, storage });
   const { ofSplit } = found;
-  if (ofSplit === undefined) return partsOf(found, split, features);
-  return { ...(await partsOf(found, undefined, features)), ...ofSplit };
+  const { location: folder } = found;
+  if (ofSplit === undefined) return { ...(await partsOf(found, split, features)), folder };
+  return { ...(await partsOf(found, undefined, features)), ...ofSplit, folder };
 }
 
 async function partsOf(
@@ -142,11 +143,11 @@ async function splitParts(
   return { ...(await open(shardsOfSplit(shards, split))), splits, split };
 }
 
-async function loadIndex(shardPath: string, read?: ReadFile): Promise<LoadedIndex> {
-  const index = await packedSidecarPath('index', shardPath);
+async function loadIndex({ path, storage }: FoundShard, read?: ReadFile): Promise<LoadedIndex> {
+  const index = await packedSidecarPath('index', path, storage);
   if (read !== undefined && !isRemote(index)) return decodeShardIndex(await read(index), index);
   if (!isRemote(index)) return readShardIndex(index);
-  return readShardIndex(index, { parts: REMOTE_PARTS });
+  return readShardIndex(index, { parts: REMOTE_PARTS }, storage);
 }
 
 /** What lies beside a shard is named when it is asked for: there may be very many shards, of which few are read at once. */
@@ -165,20 +166,24 @@ function packedParts(
     fields: manifest.fields.map(({ name }) => name),
     mostObjects: manifest.columns.find(({ most }) => most !== undefined)?.most,
     identityOfFirst: (count) => identityOf(manifest.shards.slice(0, count)),
-    shards: shards.map(
-      ({ name, path, record }): ShardFile => ({
-        name,
-        path,
-        bytes: record!.bytes,
-        samples: record!.samples,
-        ...(isExpanded && { open: () => openShard(manifest.format, path) }),
-        loadIndex: (read) => loadIndex(path, read),
-        loadParts: async (parts) => readShardIndex(await packedSidecarPath('index', path), { parts }),
-        findCropIndex: () => packedSidecarPath('crops', path),
-        loadInspection: inspectionSidecar(path, async () =>
-          readShardIndex(await packedSidecarPath('index', path), { parts: ['fields'] }),
-        ),
-      }),
-    ),
+    shards: shards.map((shard) => packedShard(shard, manifest.format, isExpanded)),
+  };
+}
+
+function packedShard(shard: FoundShard, format: LayoutName, isExpanded: boolean): ShardFile {
+  const { name, path, record, storage } = shard;
+  const loadParts = async <P extends IndexPart>(parts: readonly P[]) =>
+    readShardIndex(await packedSidecarPath('index', path, storage), { parts }, storage);
+  return {
+    name,
+    path,
+    storage,
+    bytes: record!.bytes,
+    samples: record!.samples,
+    ...(isExpanded && { open: () => openShard(format, path, undefined, storage) }),
+    loadIndex: (read) => loadIndex(shard, read),
+    loadParts,
+    findCropIndex: () => packedSidecarPath('crops', path, storage),
+    loadInspection: inspectionSidecar(shard, () => loadParts(['fields'])),
   };
 }

@@ -1,4 +1,5 @@
 import type { IndexPart, LoadedIndex, PartOfIndex, Source } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 import type { LoadInspection } from './inspection-columns.js';
 
 /** Reads all of a file of this machine. Throws {@link FileError}. */
@@ -11,6 +12,8 @@ export interface ShardFile {
   /** The file to read; for LMDB the `data.mdb` inside the folder. */
   readonly path: string;
   /** Bytes of the file. */
+  /** How the file, and what lies beside it, is asked for where it is remote. */
+  readonly storage?: StorageOptions | undefined;
   readonly bytes: number;
   readonly samples: number;
   /** Estimated bytes of `samples`, if an overlay, a split or a list of keys hides other samples of the file. Default: `bytes`. */

@@ -50,7 +50,7 @@ export class ShardFiles implements ShardStore {
       OPEN_FILES,
       async (shard) => {
         const crops = await this.#crops.get(shard);
-        return crops && openSource(crops.path).catch(() => null);
+        return crops && openSource(crops.path, undefined, files[shard]!.storage).catch(() => null);
       },
       (source) => source?.close(),
     );
@@ -115,7 +115,7 @@ export class ShardFiles implements ShardStore {
     if (this.isSlow && this.#firstCrops !== null) await this.#firstCrops;
     if (this.#lacksCrops) return null;
     const found = this.files[shard]!.findCropIndex().then(async (path) => {
-      const crops = await readCrops(path, await this.index(shard));
+      const crops = await readCrops(path, await this.index(shard), this.files[shard]!.storage);
       this.#lacksCrops ||= crops === null && this.isSlow;
       return crops;
     });

@@ -129,7 +129,7 @@ export class ShardReads {
 
   async #open(file: ShardFile): Promise<Source> {
     const began = performance.now();
-    const source = await (file.open?.() ?? openSource(file.path, sizeOf(file)));
+    const source = await (file.open?.() ?? openSource(file.path, sizeOf(file), file.storage));
     this.#quickestOpenMs = Math.min(this.#quickestOpenMs, performance.now() - began);
     this.#opens++;
     return source;
@@ -169,7 +169,8 @@ export class ShardReads {
     if (!this.isRemote) return (await this.#slowThreads().read(file.path, offset, target)).got;
     const size = sizeOf(file);
     const expected = size && { ...size, version: this.#versions.get(shard) };
-    const { got, version } = await this.#remoteThreads().read(file.path, expected, offset, target);
+    const place = { location: file.path, expected, options: file.storage };
+    const { got, version } = await this.#remoteThreads().read(place, offset, target);
     this.#checkVersion(shard, version);
     return got;
   }

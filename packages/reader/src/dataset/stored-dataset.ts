@@ -41,6 +41,8 @@ export interface StoredParts extends DatasetParts {
   identityOfFirst(shards: number): string;
   /** The split of {@link DatasetParts.splits} that alone is open. */
   readonly split?: string;
+  /** Where it is read from: `location` may lack a token that goes with every name. */
+  readonly folder?: string;
 }
 
 /**

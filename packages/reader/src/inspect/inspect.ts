@@ -1,4 +1,5 @@
 import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
+import type { StorageOptions } from '@shardtool/storage';
 import type { Dataset } from '../dataset/dataset.js';
 import { openDataset } from '../dataset/open.js';
 import { findCopies } from './copies.js';
@@ -9,6 +10,8 @@ import { type InspectReport, reportOf } from './report.js';
 export interface InspectOptions extends MeasureOptions {
   /** A second dataset: samples that both have are leaks. */
   readonly against?: string | undefined;
+  /** How remote locations are asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
   /** How many samples of a finding, and how many groups, are named. Default 48; all are counted. */
   readonly most?: number | undefined;
 }
@@ -27,8 +30,8 @@ export async function inspect(location: string, options: InspectOptions = {}): P
 }
 
 async function inspectDataset(location: string, options: InspectOptions): Promise<InspectReport> {
-  await using dataset = await openOne(location);
-  await using other = options.against === undefined ? null : await openOne(options.against);
+  await using dataset = await openOne(location, options.storage);
+  await using other = options.against === undefined ? null : await openOne(options.against, options.storage);
   const { measures, known, isKept } = await measureDataset(dataset, options);
   const against = other === null ? null : (await measureDataset(other, options)).measures;
   const found = findCopies(measures, against);
@@ -36,8 +39,8 @@ async function inspectDataset(location: string, options: InspectOptions): Promis
   return reportOf({ dataset, other, measures, known, isKept }, found, options.most ?? MOST);
 }
 
-async function openOne(location: string): Promise<Dataset> {
-  const dataset = await openDataset(location);
+async function openOne(location: string, storage: StorageOptions | undefined): Promise<Dataset> {
+  const dataset = await openDataset(location, { storage });
   if (dataset.mixture === null) return dataset;
   await dataset.close();
   throw new OptionError({ path: location }, `${location} is a mixture: inspect the datasets that it is made of.`);

@@ -167,11 +167,11 @@ async function addAspect({ aspect, isMeasured }: Measures, shard: ShardFile): Pr
 
 /** Writes columns beside a shard, in place of those that lie there; nothing where nothing can lie beside it. Throws FileError. */
 export async function keepColumns(
-  { path, loadInspection, loadParts }: ShardFile,
+  { path, storage, loadInspection, loadParts }: ShardFile,
   columns: ReadonlyMap<string, InspectionColumn>,
   totals: readonly number[],
 ): Promise<void> {
   if (loadInspection === undefined) return;
-  const place = await placeSidecar('inspection', path);
+  const place = await placeSidecar('inspection', path, false, storage);
   await writeInspection(place, { content: contentOf(await loadParts(['fields'])), totals, columns });
 }

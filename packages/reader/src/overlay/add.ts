@@ -8,6 +8,7 @@ import {
   type ShardIndex,
   sortedByValue,
 } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { WhereError } from '../selection/where-tokens.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
@@ -39,6 +40,8 @@ export interface OverlayChanges {
 }
 
 export interface AddOverlayOptions extends OverlayChanges {
+  /** How a remote location is asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
   readonly name: string;
   /** The overlay that this one lies on. */
   readonly parent?: string | undefined;
@@ -73,9 +76,9 @@ export async function addOverlay(location: string, options: AddOverlayOptions): 
 }
 
 async function add(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
-  const { name, parent, note = '', file } = options;
+  const { name, parent, note = '', file, storage } = options;
   checkOverlayName(name);
-  const base = await openBase(location, parent);
+  const base = await openBase(location, parent, storage);
   const { below } = base;
   const classes = classListOf(below, options);
   const wanted = new Wanted(options, classNamesOf(below), classes);

@@ -1,5 +1,6 @@
 import { inTurn } from '@shardtool/base';
 import type { IndexPart, Overlay, OverlayEntry, OverlayHeader } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 import { withInspection } from '../dataset/inspection-columns.js';
 import { openStored } from '../dataset/open.js';
 import { type IndexPieces, relabel } from './change-index.js';
@@ -10,6 +11,7 @@ import { checkOverlayName, saveOverlay } from './save.js';
 /** What a new overlay is made on: a dataset, and the overlays below. */
 export interface OverlayBase {
   readonly location: string;
+  readonly storage: StorageOptions | undefined;
   readonly stored: Awaited<ReturnType<typeof openStored>>;
   readonly chain: readonly Overlay[];
   readonly below: Layers;
@@ -27,11 +29,15 @@ export interface ShownShard {
 
 const READ_AT_ONCE = 8;
 
-export async function openBase(location: string, parent: string | undefined): Promise<OverlayBase> {
-  const stored = await openStored(location);
-  const chain = parent === undefined ? [] : await readOverlays(location, parent);
+export async function openBase(
+  location: string,
+  parent: string | undefined,
+  storage: StorageOptions | undefined,
+): Promise<OverlayBase> {
+  const stored = await openStored(location, { storage });
+  const chain = parent === undefined ? [] : await readOverlays(location, parent, storage);
   const counts = stored.shards.map(({ samples }) => samples);
-  return { location, stored, chain, counts, below: layersOf(chain, { ...stored, counts }) };
+  return { location, storage, stored, chain, counts, below: layersOf(chain, { ...stored, counts }) };
 }
 
 /** Goes through the indexes, or parts of them, with those columns of inspections that are among the names. */
@@ -52,7 +58,7 @@ export async function* shownShards(
 
 /** Writes the overlay that was made on a base. Throws OverlayError where the name is taken, FileError. */
 export async function saveOn(
-  { location, stored, chain, counts }: OverlayBase,
+  { location, storage, stored, chain, counts }: OverlayBase,
   {
     name,
     note,
@@ -69,5 +75,5 @@ export async function saveOn(
     shards: counts.length,
     note,
   };
-  return { file, hash: await saveOverlay(file, header, entries) };
+  return { file, hash: await saveOverlay(file, header, entries, storage) };
 }

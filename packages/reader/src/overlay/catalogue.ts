@@ -1,6 +1,6 @@
-import { readdir, rename } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, isUnreadable, makeFolder, RequestRejectedError, ShardtoolError } from '@shardtool/base';
+import { FileError, isUnreadable, RequestRejectedError, ShardtoolError } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
@@ -9,9 +9,10 @@ import {
   type Overlay,
   OverlayError,
 } from '@shardtool/format';
-import { canBeListed, isRemote, joinLocation, openStorage, readWhole, splitLocation } from '@shardtool/storage';
+import { canBeListed, isRemote, openStorage, type StorageOptions } from '@shardtool/storage';
 import { openStored } from '../dataset/open.js';
 import { overlayPath, readOverlays } from './find.js';
+import { moveOverlay } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
 /** An overlay of a dataset, as a list shows it. */
@@ -28,17 +29,27 @@ export interface OverlayFault {
   readonly sentence: string;
 }
 
+/** How the overlays of a dataset are reached. */
+export interface OverlayPlaceOptions {
+  /** How a remote location is asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
+}
+
 const KEY_READS = 8;
 
 /** The overlays in the dataset's own folder, by name. Throws {@link OverlayError} for one that cannot be read. */
-export async function listOverlays(location: string): Promise<OverlaySummary[]> {
-  const names = await overlayNames(location);
-  return Promise.all(names.map(async (name) => summaryOf((await readOverlays(location, name)).at(-1)!)));
+export async function listOverlays(location: string, { storage }: OverlayPlaceOptions = {}): Promise<OverlaySummary[]> {
+  const names = await overlayNames(location, storage);
+  return Promise.all(names.map(async (name) => summaryOf((await readOverlays(location, name, storage)).at(-1)!)));
 }
 
 /** An overlay and all that it lies on, the lowest first: the history of what was changed. */
-export async function overlayHistory(location: string, overlay: string): Promise<OverlaySummary[]> {
-  return (await readOverlays(location, overlay)).map(summaryOf);
+export async function overlayHistory(
+  location: string,
+  overlay: string,
+  { storage }: OverlayPlaceOptions = {},
+): Promise<OverlaySummary[]> {
+  return (await readOverlays(location, overlay, storage)).map(summaryOf);
 }
 
 /** The types of the columns that an overlay and those below it set, together with those that the dataset has. */
@@ -46,9 +57,10 @@ export async function overlayColumnTypes(
   location: string,
   overlay: string,
   known: ReadonlyMap<string, ColumnType>,
+  { storage }: OverlayPlaceOptions = {},
 ): Promise<Map<string, ColumnType>> {
   const set = new Map<string, Set<ColumnValue>>();
-  for (const { entries } of await readOverlays(location, overlay)) {
+  for (const { entries } of await readOverlays(location, overlay, storage)) {
     for (const entry of entries) {
       if (!('set' in entry)) continue;
       for (const [name, value] of entry.set)
@@ -67,54 +79,48 @@ const SAMPLE_OF: Readonly<Record<ColumnType, readonly ColumnValue[]>> = {
 };
 
 /** One overlay with all its entries. */
-export async function readOverlay(location: string, overlay: string): Promise<Overlay> {
-  return (await readOverlays(location, overlay)).at(-1)!;
+export async function readOverlay(
+  location: string,
+  overlay: string,
+  { storage }: OverlayPlaceOptions = {},
+): Promise<Overlay> {
+  return (await readOverlays(location, overlay, storage)).at(-1)!;
 }
 
 /**
  * Takes an overlay out of the dataset's folder of overlays; it stays in the folder `dropped` there. Returns where. Throws
  * {@link OverlayError} where another one lies on it.
  */
-export async function dropOverlay(location: string, name: string): Promise<string> {
-  const [dropped] = (await readOverlays(location, name)).slice(-1);
-  const above = (await listOverlays(location)).find(({ parent }) => parent === name);
+export async function dropOverlay(
+  location: string,
+  name: string,
+  { storage }: OverlayPlaceOptions = {},
+): Promise<string> {
+  const [dropped] = (await readOverlays(location, name, storage)).slice(-1);
+  const above = (await listOverlays(location, { storage })).find(({ parent }) => parent === name);
   if (above !== undefined) {
     throw new OverlayError(
       { path: overlayPath(location, name) },
       `The overlay "${above.name}" lies on "${name}": drop that one first.`,
     );
   }
-  const { folder, name: ofFile } = splitLocation(overlayPath(location, name));
-  const kept = `dropped/${name}.${dropped!.hash.slice(0, 16)}.jsonl`;
-  await moveIn(folder, ofFile, kept);
-  return joinLocation(folder, kept);
-}
-
-async function moveIn(folder: string, from: string, to: string): Promise<void> {
-  if (!isRemote(folder)) {
-    makeFolder(path.dirname(path.join(folder, to)));
-    await rename(path.join(folder, from), path.join(folder, to));
-    return;
-  }
-  const storage = await openStorage(folder);
-  await storage.put(to, await readWhole(joinLocation(folder, from)));
-  await storage.remove(from);
+  return moveOverlay(overlayPath(location, name), `dropped/${name}.${dropped!.hash.slice(0, 16)}.jsonl`, storage);
 }
 
 /** Checks every overlay of a dataset: its hash and its parents', the shards that it was made for, and each key at its place. */
-export async function checkOverlays(location: string): Promise<OverlayFault[]> {
-  const names = await overlayNames(location).catch((error) => {
+export async function checkOverlays(location: string, { storage }: OverlayPlaceOptions = {}): Promise<OverlayFault[]> {
+  const names = await overlayNames(location, storage).catch((error) => {
     // Those of a place that cannot or may not be listed are not known.
     if (!canBeListed(location) || error instanceof RequestRejectedError) return [];
     throw error;
   });
   if (names.length === 0) return [];
-  const stored = await openStored(location);
+  const stored = await openStored(location, { storage });
   const faults: OverlayFault[] = [];
   const overlays: Overlay[] = [];
   for (const name of names) {
     try {
-      const overlay = (await readOverlays(location, name)).at(-1)!;
+      const overlay = (await readOverlays(location, name, storage)).at(-1)!;
       if (overlay.name !== name) faults.push({ overlay: name, sentence: `it says that its name is "${overlay.name}"` });
       if (overlay.shards <= stored.shards.length && stored.identityOfFirst(overlay.shards) === overlay.dataset) {
         overlays.push(overlay);
@@ -145,8 +151,8 @@ export async function checkOverlays(location: string): Promise<OverlayFault[]> {
 }
 
 /** Throws {@link FileError} if the place cannot be listed. */
-async function overlayNames(location: string): Promise<string[]> {
-  const names = isRemote(location) ? await remoteNames(location) : await localNames(location);
+async function overlayNames(location: string, storage: StorageOptions | undefined): Promise<string[]> {
+  const names = isRemote(location) ? await remoteNames(location, storage) : await localNames(location);
   return names
     .filter((name) => name.endsWith('.jsonl') && !name.startsWith('.'))
     .map((name) => name.slice(0, -'.jsonl'.length))
@@ -161,10 +167,11 @@ async function localNames(location: string): Promise<string[]> {
   });
 }
 
-async function remoteNames(location: string): Promise<string[]> {
+async function remoteNames(location: string, storage: StorageOptions | undefined): Promise<string[]> {
   const names: string[] = [];
   const prefix = `${OVERLAYS_FOLDER}/`;
-  for await (const { name } of (await openStorage(location)).list(prefix)) names.push(name.slice(prefix.length));
+  for await (const { name } of (await openStorage(location, storage)).list(prefix))
+    names.push(name.slice(prefix.length));
   return names;
 }
 

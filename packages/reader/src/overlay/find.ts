@@ -1,6 +1,13 @@
 import { FileNotFoundError } from '@shardtool/base';
 import { OVERLAYS_FOLDER, type Overlay, OverlayError, parseOverlay } from '@shardtool/format';
-import { joinLocation, readAgainIf, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
+import {
+  joinLocation,
+  readAgainIf,
+  readWhole,
+  type StorageOptions,
+  shownLocation,
+  splitLocation,
+} from '@shardtool/storage';
 
 /** Where an overlay lies: a name is a file in the dataset's own folder of overlays, anything else a location. */
 export function overlayPath(location: string, overlay: string): string {
@@ -11,11 +18,11 @@ export function overlayPath(location: string, overlay: string): string {
  * An overlay with those that it lies on, the lowest first. They lie in one folder. Throws {@link OverlayError} where one is
  * missing, damaged, or is not the one that the overlay above it was made on.
  */
-export async function readOverlays(location: string, overlay: string): Promise<Overlay[]> {
+export async function readOverlays(location: string, overlay: string, storage?: StorageOptions): Promise<Overlay[]> {
   const chain: Overlay[] = [];
   let file = overlayPath(location, overlay);
   for (;;) {
-    const found = await readAgainIf([OverlayError], file, () => readOverlay(file));
+    const found = await readAgainIf([OverlayError], file, () => readOverlay(file, storage));
     const above = chain[0];
     if (above !== undefined && above.parent!.hash !== found.hash) {
       const shown = shownLocation(file);
@@ -30,9 +37,9 @@ export async function readOverlays(location: string, overlay: string): Promise<O
   }
 }
 
-async function readOverlay(file: string): Promise<Overlay> {
+async function readOverlay(file: string, storage: StorageOptions | undefined): Promise<Overlay> {
   const shown = shownLocation(file);
-  const bytes = await readWhole(file).catch((cause: unknown) => {
+  const bytes = await readWhole(file, storage).catch((cause: unknown) => {
     if (!(cause instanceof FileNotFoundError)) throw cause;
     throw new OverlayError(
       { path: shown },

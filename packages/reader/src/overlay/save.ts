@@ -1,8 +1,16 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rename } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, FileExistsError, flushFolder, remedyOf, writeAtomically } from '@shardtool/base';
+import { FileError, FileExistsError, flushFolder, makeFolder, remedyOf, writeAtomically } from '@shardtool/base';
 import { encodeOverlay, type OverlayEntry, OverlayError, type OverlayHeader } from '@shardtool/format';
-import { isRemote, openStorage, shownLocation, splitLocation } from '@shardtool/storage';
+import {
+  isRemote,
+  joinLocation,
+  openStorage,
+  readWhole,
+  type StorageOptions,
+  shownLocation,
+  splitLocation,
+} from '@shardtool/storage';
 
 /** Names of overlays: of files on any system, and of no path. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
@@ -25,18 +33,34 @@ export async function saveOverlay(
   file: string,
   header: OverlayHeader,
   entries: Iterable<OverlayEntry>,
+  storage?: StorageOptions,
 ): Promise<string> {
   const { bytes, hash } = encodeOverlay(header, entries);
-  if (isRemote(file)) await saveRemote(file, bytes);
+  if (isRemote(file)) await saveRemote(file, bytes, storage);
   else await saveLocal(file, bytes);
   return hash;
 }
 
+/** Gives an overlay another name, below the folder that it lies in. Returns its new place. */
+export async function moveOverlay(file: string, to: string, storage?: StorageOptions): Promise<string> {
+  const { folder, name } = splitLocation(file);
+  const target = joinLocation(folder, to);
+  if (isRemote(folder)) {
+    const place = await openStorage(folder, storage);
+    await place.put(to, await readWhole(file, storage));
+    await place.remove(name);
+  } else {
+    makeFolder(path.dirname(target));
+    await rename(file, target);
+  }
+  return target;
+}
+
 /** The store sees to it that of two who write the same name one is told. */
-async function saveRemote(file: string, bytes: Uint8Array): Promise<void> {
+async function saveRemote(file: string, bytes: Uint8Array, storage: StorageOptions | undefined): Promise<void> {
   const { folder, name } = splitLocation(file);
   try {
-    await (await openStorage(folder)).put(name, bytes, { ifAbsent: true });
+    await (await openStorage(folder, storage)).put(name, bytes, { ifAbsent: true });
   } catch (error) {
     throw error instanceof FileExistsError ? nameTaken(shownLocation(file)) : error;
   }

@@ -1,16 +1,17 @@
-import { rename } from 'node:fs/promises';
-import path from 'node:path';
-import { makeFolder, OptionError } from '@shardtool/base';
+import { OptionError } from '@shardtool/base';
 import { type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 import { SPLIT_OVERLAY } from '../dataset/open.js';
 import { type OverlayBase, openBase, saveOn, shownShards } from './base.js';
 import { overlayPath, readOverlays } from './find.js';
 import { keyHash } from './key-hash.js';
 import { rowBits } from './layers.js';
-import { checkOverlayName } from './save.js';
+import { checkOverlayName, moveOverlay } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
 export interface SplitOptions {
+  /** How a remote location is asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
   /** Share of each split, by name, above 0 and together at most 1. What is left is the split `rest`. */
   readonly shares: ReadonlyMap<string, number>;
   /** Name of the split that has all others. Default `train`. */
@@ -43,14 +44,14 @@ const SPAN = 2 ** 32;
  * together; OverlayError where the name is taken by another overlay.
  */
 export async function splitDataset(location: string, options: SplitOptions): Promise<SplitReport> {
-  const { name = SPLIT_OVERLAY, parent, group } = options;
+  const { name = SPLIT_OVERLAY, parent, group, storage } = options;
   checkOverlayName(name);
   checkShares(options);
-  const base = await openBase(location, parent);
+  const base = await openBase(location, parent, storage);
   const { chain, counts, below } = base;
   const note = noteOf(options);
   const file = overlayPath(location, name);
-  const before = await readOverlays(location, name).then((read) => read.at(-1)!, missing);
+  const before = await readOverlays(location, name, storage).then((read) => read.at(-1)!, missing);
   if (before !== null && (before.note !== note || before.parent?.hash !== chain.at(-1)?.hash)) {
     throw new OverlayError(
       { path: file },
@@ -65,7 +66,7 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
   const draws = await drawAll(base, group);
   const rules = before === null ? rulesOf(options, draws, below.classes) : countEntries(before.entries).splits;
   const entries = splitEntries(rules, draws, below.classes);
-  if (before !== null) await putAside(file, before);
+  if (before !== null) await putAside(file, before, storage);
   const saved = await saveOn(base, { name, note }, entries);
   const { splits } = countEntries(entries);
   return { ...saved, splits, isNew: true };
@@ -216,10 +217,8 @@ function noteOf({ shares, rest = 'train', byClass = false, group }: SplitOptions
 }
 
 /** A split that did not know all shards stays in a folder of its own: states of loaders name its hash. */
-async function putAside(file: string, { name, hash }: Overlay): Promise<void> {
-  const folder = path.join(path.dirname(file), 'replaced');
-  makeFolder(folder);
-  await rename(file, path.join(folder, `${name}.${hash.slice(0, 16)}.jsonl`));
+async function putAside(file: string, { name, hash }: Overlay, storage: StorageOptions | undefined): Promise<void> {
+  await moveOverlay(file, `replaced/${name}.${hash.slice(0, 16)}.jsonl`, storage);
 }
 
 function missing(error: unknown): null {

@@ -1,5 +1,6 @@
 import { OptionError } from '@shardtool/base';
 import { INDEX_PARTS, type OverlayEntry, type ShardIndex } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { classNamesOf, noClass } from './add.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
@@ -8,6 +9,8 @@ import { rowBits } from './layers.js';
 
 /** Which samples a subset has: those that fit all that is given. */
 export interface SubsetOptions {
+  /** How a remote location is asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
   /** Name of the overlay that it becomes. */
   readonly name: string;
   /** The overlay that it lies on. */
@@ -33,11 +36,11 @@ export interface SubsetReport {
  * there, a wrong expression, and a subset without samples.
  */
 export async function subsetDataset(location: string, options: SubsetOptions): Promise<SubsetReport> {
-  const { name, parent, keys, where, share = 1, note = '' } = options;
+  const { name, parent, keys, where, share = 1, note = '', storage } = options;
   if (!(share > 0 && share <= 1)) {
     throw new OptionError({}, `The share of a subset is ${share}: it must be above 0 and at most 1.`);
   }
-  const base = await openBase(location, parent);
+  const base = await openBase(location, parent, storage);
   const names = classNamesOf(base.below);
   const classes = options.classes && new Set(options.classes.map((cls) => numberOf(cls, names)));
   const wanted = keys && new Set(keys);

@@ -41,6 +41,7 @@ export function readAhead(source: Source, options: ReadAheadOptions = {}): Sourc
   return {
     location,
     size,
+    ...(source.sibling && { sibling: source.sibling }),
     async readAt(offset, target) {
       const end = Math.min(size, offset + target.length);
       for (let at = offset; at < end; ) {

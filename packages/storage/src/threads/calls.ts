@@ -6,17 +6,13 @@ interface OfFile {
   readonly location: string;
 }
 
-/** Of a file of a server. Targets lie in shared memory. */
-export type RemoteCall =
-  | (OfFile & {
-      readonly kind: 'fetch';
-      readonly expected: Expected | undefined;
-      readonly options: StorageOptions;
-      readonly offset: number;
-      readonly target: Uint8Array;
-    })
-  /** All of it, in memory of its own. */
-  | (OfFile & { readonly kind: 'whole'; readonly options: StorageOptions });
+/** A read of a file of a server. Targets lie in shared memory. */
+export interface RemoteCall extends OfFile {
+  readonly expected: Expected | undefined;
+  readonly options: StorageOptions;
+  readonly offset: number;
+  readonly target: Uint8Array;
+}
 
 /** Each thread knows so many files of servers. */
 export const OPEN_SOURCES = 16;
@@ -59,5 +55,5 @@ export interface OpenedFile {
   readonly size: number;
 }
 
-/** Bytes that were read into a target; those of a whole file; a file that was opened. */
-export type ReadValue = ReadBytes | Uint8Array | OpenedFile;
+/** Bytes that were read into a target; a file that was opened. */
+export type ReadValue = ReadBytes | OpenedFile;

@@ -1,6 +1,6 @@
 import { DamagedShardError, FileNotFoundError, TruncatedShardError } from '@shardtool/base';
-import { joinLocation, splitLocation } from '@shardtool/storage';
-import { openSource, type Source } from '../../source.js';
+import { splitLocation } from '@shardtool/storage';
+import { openSibling, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
 import { becameShorter } from '../file-window.js';
 import type { ShardLayout } from '../layout.js';
@@ -38,7 +38,7 @@ async function open(source: Source): Promise<ArraySource> {
 
 async function opened(source: Source): Promise<ArraySource> {
   const { location: shard, size } = source;
-  const { folder, name } = splitLocation(shard);
+  const { name } = splitLocation(shard);
   const isFine = /^(train|test)\.bin$/.test(name);
   const labels = isFine ? 2 : 1;
   const record = labels + 3 * PLANE;
@@ -62,7 +62,7 @@ async function opened(source: Source): Promise<ArraySource> {
       cls[first + i] = bytes[i * record + labels - 1]!;
     }
   }
-  const names = await sidecarNames(joinLocation(folder, isFine ? 'fine_label_names.txt' : 'batches.meta.txt'));
+  const names = await sidecarNames(source, isFine ? 'fine_label_names.txt' : 'batches.meta.txt');
   const checkLabels = (found: Uint8Array, what: string, classes: number): void => {
     const wrong = found.findIndex((label) => label >= classes);
     if (wrong === -1) return;
@@ -89,8 +89,8 @@ async function opened(source: Source): Promise<ArraySource> {
 }
 
 /** One name a line; none where there is no such file. */
-async function sidecarNames(location: string): Promise<readonly string[]> {
-  const source = await openSource(location).catch((error) => {
+async function sidecarNames(shard: Source, name: string): Promise<readonly string[]> {
+  const source = await openSibling(shard, name).catch((error) => {
     if (error instanceof FileNotFoundError) return null;
     throw error;
   });

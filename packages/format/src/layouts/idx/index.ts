@@ -1,5 +1,6 @@
 import { DamagedShardError, FileError, FileNotFoundError, TruncatedShardError } from '@shardtool/base';
-import { openSource, type Source } from '../../source.js';
+import { splitLocation } from '@shardtool/storage';
+import { openSibling, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
 import { becameShorter } from '../file-window.js';
 import type { ShardLayout } from '../layout.js';
@@ -29,15 +30,16 @@ const MOST_SIDE = 1 << 14;
 async function open(packed: Source): Promise<ArraySource> {
   const source = await plain(packed);
   try {
-    return await opened(source, packed.location);
+    return await opened(source, packed);
   } catch (error) {
     await source.close();
     throw error;
   }
 }
 
-async function opened(source: Source, location: string): Promise<ArraySource> {
+async function opened(source: Source, packed: Source): Promise<ArraySource> {
   const { size } = source;
+  const { location } = packed;
   const head = await read(source, 0, IMAGES_HEAD);
   const [magic, count, height, width] = [0, 4, 8, 12].map((at) => head.readUInt32BE(at)) as [
     number,
@@ -52,7 +54,7 @@ async function opened(source: Source, location: string): Promise<ArraySource> {
   return new ArraySource(
     { ...source, location, readAt: (at, target) => source.readAt(at, target), close: () => source.close() },
     {
-      ...{ count, width, height, cls: await readLabels(location, count), classes: [], columns: new Map() },
+      ...{ count, width, height, cls: await readLabels(packed, count), classes: [], columns: new Map() },
       async pixels(first, images) {
         const grey = await read(source, IMAGES_HEAD + first * plane, images * plane);
         const pixels = new Uint8Array(grey.length * 3);
@@ -64,16 +66,17 @@ async function opened(source: Source, location: string): Promise<ArraySource> {
 }
 
 /** From the file beside: `train-labels-idx1-ubyte` for `train-images-idx3-ubyte`. Throws {@link FileError} where there is none. */
-async function readLabels(images: string, count: number): Promise<Uint8Array> {
-  const slash = Math.max(images.lastIndexOf('/'), images.lastIndexOf('\\')) + 1;
-  const name = images.slice(slash).replace('images', 'labels').replace('idx3', 'idx1');
+async function readLabels(shard: Source, count: number): Promise<Uint8Array> {
+  const images = shard.location;
+  const name = splitLocation(images).name.replace('images', 'labels').replace('idx3', 'idx1');
   const names = [name, name.endsWith('.gz') ? name.slice(0, -3) : `${name}.gz`];
-  for (const location of names.map((one) => images.slice(0, slash) + one)) {
-    const packed = await openSource(location).catch((error) => {
+  for (const one of names) {
+    const packed = await openSibling(shard, one).catch((error) => {
       if (error instanceof FileNotFoundError) return null;
       throw error;
     });
     if (packed === null) continue;
+    const { location } = packed;
     const source = await plain(packed);
     try {
       const head = await read(source, 0, LABELS_HEAD);

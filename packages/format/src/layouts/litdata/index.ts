@@ -1,6 +1,6 @@
 import { FileError } from '@shardtool/base';
 import { joinLocation, splitLocation } from '@shardtool/storage';
-import { openSource, type Source } from '../../source.js';
+import { openSibling, type Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';
 import type { SamplePosition, ShardLayout } from '../layout.js';
 import { readPlaces } from '../place-list.js';
@@ -34,7 +34,7 @@ async function unpack(source: Source): Promise<Source> {
 async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[]> {
   const { location: shard } = source;
   await checkKind(source);
-  const list = await readList(shard);
+  const list = await readList(source);
   const named = nameOf(shard);
   const window = new FileWindow(source);
   const places = await readPlaces(source, window);
@@ -84,10 +84,10 @@ async function edge(source: Source, offset: number): Promise<Buffer> {
   return bytes.subarray(0, await source.readAt(Math.max(0, offset), bytes));
 }
 
-async function readList(shard: string): Promise<ChunkList> {
-  const { folder } = splitLocation(shard);
-  const location = joinLocation(folder, LIST_FILE);
-  const source = await openSource(location).catch((cause: Error) => {
+async function readList(chunk: Source): Promise<ChunkList> {
+  const { location: shard } = chunk;
+  const location = joinLocation(splitLocation(shard).folder, LIST_FILE);
+  const source = await openSibling(chunk, LIST_FILE).catch((cause: Error) => {
     const message = `${shard} cannot be read without ${LIST_FILE}, which says what its values are and is not beside it (${cause.message}); fetch it, too.`;
     throw new FileError({ path: location }, message, { cause });
   });

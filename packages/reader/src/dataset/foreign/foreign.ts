@@ -15,7 +15,7 @@ import {
   walkShardIndex,
   writeShardIndex,
 } from '@shardtool/format';
-import { isRemote, shownLocation } from '@shardtool/storage';
+import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { inspectionSidecar } from '../inspection-columns.js';
 import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
@@ -92,19 +92,19 @@ async function openAll(
 
 /** With the index that is kept beside the shard, else with one that is made now and stays in memory. */
 async function openForeign(
-  { name, path }: FoundShard,
+  { name, path, storage }: FoundShard,
   layout: LayoutName,
   columns: ChosenColumns | undefined,
 ): Promise<ForeignShard> {
-  const source = await openShard(layout, path, columns);
+  const source = await openShard(layout, path, columns, storage);
   try {
     // An index has columns as their usual names say.
-    const indexPath = columns === undefined ? await findSidecars('index', path) : null;
-    const findCropIndex = () => findSidecars('crops', path);
+    const indexPath = columns === undefined ? await findSidecars('index', path, storage) : null;
+    const findCropIndex = () => findSidecars('crops', path, storage);
     const bytes = source.size;
     const reading = await layoutWith(layout, columns);
     const { expand, isOpenedByWalk = false } = reading;
-    const open = expand && (() => openShard(layout, path, columns));
+    const open = expand && (() => openShard(layout, path, columns, storage));
     const contentOf = isOpenedByWalk ? () => String(bytes) : checksumsOf;
     if (indexPath === null) {
       const skipped = { links: 0, entries: 0 };
@@ -113,18 +113,19 @@ async function openForeign(
         else skipped.entries++;
       });
       const { samples } = index;
-      if (isRemote(path) && columns === undefined) await keep(path, index);
+      if (isRemote(path) && columns === undefined) await keep(path, storage, index);
       return {
         file: {
           name,
           path,
+          storage,
           bytes,
           samples,
           open,
           loadIndex: async () => index,
           loadParts: async () => index,
           findCropIndex,
-          loadInspection: inspectionSidecar(path, async () => index),
+          loadInspection: inspectionSidecar({ path, storage }, async () => index),
         },
         contents: index,
         content: contentOf(index),
@@ -137,6 +138,7 @@ async function openForeign(
       file: {
         name,
         path,
+        storage,
         open,
         bytes,
         samples: contents.samples,
@@ -144,7 +146,7 @@ async function openForeign(
           read === undefined ? readShardIndex(indexPath) : decodeShardIndex(await read(indexPath), indexPath),
         loadParts: (parts) => readShardIndex(indexPath, { parts }),
         findCropIndex,
-        loadInspection: inspectionSidecar(path, () => readShardIndex(indexPath, { parts: ['fields'] })),
+        loadInspection: inspectionSidecar({ path, storage }, () => readShardIndex(indexPath, { parts: ['fields'] })),
       },
       contents,
       content: contentOf(contents),
@@ -157,9 +159,9 @@ async function openForeign(
 }
 
 /** Walking a remote shard means to fetch all of it: its index is kept on this machine, where that can be done. */
-async function keep(path: string, index: ShardIndex): Promise<void> {
+async function keep(path: string, storage: StorageOptions | undefined, index: ShardIndex): Promise<void> {
   try {
-    await writeShardIndex(await placeSidecar('index', path), index);
+    await writeShardIndex(await placeSidecar('index', path, false, storage), index);
   } catch (error) {
     if (!(error instanceof ShardtoolError) && (error as NodeJS.ErrnoException).code === undefined) throw error;
   }

@@ -39,8 +39,9 @@ export async function partedParts(
   layout: LayoutName,
   open: PartReader,
 ): Promise<StoredParts> {
-  const shards = await inLanes(found, OPENED_AT_ONCE, async ({ path }) => {
-    const [parted, indexPath] = await Promise.all([open(sameFile(path)), findSidecars('index', path)]);
+  const shards = await inLanes(found, OPENED_AT_ONCE, async (shard) => {
+    const { path, storage } = shard;
+    const [parted, indexPath] = await Promise.all([open(sameFile(shard)), findSidecars('index', path, storage)]);
     return { ...parted, indexPath };
   });
   const { classes, numbers } = uniteClasses(shards.map((shard) => shard.classes));
@@ -77,12 +78,12 @@ export async function partedParts(
  * Opens a file again and again. One that has replaced it meanwhile is an error: what the first one said of itself, which is kept,
  * says nothing of the other.
  */
-function sameFile(path: string): () => Promise<Source> {
+function sameFile({ path, storage }: FoundShard): () => Promise<Source> {
   let known: Expected | undefined;
   return async () => {
-    if (known !== undefined) return openSource(path, known);
-    const entry = isRemote(path) ? null : await entryAt(path);
-    const source = await openSource(path, entry ?? { first: 'end' });
+    if (known !== undefined) return openSource(path, known, storage);
+    const entry = isRemote(path) ? null : await entryAt(path, storage);
+    const source = await openSource(path, entry ?? { first: 'end' }, storage);
     known = entry ?? { size: source.size, version: source.version };
     return source;
   };
@@ -101,7 +102,7 @@ interface PartContext {
 
 function partFile(found: FoundShard, part: ShardPart, context: PartContext): ShardFile {
   const { whole, hasSplits, classNumbers, number } = context;
-  const { path, split } = found;
+  const { path, storage, split } = found;
   const name = number === null ? found.name : `${found.name}[${number}]`;
   const { samples } = part;
   const asSeen = (read: ShardIndex): ShardIndex => {
@@ -117,6 +118,7 @@ function partFile(found: FoundShard, part: ShardPart, context: PartContext): Sha
   return {
     name,
     path,
+    storage,
     bytes: part.bytes,
     samples,
     open: () => part.open(),

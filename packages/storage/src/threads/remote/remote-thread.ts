@@ -1,13 +1,12 @@
 /** A thread that reads remote files, whose bytes cost time to take in, into memory that it shares with whoever asked. */
 import { parentPort } from 'node:worker_threads';
 import { onRetry } from '../../http/retry.js';
-import { openStorage, placeOf, readWhole } from '../../schemes.js';
+import { openStorage, placeOf } from '../../schemes.js';
 import type { Source, Storage, StorageCounts } from '../../storage.js';
 import { type Numbered, OPEN_SOURCES, type ReadAnswer, type ReadBytes, type RemoteCall } from '../calls.js';
 import { failed } from '../failed.js';
 
 type Request = Numbered<RemoteCall>;
-type Fetch = Extract<Request, { kind: 'fetch' }>;
 
 /** What asks servers is loaded before anything is to be read. */
 await Promise.all([import('../../http/http-storage.js'), import('../../http/direct/connections.js')]);
@@ -22,16 +21,15 @@ parentPort!.on('message', (requests: readonly Request[]) => {
 });
 
 async function answer(request: Request): Promise<void> {
-  const { id, location, options } = request;
+  const { id } = request;
   try {
-    if (request.kind === 'whole') post({ kind: 'done', id, value: await readWhole(location, options) });
-    else post({ kind: 'done', id, value: await fetched(request), counts: await newCounts(request) });
+    post({ kind: 'done', id, value: await fetched(request), counts: await newCounts(request) });
   } catch (error) {
     post(failed(id, error));
   }
 }
 
-async function fetched(request: Fetch): Promise<ReadBytes> {
+async function fetched(request: Request): Promise<ReadBytes> {
   const source = await sourceOf(request);
   const got = await source.readAt(request.offset, request.target);
   return { got, version: source.version };
@@ -40,7 +38,7 @@ async function fetched(request: Fetch): Promise<ReadBytes> {
 const told = new Map<Storage, StorageCounts>();
 
 /** What was counted since the last answer. */
-async function newCounts({ location, options }: Fetch): Promise<StorageCounts> {
+async function newCounts({ location, options }: Request): Promise<StorageCounts> {
   const storage = await openStorage(placeOf(location).folder, options);
   const before = told.get(storage) ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 };
   const now = { ...storage.counts };
@@ -53,17 +51,19 @@ async function newCounts({ location, options }: Fetch): Promise<StorageCounts> {
   };
 }
 
-function sourceOf({ location, expected, options }: Fetch): Promise<Source> {
-  const known = opened.get(location);
+function sourceOf({ location, expected, options }: Request): Promise<Source> {
+  // The same location may be another file of another server.
+  const file = JSON.stringify([location, options]);
+  const known = opened.get(file);
   if (known !== undefined) {
-    opened.delete(location);
-    opened.set(location, known);
+    opened.delete(file);
+    opened.set(file, known);
     return known;
   }
   const { folder, name } = placeOf(location);
   const source = openStorage(folder, options).then((storage) => storage.open(name, expected));
-  source.catch(() => opened.delete(location));
-  opened.set(location, source);
+  source.catch(() => opened.delete(file));
+  opened.set(file, source);
   for (const [oldest, old] of opened) {
     if (opened.size <= OPEN_SOURCES) break;
     opened.delete(oldest);

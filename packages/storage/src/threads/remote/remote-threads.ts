@@ -1,5 +1,4 @@
-import { optionsOf } from '../../schemes.js';
-import type { Expected, StorageCounts } from '../../storage.js';
+import type { Expected, StorageCounts, StorageOptions } from '../../storage.js';
 import { OPEN_SOURCES, type ReadBytes, type ReadValue, type RemoteCall } from '../calls.js';
 import { ReadingThread, readingHasEnded, threadEnded } from '../reading-thread.js';
 
@@ -10,6 +9,13 @@ export interface RemoteThreadsOptions {
   readonly most: number;
   /** So many reads are under way in each thread before there is another one. */
   readonly each: number;
+}
+
+/** A file of a server, and how it is asked for. */
+export interface RemotePlace {
+  readonly location: string;
+  readonly expected: Expected | undefined;
+  readonly options: StorageOptions | undefined;
 }
 
 type Thread = ReadingThread<RemoteCall>;
@@ -32,14 +38,12 @@ export class RemoteThreads {
   }
 
   /** Fills `target`, which lies in shared memory, as far as there are bytes. */
-  async read(location: string, expected: Expected | undefined, offset: number, target: Uint8Array): Promise<ReadBytes> {
-    const options = optionsOf(location);
-    return (await this.#ask({ kind: 'fetch', location, expected, options, offset, target })) as ReadBytes;
-  }
-
-  /** All of a file. */
-  async readFile(location: string): Promise<Uint8Array> {
-    return (await this.#ask({ kind: 'whole', location, options: optionsOf(location) })) as Uint8Array;
+  async read(
+    { location, expected, options = {} }: RemotePlace,
+    offset: number,
+    target: Uint8Array,
+  ): Promise<ReadBytes> {
+    return (await this.#ask({ location, expected, options, offset, target })) as ReadBytes;
   }
 
   /** Waits for no server. */

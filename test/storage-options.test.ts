@@ -1,0 +1,100 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import {
+  addOverlay,
+  checkOverlays,
+  type Dataset,
+  dropOverlay,
+  inspect,
+  listOverlays,
+  openDataset,
+  openMixture,
+  overlayHistory,
+  splitDataset,
+  subsetDataset,
+} from '@shardtool/reader';
+import type { StorageOptions } from '@shardtool/storage';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type BucketServer, bucketServer } from './bucket-server.js';
+import { emptyFolder, packedSmall } from './datasets.js';
+
+/** Two stores that have a dataset of the same location, with other images. Nothing but `storage` names them. */
+let stores: readonly { readonly server: BucketServer; readonly shards: string; readonly storage: StorageOptions }[];
+const PLACE = 's3://b/shards';
+
+beforeAll(async () => {
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'very-secret');
+  vi.stubEnv('SHARDTOOL_SIDECARS', emptyFolder());
+  for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3', 'AWS_REGION']) vi.stubEnv(name, undefined);
+  // A request that no option directs fails here, and leaves this machine nowhere.
+  vi.stubEnv('HTTPS_PROXY', 'http://127.0.0.1:9');
+  vi.stubEnv('NO_PROXY', '127.0.0.1');
+  stores = await Promise.all([40, 48].map(storeOf));
+});
+afterAll(async () => {
+  for (const { server } of stores) await server.stop();
+  vi.unstubAllEnvs();
+});
+
+async function storeOf(samples: number) {
+  const server = await bucketServer();
+  const shards = await packedSmall({ samples, classes: 2 }, { maxShardSamples: 8, index: ['crops'] });
+  put(server, shards, 'b/shards');
+  return { server, shards, storage: { endpointUrl: server.endpoint } };
+}
+
+function put(server: BucketServer, folder: string, at: string): void {
+  for (const name of fs.readdirSync(folder)) server.put(`${at}/${name}`, fs.readFileSync(path.join(folder, name)));
+}
+
+async function keysOf(dataset: Dataset): Promise<string[]> {
+  await using loader = dataset.loader({ transform: 'train224', seed: 1, batchSize: 8, workers: 1 });
+  const keys: string[] = [];
+  for await (const batch of loader) keys.push(...batch.keys);
+  return keys;
+}
+
+test('two datasets of one location are read side by side, each from its own store', async () => {
+  const datasets = await Promise.all(stores.map(({ storage }) => openDataset(PLACE, { storage })));
+  const onDisk = await Promise.all(stores.map(({ shards }) => openDataset(shards)));
+  for (const [i, dataset] of datasets.entries()) {
+    expect((await keysOf(dataset)).sort()).toEqual((await keysOf(onDisk[i]!)).sort());
+    expect(await dataset.get(dataset.size - 1)).toEqual(await onDisk[i]!.get(dataset.size - 1));
+    expect(await dataset.files.crops(0)).not.toBeNull();
+    const sources: string[] = [];
+    for await (const { source } of dataset.samples()) sources.push(source);
+    expect(sources).toHaveLength(dataset.size);
+  }
+  await using mixed = await openMixture(
+    stores.map(({ storage }, i) => ({ dataset: PLACE, name: `store ${i}`, storage })),
+  );
+  expect((await keysOf(mixed)).length).toBeGreaterThan(40);
+  for (const dataset of [...datasets, ...onDisk]) await dataset.close();
+});
+
+test('overlays, splits, subsets and what inspect finds are those of the store that is named', async () => {
+  const [{ storage }, other] = stores as [(typeof stores)[0], (typeof stores)[0]];
+  const asked = other.server.asked.length;
+  await addOverlay(PLACE, { name: 'few', excludeWhere: 'key > "b"', storage });
+  await subsetDataset(PLACE, { name: 'half', share: 0.5, parent: 'few', storage });
+  await splitDataset(PLACE, { shares: new Map([['val', 0.5]]), storage });
+  expect((await listOverlays(PLACE, { storage })).map(({ name }) => name)).toEqual(['few', 'half', 'split']);
+  expect(await overlayHistory(PLACE, 'half', { storage })).toHaveLength(2);
+  expect(await checkOverlays(PLACE, { storage })).toEqual([]);
+  await using dataset = await openDataset(PLACE, { overlay: 'split', split: 'val', storage });
+  expect(dataset.size).toBeLessThan(40);
+  await dropOverlay(PLACE, 'half', { storage });
+  expect(await inspect(PLACE, { workers: 1, storage })).toMatchObject({ samples: 40 });
+  expect(other.server.asked).toHaveLength(asked);
+});
+
+test('shards of other software are found, walked and looked up at the store that is named', async () => {
+  const [{ server, shards, storage }] = stores as [(typeof stores)[0]];
+  const tars = fs.readdirSync(shards).filter((name) => name.endsWith('.tar'));
+  for (const name of tars) server.put(`b/foreign/${name}`, fs.readFileSync(path.join(shards, name)));
+  for (const place of ['s3://b/foreign', tars.map((name) => `s3://b/foreign/${name}`)]) {
+    await using dataset = await openDataset(place, { storage });
+    expect(await keysOf(dataset)).toHaveLength(40);
+  }
+});
