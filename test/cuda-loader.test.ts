@@ -247,14 +247,14 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     simulation.fail(call, 0, 999);
     const error = await failureOf({ device: { name: 'cuda', dtype: 'float32' } });
     expect(error).toBeInstanceOf(CudaError);
-    expect(error).toMatchObject({ call, codeName: 'CUDA_ERROR_UNKNOWN' });
+    expect(error).toMatchObject({ call, resultName: 'CUDA_ERROR_UNKNOWN' });
     expect(simulation.living()).toBe(0);
   });
 
   test('where the driver refuses the slots and has no page-locked memory either, the loop says so', async () => {
     simulation.fail('cuMemHostRegister_v2', 0, 801);
     simulation.fail('cuMemHostAlloc', 0, 2);
-    expect(await failureOf()).toMatchObject({ call: 'cuMemHostAlloc', codeName: 'CUDA_ERROR_OUT_OF_MEMORY' });
+    expect(await failureOf()).toMatchObject({ call: 'cuMemHostAlloc', resultName: 'CUDA_ERROR_OUT_OF_MEMORY' });
     expect(simulation.living()).toBe(0);
   });
 

@@ -341,7 +341,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     await expect(failure).rejects.toMatchObject({
       call: 'cuMemAlloc_v2',
       code: 2,
-      codeName: 'CUDA_ERROR_OUT_OF_MEMORY',
+      resultName: 'CUDA_ERROR_OUT_OF_MEMORY',
       message:
         'cuMemAlloc_v2 failed with CUDA_ERROR_OUT_OF_MEMORY (out of memory): choose a smaller batchSize, fewer device ' +
         'slots or a smaller dtype.',

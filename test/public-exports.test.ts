@@ -1,7 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { ShardtoolError } from '@shardtool/base';
+import { rolldown } from 'rolldown';
 import { beforeAll, expect, test } from 'vitest';
+import { emptyFolder } from './datasets.js';
 
 const PACKAGES = ['base', 'storage', 'format', 'reader', 'writer', 'cuda', 'cli'] as const;
 const exported = new Map<string, Record<string, unknown>>();
@@ -74,4 +77,38 @@ test('every error that a caller can meet stands in docs/errors.md, with its base
   const byName = (a: readonly unknown[], b: readonly unknown[]) => (String(a[0]) < String(b[0]) ? -1 : 1);
   expect(documented.sort(byName)).toEqual(expected.sort(byName));
   for (const [, , , , when, remedy] of rows) expect(when!.endsWith('.') && remedy!.endsWith('.')).toBe(true);
+});
+
+type Kind = new (where: object, message: string, cause?: Error) => ShardtoolError;
+
+const CONTEXT = { path: 'a.tar', key: 'a', paths: ['a', 'b'], status: 403, trouble: 'cut', call: 'cuInit', result: 1 };
+
+test('every error has its class as name, a code of its own, and becomes JSON', () => {
+  const all = exported.get('cli')! as Readonly<Record<string, Kind>>;
+  const errors = errorClasses().map(({ name }) => [name, new all[name]!(CONTEXT, 'why', new Error('cause'))] as const);
+  for (const [name, error] of errors) {
+    expect(error.name).toBe(name);
+    expect(error.code).toMatch(/^ERR_SHARDTOOL(_[A-Z0-9]+)*$/);
+    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, code: error.code, message: error.message });
+  }
+  expect(new Set(errors.map(([, { code }]) => code)).size).toBe(errors.length);
+  expect(new all.FileNotFoundError!({}, 'why').code).toBe('ERR_SHARDTOOL_FILE_NOT_FOUND');
+});
+
+test('errors of a minified copy of shardtool have their names, and are instances of the classes of another copy', async () => {
+  const bundle = await rolldown({
+    input: path.resolve('packages/base/lib/index.js'),
+    platform: 'node',
+    logLevel: 'silent',
+  });
+  const { output } = await bundle.generate({ format: 'esm', minify: true });
+  const file = path.join(emptyFolder(), 'copy.mjs');
+  writeFileSync(file, output[0].code);
+  const copy = (await import(pathToFileURL(file).href)) as Readonly<Record<string, Kind>>;
+  const here = exported.get('base')! as Readonly<Record<string, Kind>>;
+  const error = new copy.FileNotFoundError!({ path: 'a' }, 'why');
+  expect([error.name, error.code]).toEqual(['FileNotFoundError', 'ERR_SHARDTOOL_FILE_NOT_FOUND']);
+  const kinds = ['FileNotFoundError', 'FileError', 'ShardtoolError', 'OptionError', 'FileExistsError'];
+  expect(kinds.map((kind) => error instanceof here[kind]!)).toEqual([true, true, true, false, false]);
+  expect([null, 'x', {}, new Error('x')].some((value) => value instanceof here.ShardtoolError!)).toBe(false);
 });

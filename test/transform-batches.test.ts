@@ -134,7 +134,7 @@ test('own steps run on fields, pixels and batches; random numbers belong to the 
     size,
     rows: [...numbers].map((number, row) => [number, ...images!.slice(row * 192, row * 192 + 3)]),
   });
-  const options = { transform: plain, steps, seed: 3 };
+  const options = { transform: plain, customSteps: steps, seed: 3 };
   const seen = await looked(masked, { ...options, workers: 1 }, look);
   for (const { labels, rows, fourth, size } of seen) {
     expect(labels).toEqual(labels.map(() => 7));
@@ -175,7 +175,7 @@ test('a step that is not there is an error that names the module and what it exp
     looked(masked, { transform: plain, customSteps: { pixels: step as never } }, () => 0);
   await expect(missing({ module: own, export: 'notAFunction' })).rejects.toThrow(/"notAFunction".*exports.*keep/s);
   await expect(missing({ module: './nowhere.mjs' })).rejects.toThrow(/cannot be loaded from file:.*nowhere\.mjs/);
-  await expect(missing({})).rejects.toThrow(/option steps is not right: .*module/);
+  await expect(missing({})).rejects.toThrow(/option customSteps is not right: .*module/);
 });
 
 test.each(['uint8', 'float32'] as const)(

@@ -8,11 +8,18 @@ export interface ErrorContext {
   readonly path?: string | undefined;
 }
 
+/** Of an error: the kinds of its class and of those that it extends. Every copy of the package in a process knows it by this symbol. */
+const KINDS = Symbol.for('shardtool.kinds');
+
 /**
  * The base of every error that shardtool throws on purpose. The message is one sentence with the remedy, fit for a terminal;
- * `key` and `path` are exact.
+ * `key` and `path` are exact. `instanceof` holds for errors of another copy of shardtool, too.
  */
 export class ShardtoolError extends Error implements ErrorContext {
+  /** Name of the class, also in code that a bundler has minified: `name` of its errors. A subclass without one has that of its base. */
+  static readonly kind: string = 'ShardtoolError';
+  /** Stable, for programs: `ERR_SHARDTOOL_FILE_NOT_FOUND` of a FileNotFoundError. */
+  readonly code: string;
   readonly shard?: string | undefined;
   readonly key?: string | undefined;
   readonly offset?: number | undefined;
@@ -20,31 +27,79 @@ export class ShardtoolError extends Error implements ErrorContext {
 
   constructor(where: ErrorContext, message: string, options?: { cause?: unknown }) {
     super(toMessage(message), options);
-    this.name = new.target.name;
+    this.name = new.target.kind;
+    this.code = codeOf(new.target.kind);
     this.shard = where.shard;
     this.key = where.key;
     this.offset = where.offset;
     this.path = where.path;
   }
+
+  static override readonly [Symbol.hasInstance] = hasKind;
+
+  /** Of this error's class, then of each that it extends. */
+  get [KINDS](): readonly string[] {
+    const kinds = new Set<string>();
+    let one = this.constructor as typeof ShardtoolError;
+    for (; typeof one.kind === 'string'; one = Object.getPrototypeOf(one)) kinds.add(one.kind);
+    return [...kinds];
+  }
+
+  /** Everything but the stack; of `cause` the message. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { message, cause } = this;
+    const reason = cause === undefined ? {} : { cause: cause instanceof Error ? cause.message : String(cause) };
+    return { ...(this as Readonly<Record<string, unknown>>), message, ...reason };
+  }
+}
+
+/** What `instanceof` asks a class of errors: by its prototype, or by its kind where another copy of shardtool made the error. */
+function hasKind(this: { readonly kind: string }, value: unknown): boolean {
+  if (Function.prototype[Symbol.hasInstance].call(this, value)) return true;
+  if (!Object.hasOwn(this, 'kind') || typeof value !== 'object' || value === null) return false;
+  const kinds: unknown = (value as { readonly [KINDS]?: unknown })[KINDS];
+  return Array.isArray(kinds) && kinds.includes(this.kind);
+}
+
+/** The kinds of an error's class and of those that it extends, the nearest first. */
+export function kindsOf(error: ShardtoolError): readonly string[] {
+  return error[KINDS];
+}
+
+function codeOf(kind: string): string {
+  const words = kind.replace(/Error$/, '').replace(/(?<=[a-z])(?=[A-Z])/g, '_');
+  return `ERR_SHARDTOOL_${words.toUpperCase()}`.replace('_SHARDTOOL_SHARDTOOL', '_SHARDTOOL');
 }
 
 /** A caller asked for something that is not allowed: an option, a flag, a value. */
-export class OptionError extends ShardtoolError {}
+export class OptionError extends ShardtoolError {
+  static override readonly kind: string = 'OptionError';
+}
 
 /** A file could not be opened, read or written. `cause` has the system's own error. */
-export class FileError extends ShardtoolError {}
+export class FileError extends ShardtoolError {
+  static override readonly kind: string = 'FileError';
+}
 
 /** There is no file of that name. */
-export class FileNotFoundError extends FileError {}
+export class FileNotFoundError extends FileError {
+  static override readonly kind: string = 'FileNotFoundError';
+}
 
 /** There is a file of that name already, and it was not to be replaced. */
-export class FileExistsError extends FileError {}
+export class FileExistsError extends FileError {
+  static override readonly kind: string = 'FileExistsError';
+}
 
 /** A file is another one than when it was opened, or than the dataset says. */
-export class FileChangedError extends FileError {}
+export class FileChangedError extends FileError {
+  static override readonly kind: string = 'FileChangedError';
+}
 
 /** A server refused a request for good. */
 export class RequestRejectedError extends FileError {
+  static override readonly kind: string = 'RequestRejectedError';
+
   /** HTTP status. */
   readonly status: number;
 
@@ -55,19 +110,29 @@ export class RequestRejectedError extends FileError {
 }
 
 /** The bytes of a shard are not what its layout says: a wrong checksum, an impossible length, a malformed record. */
-export class DamagedShardError extends ShardtoolError {}
+export class DamagedShardError extends ShardtoolError {
+  static override readonly kind: string = 'DamagedShardError';
+}
 
 /** A shard ends before what it announces. */
-export class TruncatedShardError extends DamagedShardError {}
+export class TruncatedShardError extends DamagedShardError {
+  static override readonly kind: string = 'TruncatedShardError';
+}
 
 /** A shard holds something that is no plain file: a link, a device, a sparse file. */
-export class UnsupportedEntryError extends ShardtoolError {}
+export class UnsupportedEntryError extends ShardtoolError {
+  static override readonly kind: string = 'UnsupportedEntryError';
+}
 
 /** The name of an entry leaves the folder it stands in, is not text, or would not read back as the same key and field. */
-export class EntryNameError extends ShardtoolError {}
+export class EntryNameError extends ShardtoolError {
+  static override readonly kind: string = 'EntryNameError';
+}
 
 /** A key stands twice in one shard, or a field twice in one sample. `otherOffset` is where it stood first. */
 export class DuplicateKeyError extends ShardtoolError {
+  static override readonly kind: string = 'DuplicateKeyError';
+
   readonly otherOffset: number | undefined;
 
   constructor(where: ErrorContext & { otherOffset?: number }, message: string) {
@@ -81,6 +146,8 @@ export class DuplicateKeyError extends ShardtoolError {
  * neither shard nor key, leave both out; `reason` is the sentence without them.
  */
 export class SampleDecodeError extends ShardtoolError {
+  static override readonly kind: string = 'SampleDecodeError';
+
   readonly reason: string;
 
   constructor(where: ErrorContext, reason: string, options?: { cause?: unknown }) {
@@ -94,19 +161,29 @@ export class SampleDecodeError extends ShardtoolError {
 }
 
 /** The index of a shard is missing a column, damaged, or not written by shardtool. */
-export class ShardIndexError extends ShardtoolError {}
+export class ShardIndexError extends ShardtoolError {
+  static override readonly kind: string = 'ShardIndexError';
+}
 
 /** A crop index is damaged, or was not written by shardtool. */
-export class CropIndexError extends ShardtoolError {}
+export class CropIndexError extends ShardtoolError {
+  static override readonly kind: string = 'CropIndexError';
+}
 
 /** dataset.json is not what shardtool writes. */
-export class ManifestError extends ShardtoolError {}
+export class ManifestError extends ShardtoolError {
+  static override readonly kind: string = 'ManifestError';
+}
 
 /** A folder without dataset.json: the pack was interrupted, or the folder is no dataset. */
-export class UnfinishedPackError extends ShardtoolError {}
+export class UnfinishedPackError extends ShardtoolError {
+  static override readonly kind: string = 'UnfinishedPackError';
+}
 
 /** A file was written by a newer shardtool. `found` is its version, `known` the newest that this one reads. */
 export class VersionError extends ShardtoolError {
+  static override readonly kind: string = 'VersionError';
+
   readonly found: number;
   readonly known: number;
 
@@ -122,6 +199,8 @@ export type ImageTrouble = 'empty' | 'not-an-image' | 'cut' | 'no-size' | 'too-l
 
 /** The header of an image says that it cannot be packed or decoded. */
 export class ImageError extends ShardtoolError {
+  static override readonly kind: string = 'ImageError';
+
   readonly trouble: ImageTrouble;
 
   constructor(where: ErrorContext & { trouble: ImageTrouble }, message: string) {
@@ -131,10 +210,14 @@ export class ImageError extends ShardtoolError {
 }
 
 /** A key is longer than the layout takes: LMDB's keys have 511 bytes at most. */
-export class KeyLengthError extends ShardtoolError {}
+export class KeyLengthError extends ShardtoolError {
+  static override readonly kind: string = 'KeyLengthError';
+}
 
 /** A sample is larger than is allowed, all its fields together. `bytes` is its size, `limit` what is allowed. */
 export class SampleSizeError extends ShardtoolError {
+  static override readonly kind: string = 'SampleSizeError';
+
   readonly bytes: number;
   readonly limit: number;
 
@@ -146,10 +229,14 @@ export class SampleSizeError extends ShardtoolError {
 }
 
 /** A shard is of a kind that shardtool does not read: an LMDB file with duplicate keys, or of another version or machine. */
-export class UnsupportedShardError extends ShardtoolError {}
+export class UnsupportedShardError extends ShardtoolError {
+  static override readonly kind: string = 'UnsupportedShardError';
+}
 
 /** The bytes of a field are not those that were packed. crc32 as unsigned numbers. */
 export class SampleChecksumError extends ShardtoolError {
+  static override readonly kind: string = 'SampleChecksumError';
+
   readonly field: string;
   readonly expected: number;
   readonly actual: number;
@@ -163,16 +250,24 @@ export class SampleChecksumError extends ShardtoolError {
 }
 
 /** What was just written is not what was read: memory or a disk is faulty, or another process wrote to the same file. */
-export class WriteCheckError extends ShardtoolError {}
+export class WriteCheckError extends ShardtoolError {
+  static override readonly kind: string = 'WriteCheckError';
+}
 
 /** A field is no array of NumPy, or not one that is read here. The message is a sentence without shard and key. */
-export class NpyError extends ShardtoolError {}
+export class NpyError extends ShardtoolError {
+  static override readonly kind: string = 'NpyError';
+}
 
 /** A worker thread ended before its work was done, or could not start. `cause` has what it threw, if anything. */
-export class WorkerDiedError extends ShardtoolError {}
+export class WorkerDiedError extends ShardtoolError {
+  static override readonly kind: string = 'WorkerDiedError';
+}
 
 /** The labels file, or the list of files or classes, says something that does not fit. `line` counts from 1. */
 export class LabelsError extends ShardtoolError {
+  static override readonly kind: string = 'LabelsError';
+
   readonly line: number | undefined;
 
   constructor(where: ErrorContext & { line?: number | undefined }, message: string, options?: { cause?: unknown }) {

@@ -19,6 +19,7 @@ export {
   ImageError,
   type ImageTrouble,
   KeyLengthError,
+  kindsOf,
   LabelsError,
   ManifestError,
   NpyError,

@@ -80,7 +80,7 @@ async function load(): Promise<Driver> {
   const functions = bind(library, path);
   const errorText = textOf(koffi, library);
   const check = (name: CallName, code: number): void => {
-    if (code !== SUCCESS) throw new CudaError({ call: name, code, ...errorText(code) }, remedyOf(code));
+    if (code !== SUCCESS) throw new CudaError({ call: name, result: code, ...errorText(code) }, remedyOf(code));
   };
   const driver: Driver = {
     call: (name, ...args) => check(name, functions[name](...args)),
@@ -133,7 +133,7 @@ function bind(library: LibraryHandle, path: string): Functions {
 function textOf(
   koffi: typeof import('koffi').default,
   library: LibraryHandle,
-): (code: number) => { codeName: string; text: string } {
+): (code: number) => { resultName: string; text: string } {
   const text = koffi.out(koffi.pointer('const char*', 1));
   const nameOf = library.func('cuGetErrorName', 'int', ['int', text]);
   const messageOf = library.func('cuGetErrorString', 'int', ['int', text]);
@@ -142,7 +142,7 @@ function textOf(
     return from(code, answer) === SUCCESS ? (answer[0] ?? null) : null;
   };
   return (code) => ({
-    codeName: ask(nameOf, code) ?? `error ${code}`,
+    resultName: ask(nameOf, code) ?? `error ${code}`,
     text: ask(messageOf, code) ?? 'the driver has no text for it',
   });
 }

@@ -1,22 +1,26 @@
 import { ShardtoolError } from '@shardtool/base';
 
 /** There is no CUDA driver here, or it has no device. */
-export class NoCudaError extends ShardtoolError {}
+export class NoCudaError extends ShardtoolError {
+  static override readonly kind: string = 'NoCudaError';
+}
 
-/** A function of the CUDA driver failed. `code`, `codeName` and `text` are CUDA's own (cuda.h, `CUresult`). */
+/** A function of the CUDA driver failed. `result`, `resultName` and `text` are CUDA's own (cuda.h, `CUresult`). */
 export class CudaError extends ShardtoolError {
+  static override readonly kind: string = 'CudaError';
+
   /** The name of the function: `cuMemAlloc_v2`. */
   readonly call: string;
-  readonly code: number;
-  readonly codeName: string;
+  readonly result: number;
+  readonly resultName: string;
   readonly text: string;
 
-  constructor(failure: { call: string; code: number; codeName: string; text: string }, remedy: string) {
-    const { call, code, codeName, text } = failure;
-    super({}, `${call} failed with ${codeName} (${text})${remedy}.`);
+  constructor(failure: { call: string; result: number; resultName: string; text: string }, remedy: string) {
+    const { call, result, resultName, text } = failure;
+    super({}, `${call} failed with ${resultName} (${text})${remedy}.`);
     this.call = call;
-    this.code = code;
-    this.codeName = codeName;
+    this.result = result;
+    this.resultName = resultName;
     this.text = text;
   }
 }

@@ -18,7 +18,7 @@ export function recordError(error: unknown): ErrorRecord {
     return { name: 'Error', bases: [], message: String(error), stack: undefined, fields: {}, cause: undefined };
   }
   const { name, message, stack, cause } = error;
-  const bases = basesOf(error);
+  const bases = error instanceof formatErrors.ShardtoolError ? formatErrors.kindsOf(error).slice(1) : basesOf(error);
   return {
     name,
     bases,

@@ -69,7 +69,8 @@ export async function fetched(source: Source): Promise<Source> {
     here = await copied(source);
   } catch (error) {
     const { code, cause } = error as NodeJS.ErrnoException;
-    if (NO_ROOM.has(code ?? (cause as NodeJS.ErrnoException | undefined)?.code ?? '')) return source;
+    const codes = [code, (cause as NodeJS.ErrnoException | undefined)?.code];
+    if (codes.some((one) => one !== undefined && NO_ROOM.has(one))) return source;
     throw error;
   }
   await source.close();

@@ -4,7 +4,9 @@ import { jsonText } from '../labels/exact-json.js';
 import type { ColumnValue } from '../shard-index/shard-index.js';
 
 /** An overlay is damaged, is missing, or belongs to another dataset. */
-export class OverlayError extends ShardtoolError {}
+export class OverlayError extends ShardtoolError {
+  static override readonly kind: string = 'OverlayError';
+}
 
 /** The folder of a dataset that holds its overlays, each as NAME.jsonl. */
 export const OVERLAYS_FOLDER = 'overlays';

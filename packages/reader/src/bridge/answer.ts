@@ -1,4 +1,4 @@
-import { ShardtoolError } from '@shardtool/base';
+import { kindsOf, ShardtoolError } from '@shardtool/base';
 
 /** The header of an answer, and the bytes that follow it. */
 export interface Answer {
@@ -16,11 +16,4 @@ export function errorHeader(error: unknown): object {
   }
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
   return { kind: 'error', name, message: stack ?? message };
-}
-
-/** Names of the error's class and of those that it is one of: the other side may know only these. */
-function kindsOf(error: ShardtoolError): string[] {
-  const kinds: string[] = [];
-  for (let kind = error.constructor; kind !== ShardtoolError; kind = Object.getPrototypeOf(kind)) kinds.push(kind.name);
-  return kinds;
 }

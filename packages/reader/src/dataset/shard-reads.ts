@@ -11,10 +11,14 @@ import {
 import type { ReadFile, ShardFile } from './shard-file.js';
 
 /** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */
-export class ShardLengthError extends ShardtoolError {}
+export class ShardLengthError extends ShardtoolError {
+  static override readonly kind: string = 'ShardLengthError';
+}
 
 /** A dataset was closed while something was being read from it. */
-export class DatasetClosedError extends ShardtoolError {}
+export class DatasetClosedError extends ShardtoolError {
+  static override readonly kind: string = 'DatasetClosedError';
+}
 
 /** Open files are few and large; this stays far below the usual limit of 1,024. */
 const OPEN_FILES = 128;

@@ -8,7 +8,9 @@ import { type ShardFile, sampleBytesOf } from './shard-file.js';
 import { ShardFiles } from './shard-files.js';
 
 /** There is no sample with the key or number that was asked for. */
-export class SampleNotFoundError extends ShardtoolError {}
+export class SampleNotFoundError extends ShardtoolError {
+  static override readonly kind: string = 'SampleNotFoundError';
+}
 
 /** The keys of so many shards are read at once. */
 const KEY_READS = 8;

@@ -3,7 +3,9 @@ import type { KernelMemory } from './kernel-memory.js';
 import { type Axis, type AxisTaps, axisTaps, mirrored, NARROW_BITS, sourceRange } from './taps.js';
 
 /** A resize needs more working memory than its kernel was given. */
-export class DecodeBufferError extends ShardtoolError {}
+export class DecodeBufferError extends ShardtoolError {
+  static override readonly kind: string = 'DecodeBufferError';
+}
 
 /** A table in memory, and what the caller of the kernel must know about it. */
 export interface Table {

@@ -18,7 +18,9 @@ import { type LoaderSetup, setUp } from './setup.js';
 import { Engine } from './work/engine.js';
 
 /** A loader was closed while it was being iterated. */
-export class LoaderClosedError extends ShardtoolError {}
+export class LoaderClosedError extends ShardtoolError {
+  static override readonly kind: string = 'LoaderClosedError';
+}
 
 /** What lives from iteration to iteration. */
 interface Running {

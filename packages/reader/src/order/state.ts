@@ -4,7 +4,9 @@ import { z } from 'zod';
 import { MIXTURE_VERSION, ORDER_VERSION } from './words.js';
 
 /** A state cannot be taken up here; the message says why. */
-export class StateError extends OptionError {}
+export class StateError extends OptionError {
+  static override readonly kind: string = 'StateError';
+}
 
 const whole = z.number().int().nonnegative();
 const positive = z.number().int().positive();

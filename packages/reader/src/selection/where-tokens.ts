@@ -2,6 +2,8 @@ import { OptionError } from '@shardtool/base';
 
 /** A `where` expression is not right. `column` counts from 1. */
 export class WhereError extends OptionError {
+  static override readonly kind: string = 'WhereError';
+
   readonly column: number;
 
   readonly #place: readonly [text: string, at: number, message: string];

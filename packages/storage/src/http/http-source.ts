@@ -298,6 +298,5 @@ export async function throwRefused(
 class RemoteFileNotFound extends FileNotFoundError {
   constructor({ path }: { readonly path: string; readonly status: number }, message: string) {
     super({ path }, message);
-    this.name = 'FileNotFoundError';
   }
 }

@@ -8,6 +8,8 @@ import type { Statistics } from './statistics.js';
 
 /** A person's own step threw: `cause` has its message, and the stack where it was thrown in the worker, which follows here. */
 export class CustomStepError extends ShardtoolError {
+  static override readonly kind: string = 'CustomStepError';
+
   constructor(where: ErrorContext, message: string, cause: Error) {
     super(where, message, { cause });
     this.message += `\n${escapeControls(cause.stack ?? '', '\n')}`;
@@ -15,7 +17,9 @@ export class CustomStepError extends ShardtoolError {
 }
 
 /** A sample could not be read, checked or decoded. */
-export class BadSampleError extends ShardtoolError {}
+export class BadSampleError extends ShardtoolError {
+  static override readonly kind: string = 'BadSampleError';
+}
 
 /** A reason that may be a sentence of its own, as it stands within another one: without its full stop. */
 export function clauseOf(reason: string): string {

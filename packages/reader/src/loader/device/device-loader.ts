@@ -9,7 +9,9 @@ import type { DeviceBatch, DevicePlan, DeviceReport, DeviceStage, HostBatches, U
 import { type DeviceLoaderOptions, planDevice } from './device-options.js';
 
 /** The package `@shardtool/cuda` is not installed, or does not load. */
-export class NoDevicePackageError extends ShardtoolError {}
+export class NoDevicePackageError extends ShardtoolError {
+  static override readonly kind: string = 'NoDevicePackageError';
+}
 
 /** A name that the compiler does not follow: this package is built before that one, and works without it. */
 const CUDA_PACKAGE: string = '@shardtool/cuda';

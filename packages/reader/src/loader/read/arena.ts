@@ -1,7 +1,9 @@
 import { ShardtoolError } from '@shardtool/base';
 
 /** The read buffers are full, and nothing that is still to come will free them. */
-export class ReadBufferError extends ShardtoolError {}
+export class ReadBufferError extends ShardtoolError {
+  static override readonly kind: string = 'ReadBufferError';
+}
 
 /** Shared memory comes in segments of this size, since one buffer cannot grow without end. */
 export const SEGMENT_BYTES = 2 ** 30;
