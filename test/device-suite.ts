@@ -340,7 +340,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     await expect(failure).rejects.toBeInstanceOf(CudaError);
     await expect(failure).rejects.toMatchObject({
       call: 'cuMemAlloc_v2',
-      code: 2,
+      result: 2,
       resultName: 'CUDA_ERROR_OUT_OF_MEMORY',
       message:
         'cuMemAlloc_v2 failed with CUDA_ERROR_OUT_OF_MEMORY (out of memory): choose a smaller batchSize, fewer device ' +
@@ -387,7 +387,7 @@ function takeAll(device: Device): bigint[] {
     try {
       for (;;) taken.push(device.allocate(bytes));
     } catch (error) {
-      expect(error).toMatchObject({ code: 2 });
+      expect(error).toMatchObject({ result: 2 });
     }
   }
   return taken;

@@ -23,7 +23,9 @@ test.each(classes)('a %s comes out of another thread with its class, fields, mes
 });
 
 test('causes, errors of the language and of other packages keep their class, too, and anything else is an Error', () => {
-  class TapeError extends errors.ShardtoolError {}
+  class TapeError extends errors.ShardtoolError {
+    static override readonly kind: string = 'TapeError';
+  }
   const system = Object.assign(new Error('no space'), { code: 'ENOSPC' });
   const error = sent(new TapeError({ path: 'x' }, 'torn', { cause: new RangeError('far', { cause: system }) }), {
     TapeError,
@@ -36,7 +38,9 @@ test('causes, errors of the language and of other packages keep their class, too
 });
 
 test('an error of a class that the other side does not know has the nearest one that it extends', () => {
-  class OfAnotherPackage extends TruncatedShardError {}
+  class OfAnotherPackage extends TruncatedShardError {
+    static override readonly kind: string = 'OfAnotherPackage';
+  }
   const error = sent(new OfAnotherPackage({ shard: 's.tar', offset: 5 }, 'cut'));
   expect(error).toBeInstanceOf(TruncatedShardError);
   expect(error).toMatchObject({ name: 'OfAnotherPackage', shard: 's.tar', offset: 5, message: 'cut' });
