@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { crc32 } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
 import { convert, type Fault, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
+import { PNG } from './pack-workbench.js';
 
 /** Made by Python's zipfile: see make.py there. */
 const fixtures = 'test/fixtures/zip';
@@ -173,4 +175,168 @@ test('a zip without samples is not converted to a dataset without samples, and a
   await expect(convert(path.join(folder, 'empty.zip'), output)).rejects.toThrow('There is no sample to convert');
   expect(existsSync(path.join(output, 'dataset.json'))).toBe(false);
   await expect(convert(path.join(folder, 'none.json'), output)).rejects.toThrow(/none\.json cannot be opened/);
+});
+
+interface Crafted {
+  /** As it is stored. */
+  readonly name: string | Buffer;
+  /** General purpose flags: 0x800 says that the name is UTF-8. */
+  readonly flags?: number;
+  readonly extra?: Buffer;
+}
+
+/** A zip of these files, stored; all are the same image. */
+function zipOf(files: readonly Crafted[], comment = ''): Buffer {
+  const local: Buffer[] = [];
+  const central: Buffer[] = [];
+  let offset = 0;
+  for (const { name, flags = 0x800, extra = Buffer.alloc(0) } of files) {
+    const stored = Buffer.from(name as string);
+    const data = stored.at(-1) === 0x2f || stored.at(-1) === 0x5c ? Buffer.alloc(0) : PNG;
+    const common = Buffer.alloc(26);
+    common.writeUInt16LE(20, 0);
+    common.writeUInt16LE(flags, 2);
+    common.writeUInt32LE(crc32(data), 10);
+    common.writeUInt32LE(data.length, 14);
+    common.writeUInt32LE(data.length, 18);
+    common.writeUInt16LE(stored.length, 22);
+    const head = Buffer.concat([Buffer.from('PK\x03\x04'), common, stored, data]);
+    common.writeUInt16LE(extra.length, 24);
+    const rest = Buffer.alloc(14);
+    rest.writeUInt32LE(offset, 10);
+    central.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x00', 'latin1'), common, rest, stored, extra]));
+    local.push(head);
+    offset += head.length;
+  }
+  const directory = Buffer.concat(central);
+  const end = Buffer.alloc(22);
+  end.write('PK\x05\x06', 'latin1');
+  for (const at of [8, 10]) end.writeUInt16LE(files.length, at);
+  end.writeUInt32LE(directory.length, 12);
+  end.writeUInt32LE(offset, 16);
+  end.writeUInt16LE(comment.length, 20);
+  return Buffer.concat([...local, directory, end, Buffer.from(comment)]);
+}
+
+function placed(bytes: Buffer, name = 'a.zip'): string {
+  const file = path.join(emptyFolder(), name);
+  writeFileSync(file, bytes);
+  return file;
+}
+
+/** Keys with the names of their classes; every image is read. */
+async function found(file: string, options = {}): Promise<unknown[]> {
+  await using dataset = await openDataset(file, options);
+  const samples: unknown[] = [];
+  for await (const { key, cls, fields, columns } of dataset.samples({ checksum: true })) {
+    expect(Buffer.from(fields.png!).equals(PNG)).toBe(true);
+    samples.push([key, dataset.classes[cls], ...(columns.split === undefined ? [] : [columns.split])]);
+  }
+  return samples;
+}
+
+test('backslashes between folders, as old .NET writes them, are slashes where a zip has no other', async () => {
+  const old = placed(zipOf(['cat\\', 'cat\\1.png', 'dog\\2.png'].map((name) => ({ name }))));
+  expect(await found(old)).toEqual([
+    ['cat/1', 'cat'],
+    ['dog/2', 'dog'],
+  ]);
+  const mixed = placed(zipOf(['cat/1\\2.png', 'dog/3.png'].map((name) => ({ name }))));
+  expect(await found(mixed)).toEqual([
+    ['cat/1\\2', 'cat'],
+    ['dog/3', 'dog'],
+  ]);
+  const outside = placed(zipOf([{ name: '..\\1.png' }]));
+  await expect(openDataset(outside)).rejects.toThrow('leads out of its folder');
+});
+
+test('bytes in front of a zip, as those of a program that unpacks it, are passed over, whether offsets count them or not', async () => {
+  const plain = zipOf(
+    ['cat/1.png', 'dog/2.png'].map((name) => ({ name })),
+    'a comment',
+  );
+  const expectedSamples = await found(placed(plain));
+  expect(expectedSamples).toHaveLength(2);
+  for (const front of ['#!/bin/sh\nexit\n', 'x'.repeat(70_000), 'PK\x03\x04']) {
+    const prefixed = Buffer.concat([Buffer.from(front), plain]);
+    expect(await found(placed(prefixed)), `${front.length} bytes`).toEqual(expectedSamples);
+  }
+  // Zip64, as Python writes it.
+  const large = readFileSync(path.join(fixtures, 'zip64.zip'));
+  await using dataset = await openDataset(placed(Buffer.concat([Buffer.alloc(1000, 7), large])));
+  expect(await contents(dataset)).toEqual(all);
+  // As "zip -A" makes it: all offsets are of the whole file.
+  const counted = Buffer.from(plain);
+  const front = Buffer.alloc(500, 1);
+  const end = counted.lastIndexOf('PK\x05\x06');
+  const directory = counted.readUInt32LE(end + 16);
+  counted.writeUInt32LE(directory + front.length, end + 16);
+  for (let at = counted.indexOf('PK\x01\x02'); at !== -1; at = counted.indexOf('PK\x01\x02', at + 4))
+    counted.writeUInt32LE(counted.readUInt32LE(at + 42) + front.length, at + 42);
+  expect(await found(placed(Buffer.concat([front, counted])))).toEqual(expectedSamples);
+});
+
+test('names without the flag of UTF-8 are UTF-8 where they can be, else of code page 437, and never become one', async () => {
+  const unicode = (stored: Buffer, name: string) => {
+    const bytes = Buffer.from(name);
+    const extra = Buffer.alloc(9 + bytes.length);
+    extra.writeUInt16LE(0x7075, 0);
+    extra.writeUInt16LE(5 + bytes.length, 2);
+    extra[4] = 1;
+    extra.writeUInt32LE(crc32(stored), 5);
+    bytes.copy(extra, 9);
+    return extra;
+  };
+  const kept = Buffer.from('m?we/4.png');
+  const file = placed(
+    zipOf([
+      { name: Buffer.from('m\x84use/1.png', 'latin1'), flags: 0 },
+      { name: Buffer.from('m\x94use/2.png', 'latin1'), flags: 0x800 },
+      { name: 'mäuse/3.png', flags: 0 },
+      { name: kept, flags: 0, extra: unicode(kept, 'möwe/4.png') },
+      { name: 'm?we/5.png', flags: 0, extra: unicode(kept, 'möwe/5.png') },
+    ]),
+  );
+  expect(await found(file)).toEqual([
+    ['mäuse/1', 'mäuse'],
+    ['möuse/2', 'möuse'],
+    ['mäuse/3', 'mäuse'],
+    ['möwe/4', 'möwe'],
+    // The field is of another name than this entry has now.
+    ['m?we/5', 'm?we'],
+  ]);
+});
+
+test('split takes the samples of one of the folders train and val in a zip, with the same classes', async () => {
+  const names = [
+    'set/train/cat/1.png',
+    'set/val/dog/2.png',
+    'set/train/dog/3.png',
+    'set/val/cat/4.png',
+    'set/train/owl/5.png',
+  ];
+  const file = placed(zipOf(names.map((name) => ({ name }))));
+  await using dataset = await openDataset(file);
+  expect([dataset.splits, dataset.classes]).toEqual([
+    ['train', 'validation'],
+    ['cat', 'dog', 'owl'],
+  ]);
+  const val = [
+    ['set/val/dog/2', 'dog', 'val'],
+    ['set/val/cat/4', 'cat', 'val'],
+  ];
+  for (const split of ['val', 'validation', 'dev']) expect(await found(file, { split }), split).toEqual(val);
+  expect(await found(file, { split: 'train' })).toHaveLength(3);
+  await expect(openDataset(file, { split: 'test' })).rejects.toThrow(
+    'There is no split "test" here; the files are of train, validation.',
+  );
+  const { stdout } = await shardtool('ls', file, '--split', 'val', '--samples');
+  expect(stdout).toContain('set/val/dog/2');
+  expect(stdout).not.toContain('set/train');
+  const output = path.join(emptyFolder(), 'tars');
+  expect(await convert(file, output, { split: 'val', workers: 1 })).toMatchObject({ samples: 2 });
+  expect((await readManifest(output)).classes.map(({ name }) => name)).toEqual(['cat', 'dog', 'owl']);
+  // An index beside it is of all samples.
+  await indexShards([file]);
+  expect(await found(file, { split: 'val' })).toEqual(val);
 });

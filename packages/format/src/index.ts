@@ -9,7 +9,7 @@ export {
 export { sortedByValue } from './dataset/class-order.js';
 export { type ClassUnion, renumberClasses, uniteClasses } from './dataset/class-union.js';
 export { findShards, indexPathOf, meantLocations, PACK_NOTE_FILE } from './dataset/find-shards.js';
-export { type FoundDataset, type FoundShard, manifestShards } from './dataset/found-shards.js';
+export { type FoundDataset, type FoundShard, manifestShards, splitsInside } from './dataset/found-shards.js';
 export {
   createManifest,
   hasChecksum,
@@ -42,7 +42,7 @@ export {
   sidecarPaths,
   sideFolder,
 } from './dataset/sidecars.js';
-export { canonicalSplit, shardsOfSplit, splitsOf } from './dataset/split-name.js';
+export { canonicalSplit, chooseSplit, shardsOfSplit, splitsOf } from './dataset/split-name.js';
 export { firstGifFrame, type GifFrame } from './image/gif.js';
 export {
   fieldOfKind,

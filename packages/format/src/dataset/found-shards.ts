@@ -1,8 +1,15 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { inLanes } from '@shardtool/base';
-import { isRemote, joinLocation, joinLocations, type StorageOptions, splitLocation } from '@shardtool/storage';
-import { entryOf, type LayoutName, shardNameOf } from '../layouts/registry.js';
+import {
+  isRemote,
+  joinLocation,
+  joinLocations,
+  openSource,
+  type StorageOptions,
+  splitLocation,
+} from '@shardtool/storage';
+import { entryOf, type LayoutName, layoutOf, shardNameOf } from '../layouts/registry.js';
 import type { Manifest, ManifestShard } from './manifest.js';
 import { isContentOf } from './other-files.js';
 import { innerLayoutAmong } from './shard-names.js';
@@ -59,6 +66,21 @@ export async function foundShards(
     const shard = isFolder ? foundShard(place, layout) : { path: place, record: null };
     return { ...shard, name, ...(split !== undefined && { split }) };
   });
+}
+
+/** The splits that shards have in them, as zip files of `train/` and `val/` have; none where their layout has none. */
+export async function splitsInside(
+  shards: readonly Pick<FoundShard, 'path' | 'storage'>[],
+  layout: LayoutName,
+): Promise<string[]> {
+  const { ofSplit, partReader } = await layoutOf(layout);
+  if (ofSplit === undefined || partReader === undefined) return [];
+  const read = partReader();
+  const found = await inLanes(shards, LOOKED_AT_ONCE, async ({ path: file, storage }) => {
+    const { splits = [] } = await read(() => openSource(file, undefined, storage));
+    return splits;
+  });
+  return [...new Set(found.flat())].sort();
 }
 
 /** A file that is a shard. One that is the inside of a folder is called as that. */

@@ -63,6 +63,14 @@ export function splitsOf(shards: readonly OfSplit[]): string[] {
   return [...new Set(shards.flatMap(({ split }) => split ?? []))];
 }
 
+/** The one of these splits that is meant by a name. Throws {@link OptionError} where none is. */
+export function chooseSplit(splits: readonly string[], split: string, path: string): string {
+  return shardsOfSplit(
+    splits.map((name) => ({ path, split: name })),
+    split,
+  )[0]!.split;
+}
+
 /** Those of one split. Throws {@link OptionError} where there are none. */
 export function shardsOfSplit<T extends OfSplit>(shards: readonly T[], split: string): T[] {
   const wanted = canonicalSplit(split);

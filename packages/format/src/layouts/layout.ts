@@ -114,6 +114,8 @@ export type LinkChoice = 'skip' | 'follow';
 /** How shards of other software are read, where that is not decided by what they are. */
 export interface ReadChoice extends ChosenColumns {
   readonly links?: LinkChoice | undefined;
+  /** One of the splits that the files themselves have in them: see {@link PartedShard.splits}. */
+  readonly split?: string | undefined;
 }
 
 /**
@@ -164,6 +166,8 @@ export interface ShardLayout {
   expand?(source: Source): Promise<Source>;
   /** The same layout with columns chosen by name. Absent where its shards have none, or say themselves what they are. */
   choosing?(columns: ChosenColumns): ShardLayout;
+  /** The same layout with the samples of one split alone. Absent where a shard never has several splits in it. */
+  ofSplit?(split: string): ShardLayout;
   /** The same layout with links followed. Absent where its shards have none. */
   readonly following?: ShardLayout;
   /**
@@ -185,6 +189,8 @@ export type PartReader = (open: () => Promise<Source>) => Promise<PartedShard>;
 export interface PartedShard {
   /** Names of the classes, where it says them; another shard may have others, or in another order. */
   readonly classes: readonly string[];
+  /** The splits that its samples are of, where it says them. */
+  readonly splits?: readonly string[];
   readonly parts: readonly ShardPart[];
 }
 

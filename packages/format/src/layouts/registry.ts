@@ -87,8 +87,9 @@ export function layoutOf(name: LayoutName): Promise<ShardLayout> {
 
 /** The layout as a person has chosen that it is read. Throws {@link OptionError} where there is nothing to choose. */
 export async function layoutWith(name: LayoutName, choice: ReadChoice = {}): Promise<ShardLayout> {
-  const { links, ...columns } = choice;
-  const all = await layoutOf(name);
+  const { links, split, ...columns } = choice;
+  const whole = await layoutOf(name);
+  const all = split === undefined ? whole : (whole.ofSplit?.(split) ?? whole);
   const layout = links === 'follow' ? all.following : all;
   if (layout === undefined) {
     const message = `Links are followed in tars alone, and shards of the layout ${name} have none: leave "links" (--links) out.`;

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { OptionError } from '@shardtool/base';
 import {
   type ChosenColumns,
+  chooseSplit,
   decodeShardIndex,
   type FoundDataset,
   type FoundShard,
@@ -18,6 +19,7 @@ import {
   packedSidecarPath,
   readShardIndex,
   shardsOfSplit,
+  splitsInside,
   splitsOf,
 } from '@shardtool/format';
 import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
@@ -107,7 +109,8 @@ export async function openStored(
     return splitParts(
       found.flatMap((one) => one.shards),
       split,
-      (shards) => foreignParts(shards, found[0]?.layout ?? 'tar', features),
+      found[0]?.layout ?? 'tar',
+      features,
     );
   }
   const found = await findShards(location, { folders: true, layout, split, storage });
@@ -128,19 +131,29 @@ async function partsOf(
     const { expand } = await layoutOf(manifest.format);
     return packedParts(location, manifest, shards, expand !== undefined);
   }
-  const parts = await splitParts(shards, split, (taken) => foreignParts(taken, layout, features));
+  const parts = await splitParts(shards, split, layout, features);
   return { ...parts, otherLayouts: others, location: shownLocation(location) };
 }
 
-/** Of shards whose names say splits, those of the one that is asked for. Throws {@link OptionError} where there is none of its name. */
+/**
+ * Of shards whose names say splits, or that have splits in them, those of the one that is asked for. Throws {@link OptionError} where
+ * there is none of its name.
+ */
 async function splitParts(
   shards: readonly FoundShard[],
   split: string | undefined,
-  open: (taken: readonly FoundShard[]) => Promise<StoredParts>,
+  layout: LayoutName,
+  features: ChosenColumns | undefined,
 ): Promise<StoredParts> {
   const splits = splitsOf(shards);
-  if (split === undefined || splits.length === 0) return { ...(await open(shards)), splits };
-  return { ...(await open(shardsOfSplit(shards, split))), splits, split };
+  if (splits.length > 0) {
+    const taken = split === undefined ? shards : shardsOfSplit(shards, split);
+    return { ...(await foreignParts(taken, layout, features)), splits, ...(split !== undefined && { split }) };
+  }
+  const inside = split === undefined ? [] : await splitsInside(shards, layout);
+  if (split === undefined || inside.length === 0) return foreignParts(shards, layout, features);
+  const chosen = chooseSplit(inside, split, shards[0]!.path);
+  return { ...(await foreignParts(shards, layout, { ...features, split: chosen })), splits: inside, split };
 }
 
 async function loadIndex({ path, storage }: FoundShard, read?: ReadFile): Promise<LoadedIndex> {

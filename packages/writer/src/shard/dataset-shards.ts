@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { inLanes, OptionError, RequestRejectedError } from '@shardtool/base';
 import {
   type ClassUnion,
+  chooseSplit,
   type FoundShard,
   findShards,
   findSidecars,
@@ -15,6 +16,7 @@ import {
   plainName,
   type ReadChoice,
   shardsOfSplit,
+  splitsInside,
   splitsOf,
   stemOfShard,
   uniteClasses,
@@ -75,27 +77,33 @@ export interface DatasetShards {
  */
 export async function findDatasetShards(
   location: string,
-  { layout: asked, reading, split: splitOfPlace }: FindChoice = {},
+  { layout: asked, reading: chosen, split: splitOfPlace }: FindChoice = {},
 ): Promise<DatasetShards> {
   refuseMixture(location);
   const found = await findShards(location, { layout: asked, split: splitOfPlace });
   const { manifest, layout, shards: all, ofSplit } = found;
   const split = ofSplit === undefined ? splitOfPlace : undefined;
-  if (manifest !== null && reading?.links === 'follow') {
+  if (manifest !== null && chosen?.links === 'follow') {
     const message = `${location} was packed by shardtool, so it has no links: leave "links" (--links) out.`;
     throw new OptionError({ path: location }, message);
   }
   if (manifest !== null)
     return { ...(await packedShards(found.location, manifest)), ...(ofSplit && { split: ofSplit.split }) };
-  const hasSplits = splitsOf(all).length > 0;
-  const shards = split !== undefined && hasSplits ? shardsOfSplit(all, split) : all;
+  const isNamed = splitsOf(all).length > 0;
+  const inside = split === undefined || isNamed ? [] : await splitsInside(all, layout);
+  const hasSplits = isNamed || inside.length > 0;
+  const shards = split !== undefined && isNamed ? shardsOfSplit(all, split) : all;
+  const reading =
+    split === undefined || inside.length === 0
+      ? chosen
+      : { ...chosen, split: chooseSplit(inside, split, found.location) };
   const { classes, numbers } = await classesOf(shards, layout, reading);
   const isMixed = new Set(shards.map((shard) => shard.split)).size > 1;
   return {
     shards: await inLanes(shards, LOOKED_AT_ONCE, async (shard, k) => ({
       ...(await foreignShard(shard, layout, numbers[k] ?? null)),
       ...(isMixed && { split: shard.split ?? null }),
-      // An index has columns as their usual names say, and no links.
+      // An index is of all samples, has columns as their usual names say, and no links.
       ...(reading !== undefined && { reading, indexPath: null }),
     })),
     classes,

@@ -1,4 +1,11 @@
-import { DamagedShardError, TruncatedShardError, UnsupportedEntryError, UnsupportedShardError } from '@shardtool/base';
+import { isUtf8 } from 'node:buffer';
+import {
+  crc32,
+  DamagedShardError,
+  TruncatedShardError,
+  UnsupportedEntryError,
+  UnsupportedShardError,
+} from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { becameShorter } from '../file-window.js';
 
@@ -29,6 +36,9 @@ const STORED = 0;
 const DEFLATED = 8;
 const ENCRYPTED = 1;
 const UTF8 = 1 << 11;
+/** Extra field with the name in UTF-8 (4.6.9), behind its version and a crc32 of the name in the header. */
+const UNICODE_PATH = 0x7075;
+const UNICODE_PATH_HEAD_BYTES = 5;
 /** Deflate makes at most so many times its own length. */
 const MOST_RATIO = 1032;
 /** Names of some ten million files. */
@@ -43,7 +53,7 @@ const READ_BYTES = 4 << 20;
  */
 export async function readDirectory(source: Source): Promise<ZipEntry[]> {
   const { location: shard } = source;
-  const { offset, bytes, count } = await findDirectory(source);
+  const { offset, bytes, count, shift } = await findDirectory(source);
   if (offset + bytes > source.size) throw cut(shard, source.size);
   if (bytes > MOST_DIRECTORY_BYTES || count * CENTRAL.bytes > bytes)
     throw damaged(shard, offset, 'its directory has another length than it says');
@@ -51,6 +61,7 @@ export async function readDirectory(source: Source): Promise<ZipEntry[]> {
   for (let at = 0; at < bytes; at += READ_BYTES)
     await fill(source, offset + at, directory.subarray(at, at + READ_BYTES));
   const found: Omit<ZipEntry, 'extent'>[] = [];
+  let hasSlashes = false;
   let at = 0;
   for (let i = 0; i < count; i++) {
     if (at + CENTRAL.bytes > bytes || directory.readUInt32LE(at) !== CENTRAL.signature)
@@ -58,19 +69,44 @@ export async function readDirectory(source: Source): Promise<ZipEntry[]> {
     const [nameBytes, extraBytes, commentBytes] = [28, 30, 32].map((field) => directory.readUInt16LE(at + field));
     const end = at + CENTRAL.bytes + nameBytes! + extraBytes! + commentBytes!;
     if (end > bytes) throw damaged(shard, offset + at, 'an entry of its directory is cut');
-    const entry = entryAt(directory, at, shard);
-    if (!entry.name.endsWith('/')) {
+    const entry = entryAt(directory, at, shift, shard);
+    if (!isFolderName(entry.name)) {
       if (entry.offset + LOCAL.bytes + entry.storedBytes > offset)
         throw damaged(shard, offset + at, `the file ${entry.name} would lie behind its end`);
       found.push(entry);
     }
+    hasSlashes ||= entry.name.includes('/');
     at = end;
   }
   found.sort((a, b) => a.offset - b.offset);
-  return found.map((entry, i) => ({ ...entry, extent: (found[i + 1]?.offset ?? offset) - entry.offset }));
+  const nameOf = hasSlashes ? (name: string) => name : withSlashes;
+  return found.map((entry, i) => {
+    return { ...entry, name: nameOf(entry.name), extent: (found[i + 1]?.offset ?? offset) - entry.offset };
+  });
 }
 
-async function findDirectory(source: Source): Promise<{ offset: number; bytes: number; count: number }> {
+/**
+ * Old PowerShell and .NET write backslashes between folders, in all names of a zip. Where there is a slash, a backslash is a letter, as
+ * other systems allow.
+ */
+function withSlashes(name: string): string {
+  return name.replaceAll('\\', '/');
+}
+
+function isFolderName(name: string): boolean {
+  return name.endsWith('/') || name.endsWith('\\');
+}
+
+/** Where the directory is, how long, and of how many entries. */
+interface Directory {
+  readonly offset: number;
+  readonly bytes: number;
+  readonly count: number;
+  /** How many bytes are in front of the archive, if its offsets do not count them: those of a program that unpacks it. */
+  readonly shift: number;
+}
+
+async function findDirectory(source: Source): Promise<Directory> {
   const { location: shard, size } = source;
   const tail = Buffer.alloc(Math.min(size, LOCATOR_64.bytes + END.bytes + MOST_COMMENT_BYTES));
   const base = size - tail.length;
@@ -92,38 +128,60 @@ async function findDirectory(source: Source): Promise<{ offset: number; bytes: n
   const isLarge = locator >= 0 && tail.readUInt32LE(locator) === LOCATOR_64.signature;
   if (!isLarge) {
     if (disk !== 0 || of !== 0) throw inPieces(shard);
-    return plain;
+    return shifted(source, plain, base + at);
   }
-  const end = Number(tail.readBigUInt64LE(locator + 8));
+  const stated = Number(tail.readBigUInt64LE(locator + 8));
   const head = Buffer.alloc(END_64.bytes);
-  if (end + head.length > size) throw damaged(shard, base + locator, 'the end of its directory lies behind its own');
+  if (stated + head.length > size) throw damaged(shard, base + locator, 'the end of its directory lies behind its own');
+  let end = stated;
   await fill(source, end, head);
-  if (head.readUInt32LE(0) !== END_64.signature) throw damaged(shard, end, 'the end of its directory is none');
+  if (head.readUInt32LE(0) !== END_64.signature) {
+    // With bytes in front it is right before what leads to it.
+    end = Math.max(0, base + locator - END_64.bytes);
+    await fill(source, end, head);
+  }
+  if (head.readUInt32LE(0) !== END_64.signature) throw damaged(shard, stated, 'the end of its directory is none');
   if (head.readUInt32LE(16) !== 0 || head.readUInt32LE(20) !== 0) throw inPieces(shard);
   const [count, bytes, offset] = [32, 40, 48].map((field) => Number(head.readBigUInt64LE(field)));
-  return { count: count!, bytes: bytes!, offset: offset! };
+  return shifted(source, { count: count!, bytes: bytes!, offset: offset! }, end);
 }
 
-function entryAt(directory: Buffer, at: number, shard: string): Omit<ZipEntry, 'extent'> {
+/** The directory where it really is: it ends at `end` if bytes were put in front of the archive, whose offsets do not know of them. */
+async function shifted(source: Source, stated: Omit<Directory, 'shift'>, end: number): Promise<Directory> {
+  const shift = end - stated.bytes - stated.offset;
+  if (shift <= 0 || stated.count === 0 || (await isDirectory(source, stated.offset))) return { ...stated, shift: 0 };
+  if (!(await isDirectory(source, stated.offset + shift))) return { ...stated, shift: 0 };
+  return { ...stated, offset: stated.offset + shift, shift };
+}
+
+async function isDirectory(source: Source, offset: number): Promise<boolean> {
+  const signature = Buffer.alloc(4);
+  if (offset + signature.length > source.size) return false;
+  await fill(source, offset, signature);
+  return signature.readUInt32LE() === CENTRAL.signature;
+}
+
+function entryAt(directory: Buffer, at: number, shift: number, shard: string): Omit<ZipEntry, 'extent'> {
   const flags = directory.readUInt16LE(at + 8);
   const method = directory.readUInt16LE(at + 10);
   const nameEnd = at + CENTRAL.bytes + directory.readUInt16LE(at + 28);
   const extra = directory.subarray(nameEnd, nameEnd + directory.readUInt16LE(at + 30));
-  const name = nameOf(directory.subarray(at + CENTRAL.bytes, nameEnd), (flags & UTF8) !== 0);
+  const name = nameOf(directory.subarray(at + CENTRAL.bytes, nameEnd), extra, (flags & UTF8) !== 0);
   const short = {
     bytes: directory.readUInt32LE(at + 24),
     storedBytes: directory.readUInt32LE(at + 20),
     offset: directory.readUInt32LE(at + 42),
   };
   const { bytes, storedBytes, offset } = withExtra(short, extra) ?? { bytes: -1, storedBytes: -1, offset: -1 };
-  const isFolder = name.endsWith('/');
+  const isFolder = isFolderName(name);
   if (!isFolder && (flags & ENCRYPTED) !== 0)
     throw unsupported(shard, name, 'is encrypted', 'unpack it, and pack it anew without a password');
   if (!isFolder && method !== STORED && method !== DEFLATED)
     throw unsupported(shard, name, `is compressed by method ${method}`, 'make the zip anew, stored or deflated');
   const isPossible = method === STORED ? bytes === storedBytes : bytes <= storedBytes * MOST_RATIO + MOST_RATIO;
   if (!(bytes >= 0 && isPossible)) throw damaged(shard, at, `the lengths of the file ${name} do not fit each other`);
-  return { name, offset, storedBytes, bytes, isDeflated: method === DEFLATED, crc32: directory.readUInt32LE(at + 16) };
+  const crc32OfFile = directory.readUInt32LE(at + 16);
+  return { name, offset: offset + shift, storedBytes, bytes, isDeflated: method === DEFLATED, crc32: crc32OfFile };
 }
 
 /** Numbers that are too long for the entry, from its extra field; null where they are not there. */
@@ -133,21 +191,38 @@ function withExtra<T extends { bytes: number; storedBytes: number; offset: numbe
 ): T | null {
   const long = (['bytes', 'storedBytes', 'offset'] as const).filter((name) => short[name] === IN_EXTRA);
   if (long.length === 0) return short;
-  for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
-    if (extra.readUInt16LE(at) !== ZIP64) continue;
-    const field = extra.subarray(at + 4, at + 4 + extra.readUInt16LE(at + 2));
-    if (field.length < 8 * long.length) return null;
-    return { ...short, ...Object.fromEntries(long.map((name, i) => [name, Number(field.readBigUInt64LE(8 * i))])) };
-  }
+  const field = extraField(extra, ZIP64);
   // A file may really be of that length.
-  return short;
+  if (field === null) return short;
+  if (field.length < 8 * long.length) return null;
+  return { ...short, ...Object.fromEntries(long.map((name, i) => [name, Number(field.readBigUInt64LE(8 * i))])) };
 }
 
-/** Names without the flag for UTF-8 are of some code page: most are UTF-8 nevertheless. */
-function nameOf(bytes: Buffer, isUtf8: boolean): string {
-  const text = bytes.toString('utf8');
-  return !isUtf8 && text.includes('\ufffd') ? bytes.toString('latin1') : text;
+/** The extra field of a kind; null where there is none. */
+function extraField(extra: Buffer, kind: number): Buffer | null {
+  for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
+    if (extra.readUInt16LE(at) === kind) return extra.subarray(at + 4, at + 4 + extra.readUInt16LE(at + 2));
+  }
+  return null;
 }
+
+/**
+ * A name is UTF-8 if its flag says so, and most are without the flag; else it is of code page 437 (appendix D), in which every byte is
+ * a letter, so that two names never become one.
+ */
+function nameOf(stored: Buffer, extra: Buffer, isUtf8Said: boolean): string {
+  const unicode = isUtf8Said ? null : extraField(extra, UNICODE_PATH);
+  const isOfName =
+    unicode !== null && unicode.length > UNICODE_PATH_HEAD_BYTES && unicode.readUInt32LE(1) === crc32(stored);
+  const bytes = isOfName ? unicode.subarray(UNICODE_PATH_HEAD_BYTES) : stored;
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  return Array.from(bytes, (byte) => (byte < 0x80 ? String.fromCharCode(byte) : CP437[byte - 0x80]!)).join('');
+}
+
+/** The upper half of code page 437. */
+const CP437 = Array.from(
+  'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0',
+);
 
 export async function fill(source: Source, offset: number, target: Uint8Array): Promise<void> {
   const read = await source.readAt(offset, target);

@@ -1,5 +1,5 @@
 import { DuplicateKeyError, EntryNameError } from '@shardtool/base';
-import { splitOf } from '../../dataset/split-name.js';
+import { canonicalSplit, splitOf } from '../../dataset/split-name.js';
 import { isImageExtension } from '../../image/kinds.js';
 import { packedName, whyUnsafe } from '../../sample/sample-name.js';
 import type { ColumnValue } from '../../shard-index/label-column.js';
@@ -13,21 +13,27 @@ import { ZipSource } from './zip-source.js';
  * folder; the class is the first folder below those that all samples lie in, and folders called train and val are the label
  * column `split`. What is deflated is inflated when it is read; the crc32 of every file stands in the directory.
  */
-export const zip: ShardLayout = {
-  name: 'zip',
-  extension: '.zip',
-  isOpenedByWalk: true,
-  expand: (source) => SampleZip.open(source),
-  samples: (source, onSkipped) => (source as SampleZip).samples(onSkipped),
-  partReader,
-};
+export const zip: ShardLayout = zipOf(undefined);
+
+/** With the samples of one split alone, if it is named. */
+function zipOf(split: string | undefined): ShardLayout {
+  return {
+    name: 'zip',
+    extension: '.zip',
+    isOpenedByWalk: true,
+    expand: (source) => SampleZip.open(source, split),
+    samples: (source, onSkipped) => (source as SampleZip).samples(onSkipped),
+    partReader: () => partReader(split),
+    ofSplit: zipOf,
+  };
+}
 
 const YIELDED = 256;
 
-function partReader(): PartReader {
+function partReader(split: string | undefined): PartReader {
   return async (open): Promise<PartedShard> => {
     const source = await open();
-    const opened = await SampleZip.open(source).finally(() => source.close());
+    const opened = await SampleZip.open(source, split).finally(() => source.close());
     const part = {
       firstSample: 0,
       samples: opened.keys.length,
@@ -36,7 +42,7 @@ function partReader(): PartReader {
       positions: () => opened.samples(),
       labels: () => opened.samples(),
     };
-    return { classes: opened.classes, parts: [part] };
+    return { classes: opened.classes, splits: opened.splits, parts: [part] };
   };
 }
 
@@ -47,28 +53,35 @@ class SampleZip implements Source {
   readonly source: ZipSource;
   readonly keys: readonly string[];
   readonly classes: readonly string[];
+  /** Of all samples of the file. */
+  readonly splits: readonly string[];
   /** By sample: the number of its first file, and behind the last sample the number of files. */
   readonly #first: readonly number[];
   readonly #fields: readonly string[];
   readonly #skipped: readonly ZipEntry[];
   readonly #depth: number;
 
-  private constructor(source: Source, { keys, first, entries, fields, skipped }: Grouped) {
-    this.source = new ZipSource(source, entries);
+  private constructor(source: Source, all: Grouped, split: string | undefined) {
+    const { keys } = all;
+    // Which folders are classes, and their numbers, are those of all samples, so that splits agree.
+    this.#depth = classDepth(keys);
+    const folders = keys.map((key) => splitFolder(key, this.#depth - 1));
+    this.splits = [...new Set(folders.flatMap((folder) => (folder === null ? [] : splitNameOf(folder))))].sort();
+    const taken = split === undefined ? all : takeRows(all, (row) => isOfSplit(folders[row]!, split));
+    this.source = new ZipSource(source, taken.entries);
     this.location = source.location;
     this.size = this.source.size;
-    this.keys = keys;
-    this.#first = first;
-    this.#fields = fields;
-    this.#skipped = skipped;
-    this.#depth = classDepth(keys);
+    this.keys = taken.keys;
+    this.#first = taken.first;
+    this.#fields = taken.fields;
+    this.#skipped = taken.skipped;
     const names = keys.map((key) => folderAt(key, this.#depth)).filter((name) => name !== null);
     this.classes = [...new Set(names)].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   }
 
-  static async open(source: Source): Promise<SampleZip> {
+  static async open(source: Source, split?: string): Promise<SampleZip> {
     const { entries } = await ZipSource.open(source, (all) => all);
-    return new SampleZip(source, group(entries, source.location));
+    return new SampleZip(source, group(entries, source.location), split);
   }
 
   async *samples(onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]> {
@@ -76,7 +89,7 @@ class SampleZip implements Source {
     const numbers = new Map(this.classes.map((name, number) => [name, number]));
     const { entries, starts } = this.source;
     const splitDepth = this.#depth - 1;
-    const hasSplits = splitDepth >= 0 && this.keys.some((key) => splitFolder(key, splitDepth) !== null);
+    const hasSplits = this.splits.length > 0;
     for (let sample = 0; sample < this.keys.length; ) {
       const found: SamplePosition[] = [];
       for (const end = Math.min(sample + YIELDED, this.keys.length); sample < end; sample++) {
@@ -167,8 +180,31 @@ function classDepth(keys: readonly string[]): number {
   }
 }
 
+/** The samples of some rows. */
+function takeRows({ keys, first, entries, fields, skipped }: Grouped, isTaken: (row: number) => boolean): Grouped {
+  const taken = { keys: [] as string[], first: [0], entries: [] as ZipEntry[], fields: [] as string[], skipped };
+  for (const [row, key] of keys.entries()) {
+    if (!isTaken(row)) continue;
+    const [from, to] = [first[row]!, first[row + 1]!];
+    taken.keys.push(key);
+    taken.entries.push(...entries.slice(from, to));
+    taken.fields.push(...fields.slice(from, to));
+    taken.first.push(taken.entries.length);
+  }
+  return taken;
+}
+
+function splitNameOf(folder: string): string {
+  return splitOf(`${folder}/`)!;
+}
+
+function isOfSplit(folder: string | null, split: string): boolean {
+  return folder !== null && (folder === split || splitNameOf(folder) === canonicalSplit(split));
+}
+
 /** The name of a folder where it is that of a split. */
 function splitFolder(key: string, depth: number): string | null {
+  if (depth < 0) return null;
   const name = folderAt(key, depth);
   return name !== null && splitOf(`${name}/`) !== undefined ? name : null;
 }

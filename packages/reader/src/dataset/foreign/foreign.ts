@@ -1,7 +1,6 @@
 import { FileError, inLanes, ShardtoolError, warn } from '@shardtool/base';
 import {
   buildShardIndex,
-  type ChosenColumns,
   decodeShardIndex,
   type FoundShard,
   findSidecars,
@@ -10,6 +9,7 @@ import {
   layoutWith,
   openShard,
   placeSidecar,
+  type ReadChoice,
   readShardIndex,
   type ShardIndex,
   walkShardIndex,
@@ -28,11 +28,11 @@ const CONCURRENCY = 4;
 export async function foreignParts(
   found: readonly FoundShard[],
   layout: LayoutName,
-  columns?: ChosenColumns,
+  columns?: ReadChoice,
 ): Promise<StoredParts> {
   if (found.length === 0) throw new FileError({}, 'No shards were given: name a folder of shards, or tar files.');
   const { partReader } = await layoutWith(layout, columns);
-  if (partReader !== undefined) return partedParts(found, layout, partReader());
+  if (partReader !== undefined) return partedParts(found, layout, partReader(), columns === undefined);
   const shards = await openAll(found, layout, columns);
   tellLinks(shards);
   const classSamples: number[] = [];
@@ -85,7 +85,7 @@ function tellLinks(shards: readonly ForeignShard[]): void {
 async function openAll(
   found: readonly FoundShard[],
   layout: LayoutName,
-  columns: ChosenColumns | undefined,
+  columns: ReadChoice | undefined,
 ): Promise<ForeignShard[]> {
   return inLanes(found, CONCURRENCY, (shard) => openForeign(shard, layout, columns));
 }
@@ -94,7 +94,7 @@ async function openAll(
 async function openForeign(
   { name, path, storage }: FoundShard,
   layout: LayoutName,
-  columns: ChosenColumns | undefined,
+  columns: ReadChoice | undefined,
 ): Promise<ForeignShard> {
   const source = await openShard(layout, path, columns, storage);
   try {

@@ -31,17 +31,19 @@ const SPLIT_COLUMN = 'split';
 
 /**
  * Shards that are read in parts, each part a shard of the dataset. Of each shard only what says how many samples its parts have is
- * read here, and one part, for the names of its fields. Classes are joined by name where shards say different ones. Throws
+ * read here, and one part, for the names of its fields. Classes are joined by name where shards say different ones. An index beside a
+ * shard is of all of it, with columns as their usual names say: `usesIndexes` says whether that is what is opened. Throws
  * DamagedShardError, UnsupportedShardError, FileError.
  */
 export async function partedParts(
   found: readonly FoundShard[],
   layout: LayoutName,
   open: PartReader,
+  usesIndexes: boolean,
 ): Promise<StoredParts> {
   const shards = await inLanes(found, OPENED_AT_ONCE, async (shard) => {
-    const { path, storage } = shard;
-    const [parted, indexPath] = await Promise.all([open(sameFile(shard)), findSidecars('index', path, storage)]);
+    const index = usesIndexes ? findSidecars('index', shard.path, shard.storage) : null;
+    const [parted, indexPath] = await Promise.all([open(sameFile(shard)), index]);
     return { ...parted, indexPath };
   });
   const { classes, numbers } = uniteClasses(shards.map((shard) => shard.classes));
@@ -61,8 +63,10 @@ export async function partedParts(
   const some = files.find(({ samples }) => samples > 0);
   const { fields } = some === undefined ? { fields: new Map() } : await some.loadParts(['fields']);
   const marks = files.map(({ name, samples, bytes }) => ({ file: name, samples, crc32: String(bytes) }));
+  const splits = [...new Set(shards.flatMap((shard) => shard.splits ?? []))].sort();
   return {
     location: shownLocation(found[0]!.path),
+    ...(splits.length > 0 && { splits }),
     format: layout,
     identity: identityOf(marks),
     identityOfFirst: (count) => identityOf(marks.slice(0, count)),
